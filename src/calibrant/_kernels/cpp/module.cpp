@@ -1,0 +1,170 @@
+// The Python face of the kernel: checked array types in, fresh arrays out, the GIL released in between.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "binomial.hpp"
+#include "count.hpp"
+#include "pava.hpp"
+
+namespace nb = nanobind;
+using namespace calibrant;
+
+template <class T>
+using Input = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Output = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+nb::capsule freeing(void* memory) {
+    return nb::capsule(memory, [](void* p) noexcept { Release()(p); });
+}
+
+template <class T>
+class Buffer {  // uninitialised memory that becomes a NumPy array
+  public:
+    explicit Buffer(std::size_t size) : data_(allocate_array<T>(size)), size_(size) {}
+    T* data() { return data_.get(); }
+    Output<T> array() {
+        T* data = data_.release();
+        return Output<T>(data, {size_}, freeing(data));
+    }
+
+  private:
+    std::unique_ptr<T, Release> data_;
+    std::size_t size_;
+};
+
+template <class T>
+Output<T> to_array(const std::vector<T>& values) {
+    Buffer<T> buffer(values.size());
+    std::copy(values.begin(), values.end(), buffer.data());
+    return buffer.array();
+}
+
+// (score, n, k) of the distinct scores, or None where a score or a label is not valid.
+template <class Score, class Label>
+nb::object count_rows(Input<Score> score, Input<Label> label) {
+    if (label.shape(0) != score.shape(0)) throw std::invalid_argument("score and label must be equally long");
+    std::optional<Counts> counts;
+    {
+        nb::gil_scoped_release release;
+        counts = count(score.data(), label.data(), score.shape(0));
+    }
+    if (!counts) return nb::none();
+    double* score_out = counts->score();
+    std::int64_t *n = counts->n(), *k = counts->k();
+    nb::capsule owner = freeing(counts->release());  // one block, shared by the three arrays
+    const std::size_t size = counts->size();
+    return nb::make_tuple(Output<double>(score_out, {size}, owner), Output<std::int64_t>(n, {size}, owner),
+                          Output<std::int64_t>(k, {size}, owner));
+}
+
+Output<std::int64_t> pava_bc_counts(Input<std::int64_t> n, Input<std::int64_t> k, std::int64_t n_min,
+                                    std::int64_t n_max) {
+    if (n.shape(0) != k.shape(0)) throw std::invalid_argument("n and k must be equally long");
+    std::vector<std::int64_t> starts;
+    {
+        nb::gil_scoped_release release;
+        std::int64_t total = 0;
+        for (std::size_t i = 0; i < n.shape(0); ++i) total += n.data()[i];
+        const bool narrow = total < (std::int64_t{1} << 31);
+        starts = narrow ? pava_bc<NarrowCounts>(n.data(), k.data(), n.shape(0), n_min, n_max)
+                        : pava_bc<WideCounts>(n.data(), k.data(), n.shape(0), n_min, n_max);
+    }
+    return to_array(starts);
+}
+
+Output<std::int64_t> pava_bc_weights(Input<double> n, Input<double> k, double n_min, double n_max) {
+    if (n.shape(0) != k.shape(0)) throw std::invalid_argument("n and k must be equally long");
+    std::vector<std::int64_t> starts;
+    {
+        nb::gil_scoped_release release;
+        starts = pava_bc<RealWeights>(n.data(), k.data(), n.shape(0), n_min, n_max);
+    }
+    return to_array(starts);
+}
+
+inline std::size_t bin_end(Input<std::int64_t> start, std::size_t b, std::size_t rows) {
+    return b + 1 < start.shape(0) ? static_cast<std::size_t>(start.data()[b + 1]) : rows;
+}
+
+inline void check_starts(Input<std::int64_t> start, std::size_t rows) {
+    const std::int64_t* s = start.data();
+    for (std::size_t b = 0; b < start.shape(0); ++b) {
+        const bool rising = b == 0 ? s[b] >= 0 : s[b] > s[b - 1];
+        if (!rising || static_cast<std::size_t>(s[b]) >= rows)
+            throw std::invalid_argument("start must rise strictly and stay below the number of rows");
+    }
+}
+
+// Sum of n, of k and of n * score in every bin, added up row by row from the left: a fixed order, so
+// that the reference kernel gives the same bits.
+template <class Weight>
+nb::tuple bin_sums(Input<double> score, Input<Weight> n, Input<Weight> k, Input<std::int64_t> start) {
+    const std::size_t rows = score.shape(0), bins = start.shape(0);
+    if (n.shape(0) != rows || k.shape(0) != rows) throw std::invalid_argument("score, n and k must be equally long");
+    check_starts(start, rows);
+    Buffer<Weight> sum_n(bins), sum_k(bins);
+    Buffer<double> sum_score(bins);
+    {
+        nb::gil_scoped_release release;
+        for (std::size_t b = 0; b < bins; ++b) {
+            Weight total_n = 0, total_k = 0;
+            double total_score = 0;
+            const std::size_t end = bin_end(start, b, rows);
+            for (auto i = static_cast<std::size_t>(start.data()[b]); i < end; ++i) {
+                total_n += n.data()[i];
+                total_k += k.data()[i];
+                total_score += static_cast<double>(n.data()[i]) * score.data()[i];
+            }
+            sum_n.data()[b] = total_n;
+            sum_k.data()[b] = total_k;
+            sum_score.data()[b] = total_score;
+        }
+    }
+    return nb::make_tuple(sum_n.array(), sum_k.array(), sum_score.array());
+}
+
+// Rows rejected in every bin, and the table rows that only scipy can decide.
+nb::tuple rejected(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> start, Input<std::int64_t> bin_n,
+                   Input<std::int64_t> bin_k, double alpha) {
+    const std::size_t rows = score.shape(0), bins = start.shape(0);
+    if (n.shape(0) != rows || bin_n.shape(0) != bins || bin_k.shape(0) != bins)
+        throw std::invalid_argument("score and n, and start, bin_n and bin_k, must be equally long");
+    check_starts(start, rows);
+    Buffer<std::int64_t> total(bins);
+    std::vector<std::int64_t> doubtful;
+    {
+        nb::gil_scoped_release release;
+        for (std::size_t b = 0; b < bins; ++b) {
+            total.data()[b] = rejected_in_bin(score.data(), n.data(), static_cast<std::size_t>(start.data()[b]),
+                                              bin_end(start, b, rows), static_cast<double>(bin_n.data()[b]),
+                                              static_cast<double>(bin_k.data()[b]), alpha, doubtful);
+        }
+    }
+    return nb::make_tuple(total.array(), to_array(doubtful));
+}
+
+template <class Score, class... Labels>
+void bind_count(nb::module_& m) {
+    (m.def("count", &count_rows<Score, Labels>, nb::arg("score").noconvert(), nb::arg("label").noconvert()), ...);
+}
+
+NB_MODULE(_core, m) {
+    m.doc() = "Compiled kernel of calibrant; calibrant._kernels.reference says what each function does.";
+    bind_count<double, std::int64_t, std::int8_t, std::int32_t, std::int16_t, double, float>(m);
+    bind_count<float, std::int64_t, std::int8_t, std::int32_t, std::int16_t, double, float>(m);
+    m.def("pava_bc", &pava_bc_counts, nb::arg("n").noconvert(), nb::arg("k").noconvert(), nb::arg("n_min"),
+          nb::arg("n_max"));
+    m.def("pava_bc", &pava_bc_weights, nb::arg("n").noconvert(), nb::arg("k").noconvert(), nb::arg("n_min"),
+          nb::arg("n_max"));
+    m.def("bin_sums", &bin_sums<std::int64_t>, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
+          nb::arg("k").noconvert(), nb::arg("start").noconvert());
+    m.def("bin_sums", &bin_sums<double>, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
+          nb::arg("k").noconvert(), nb::arg("start").noconvert());
+    m.def("rejected", &rejected, nb::arg("score").noconvert(), nb::arg("n").noconvert(), nb::arg("start").noconvert(),
+          nb::arg("bin_n").noconvert(), nb::arg("bin_k").noconvert(), nb::arg("alpha"));
+}

@@ -1,0 +1,92 @@
+"""The kernel in numpy and scipy: what runs where no compiler was at hand, and what the compiled one must equal.
+
+Both kernels give the same integers, the same decisions and the same bits of every sum.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._kernels.scipy_binomial import binomial_pvalue
+from calibrant._typing import Floats, Ints, Weights
+
+__all__ = ["bin_sums", "count", "pava_bc", "rejected"]
+
+
+def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None:
+    """Distinct scores in rising order, how many rows gave each, and how many of these have label 1.
+
+    None where a score lies outside [0, 1] or is NaN, or a label is neither 0 nor 1.
+    `score` is float32 or float64; labels may have any numeric type.
+    """
+    positive = label == 1
+    if not (np.all((score >= 0) & (score <= 1)) and np.all(positive | (label == 0))):
+        return None
+    # The bit patterns of scores in [0, 1] order like their values and leave the top bit free: score and
+    # label fit one integer, so one plain sort brings equal scores together. + 0.0 turns -0.0 into 0.0.
+    keys = ((score.astype(np.float64) + 0.0).view(np.uint64) << 1) | positive
+    keys.sort()
+    values = keys >> 1
+    start = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))[: keys.size]
+    n = np.diff(np.append(start, keys.size)).astype(np.int64)
+    k = np.add.reduceat((keys & 1).astype(np.int64), start) if keys.size else n
+    return values[start].view(np.float64), n, k
+
+
+def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:
+    """First row of every block of PAVA-BC over rows of k positives among n, in order of their score.
+
+    Comments give the steps of Algorithm 2 of Matsubara et al. (2023). Here every distinct score
+    enters as one row with its count, and a block below n_min takes the next row whatever its mean.
+    """
+    sizes, positives = n.tolist(), k.tolist()  # Python's integers: products of counts never overflow
+    body = len(sizes)
+    held: float = 0
+    while held < n_min and body > 0:
+        body -= 1
+        held += sizes[body]
+
+    blocks: list[tuple[int, float, float]] = []  # start, Y, W
+
+    def merges(left: tuple[int, float, float], right: tuple[int, float, float]) -> bool:
+        _, y0, w0 = left
+        _, y1, w1 = right
+        return w0 < n_min or (w0 + w1 <= n_max and y0 * w1 >= y1 * w0)
+
+    for i in range(body):  # for i = 1, ..., N - N_min
+        block = (i, positives[i], sizes[i])
+        while blocks and merges(blocks[-1], block):  # while B > 1
+            start, y, w = blocks.pop()
+            block = (start, y + block[1], w + block[2])
+        blocks.append(block)
+
+    if body < len(sizes):  # the last N_min labels
+        tail = sum(sizes[body + 1 :], sizes[body])
+        if not blocks or not (blocks[-1][2] < n_min or blocks[-1][2] + tail <= n_max):
+            blocks.append((body, 0, tail))
+    return np.array([start for start, _, _ in blocks], dtype=np.int64)
+
+
+def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weights, Weights, Floats]:
+    """Sums of n, of k and of n * score over the rows of every bin, added up from the left."""
+    if start.size == 0:
+        return n[:0], k[:0], score[:0]
+    # bincount adds row by row, reduceat in another order: the choice is part of the result's bits.
+    labels = np.repeat(np.arange(start.size), np.diff(np.append(start, score.size)))
+
+    def add(values: Weights) -> Floats:
+        return np.bincount(labels, weights=values)
+
+    if n.dtype.kind == "i":
+        return np.add.reduceat(n, start), np.add.reduceat(k, start), add(n * score)
+    return add(n), add(k), add(n * score)
+
+
+def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alpha: float) -> Ints:
+    """Rows of every bin whose score the exact binomial test of bin_k in bin_n rejects: p-value <= alpha."""
+    its_bin = np.repeat(np.arange(start.size), np.diff(np.append(start, score.size)))
+    reject = binomial_pvalue(bin_k[its_bin], bin_n[its_bin], score) <= alpha
+    total = np.zeros(start.size, dtype=np.int64)
+    np.add.at(total, its_bin[reject], n[reject])
+    return total

@@ -1,0 +1,12 @@
+"""Names for the array types that the signatures speak of."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+Weights: TypeAlias = NDArray[np.int64] | NDArray[np.float64]  # whole counts, or importance weights
+Column: TypeAlias = Any  # an array, list, Series, tensor: whatever `calibrant._columns` can read

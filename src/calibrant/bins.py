@@ -1,0 +1,229 @@
+"""Kinds of bins: each turns a `ScoreTable` into a `Partition`.
+
+Equal predictions are one thing: no kind of bins ever splits them, so the order of rows never matters.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from calibrant import _kernels
+from calibrant.errors import InputError
+from calibrant.partition import Partition
+from calibrant.table import ScoreTable
+
+__all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualWidth", "Quantile"]
+
+Bins: TypeAlias = Callable[[ScoreTable], Partition]
+
+
+@dataclass(frozen=True)
+class EqualWidth:
+    r"""Bins of equal width over [0, 1].
+
+    Edge b is the double nearest to b / B. With ``closed="left"`` bin b is [b/B, (b+1)/B), the last one closed,
+    so 0.3 lies in the bin that starts at 0.3; with ``closed="right"`` it is (b/B, (b+1)/B], and 0 lies in the first.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_arrays([0, 1, 1], [0.1, 0.3, 1.0])
+    >>> EqualWidth(10)(table).lower
+    array([0.1, 0.3, 0.9])
+    >>> EqualWidth(10, closed="right")(table).lower
+    array([0. , 0.2, 0.9])
+    """
+
+    n_bins: int = 10
+    closed: Literal["left", "right"] = "left"
+
+    def __post_init__(self) -> None:
+        _check_n_bins(self.n_bins)
+        if self.closed not in ("left", "right"):
+            raise InputError(
+                f"closed must be 'left' or 'right'; it is {self.closed!r}.", argument="closed", value=self.closed
+            )
+
+    def __call__(self, table: ScoreTable) -> Partition:
+        # b / B, not linspace: linspace(0, 1, 11)[3] > 0.3, so 0.3 would miss its bin.
+        edges = np.arange(self.n_bins + 1) / self.n_bins
+        cuts = np.searchsorted(table.score, edges[1:-1], side=self.closed)
+        return Partition.from_cuts(table, cuts, edges=edges)
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """Bins of equal size, as far as ties allow.
+
+    With N rows, bin b begins at rank floor(b N / B), in integers; equal scores go whole to the bin that
+    holds the first of them, so a bin may be larger, and others empty. Importance weights cut at b N / B.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_arrays([0, 0, 1, 1, 1], [0.1, 0.2, 0.2, 0.2, 0.9])
+    >>> Quantile(2)(table).n
+    array([4, 1])
+    """
+
+    n_bins: int = 10
+
+    def __post_init__(self) -> None:
+        _check_n_bins(self.n_bins)
+
+    def __call__(self, table: ScoreTable) -> Partition:
+        size, count = table.size, self.n_bins
+        ranks = [b * size / count if table.importance else b * size // count for b in range(1, count)]
+        before = np.cumsum(table.n) - table.n
+        return Partition.from_cuts(table, np.searchsorted(before, np.asarray(ranks, dtype=before.dtype)))
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Bins with edges of your own, strictly rising: [e_b, e_b+1), the last one closed.
+
+    A score outside all of them is an error, not a bin of its own.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_arrays([0, 1, 1], [0.05, 0.1, 0.7])
+    >>> Edges([0, 0.1, 0.5, 1])(table).lower
+    array([0. , 0.1, 0.5])
+    """
+
+    edges: Sequence[float]
+
+    def __post_init__(self) -> None:
+        edges = tuple(float(edge) for edge in self.edges)
+        if len(edges) < 2 or not all(a < b for a, b in zip(edges, edges[1:], strict=False)):
+            raise InputError(
+                f"edges must rise strictly and be at least two; they are {list(edges)}.", argument="edges", value=edges
+            )
+        object.__setattr__(self, "edges", edges)
+
+    def __call__(self, table: ScoreTable) -> Partition:
+        edges = np.asarray(self.edges)
+        outside = (table.score < edges[0]) | (table.score > edges[-1])
+        if outside.any():
+            first = table.score[np.argmax(outside)]
+            raise InputError(
+                f"Every score must lie between the first and the last edge, {edges[0]:.6g} and {edges[-1]:.6g}; "
+                f"{int(table.n[outside].sum()):,} rows do not, the lowest such score is {first:.6g}.",
+                hint="Widen the edges.",
+                argument="edges",
+                value=float(first),
+            )
+        return Partition.from_cuts(table, np.searchsorted(table.score, edges[1:-1]), edges=edges)
+
+
+@dataclass(frozen=True)
+class PAVA:
+    """Bins of the pool-adjacent-violators algorithm: the isotonic fit of the outcomes, one bin a level.
+
+    Among all bins with non-falling rates they have the least total variance (equation (8) and Proposition 1 of
+    Matsubara et al. 2023; true with ties because equal scores are pooled first). Neighbours with equal rates are one.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_arrays([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
+    >>> PAVA()(table).rate
+    array([0. , 0.5, 1. ])
+    """
+
+    def __call__(self, table: ScoreTable) -> Partition:
+        return _pava_bc(table, type(table.size)(0), table.size)
+
+
+@dataclass(frozen=True)
+class PAVABC:
+    r"""PAVA with block constraints: bins of PAVA-BC, Algorithms 2 and 3 of [1]_, the default of TCE.
+
+    Going up through the distinct scores, a block with fewer than `n_min` rows takes the next score whatever its
+    outcome; otherwise two neighbours merge if together they hold at most `n_max` rows and the rate of the first is
+    at least that of the second, compared in integers. The tail, the shortest run of last scores that holds at least
+    `n_min` rows, joins the block before it if that block has fewer than `n_min` rows or both hold at most `n_max`.
+
+    Parameters
+    ----------
+    n_min, n_max : int, optional
+        Size limits, 0 <= n_min <= n_max. What is not given follows from the number of rows N: n_min = N // 20 and
+        n_max = max(n_min, 1, N // 5), the paper's rule. (A rule's n_min gives way to an n_max that you set lower.)
+    sizes : {"paper", "consistent"}
+        The rule for limits that are not given; see `consistent`.
+
+    Notes
+    -----
+    Sizes are sure to lie within the limits only if n_max >= 2 n_min and no ties exist; look at ``Partition.n``. Where
+    no ties exist and n_max >= 2 n_min these are the blocks of Algorithm 2. Bins are the blocks themselves: Algorithm 3
+    as printed would fuse neighbours of equal rate and so break n_max. The algorithm goes from left to right, so
+    renaming the event (p to 1 - p) gives other bins. With importance weights the limits are N / 20, N / 5 and
+    sqrt(N), unrounded.
+
+    References
+    ----------
+    .. [1] Matsubara, Tax, Mudd, Guy (2023), "TCE: A Test-Based Approach to Measuring Calibration Error".
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_arrays([0, 1, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.5, 0.6, 0.9])
+    >>> PAVABC(n_min=2, n_max=4)(table).n
+    array([4, 2])
+    """
+
+    n_min: int | None = None
+    n_max: int | None = None
+    sizes: Literal["paper", "consistent"] = "paper"
+
+    def __post_init__(self) -> None:
+        low = 0 if self.n_min is None else self.n_min
+        if low < 0 or (self.n_max is not None and self.n_max < low):
+            raise InputError(
+                f"n_min and n_max must satisfy 0 <= n_min <= n_max; they are {self.n_min} and {self.n_max}.",
+                argument="n_min" if low < 0 else "n_max",
+                value=(self.n_min, self.n_max),
+            )
+        if self.sizes not in ("paper", "consistent"):
+            raise InputError(
+                f"sizes must be 'paper' or 'consistent'; it is {self.sizes!r}.", argument="sizes", value=self.sizes
+            )
+
+    @classmethod
+    def consistent(cls) -> "PAVABC":
+        """Bins that hold about sqrt(N) rows: n_min = ceil(sqrt(N)), n_max = max(n_min, N // 5).
+
+        With the paper's N/20..N/5 even a perfect model is rejected more and more as N grows, because every
+        prediction is tested against the rate of its whole bin. With these sizes TCE of calibrated models
+        stayed at 3-8 % on average from 2,000 to 200,000 rows.
+        """
+        return cls(sizes="consistent")
+
+    def limits(self, table: ScoreTable) -> tuple[float, float]:
+        """The n_min and n_max that hold for this table."""
+        low, high = self._rule(table)
+        if self.n_min is not None:
+            low = self.n_min
+        elif self.n_max is not None:
+            low = min(low, self.n_max)
+        return low, self.n_max if self.n_max is not None else max(low, high)
+
+    def _rule(self, table: ScoreTable) -> tuple[float, float]:
+        size = table.size
+        if table.importance:
+            return (math.sqrt(size) if self.sizes == "consistent" else size / 20), size / 5
+        if self.sizes == "consistent":
+            return math.isqrt(int(size) - 1) + 1 if size else 0, max(1, size // 5)
+        return size // 20, max(1, size // 5)
+
+    def __call__(self, table: ScoreTable) -> Partition:
+        return _pava_bc(table, *self.limits(table))
+
+
+def _pava_bc(table: ScoreTable, n_min: float, n_max: float) -> Partition:
+    starts = _kernels.pava_bc(table.n, table.k, n_min, n_max)  # type: ignore[call-overload]
+    return Partition.from_cuts(table, starts[1:])
+
+
+def _check_n_bins(n_bins: int) -> None:
+    if isinstance(n_bins, bool) or int(n_bins) != n_bins or n_bins < 1:
+        raise InputError(f"n_bins must be a whole number of at least 1; it is {n_bins!r}.", argument="n_bins", value=n_bins)

@@ -1,0 +1,260 @@
+"""`GCE`, general calibration error: a kind of bins, a loss and a norm; and `Breakdown`, what it returns."""
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.bins import Bins
+from calibrant.errors import InputError, Note, join_notes
+from calibrant.losses import Loss
+from calibrant.norms import Norm
+from calibrant.partition import Partition
+from calibrant.table import ScoreTable
+
+__all__ = ["GCE", "Breakdown"]
+
+# Where the parts of a specification are looked up, and nowhere else.
+_PART_MODULES = ("bins", "losses", "norms", "optimality", "significance")
+_ROWS_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class GCE:
+    r"""General calibration error, Definition 1 of Matsubara et al. (2023).
+
+    .. math::
+
+       \mathrm{GCE} = \bigl\| \left( L(D_1), \ldots, L(D_B) \right) \bigr\|
+
+    Parameters
+    ----------
+    bins : callable
+        `ScoreTable` to `Partition`: one of `calibrant.bins` or your own.
+    loss : callable
+        `Partition` to one number a bin: one of `calibrant.losses` or your own.
+    norm : callable
+        The losses and the sizes of the bins to one number: one of `calibrant.norms` or your own.
+    name : str, keyword-only
+        What results are called.
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth, ScoreTable, losses, norms
+    >>> worst_bias = GCE(EqualWidth(2), losses.signed_gap, norms.sup)
+    >>> table = ScoreTable.from_arrays([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.7])
+    >>> round(float(worst_bias(table)), 3)
+    0.35
+    """
+
+    bins: Bins
+    loss: Loss
+    norm: Norm
+    name: str = field(default="GCE", kw_only=True, compare=False)
+
+    @property
+    def unit(self) -> str:
+        """The unit of the value, "%" or "1": that of the loss."""
+        return getattr(self.loss, "unit", "1")
+
+    def __call__(self, table: ScoreTable) -> "Breakdown":
+        """Measure a table."""
+        if not len(table):
+            raise InputError("The table holds no rows; a measure needs at least one.", argument="table")
+        partition = self.bins(table)
+        # A loss with more to tell than one number a bin offers `columns`, and `notes`.
+        columns = self.loss.columns(partition) if hasattr(self.loss, "columns") else {"loss": self.loss(partition)}
+        notes = self.loss.notes(partition) if hasattr(self.loss, "notes") else ()
+        value = self.norm(columns["loss"], partition.n)
+        return Breakdown(value, self, partition, columns, join_notes(table.notes, notes))
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """All that decides the value, as plain JSON-able data; `from_spec` rebuilds the metric from it."""
+        parts = {part: _to_spec(getattr(self, part)) for part in ("bins", "loss", "norm")}
+        return {"name": self.name, **parts}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> "GCE":
+        """The metric that a specification describes.
+
+        >>> from calibrant import TCE
+        >>> GCE.from_spec(TCE(alpha=0.01).spec) == TCE(alpha=0.01)
+        True
+        """
+        bins, loss, norm = (_from_spec(spec[part]) for part in ("bins", "loss", "norm"))
+        return cls(bins, loss, norm, name=spec["name"])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Breakdown:
+    """A value with the bins it came from and the specification that produced it.
+
+    Attributes
+    ----------
+    value : float
+    gce : GCE
+        What was measured.
+    partition : Partition
+    notes : tuple of Note
+        What a reader must know about the input.
+    """
+
+    value: float
+    gce: GCE
+    partition: Partition
+    _columns: Mapping[str, NDArray[Any]]
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric."""
+        return self.gce.name
+
+    @property
+    def unit(self) -> str:
+        """Unit of the value: "%" or "1"."""
+        return self.gce.unit
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """All that decided the value, JSON-able; see `GCE.from_spec`."""
+        return self.gce.spec
+
+    @cached_property
+    def per_bin(self) -> dict[str, NDArray[Any]]:
+        """One array a column, one entry a bin: edges, scores, counts, rate, loss (and rejected rows)."""
+        p = self.partition
+        return {
+            "lower": p.lower,
+            "upper": p.upper,
+            "min_score": p.min_score,
+            "max_score": p.max_score,
+            "n": p.n,
+            "k": p.k,
+            "rate": p.rate,
+            "mean_score": p.mean_score,
+            **self._columns,
+        }
+
+    @property
+    def n_in(self) -> int:
+        """Rows that came in."""
+        return self.partition.table.n_in
+
+    @property
+    def n_used(self) -> int:
+        """Rows that were counted."""
+        return self.partition.table.n_used
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows that were left out; the notes say why."""
+        return self.partition.table.n_dropped
+
+    def __float__(self) -> float:
+        return self.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {
+            "schema_version": 1,
+            "metric": self.metric,
+            "value": self.value,
+            "unit": self.unit,
+            "spec": self.spec,
+            "n_in": self.n_in,
+            "n_used": self.n_used,
+            "n_dropped": self.n_dropped,
+            "n_empty_bins": self.partition.n_empty,
+            "per_bin": {name: column.tolist() for name, column in self.per_bin.items()},
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def _headline(self) -> str:
+        value = f"{self.value:.2f} %" if self.unit == "%" else f"{self.value:.5f}"
+        partition, table = self.partition, self.partition.table
+        empty = f", {partition.n_empty} empty" if partition.n_empty else ""
+        rows = f"{table.size:,} rows" if not table.importance else f"total weight {table.size:,.6g}"
+        bins = f"{len(partition)} bin{'s' if len(partition) != 1 else ''}{empty}"
+        return f"{self.metric} = {value}   ({rows}, {100 * table.prevalence:.3g} % events, {bins})"
+
+    def _cells(self) -> list[list[str]]:
+        """The rows of the table that people read: a heading and one row a bin, the middle left out if long."""
+        b = self.per_bin
+        last = len(self.partition) - 1
+        heading = ["bin", "n", "events", "rate", "mean score", "loss", *(["rejected"] if "rejected" in b else [])]
+        rows = []
+        for i in range(last + 1):
+            if last + 1 > _ROWS_SHOWN and _ROWS_SHOWN // 2 <= i <= last - _ROWS_SHOWN // 2:
+                if i == _ROWS_SHOWN // 2:
+                    rows.append(["..."] * len(heading))
+                continue
+            row = [f"{b['lower'][i]:.4g} to {b['upper'][i]:.4g}", f"{b['n'][i]:,}", f"{b['k'][i]:,}"]
+            row += [f"{b['rate'][i]:.4f}", f"{b['mean_score'][i]:.4f}"]
+            row += [f"{b['loss'][i]:.1f}" if self.unit == "%" else f"{b['loss'][i]:.4f}"]
+            rows.append(row + ([f"{b['rejected'][i]:,}"] if "rejected" in b else []))
+        return [heading, *rows]
+
+    def __repr__(self) -> str:
+        cells = self._cells()
+        widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
+        lines = ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        return "\n".join([self._headline(), *lines, *(f"  note: {note.text}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        heading, *rows = self._cells()
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        notes = "".join(f"<li>{html.escape(note.text)}</li>" for note in self.notes)
+        return (
+            f"<p><strong>{html.escape(self._headline())}</strong></p>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" + (f"<ul>{notes}</ul>" if notes else "")
+        )
+
+
+def _to_spec(part: object) -> Any:
+    """A function as its name, an object with settings as {name: settings}, plain values as they are."""
+    if part is None or isinstance(part, (bool, int, float, str)):
+        return part
+    if isinstance(part, (tuple, list)):
+        return [_to_spec(item) for item in part]
+    if isinstance(part, np.generic):
+        return part.item()
+    settings = is_dataclass(part) and not isinstance(part, type)
+    owner = type(part) if settings else part
+    name = f"{getattr(owner, '__module__', '?').removeprefix('calibrant.')}.{getattr(owner, '__qualname__', repr(part))}"
+    if not settings:
+        return name
+    return {name: {f.name: _to_spec(getattr(part, f.name)) for f in fields(part)}}  # type: ignore[arg-type]
+
+
+def _from_spec(spec: Any) -> Any:
+    if isinstance(spec, Mapping):
+        ((name, settings),) = spec.items()
+        return _part(name)(**{key: _setting(value) for key, value in settings.items()})
+    return _part(spec)
+
+
+def _setting(value: Any) -> Any:
+    is_part = isinstance(value, Mapping) or (isinstance(value, str) and value.partition(".")[0] in _PART_MODULES)
+    return _from_spec(value) if is_part else value
+
+
+def _part(name: str) -> Any:
+    module, _, attribute = name.partition(".")
+    if module in _PART_MODULES:
+        home = import_module(f"calibrant.{module}")
+        if attribute in home.__all__:
+            return getattr(home, attribute)
+    raise InputError(
+        f"{name!r} is not a part of Calibrant, so its specification cannot be rebuilt.",
+        hint="Rebuild a metric with parts of your own from the parts.",
+        argument="spec",
+        value=name,
+    )

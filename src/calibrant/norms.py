@@ -1,0 +1,52 @@
+"""Norms: the losses of the bins to one number. ``norm(values, sizes)``, sizes the rows of every bin."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from calibrant._typing import Floats, Weights
+from calibrant.errors import InputError
+
+__all__ = ["Lp", "Norm", "sup", "weighted_l1", "weighted_l2", "weighted_mean"]
+
+Norm: TypeAlias = Callable[[Floats, Weights], float]
+
+
+def weighted_mean(values: Floats, sizes: Weights) -> float:
+    """Mean, weighted by bin size; keeps the sign, so it is no norm in the strict sense."""
+    return float(np.sum(values * sizes) / np.sum(sizes))
+
+
+def weighted_l1(values: Floats, sizes: Weights) -> float:
+    """Mean of absolute values, weighted by bin size: the norm of ECE and TCE."""
+    return weighted_mean(np.abs(values), sizes)
+
+
+def weighted_l2(values: Floats, sizes: Weights) -> float:
+    """Root mean square, weighted by bin size."""
+    return weighted_mean(np.square(values), sizes) ** 0.5
+
+
+def sup(values: Floats, sizes: Weights) -> float:
+    """Largest absolute value, whatever the sizes."""
+    return float(np.max(np.abs(values)))
+
+
+@dataclass(frozen=True)
+class Lp:
+    """Weighted p-norm, (sum of size / N * |value|^p)^(1/p).
+
+    >>> Lp(1)(np.array([0.1, -0.3]), np.array([3, 1]))
+    0.15
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        if not self.p >= 1:
+            raise InputError(f"p must be at least 1; it is {self.p!r}.", hint="Use sup for infinity.", argument="p")
+
+    def __call__(self, values: Floats, sizes: Weights) -> float:
+        return float(weighted_mean(np.abs(values) ** self.p, sizes) ** (1 / self.p))

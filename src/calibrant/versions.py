@@ -1,0 +1,33 @@
+"""What is running: for bug reports."""
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+__all__ = ["__version__", "show_versions"]
+
+__version__ = version("calibrant")
+
+_CORE = ("numpy", "scipy", "narwhals")
+_OPTIONAL = ("scikit-learn", "matplotlib", "duckdb", "pyspark", "jinja2", "click", "rich", "onnx")
+
+
+def show_versions() -> None:
+    """Print the versions that matter to a result: Calibrant and its kernel, Python, and the libraries around it."""
+    from calibrant._kernels import KERNEL
+
+    rows = {
+        "calibrant": __version__,
+        "kernel": KERNEL,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        **{name: _version(name) for name in (*_CORE, *_OPTIONAL)},
+    }
+    width = max(map(len, rows))
+    print("\n".join(f"{name:<{width}}  {value}" for name, value in rows.items()))
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
