@@ -3,6 +3,7 @@
 Only what is wrong with a column by itself is decided here; `table` puts columns together.
 """
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
@@ -108,8 +109,9 @@ def _numbers_from_objects(column: Column) -> Column:
 
 
 def _is_missing(cell: object) -> bool:
-    # NaN differs from itself; pandas.NA refuses to say, so it is known by its type's name.
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(isinstance(cell, Real) and cell != cell)
+    if isinstance(cell, (Real, Decimal)):
+        return math.isnan(cell)
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")  # of pandas, which may not be installed
 
 
 def scores(column: Column) -> Column:
@@ -215,12 +217,12 @@ def _missing(column: Column) -> Bools:
 
 
 def _missing_cells(column: Column) -> Bools:
-    values, known = column.values, _missing(column)
+    missing, values = _missing(column), column.values
     if values.dtype.kind == "f":
-        return known | np.isnan(values)
-    if values.dtype.kind == "O":
-        return known | np.fromiter((_is_missing(cell) for cell in values), dtype=bool, count=len(values))
-    return known
+        missing = missing | np.isnan(values)
+    elif values.dtype.kind == "O":
+        missing = missing | np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
+    return missing
 
 
 def _holds_text(column: Column) -> bool:

@@ -8,5 +8,5 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
-Weights: TypeAlias = NDArray[np.int64] | NDArray[np.float64]  # whole counts, or importance weights
+Weights: TypeAlias = NDArray[Any]  # int64 counts, or float64 sums of importance weights
 Column: TypeAlias = Any  # an array, list, Series, tensor: whatever `calibrant._columns` can read

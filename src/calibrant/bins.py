@@ -6,6 +6,7 @@ Equal predictions are one thing: no kind of bins ever splits them, so the order 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -96,7 +97,7 @@ class Edges:
 
     def __post_init__(self) -> None:
         edges = tuple(float(edge) for edge in self.edges)
-        if len(edges) < 2 or not all(a < b for a, b in zip(edges, edges[1:], strict=False)):
+        if len(edges) < 2 or not all(a < b for a, b in pairwise(edges)):
             raise InputError(
                 f"edges must rise strictly and be at least two; they are {list(edges)}.", argument="edges", value=edges
             )
@@ -220,10 +221,12 @@ class PAVABC:
 
 
 def _pava_bc(table: ScoreTable, n_min: float, n_max: float) -> Partition:
-    starts = _kernels.pava_bc(table.n, table.k, n_min, n_max)  # type: ignore[call-overload]
+    starts = _kernels.pava_bc(table.n, table.k, n_min, n_max)
     return Partition.from_cuts(table, starts[1:])
 
 
 def _check_n_bins(n_bins: int) -> None:
     if isinstance(n_bins, bool) or int(n_bins) != n_bins or n_bins < 1:
-        raise InputError(f"n_bins must be a whole number of at least 1; it is {n_bins!r}.", argument="n_bins", value=n_bins)
+        raise InputError(
+            f"n_bins must be a whole number of at least 1; it is {n_bins!r}.", argument="n_bins", value=n_bins
+        )

@@ -214,7 +214,8 @@ class Breakdown:
         notes = "".join(f"<li>{html.escape(note.text)}</li>" for note in self.notes)
         return (
             f"<p><strong>{html.escape(self._headline())}</strong></p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" + (f"<ul>{notes}</ul>" if notes else "")
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            + (f"<ul>{notes}</ul>" if notes else "")
         )
 
 
@@ -226,12 +227,14 @@ def _to_spec(part: object) -> Any:
         return [_to_spec(item) for item in part]
     if isinstance(part, np.generic):
         return part.item()
-    settings = is_dataclass(part) and not isinstance(part, type)
-    owner = type(part) if settings else part
-    name = f"{getattr(owner, '__module__', '?').removeprefix('calibrant.')}.{getattr(owner, '__qualname__', repr(part))}"
-    if not settings:
-        return name
-    return {name: {f.name: _to_spec(getattr(part, f.name)) for f in fields(part)}}  # type: ignore[arg-type]
+    if is_dataclass(part) and not isinstance(part, type):
+        return {_part_name(type(part)): {f.name: _to_spec(getattr(part, f.name)) for f in fields(part)}}
+    return _part_name(part)
+
+
+def _part_name(part: object) -> str:
+    module, name = getattr(part, "__module__", "?"), getattr(part, "__qualname__", repr(part))
+    return f"{module.removeprefix('calibrant.')}.{name}"
 
 
 def _from_spec(spec: Any) -> Any:

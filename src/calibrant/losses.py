@@ -70,7 +70,9 @@ class RejectionRate:
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
-            raise InputError(f"alpha must lie between 0 and 1; it is {self.alpha!r}.", argument="alpha", value=self.alpha)
+            raise InputError(
+                f"alpha must lie between 0 and 1; it is {self.alpha!r}.", argument="alpha", value=self.alpha
+            )
 
     def __call__(self, partition: Partition) -> Floats:
         return self.columns(partition)["loss"]
@@ -78,7 +80,7 @@ class RejectionRate:
     def columns(self, partition: Partition) -> dict[str, Floats]:
         """The loss and the rows rejected, for every bin."""
         rejected = self._rejected(partition)
-        return {"loss": 100 * rejected / partition.n, "rejected": rejected}  # type: ignore[dict-item]
+        return {"loss": 100 * rejected / partition.n, "rejected": rejected}
 
     def notes(self, partition: Partition) -> tuple[Note, ...]:
         """A note where a bin is so large that scipy alone decided."""
@@ -96,7 +98,8 @@ class RejectionRate:
                     hint="Use test=calibrant.significance.score, which takes effective sizes.",
                     argument="test",
                 )
-            return _kernels.rejected(table.score, table.n, partition.start, partition.n, partition.k, self.alpha)  # type: ignore[arg-type]
+            return _kernels.rejected(table.score, table.n, partition.start, partition.n, partition.k, self.alpha)
         labels, size = partition.labels, partition.effective_n
-        pvalue = self.test((partition.rate * size)[labels] if table.importance else partition.k[labels], size[labels], table.score)
-        return np.bincount(labels, weights=np.where(pvalue <= self.alpha, table.n, 0)).astype(table.n.dtype)  # type: ignore[no-any-return]
+        events = partition.k * (size / partition.n)
+        pvalue = self.test(events[labels], size[labels], table.score)
+        return np.bincount(labels, weights=np.where(pvalue <= self.alpha, table.n, 0)).astype(table.n.dtype)

@@ -26,7 +26,7 @@ def weighted_l1(values: Floats, sizes: Weights) -> float:
 
 def weighted_l2(values: Floats, sizes: Weights) -> float:
     """Root mean square, weighted by bin size."""
-    return weighted_mean(np.square(values), sizes) ** 0.5
+    return float(np.sqrt(weighted_mean(np.square(values), sizes)))
 
 
 def sup(values: Floats, sizes: Weights) -> float:

@@ -45,7 +45,7 @@ def mean_within_error(partition: Partition, error: EstimationError = variance) -
 
 @dataclass(frozen=True)
 class OptimalBins:
-    """The bins of least total error among all with non-falling rates and sizes from n_min to n_max: equation (8), solved.
+    """The bins of least total error among those with non-falling rates and n_min to n_max rows: equation (8), solved.
 
     A dynamic programme over all runs of distinct scores, O(m^3) for m of them: for studies of small tables, not
     for daily use. PAVA-BC comes near to it in linear time, and may even be below it, where it lets rates fall.

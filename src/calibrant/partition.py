@@ -85,7 +85,7 @@ class Partition:
     @cached_property
     def _sums(self) -> tuple[Weights, Weights, Floats]:
         table = self.table
-        return _kernels.bin_sums(table.score, table.n, table.k, self.start)  # type: ignore[arg-type]
+        return _kernels.bin_sums(table.score, table.n, table.k, self.start)
 
     @property
     def n(self) -> Weights:

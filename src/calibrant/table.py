@@ -1,8 +1,9 @@
 """`ScoreTable`: for every distinct prediction how often it was made and how often the event then happened."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn, TypeAlias, TypedDict
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,9 +64,10 @@ class ScoreTable:
     n: Weights
     k: Weights
     w2: Floats | None = None
+    _: KW_ONLY
     n_in: int = 0
     n_dropped: int = 0
-    _notes: tuple[Note, ...] = field(default=())
+    _notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
         for array in (self.score, self.n, self.k, self.w2):
@@ -158,15 +160,15 @@ class ScoreTable:
         """Whether `n` and `k` are sums of importance weights, not counts."""
         return self.w2 is not None
 
-    @property
+    @cached_property
     def size(self) -> float:
         """Number of rows; the sum of weights when they are importance weights."""
-        return self.n.sum().item()  # type: ignore[no-any-return]
+        return _total(self.n)
 
-    @property
+    @cached_property
     def positives(self) -> float:
         """Number of rows with the event (or their sum of weights)."""
-        return self.k.sum().item()  # type: ignore[no-any-return]
+        return _total(self.k)
 
     @property
     def prevalence(self) -> float:
@@ -184,7 +186,7 @@ class ScoreTable:
         return (*self._notes, *self._state_notes())
 
     def _state_notes(self) -> list[Note]:
-        notes = []
+        notes: list[Note] = []
         if not len(self):
             return notes
         if self.size == 1 and not self.importance:
@@ -203,38 +205,36 @@ class ScoreTable:
     def __add__(self, other: object) -> "ScoreTable":
         if not isinstance(other, ScoreTable):
             return NotImplemented
-        notes = join_notes(self._notes, other._notes)
-        totals = {
-            "n_in": self.n_in + other.n_in,
-            "n_dropped": self.n_dropped + other.n_dropped,
-            "_notes": notes,
-        }
+        return replace(
+            self._joined_with(other),
+            n_in=self.n_in + other.n_in,
+            n_dropped=self.n_dropped + other.n_dropped,
+            _notes=join_notes(self._notes, other._notes),
+        )
+
+    def _joined_with(self, other: "ScoreTable") -> "ScoreTable":
         if not len(self) or not len(other):
-            table = other if not len(self) else self
-            return ScoreTable(table.score, table.n, table.k, table.w2, **totals)  # type: ignore[arg-type]
+            return self if len(self) else other
         if self.importance != other.importance:
             raise InputError(
                 "A table of counts and a table of importance weights cannot be added.",
                 hint="Count both with importance=True.",
             )
         _check_total(float(self.size) + float(other.size), "n")
-        merged = _merge(
-            np.concatenate([self.score, other.score]),
-            np.concatenate([self.n, other.n]),
-            np.concatenate([self.k, other.k]),
-            None if self.w2 is None or other.w2 is None else np.concatenate([self.w2, other.w2]),
-        )
-        return ScoreTable(*merged, **totals)  # type: ignore[arg-type]
+        pairs = zip(self._arrays(), other._arrays(), strict=True)
+        return ScoreTable(*_merge(*(np.concatenate(pair) for pair in pairs)))
 
-    __radd__ = __add__
+    def _arrays(self) -> list[Weights]:
+        return [array for array in (self.score, self.n, self.k, self.w2) if array is not None]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreTable):
             return NotImplemented
-        mine, its = (self.score, self.n, self.k, self.w2), (other.score, other.n, other.k, other.w2)
-        return all(np.array_equal(a, b) if b is not None else a is None for a, b in zip(mine, its, strict=True))
+        mine, its = self._arrays(), other._arrays()
+        return len(mine) == len(its) and all(map(np.array_equal, mine, its))
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        raise TypeError("A ScoreTable holds arrays and cannot be hashed.")
 
     def map(self, f: Callable[[Floats], Floats]) -> "ScoreTable":
         """The table of the scores ``f(score)``, for example of a calibrated model.
@@ -246,9 +246,9 @@ class ScoreTable:
         _check_lengths([column, _columns.Column("score", self.score)])
         scores = _columns.scores(column)
         _refuse_missing([scores])
-        merged = _merge(scores.values.astype(np.float64), self.n, self.k, self.w2)
+        mapped = ScoreTable(*_merge(scores.values.astype(np.float64), *self._arrays()[1:]))
         notes = join_notes(self._notes, scores.notes)
-        return ScoreTable(*merged, n_in=self.n_in, n_dropped=self.n_dropped, _notes=notes)
+        return replace(mapped, n_in=self.n_in, n_dropped=self.n_dropped, _notes=notes)
 
     def round(self, resolution: float) -> "ScoreTable":
         """The table with scores moved to the nearest multiple of `resolution`, so that it has fewer rows.
@@ -265,10 +265,7 @@ class ScoreTable:
             )
         table = self.map(lambda score: np.minimum(np.rint(score / resolution) * resolution, 1.0))
         text = f"Scores were rounded to multiples of {resolution:.6g}: each moved by at most half of that."
-        notes = join_notes(table._notes, [Note("rounded", 1, text)])
-        return ScoreTable(
-            table.score, table.n, table.k, table.w2, n_in=self.n_in, n_dropped=self.n_dropped, _notes=notes
-        )
+        return replace(table, _notes=join_notes(table._notes, [Note("rounded", 1, text)]))
 
     def __repr__(self) -> str:
         unit = "rows" if not self.importance else "total weight"
@@ -288,9 +285,7 @@ def as_table(y_true: Any, y_prob: Any, options: RowOptions) -> ScoreTable:
             )
         return y_true
     if y_prob is None:
-        raise InputError(
-            "y_prob is missing.", hint="Pass y_true and y_prob, or one ScoreTable.", argument="y_prob"
-        )
+        raise InputError("y_prob is missing.", hint="Pass y_true and y_prob, or one ScoreTable.", argument="y_prob")
     return ScoreTable.from_arrays(y_true, y_prob, **options)
 
 
@@ -339,7 +334,9 @@ def _count_checked(
             notes.append(Note("zero_weight", int(zero.sum()), "Rows left out because their weight is 0: {count}."))
             keep &= ~zero
         if not keep.any() and zero.any():
-            raise InputError("sample_weight is 0 in every row.", hint="At least one must count.", argument="sample_weight")
+            raise InputError(
+                "sample_weight is 0 in every row.", hint="At least one must count.", argument="sample_weight"
+            )
     if not keep.any():
         raise InputError("y_true and y_prob hold no rows; at least one is needed.", argument="y_true")
 
@@ -357,19 +354,20 @@ def _count_checked(
     return ScoreTable(*merged, n_in=n_in, n_dropped=n_in - int(keep.sum()), _notes=tuple(notes))
 
 
-def _merge(
-    score: Floats, n: Weights, k: Weights, w2: Floats | None = None
-) -> tuple[Floats, Weights, Weights, Floats | None]:
-    """The columns of a table from rows in any order: sorted, equal scores added up."""
+def _merge(score: Floats, *columns: Weights) -> tuple[Weights, ...]:
+    """The columns of a table from rows in any order: sorted by score, equal scores added up."""
     score = score + 0.0  # -0.0 is 0.0
     order = np.argsort(score, kind="stable")  # linear where two sorted tables were joined
     score = score[order]
     start = np.flatnonzero(np.concatenate([[True], score[1:] != score[:-1]]))[: score.size]
+    if not start.size:
+        return score, *columns
+    return score[start], *(np.add.reduceat(column[order], start) for column in columns)
 
-    def add(values: Any) -> Any:
-        return np.add.reduceat(values[order], start) if start.size else values[:0]
 
-    return score[start], add(n), add(k), None if w2 is None else add(w2)
+def _total(weights: Weights) -> float:
+    total: float = weights.sum().item()  # an int where weights are counts
+    return total
 
 
 def _whole(column: _columns.Column) -> Ints:
@@ -405,8 +403,7 @@ def _check_lengths(columns: list[_columns.Column]) -> None:
     for column in columns[1:]:
         if len(column) != len(first):
             raise InputError(
-                f"{column.name} has {len(column):,} rows, {first.name} has {len(first):,}; "
-                "they must be equally long.",
+                f"{column.name} has {len(column):,} rows, {first.name} has {len(first):,}; they must be equally long.",
                 argument=column.name,
             )
 
@@ -433,8 +430,7 @@ def _check_total(total: float, name: str) -> None:
         )
 
 
-def _check_option(name: str, value: object, allowed: tuple[str, ...]) -> None | NoReturn:
+def _check_option(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         choices = " or ".join(repr(choice) for choice in allowed)
         raise InputError(f"{name} must be {choices}; it is {value!r}.", argument=name, value=value)
-    return None

@@ -76,7 +76,7 @@ def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weight
     labels = np.repeat(np.arange(start.size), np.diff(np.append(start, score.size)))
 
     def add(values: Weights) -> Floats:
-        return np.bincount(labels, weights=values)
+        return np.bincount(labels, weights=values).astype(np.float64)
 
     if n.dtype.kind == "i":
         return np.add.reduceat(n, start), np.add.reduceat(k, start), add(n * score)

@@ -25,9 +25,7 @@ def binomial_pvalue(k: Ints, n: Ints, p: Floats) -> Floats:
     above = np.flatnonzero(k < mean)  # the other tail lies above the mean
     if above.size:
         k_, n_, p_, least = k[above], n[above], p[above], threshold[above]
-        last = _last_at_most(
-            lambda x, i: -binom.pmf(x, n_[i], p_[i]), -least, np.ceil(mean[above]), n_.astype(float)
-        )
+        last = _last_at_most(lambda x, i: -binom.pmf(x, n_[i], p_[i]), -least, np.ceil(mean[above]), n_.astype(float))
         tail = n_ - last + (least == binom.pmf(last, n_, p_))
         pvalue[above] = binom.cdf(k_, n_, p_) + binom.sf(n_ - tail, n_, p_)
 

@@ -1,0 +1,79 @@
+# make demo and make test are all a newcomer needs; both set up everything they use.
+PYTHON ?= python3
+VENV ?= .venv
+CORE ?= .venv-core
+BIN := $(VENV)/bin
+KERNEL_SOURCES := $(wildcard src/calibrant/_kernels/cpp/*) CMakeLists.txt
+export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
+# torch is large and runs when found; make test-all installs this build of it.
+TORCH ?= torch==2.13.0
+PIP := -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test test-all test-reference test-core lint types docs bench bench-decisions sanitize clean
+
+demo: $(VENV)/demo.stamp  ## train two models and print how well calibrated they are
+	$(BIN)/python examples/demo.py
+
+test: lint types $(VENV)/dev.stamp docs  ## everything CI checks
+	$(BIN)/python tools/check_kernel.py
+	$(BIN)/python -m pytest
+	$(MAKE) --no-print-directory test-reference
+	$(MAKE) --no-print-directory test-core
+
+test-reference: $(VENV)/dev.stamp  ## the same tests on the reference kernel
+	CALIBRANT_KERNEL=reference $(BIN)/python -m pytest -n auto
+
+test-core: $(CORE)/stamp  ## the same tests with no compiler and no optional library
+	CALIBRANT_KERNEL=reference $(CORE)/bin/python -m pytest -n auto
+
+test-all: $(VENV)/dev.stamp  ## install what make test can do without, and fail on any skip
+	$(BIN)/python $(PIP) "$(TORCH)"
+	$(MAKE) --no-print-directory lint types docs
+	CALIBRANT_NO_SKIPS=1 $(BIN)/python -m pytest
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/lint-imports
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+docs: $(VENV)/dev.stamp  ## build the documentation; its examples run
+	$(BIN)/sphinx-build -W -q -b doctest docs docs/_build/doctest
+	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
+	@echo "documentation: docs/_build/html/index.html"
+
+bench: $(VENV)/dev.stamp  ## speed against peers, side by side in one process
+	$(BIN)/python benchmarks/speed.py
+
+bench-decisions: $(VENV)/dev.stamp  ## 1,000,000 decisions against scipy's, one by one (an hour)
+	$(BIN)/python benchmarks/decisions.py
+
+sanitize:  ## run the kernel's tests under the address and undefined-behaviour sanitizers
+	bash tools/sanitize.sh
+
+clean:
+	rm -rf $(VENV) $(CORE) .venv-sanitize build dist docs/_build
+
+$(VENV)/base.stamp:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) --upgrade pip
+	touch $@
+
+$(VENV)/demo.stamp: $(VENV)/base.stamp pyproject.toml $(KERNEL_SOURCES)
+	$(BIN)/python $(PIP) --editable ".[sklearn]"
+	touch $@
+
+$(VENV)/dev.stamp: $(VENV)/demo.stamp
+	$(BIN)/python $(PIP) --group dev
+	touch $@
+
+# CXX names no compiler, so this build must fall back to the pure wheel.
+$(CORE)/stamp: pyproject.toml $(KERNEL_SOURCES) $(shell find src -name '*.py')
+	$(PYTHON) -m venv --clear $(CORE)
+	$(CORE)/bin/python $(PIP) --upgrade pip
+	CXX=/nonexistent/c++ CC=/nonexistent/cc $(CORE)/bin/python $(PIP) .
+	$(CORE)/bin/python $(PIP) --group test
+	touch $@

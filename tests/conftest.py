@@ -1,0 +1,45 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+settings.register_profile("default", deadline=None, max_examples=60)
+settings.load_profile("default")
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real data: CALIBRANT_DATA, or ../shared/data beside the project."""
+    folder = Path(os.environ.get("CALIBRANT_DATA") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip("no real data: set CALIBRANT_DATA to its folder")
+    return folder
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20231)
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """The list of what was skipped and why, in one place."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons: dict[str, int] = {}
+    for report in skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons[reason.removeprefix("Skipped: ")] = reasons.get(reason.removeprefix("Skipped: "), 0) + 1
+    terminalreporter.section("what was skipped, and why")
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"{count:4d}  {reason}")
+    if not reasons:
+        terminalreporter.write_line("nothing")
+
+
+def pytest_sessionfinish(session, exitstatus) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CALIBRANT_NO_SKIPS") and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = 1
