@@ -236,7 +236,7 @@ def ece(y_true: Any, y_prob: Any = None, *, n_bins: Any = None, bins: Any = None
 
     Examples
     --------
-    >>> ece([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9])
+    >>> round(ece([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9]), 3)
     0.1
     """
     return _value(ECE(n_bins=n_bins, bins=bins), y_true, y_prob, rows)

@@ -38,8 +38,8 @@ def sup(values: Floats, sizes: Weights) -> float:
 class Lp:
     """Weighted p-norm, (sum of size / N * |value|^p)^(1/p).
 
-    >>> Lp(1)(np.array([0.1, -0.3]), np.array([3, 1]))
-    0.15
+    >>> round(Lp(2)(np.array([0.3, -0.4]), np.array([1, 1])), 4)
+    0.3536
     """
 
     p: float

@@ -421,9 +421,9 @@ def _check_alignment(columns: dict[str, Any]) -> None:
 
 
 def _check_total(total: float, name: str) -> None:
-    if not total <= _MOST_ROWS:
+    if not total < _MOST_ROWS:
         raise InputError(
-            f"{name} must add up to at most 2**53; the sum is {total:.6g}.",
+            f"{name} must add up to less than 2**53; the sum is {total:.6g}.",
             hint="Divide the weights by a constant.",
             argument=name,
             value=total,

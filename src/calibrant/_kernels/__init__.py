@@ -5,16 +5,8 @@ forces a choice; otherwise the compiled kernel runs where it was built.
 """
 
 import os
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from calibrant._kernels import reference
 from calibrant._kernels.scipy_binomial import binomial_pvalue
-from calibrant._typing import Floats, Ints
-
-if TYPE_CHECKING:
-    from calibrant._kernels import _core
 
 __all__ = ["KERNEL", "bin_sums", "binomial_pvalue", "count", "pava_bc", "rejected"]
 
@@ -34,27 +26,9 @@ def _choose() -> str:
     return "compiled"
 
 
-def _rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alpha: float) -> Ints:
-    total, doubtful = _core.rejected(score, n, start, bin_n, bin_k, alpha)
-    if doubtful.size:
-        its_bin = np.searchsorted(start, doubtful, side="right") - 1
-        pvalue = binomial_pvalue(bin_k[its_bin], bin_n[its_bin], score[doubtful])
-        reject = pvalue <= alpha
-        np.add.at(total, its_bin[reject], n[doubtful[reject]])
-    return total
-
-
 KERNEL = _choose()
 
 if KERNEL == "compiled":
-    from calibrant._kernels import _core
-
-    bin_sums = _core.bin_sums
-    count = _core.count
-    pava_bc = _core.pava_bc
-    rejected = _rejected
+    from calibrant._kernels.compiled import bin_sums, count, pava_bc, rejected
 else:
-    bin_sums = reference.bin_sums
-    count = reference.count
-    pava_bc = reference.pava_bc
-    rejected = reference.rejected
+    from calibrant._kernels.reference import bin_sums, count, pava_bc, rejected

@@ -1,0 +1,40 @@
+"""The compiled kernel; `reference` says what each function does."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._kernels import _core
+from calibrant._kernels.scipy_binomial import binomial_pvalue
+from calibrant._typing import Floats, Ints, Weights
+
+__all__ = ["bin_sums", "count", "pava_bc", "rejected"]
+
+
+def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None:
+    counts = _core.count(score, label)
+    return None if counts is None else (counts[0], _plain(counts[1]), _plain(counts[2]))
+
+
+def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:
+    return _plain(_core.pava_bc(n, k, n_min, n_max))
+
+
+def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weights, Weights, Floats]:
+    sum_n, sum_k, sum_score = _core.bin_sums(score, n, k, start)
+    return _plain(sum_n), _plain(sum_k), sum_score
+
+
+def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alpha: float) -> Ints:
+    total, doubtful = _core.rejected(score, n, start, bin_n, bin_k, alpha)
+    if doubtful.size:
+        its_bin = np.searchsorted(start, doubtful, side="right") - 1
+        reject = binomial_pvalue(bin_k[its_bin], bin_n[its_bin], score[doubtful]) <= alpha
+        np.add.at(total, its_bin[reject], n[doubtful[reject]])
+    return _plain(total)
+
+
+def _plain(array: Weights) -> Weights:
+    # C++'s 64-bit integer is NumPy's long long, which is the same but prints as "dtype=int64".
+    return array.view(np.int64) if array.dtype.kind == "i" else array

@@ -1,0 +1,182 @@
+"""Bad input: one test drives every public function that takes rows through the table of hazards."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+
+RNG = np.random.default_rng(7)
+P = RNG.random(200)
+Y = (RNG.random(200) < P).astype(int)
+
+
+def takes_rows(value):
+    if not inspect.isfunction(value):
+        return False
+    return list(inspect.signature(value).parameters)[:2] == ["y_true", "y_prob"]
+
+
+PUBLIC = {name: getattr(cb, name) for name in cb.__all__ if takes_rows(getattr(cb, name))}
+PUBLIC["ScoreTable.from_arrays"] = cb.ScoreTable.from_arrays
+FUNCTIONS = pytest.mark.parametrize("function", PUBLIC.values(), ids=list(PUBLIC))
+
+
+def test_every_metric_is_driven():
+    assert set(cb.METRICS) <= set(PUBLIC)
+
+
+def put(values, row, value, dtype=None):
+    out = np.array(values, dtype=dtype)
+    out[row] = value
+    return out
+
+
+def masked(values):
+    return np.ma.masked_array(values, mask=np.arange(200) == 3)
+
+
+# name: (y_true, y_prob, options, what the message must say, and the attributes argument and row)
+REFUSED = {
+    "NaN in p": (Y, put(P, 3, np.nan), {}, r"y_prob has 1 missing value \(first at row 3\)\. Pass missing='drop'", "y_prob", 3),
+    "NaN in y": (put(Y, 3, np.nan, float), P, {}, r"y_true has 1 missing value \(first at row 3\)", "y_true", 3),
+    "None in y": (put(Y, 3, None, object), P, {}, r"y_true has 1 missing value \(first at row 3\)", "y_true", 3),
+    "two NaN": (Y, put(P, [5, 9], np.nan), {}, r"y_prob has 2 missing values \(first at row 5\)", "y_prob", 5),
+    "masked p": (Y, masked(P), {}, r"y_prob has 1 missing value \(first at row 3\)", "y_prob", 3),
+    "masked y": (masked(Y), P, {}, r"y_true has 1 missing value \(first at row 3\)", "y_true", 3),
+    "inf in p": (Y, put(P, 3, np.inf), {}, r"y_prob must lie in \[0, 1\].*row 3 is inf", "y_prob", 3),
+    "inf in p, though missing are dropped": (Y, put(P, 3, -np.inf), {"missing": "drop"}, "row 3 is -inf", "y_prob", 3),
+    "p = 1.5": (Y, put(P, 3, 1.5), {}, r"1 of 200 values do not, the first at row 3 is 1\.5", "y_prob", 3),
+    "percent": (Y, P * 100, {}, r"percentages\? Divide by 100", "y_prob", None),
+    "logits": (Y, np.log(P / (1 - P)), {}, "Apply a sigmoid", "y_prob", None),
+    "p beyond rounding": (Y, put(P, 3, 1 + 2e-6), {}, r"must lie in \[0, 1\]", "y_prob", 3),
+    "p far beyond": (Y, put(P, 3, 1e6), {}, "Convert the scores", "y_prob", 3),
+    "y in -1, 1": (2 * Y - 1, P, {}, "its labels are -1, 1. Say which label is the event, for example pos_label=1", "y_true", 0),
+    "y in 1, 2": (Y + 1, P, {}, "labels are 1, 2", "y_true", 0),
+    "y in 0, 2": (Y * 2, P, {}, "labels are 0, 2", "y_true", 0),
+    "soft label": (put(Y, 3, 0.5, float), P, {}, "row 3 is 0.5. Soft labels", "y_true", 3),
+    "two soft labels": (np.where(Y, 0.9, 0.1), P, {}, "Soft labels", "y_true", 0),
+    "strings": (np.where(Y, "yes", "no"), P, {}, "labels are 'no', 'yes'. Say which label is the event, for example pos_label='yes'", "y_true", 0),
+    "strings as objects": (np.where(Y, "yes", "no").astype(object), P, {}, "pos_label='yes'", "y_true", 0),
+    "three classes": (Y + (P > 0.9), P, {}, r"y_true has 3 labels \(0, 1, 2\).*calibrant.classwise", "y_true", 0),
+    "three classes as text": (np.array(list("abcd"))[Y + 2 * (P > 0.9)], P, {}, "has 4 labels", "y_true", 0),
+    "three classes with pos_label": (Y + (P > 0.9), P, {"pos_label": 1}, "has 3 labels", "y_true", 0),
+    "pos_label of another type": (Y, P, {"pos_label": "1"}, r"pos_label must be one of the labels of y_true, which are 0, 1; it is '1'", "pos_label", None),
+    "lengths differ": (Y, P[:199], {}, "y_prob has 199 rows, y_true has 200; they must be equally long", "y_prob", None),
+    "empty": ([], [], {}, "hold no rows; at least one is needed", "y_true", None),
+    "nothing left": (Y, np.full(200, np.nan), {"missing": "drop"}, "hold no rows", "y_true", None),
+    "object cells that are no numbers": (Y, put(P, 3, "x", object), {}, r"row 3 is 'x' \(str\)", "y_prob", 3),
+    "object labels that are no numbers": (put(Y, 3, (1,), object), P, {}, r"row 3 is \(1,\) \(tuple\)", "y_true", 3),
+    "two columns": (Y, np.column_stack([1 - P, P]), {}, r"shape is \(200, 2\). Two columns.*y_prob\[:, 1\]", "y_prob", None),
+    "three columns": (Y, np.ones((200, 3)) / 3, {}, "calibrant.classwise", "y_prob", None),
+    "a scalar": (1, 0.5, {}, "one dimension", "y_true", None),
+    "text scores": (Y, P.astype(str), {}, "y_prob must hold numbers", "y_prob", 0),
+    "complex scores": (Y, P + 0j, {}, "y_prob must hold numbers; its type is complex128", "y_prob", 0),
+    "complex labels": (Y + 0j, P, {}, "y_true must hold numbers", "y_true", 0),
+    "dates": (Y.astype("M8[s]"), P, {}, "y_true must hold numbers", "y_true", 0),
+    "negative weight": (Y, P, {"sample_weight": put(np.ones(200), 3, -1)}, "sample_weight must be finite and not negative.*row 3 is -1", "sample_weight", 3),
+    "infinite weight": (Y, P, {"sample_weight": put(np.ones(200), 3, np.inf)}, "row 3 is inf", "sample_weight", 3),
+    "missing weight": (Y, P, {"sample_weight": put(np.ones(200), 3, np.nan)}, "sample_weight has 1 missing value", "sample_weight", 3),
+    "all weights zero": (Y, P, {"sample_weight": np.zeros(200)}, "0 in every row", "sample_weight", None),
+    "weights too large": (Y, P, {"sample_weight": np.full(200, 1e300)}, r"less than 2\*\*53", "sample_weight", None),
+    "too few weights": (Y, P, {"sample_weight": np.ones(199)}, "sample_weight has 199 rows", "sample_weight", None),
+    "an option that is none": (Y, P, {"missing": "ignore"}, "missing must be 'raise' or 'drop'; it is 'ignore'", "missing", None),
+}  # fmt: skip
+
+
+@FUNCTIONS
+@pytest.mark.parametrize("hazard", REFUSED)
+def test_bad_input_is_refused_with_what_where_and_what_to_do(function, hazard):
+    y, p, options, message, argument, row = REFUSED[hazard]
+    with pytest.raises(cb.InputError, match=message) as caught:
+        function(y, p, **options)
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.argument == argument
+    if row is not None:
+        assert caught.value.row == row
+
+
+# name: (y_true, y_prob, options, the codes of the notes)
+NOTED = {
+    "one row": (Y[:1], P[:1], {}, {"one_row", "one_class"}),
+    "one class": (Y * 0, P, {}, {"one_class"}),
+    "p just above 1": (Y, put(P, 3, 1 + 1e-12), {}, {"clipped"}),
+    "p just below 0": (Y, put(P, 3, -1e-12), {}, {"clipped"}),
+    "(n, 1)": (Y, P.reshape(-1, 1), {}, {"one_column"}),
+    "float16": (Y, P.astype(np.float16), {}, {"float16"}),
+    "integer scores": (Y, Y, {}, {"hard_labels"}),
+    "boolean scores": (Y, Y.astype(bool), {}, {"hard_labels"}),
+    "missing, dropped": (Y, put(P, 3, np.nan), {"missing": "drop"}, {"missing"}),
+    "zero weight": (Y, P, {"sample_weight": put(np.full(200, 2), 3, 0)}, {"zero_weight", "whole_weights"}),
+}
+
+
+@FUNCTIONS
+@pytest.mark.parametrize("case", NOTED)
+def test_unusual_input_is_used_and_noted(function, case):
+    y, p, options, codes = NOTED[case]
+    if function is PUBLIC["ScoreTable.from_arrays"]:
+        assert {note.code for note in function(y, p, **options).notes} == codes
+        return
+    with pytest.warns(cb.CalibrantWarning) as caught:
+        value = function(y, p, **options)
+    assert np.isfinite(value)
+    assert len({str(warning.message) for warning in caught}) == len(codes)
+    assert all(warning.filename == __file__ for warning in caught)
+
+
+ACCEPTED = {
+    "bool y": (Y.astype(bool), P),
+    "uint8 y": (Y.astype(np.uint8), P),
+    "objects": (Y.astype(object), P.astype(object)),
+    "lists": (Y.tolist(), P.tolist()),
+    "float y": (Y.astype(float), P),
+}
+
+
+@FUNCTIONS
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_harmless_variety_gives_the_same_answer_without_a_word(function, case):
+    y, p = ACCEPTED[case]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert function(y, p) == function(Y, P)
+
+
+@FUNCTIONS
+def test_input_is_never_changed(function):
+    y, p, w = Y.astype(float), put(P, 3, 1 + 1e-12), np.full(200, 1.5)
+    y[5], p[7] = np.nan, np.nan
+    copies = y.copy(), p.copy(), w.copy()
+    options = {"test": cb.significance.score} if function is cb.tce else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cb.CalibrantWarning)
+        function(y, p, sample_weight=w, missing="drop", **options)
+    for array, copy in zip((y, p, w), copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+@FUNCTIONS
+def test_pandas_indexes_must_agree(function):
+    pd = pytest.importorskip("pandas")
+    y, p = pd.Series(Y), pd.Series(P)
+    assert function(y, p) == function(Y, P)
+    assert function(y, P) == function(Y, P)
+    with pytest.raises(cb.InputError, match="indexes of y_true and y_prob differ.*to_numpy"):
+        function(y, p.sample(frac=1, random_state=0))
+
+
+@pytest.mark.parametrize("name", sorted(cb.METRICS))
+def test_a_metric_of_no_rows_or_half_an_input_is_an_error(name):
+    function = getattr(cb, name)
+    with pytest.raises(cb.InputError, match="holds no rows"):
+        function(cb.ScoreTable.empty())
+    with pytest.raises(cb.InputError, match="y_prob is missing"):
+        function(Y)
+    table = cb.ScoreTable.from_arrays(Y, P)
+    with pytest.raises(cb.InputError, match="A ScoreTable was given, and sample_weight with it"):
+        function(table, sample_weight=np.ones(200))
+    with pytest.raises(cb.InputError, match="A ScoreTable was given, and y_prob"):
+        function(table, P)

@@ -1,0 +1,266 @@
+"""Compiled kernel = reference kernel = row-by-row oracle, and every decision = scipy's."""
+
+import os
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.stats import binom, binomtest
+from strategies import score
+
+from calibrant import _kernels
+from calibrant._kernels import reference
+from calibrant._kernels.scipy_binomial import binomial_pvalue
+
+RUNNING = _kernels.KERNEL
+compiled_only = pytest.mark.skipif(RUNNING != "compiled", reason=f"needs the compiled kernel; {RUNNING} runs")
+
+sizes = st.integers(1, 40)
+
+
+def same(left, right):
+    return all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(left, right, strict=True))
+
+
+# counting
+
+
+@given(hnp.arrays(float, st.integers(0, 200), elements=score), st.randoms(use_true_random=False))
+def test_counting_equals_counting_by_hand(p, random):
+    y = np.array([random.random() < 0.4 for _ in p], dtype=np.int64)
+    values, n, k = _kernels.count(p, y)
+    by_hand = {v: (int(sum(p == v)), int(sum(y[p == v]))) for v in p}
+    assert {v: (a, b) for v, a, b in zip(values, n, k, strict=True)} == by_hand
+    assert (np.diff(values) > 0).all()
+
+
+SHAPES = {
+    "uniform": lambda r, n: r.random(n),
+    "rare": lambda r, n: r.beta(0.05, 5, n),
+    "grid": lambda r, n: r.integers(0, 101, n) / 100,
+    "one value": lambda r, n: np.full(n, 0.25),
+    "float32 values": lambda r, n: r.random(n).astype(np.float32).astype(float),
+    "clusters that share their leading bits": lambda r, n: 0.5 + r.integers(0, 40, n) * 2.0**-50 * (r.random(n) < 0.9),
+    "subnormal": lambda r, n: r.random(n) * 1e-310,
+    "borders": lambda r, n: r.choice([0.0, -0.0, 1.0, np.nextafter(0, 1), np.nextafter(1, 0)], n),
+}
+
+
+@compiled_only
+@pytest.mark.parametrize("rows", [1, 2, 25, 1000, 70_000, 300_000])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_counting_is_the_same_on_both_kernels(rng, shape, rows, dtype):
+    p = SHAPES[shape](rng, rows).astype(dtype)
+    y = (rng.random(rows) < 0.3).astype(np.int64)
+    assert same(_kernels.count(p, y), reference.count(p, y))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "f4", "f8"])
+def test_labels_of_every_type_count_the_same(rng, dtype):
+    p, y = rng.random(500), rng.integers(0, 2, 500)
+    assert same(_kernels.count(p, y.astype(dtype)), reference.count(p, y))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -1e-300, 1.0000000000000002, 2.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_counting_refuses_what_is_no_probability(rng, bad, dtype):
+    p = rng.random(100).astype(dtype)
+    p[37] = bad
+    if 0 <= p[37] <= 1:
+        p[37] = -1  # float32 rounded the value into the range
+    assert _kernels.count(p, np.zeros(100, dtype=np.int64)) is None
+
+
+@pytest.mark.parametrize("bad", [2, -1, 127])
+def test_counting_refuses_what_is_no_label(bad):
+    assert _kernels.count(np.array([0.1, 0.2]), np.array([1, bad])) is None
+
+
+# PAVA-BC
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(0, 20), st.integers(0, 40))
+def test_pava_bc_is_algorithm_2_without_ties(y, n_min, extra):
+    n_max = 2 * n_min + extra
+    if n_min >= len(y):
+        n_min = len(y) // 2
+    k = np.array(y, dtype=np.int64)
+    starts = _kernels.pava_bc(np.ones_like(k), k, n_min, n_max)
+    wanted, _ = oracles.pava_bc_blocks(y, n_min, n_max)
+    assert np.diff(np.append(starts, len(y))).tolist() == wanted
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=50), st.integers(0, 30), sizes)
+def test_pava_bc_with_ties_is_its_definition(rows, n_min, extra):
+    y, p = [y for y, _ in rows], [v / 9 for _, v in rows]
+    _, n, k = _kernels.count(np.array(p), np.array(y, dtype=np.int8))
+    starts = _kernels.pava_bc(n, k, n_min, n_min + extra - 1)
+    wanted = oracles.pooled_pava_bc_blocks(p, y, n_min, n_min + extra - 1)
+    assert (np.add.reduceat(n, starts).tolist(), np.add.reduceat(k, starts).tolist()) == wanted
+
+
+@compiled_only
+@pytest.mark.parametrize("scale", [1, 2**33])  # the second needs products of more than 64 bits
+def test_pava_bc_is_the_same_on_both_kernels(rng, scale):
+    for _ in range(300):
+        m = int(rng.integers(1, 120))
+        n = rng.integers(1, 6, m) * scale
+        k = rng.binomial(5, rng.random(m)) * n // 5
+        n_min = int(rng.integers(0, n.sum() + 2))
+        n_max = n_min + int(rng.integers(0, n.sum() + 2))
+        assert np.array_equal(_kernels.pava_bc(n, k, n_min, n_max), reference.pava_bc(n, k, n_min, n_max))
+
+
+@compiled_only
+def test_pava_bc_of_real_weights_is_the_same_on_both_kernels(rng):
+    for _ in range(300):
+        m = int(rng.integers(1, 120))
+        n = rng.choice([0.1, 0.2, 0.3, 1.5, 1.0], m)
+        k = n * rng.integers(0, 2, m)
+        n_min, extra = rng.random(2) * n.sum()
+        assert np.array_equal(
+            _kernels.pava_bc(n, k, n_min, n_min + extra), reference.pava_bc(n, k, n_min, n_min + extra)
+        )
+
+
+# sums
+
+
+@compiled_only
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_sums_have_the_same_bits_on_both_kernels(rng, dtype):
+    p = np.sort(rng.random(10_000))
+    n = rng.integers(1, 9, p.size).astype(dtype)
+    start = np.unique(np.append(0, rng.integers(0, p.size, 30)))
+    assert same(_kernels.bin_sums(p, n, n // 2, start), reference.bin_sums(p, n, n // 2, start))
+
+
+@compiled_only
+def test_bad_starts_are_refused():
+    p, n = np.array([0.1, 0.2]), np.array([1, 1])
+    for start in ([0, 2], [1, 1], [-1]):
+        with pytest.raises(ValueError, match="start"):
+            _kernels.bin_sums(p, n, n, np.array(start))
+
+
+# decisions
+
+
+def decisions(k, n, p, alpha):
+    """What the running kernel decides, for one score a bin."""
+    each = np.arange(p.size)
+    return _kernels.rejected(p, np.ones(p.size, dtype=np.int64), each, n, k, alpha).astype(bool)
+
+
+def near_a_border(rng, k, n, p, alpha, tries=60):
+    """Move p along a bisection to where the p-value crosses alpha, then away from it by 1e-3 .. 1e-12."""
+    low, high = p.copy(), np.where(p > k / n, 1.0, 0.0)  # towards certain rejection
+    for _ in range(tries):
+        middle = (low + high) / 2
+        reject = binomial_pvalue(k, n, middle) <= alpha
+        low, high = np.where(reject, low, middle), np.where(reject, middle, high)
+    away = 10.0 ** rng.uniform(-12, -3, p.size) * rng.choice([-1, 1], p.size)
+    return np.clip(high * (1 + away), 0, 1)
+
+
+def random_tests(rng, size, largest):
+    n = np.exp(rng.uniform(0, np.log(largest), size)).astype(np.int64)
+    p = np.where(rng.random(size) < 0.5, rng.random(size), 10.0 ** rng.uniform(-6, 0, size))
+    k = rng.binomial(n, p)
+    p = np.clip(p + rng.normal(0, 2, size) * np.sqrt(p * (1 - p) / n), 0, 1)
+    return k, n, p
+
+
+def test_pvalues_have_the_bits_of_scipys(rng):
+    k, n, p = random_tests(rng, 1500, 10**6)
+    wanted = [binomtest(int(a), int(b), float(c)).pvalue for a, b, c in zip(k, n, p, strict=True)]
+    assert np.array_equal(binomial_pvalue(k, n, p), wanted)
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 0.001, 0.05, 0.3, 0.9, 0.9999])
+def test_decisions_are_those_of_scipy(rng, alpha):
+    k, n, p = random_tests(rng, 6000, 10**6)
+    p[::3] = near_a_border(rng, k[::3], n[::3], np.clip(k[::3] / n[::3], 1e-9, 1 - 1e-9), alpha)
+    assert np.array_equal(decisions(k, n, p, alpha), binomial_pvalue(k, n, p) <= alpha)
+
+
+def test_decisions_of_every_small_bin_on_a_grid():
+    """All (k, n) up to n = 40 against 400 scores each, where the accepted set has its holes."""
+    for n in (*range(1, 31), 34, 40, 42):
+        p = np.arange(401) / 400
+        for k in range(n + 1):
+            rejected = _kernels.rejected(
+                p, np.ones(p.size, dtype=np.int64), np.array([0]), np.array([n]), np.array([k]), 0.05
+            )
+            many = np.full(p.size, k), np.full(p.size, n), p
+            assert rejected[0] == (binomial_pvalue(*many) <= 0.05).sum(), (k, n)
+
+
+# (alpha, n, k): the borders between rejected, accepted again, and rejected for good
+HOLES = {
+    (0.05, 30, 1): (0.1632, 0.1751, 0.1772),
+    (0.05, 42, 0): (0.0798, 0.0891, 0.0892),
+    (0.05, 34, 2): (0.1884, 0.1998, 0.2011),
+    (0.1, 18, 0): (0.1404, 0.1626, 0.1627),
+}
+
+
+@pytest.mark.parametrize(("alpha", "n", "k"), HOLES)
+def test_the_accepted_scores_are_not_an_interval(alpha, n, k):
+    first, again, last = HOLES[alpha, n, k]
+    inside = np.linspace(again - 1e-4, last + 1e-4, 1001)  # the borders are known to four digits
+    accepted = inside[binomial_pvalue(np.full(1001, k), np.full(1001, n), inside) > alpha]
+    p = np.array([first - 2e-4, first + 2e-4, accepted[accepted.size // 2], last + 2e-4])
+    assert decisions(np.full(4, k), np.full(4, n), p, alpha).tolist() == [False, True, False, True]
+    dense = np.linspace(k / n, min(1, last + 0.05), 5000)
+    total = _kernels.rejected(dense, np.ones(5000, dtype=np.int64), np.array([0]), np.array([n]), np.array([k]), alpha)
+    assert total[0] == (binomial_pvalue(np.full(5000, k), np.full(5000, n), dense) <= alpha).sum()
+
+
+@pytest.mark.parametrize("n", [10**5, 10**6, 10**7, 10**8])
+@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.5, 0.97])
+def test_runs_of_scores_in_large_bins_are_decided_like_single_ones(rng, n, rate):
+    k = round(n * rate)
+    spread = 3 * np.sqrt(max(rate * (1 - rate), 1 / n) / n)
+    p = np.unique(np.clip(rate + rng.uniform(-spread, spread, 300), 0, 1))
+    total = _kernels.rejected(p, np.ones(p.size, dtype=np.int64), np.array([0]), np.array([n]), np.array([k]), 0.05)
+    assert total[0] == (binomial_pvalue(np.full(p.size, k), np.full(p.size, n), p) <= 0.05).sum()
+
+
+def test_bins_beyond_what_was_measured_are_asked_of_scipy():
+    n, k = 10**9, 10**6
+    p = np.array([0.0009, 0.001, 0.0010001])
+    total = _kernels.rejected(p, np.array([5, 7, 11]), np.array([0]), np.array([n]), np.array([k]), 0.05)
+    each = [binomtest(k, n, float(q)).pvalue <= 0.05 for q in p]
+    assert total[0] == np.dot(each, [5, 7, 11])
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 5e-324, 1e-300, 1 - 2**-53])
+@pytest.mark.parametrize(("k", "n"), [(0, 1), (1, 1), (0, 50), (1, 50), (49, 50), (50, 50)])
+def test_borders_of_the_unit_interval(p, k, n):
+    wanted = binomtest(k, n, p).pvalue <= 0.05
+    assert decisions(np.array([k]), np.array([n]), np.array([p]), 0.05)[0] == wanted
+
+
+def test_ties_of_the_two_tails_count_as_in_scipy():
+    """p = 1/2 makes both tails equally likely to the last bit or two."""
+    n = np.arange(1, 400)
+    for k in (0, 1, 2, 5):
+        m = n[n >= k]
+        half = np.full(m.size, 0.5)
+        alpha = float(2 * binom.cdf(k, 60, 0.5))
+        assert np.array_equal(
+            decisions(np.full(m.size, k), m, half, alpha), binomial_pvalue(np.full(m.size, k), m, half) <= alpha
+        )
+
+
+# which kernel runs
+
+
+def test_the_environment_forces_a_kernel():
+    wanted = os.environ.get("CALIBRANT_KERNEL")
+    assert wanted in (None, "", RUNNING)

@@ -1,0 +1,289 @@
+"""Contracts of every entry of METRICS, oracles, and the laws that tie the metrics together."""
+
+import inspect
+import json
+import warnings
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import columns, count, some_rows, tables
+
+import calibrant as cb
+from calibrant import GCE, METRICS, ScoreTable, losses, norms, significance
+
+EVERY = pytest.mark.parametrize("name", METRICS)
+
+
+# contracts
+
+
+@EVERY
+def test_an_entry_builds_a_metric_named_like_it_with_builder_and_function_at_top_level(name):
+    metric = METRICS[name]()
+    assert metric.name == name.upper()
+    assert getattr(cb, name.upper())() == metric
+    assert METRICS[name].unit == metric.unit
+    assert METRICS[name].unit in ("%", "1")
+    assert METRICS[name].lower_is_better is True
+
+
+@EVERY
+@given(table=tables)
+def test_function_and_builder_agree_and_lie_in_range(name, table):
+    breakdown = METRICS[name]()(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cb.CalibrantWarning)
+        assert getattr(cb, name)(table) == breakdown.value == float(breakdown)
+    assert 0 <= breakdown.value <= (100 if METRICS[name].unit == "%" else 1) * (1 + 1e-15)
+
+
+@EVERY
+@given(pairs=some_rows, random=st.randoms(use_true_random=False))
+def test_shuffled_rows_and_added_pieces_give_the_same_bits(name, pairs, random):
+    value = METRICS[name]()(count(pairs)).value
+    random.shuffle(pairs)
+    cut = random.randrange(len(pairs) + 1)
+    assert METRICS[name]()(count(pairs)).value == value
+    assert METRICS[name]()(count(pairs[:cut]) + count(pairs[cut:])).value == value
+
+
+@EVERY
+@given(pairs=some_rows)
+def test_weight_two_gives_the_bits_of_doubled_rows(name, pairs):
+    y, p = columns(pairs)
+    doubled = ScoreTable.from_arrays(np.tile(y, 2), np.tile(p, 2))
+    weighted = ScoreTable.from_arrays(y, p, sample_weight=np.full(len(y), 2))
+    assert METRICS[name]()(weighted).value == METRICS[name]()(doubled).value
+
+
+@EVERY
+@given(table=tables)
+def test_specification_survives_json_and_rebuilds_the_metric(name, table):
+    metric = METRICS[name]()
+    again = GCE.from_spec(json.loads(json.dumps(metric.spec)))
+    assert again == metric
+    assert again.name == metric.name
+    assert again(table).value == metric(table).value
+
+
+@EVERY
+@given(table=tables)
+def test_a_breakdown_is_complete(name, table):
+    breakdown = METRICS[name]()(table)
+    expected = ["lower", "upper", "min_score", "max_score", "n", "k", "rate", "mean_score", "loss"]
+    assert list(breakdown.per_bin)[:9] == expected
+    assert ("rejected" in breakdown.per_bin) == (name == "tce")
+    assert {len(column) for column in breakdown.per_bin.values()} == {len(breakdown.partition)}
+    assert breakdown.metric == name.upper()
+    document = json.loads(json.dumps(breakdown.to_dict(), allow_nan=False))
+    assert document["value"] == breakdown.value
+    assert document["schema_version"] == 1
+    assert document["n_in"] == breakdown.n_used + breakdown.n_dropped == table.n_in
+    assert repr(breakdown).startswith(f"{breakdown.metric} = ")
+    assert breakdown._repr_html_().count("<tr>") >= 2
+
+
+@EVERY
+def test_docstrings_are_specifications(name):
+    for thing in (getattr(cb, name), getattr(cb, name.upper())):
+        assert "Examples" in inspect.getdoc(thing)
+
+
+# oracles
+
+
+@given(some_rows)
+def test_gap_metrics_equal_their_row_by_row_transcription(pairs):
+    y, p = columns(pairs)
+    members = oracles.members_by_width(p, y, 10)
+    table = count(pairs)
+    assert cb.ECE()(table).value == pytest.approx(oracles.ece(members), abs=1e-14)
+    assert cb.MCE()(table).value == pytest.approx(oracles.mce(members), abs=1e-14)
+    assert cb.RMSCE()(table).value == pytest.approx(oracles.rmsce(members), abs=1e-14)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(0, 2**32))
+def test_tce_equals_algorithms_1_and_2_row_by_row(y, seed):
+    p = np.sort(np.random.default_rng(seed).random(len(y)))
+    n_min, n_max = len(y) // 20, max(1, len(y) // 5)
+    sizes, _ = oracles.pava_bc_blocks(y, n_min, n_max)
+    wanted = oracles.rejections(oracles.members_by_size(p, y, sizes))
+    breakdown = cb.TCE()(ScoreTable.from_arrays(y, p))
+    assert breakdown.per_bin["n"].tolist() == sizes
+    assert breakdown.per_bin["rejected"].sum() == wanted
+    assert breakdown.value == pytest.approx(100 * wanted / len(y), rel=1e-15)
+
+
+# laws
+
+
+@given(tables)
+def test_ece_is_at_most_rmsce_is_at_most_mce(table):
+    ece, rmsce, mce = (metric()(table).value for metric in (cb.ECE, cb.RMSCE, cb.MCE))
+    assert ece <= rmsce + 1e-15
+    assert rmsce <= mce + 1e-15
+
+
+def test_a_table_whose_rates_equal_its_scores_has_no_error():
+    table = ScoreTable.from_counts([0.0, 0.125, 0.5, 0.75, 1.0], [8, 8, 8, 8, 8], [0, 1, 4, 6, 8])
+    for name in METRICS:
+        assert METRICS[name]()(table).value == 0
+
+
+@given(tables, st.floats(0.001, 0.5), st.floats(0.001, 0.499))
+def test_tce_falls_with_alpha(table, alpha, less):
+    bins = cb.EqualWidth(5)
+    strict = cb.TCE(alpha=alpha * less, bins=bins)(table).value
+    assert strict <= cb.TCE(alpha=alpha, bins=bins)(table).value
+
+
+@given(tables)
+def test_pava_tce_does_not_change_when_the_event_is_renamed(table):
+    """Plain PAVA has no direction. 1 - p must be exact, so scores are rounded to a coarse grid first."""
+    table = table.round(2**-10)
+    mirrored = ScoreTable.from_counts(1 - table.score, table.n, table.n - table.k)
+    metric = cb.TCE(bins=cb.PAVA())
+    assert metric(table).value == pytest.approx(metric(mirrored).value, abs=1e-12)
+
+
+@given(tables)
+def test_signed_gap_averages_to_mean_score_minus_prevalence(table):
+    bias = GCE(cb.PAVABC(), losses.signed_gap, norms.weighted_mean)(table).value
+    assert bias == pytest.approx(np.dot(table.score, table.n) / table.size - table.prevalence, abs=1e-14)
+
+
+@given(tables)
+def test_norms_are_points_of_one_family(table):
+    partition = cb.EqualWidth()(table)
+    gap, n = losses.absolute_gap(partition), partition.n
+    assert norms.Lp(1)(gap, n) == pytest.approx(norms.weighted_l1(gap, n), abs=1e-15)
+    assert norms.Lp(2)(gap, n) == pytest.approx(norms.weighted_l2(gap, n), abs=1e-15)
+    assert norms.Lp(3)(gap, n) <= norms.sup(gap, n) + 1e-15
+    assert norms.weighted_l1(losses.squared_gap(partition), n) == pytest.approx(
+        norms.weighted_l2(gap, n) ** 2, abs=1e-15
+    )
+
+
+# weights that are not whole
+
+
+def test_importance_weights_of_one_give_the_plain_values(rng):
+    p = rng.random(500)
+    y = rng.random(500) < p
+    plain, weighted = ScoreTable.from_arrays(y, p), ScoreTable.from_arrays(y, p, importance=True)
+    for name in ("ece", "ace", "mce", "rmsce"):
+        assert METRICS[name]()(weighted).value == pytest.approx(METRICS[name]()(plain).value, abs=1e-12)
+    for test in (significance.score, significance.bayes, significance.t):
+        metric = cb.TCE(test=test)
+        assert metric(weighted).value == metric(plain).value
+
+
+def test_the_exact_test_refuses_importance_weights_and_says_what_to_use(rng):
+    table = ScoreTable.from_arrays([0, 1], [0.2, 0.8], sample_weight=[0.5, 0.7])
+    with pytest.raises(cb.InputError, match="significance.score"):
+        cb.TCE()(table)
+    assert 0 <= cb.TCE(test=significance.score)(table).value <= 100
+
+
+def test_scaling_importance_weights_changes_nothing(rng):
+    p, w = rng.random(400), rng.exponential(size=400)
+    y = rng.random(400) < p**2
+    for metric in (cb.ECE(), cb.ACE(), cb.TCE(test=significance.score)):
+        values = [metric(ScoreTable.from_arrays(y, p, sample_weight=c * w)).value for c in (1, 8, 0.125)]
+        assert values[1:] == pytest.approx([values[0]] * 2, rel=1e-12)
+
+
+# options
+
+
+def test_n_bins_and_bins_together_are_an_error():
+    for name in ("ece", "ace", "mce", "rmsce"):
+        with pytest.raises(cb.InputError, match="Both n_bins and bins"):
+            getattr(cb, name)([0, 1], [0.1, 0.9], n_bins=10, bins=cb.Quantile(10))
+
+
+def test_bins_replace_the_default_bins():
+    y, p = [0, 0, 1, 1], [0.1, 0.4, 0.5, 0.9]
+    assert cb.ece(y, p, bins=cb.Quantile(2)) == cb.ace(y, p, n_bins=2)
+
+
+@pytest.mark.parametrize("alpha", [0, 1, -0.1, 2, np.nan])
+def test_alpha_lies_strictly_between_0_and_1(alpha):
+    with pytest.raises(cb.InputError, match="alpha"):
+        cb.TCE(alpha=alpha)
+
+
+def test_lp_needs_p_of_at_least_1():
+    with pytest.raises(cb.InputError, match="at least 1"):
+        norms.Lp(0.5)
+
+
+@pytest.mark.parametrize("test", [significance.binomial, significance.t, significance.score, significance.bayes])
+def test_tce_takes_every_test(test, rng):
+    p = rng.random(2000)
+    y = rng.random(2000) < p**2
+    breakdown = cb.TCE(test=test)(ScoreTable.from_arrays(y, p))
+    rejected = sum(
+        int((test(k, n, q) <= 0.05).sum())
+        for k, n, q in zip(
+            breakdown.per_bin["k"],
+            breakdown.per_bin["n"],
+            np.split(breakdown.partition.table.score, breakdown.partition.start[1:]),
+            strict=True,
+        )
+    )
+    assert breakdown.per_bin["rejected"].sum() == rejected
+    assert GCE.from_spec(breakdown.spec).loss.test is test
+
+
+# specifications of parts of one's own
+
+
+def my_bins(table):
+    return cb.Partition.from_cuts(table, [])
+
+
+def test_parts_of_your_own_work_and_their_specification_says_it_cannot_be_rebuilt():
+    metric = GCE(my_bins, losses.absolute_gap, norms.sup)
+    assert metric(ScoreTable.from_arrays([0, 1], [0.2, 0.8])).value == pytest.approx(0)
+    with pytest.raises(cb.InputError, match="my_bins"):
+        GCE.from_spec(metric.spec)
+
+
+def test_a_specification_cannot_reach_outside_the_parts():
+    spec = {**cb.ECE().spec, "norm": "table.ScoreTable"}
+    with pytest.raises(cb.InputError, match=r"table\.ScoreTable"):
+        GCE.from_spec(spec)
+    with pytest.raises(cb.InputError):
+        GCE.from_spec({**spec, "norm": "norms.np"})
+
+
+# what people read
+
+
+def test_a_breakdown_reads_well():
+    table = ScoreTable.from_counts([0.1, 0.2, 0.5], [50, 50, 50], [15, 12, 26])
+    text = repr(cb.TCE()(table))
+    assert text.splitlines()[0] == "TCE = 33.33 %   (150 rows, 35.3 % events, 3 bins)"
+    assert "rejected" in text.splitlines()[1]
+    many = repr(cb.ECE(n_bins=100)(ScoreTable.from_arrays(np.arange(500) % 2, np.arange(500) / 500)))
+    assert "..." in many
+    assert len(many.splitlines()) < 20
+
+
+def test_notes_reach_the_reader():
+    breakdown = cb.ECE()(ScoreTable.from_arrays([0, 1, 1], [0.1, 0.7, np.nan], missing="drop"))
+    assert "note: Rows left out because a value is missing: 1." in repr(breakdown)
+    assert "missing: 1" in breakdown._repr_html_()
+    assert breakdown.to_dict()["notes"][0]["code"] == "missing"
+    assert (breakdown.n_in, breakdown.n_used, breakdown.n_dropped) == (3, 2, 1)
+
+
+def test_bins_of_more_than_1e8_rows_are_noted():
+    table = ScoreTable.from_counts([0.2, 0.5], [10**9, 10**9], [2 * 10**8, 5 * 10**8])
+    breakdown = cb.TCE()(table)
+    assert [note.code for note in breakdown.notes] == ["large_bins"]
+    assert breakdown.value == 0

@@ -1,0 +1,68 @@
+"""The package as such: what it exports, what importing it costs, what it says of itself."""
+
+import ast
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import calibrant as cb
+
+PACKAGE = Path(cb.__file__).parent
+
+
+def python(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_every_public_name_can_be_had():
+    for name in cb.__all__:
+        assert getattr(cb, name) is not None
+    assert set(cb.__all__) <= set(dir(cb))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="calibrant"):
+        cb.no_such_name  # noqa: B018
+
+
+def test_the_stub_says_what_the_map_says():
+    stub = ast.parse((PACKAGE / "__init__.pyi").read_text())
+    names = {alias.asname for node in stub.body for alias in getattr(node, "names", [])}
+    assert names == set(cb.__all__)
+
+
+def test_importing_loads_neither_numpy_nor_anything_heavy():
+    code = "import sys, calibrant; print([m for m in ('numpy', 'scipy', 'narwhals') if m in sys.modules])"
+    assert python(code) == "[]"
+
+
+def test_counting_and_gap_metrics_load_neither_scipy_stats_nor_narwhals():
+    code = (
+        "import sys, calibrant as cb; cb.ece([0, 1, 1], [0.1, 0.8, 0.7]);"
+        "print([m for m in ('scipy.stats', 'scipy.special', 'narwhals', 'pandas') if m in sys.modules])"
+    )
+    assert python(code) == "[]"
+
+
+def test_versions_name_the_kernel(capsys):
+    from calibrant._kernels import KERNEL
+
+    cb.show_versions()
+    printed = capsys.readouterr().out
+    assert f"kernel        {KERNEL}" in printed
+    assert importlib.metadata.version("calibrant") == cb.__version__
+
+
+def test_a_wrong_kernel_name_is_an_error():
+    code = "import os; os.environ['CALIBRANT_KERNEL'] = 'fast'; import calibrant as cb; cb.ece"
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        python(code)
+    assert "must be 'compiled' or 'reference', not 'fast'" in caught.value.stderr
+
+
+def test_the_package_is_typed():
+    assert (PACKAGE / "py.typed").exists()

@@ -1,0 +1,85 @@
+"""The tests of one probability, at their borders and against independent implementations."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import calibrant as cb
+from calibrant import significance
+
+TESTS = [significance.binomial, significance.t, significance.score, significance.bayes]
+ALL_TESTS = pytest.mark.parametrize("test", TESTS, ids=[t.__name__ for t in TESTS])
+
+cases = st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n), st.floats(0, 1)))
+
+
+@ALL_TESTS
+@pytest.mark.parametrize("n", [1, 2, 50, 10_000])
+def test_borders(test, n):
+    assert test(0, n, 0.0) == 1
+    assert test(n, n, 1.0) == 1
+    assert test(1, n, 0.0) == 0
+    assert test(n - 1, n, 1.0) == 0
+
+
+@ALL_TESTS
+@given(case=cases)
+def test_pvalues_are_probabilities_and_symmetric(test, case):
+    k, n, p = case
+    value = test(k, n, p)
+    assert 0 <= value <= 1
+    if 1 - (1 - p) == p:  # 1 - p is exact
+        assert test(n - k, n, 1 - p) == pytest.approx(value, abs=1e-12)
+
+
+@ALL_TESTS
+def test_arrays_are_broadcast(test):
+    value = test(np.array([[1], [2]]), 10, np.array([0.1, 0.2, 0.5]))
+    assert value.shape == (2, 3)
+    assert value[1, 2] == test(2, 10, 0.5)
+
+
+@ALL_TESTS
+@pytest.mark.parametrize(("k", "n", "p"), [(2, 1, 0.5), (-1, 5, 0.5), (1, 5, 1.5), (1, 5, np.nan), (0, 0, 0.5)])
+def test_impossible_arguments_are_refused(test, k, n, p):
+    with pytest.raises(cb.InputError, match="needs 0 <= k <= n"):
+        test(k, n, p)
+
+
+def test_binomial_needs_whole_numbers():
+    with pytest.raises(cb.InputError, match="significance.score"):
+        significance.binomial(1.5, 10, 0.2)
+
+
+@given(cases.filter(lambda case: 0 < case[0] < case[1]))
+def test_t_is_the_one_sample_t_test_of_the_labels(case):
+    k, n, p = case
+    labels = np.r_[np.ones(k), np.zeros(n - k)]
+    if 0 < p < 1:
+        assert significance.t(k, n, p) == pytest.approx(stats.ttest_1samp(labels, p).pvalue, rel=1e-9)
+
+
+def test_t_of_equal_labels_accepts_only_their_value_and_of_one_row_everything():
+    assert significance.t([0, 10, 10], 10, [0.2, 0.2, 1.0]).tolist() == [0, 0, 1]
+    assert significance.t([0, 1, 1], 1, [0.2, 0.7, 0.01]).tolist() == [1, 1, 1]
+
+
+@given(cases)
+def test_score_accepts_what_wilsons_interval_holds(case):
+    k, n, p = case
+    low, high = stats.binomtest(k, n).proportion_ci(0.95, method="wilson")
+    pvalue = significance.score(k, n, p)
+    if abs(p - low) > 1e-9 and abs(p - high) > 1e-9:
+        assert (pvalue > 0.05) == (low < p < high)
+
+
+@given(cases)
+def test_bayes_accepts_what_jeffreys_interval_holds(case):
+    k, n, p = case
+    posterior = stats.beta(k + 0.5, n - k + 0.5)
+    low = 0 if k == 0 else posterior.ppf(0.025)
+    high = 1 if k == n else posterior.ppf(0.975)
+    if abs(p - low) > 1e-9 and abs(p - high) > 1e-9 and 0 < p < 1:
+        assert (significance.bayes(k, n, p) > 0.05) == (low < p < high)
