@@ -1,0 +1,171 @@
+"""Speed against peers, as ratios measured side by side in one process.
+
+Run with ``make bench``. np.sort picks its instruction set once, when NumPy is loaded, so its AVX2 path is timed in a
+process of its own that runs nothing else.
+"""
+
+import importlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import binomtest
+from sklearn.calibration import calibration_curve
+from sklearn.isotonic import IsotonicRegression
+
+import calibrant as cb
+from calibrant._kernels import KERNEL
+
+RNG = np.random.default_rng(1)
+# Until NumPy 2.3 the features were named one by one.
+NO_AVX512 = "X86_V4 AVX512_ICL AVX512_SPR AVX512_SKX AVX512_CLX AVX512_CNL AVX512F AVX512CD"
+
+
+def seconds(work: Callable[[], object], repeats: int) -> float:
+    """The quickest of several runs, after one to warm up."""
+    work()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def rows(size: int) -> tuple[np.ndarray, np.ndarray]:
+    p = RNG.random(size)
+    return (RNG.random(size) < p).astype(np.int64), p
+
+
+def report(what: str, value: str, target: str, ok: bool) -> bool:
+    print(f"  {'ok  ' if ok else 'MISS'}  {what:<74} {value:>12}   {target}")
+    return ok
+
+
+def dog_scores() -> tuple[str, np.ndarray, np.ndarray]:
+    folder = Path(os.environ.get("CALIBRANT_DATA") or "../shared/data")
+    if (folder / "imagenet_dogs.npz").exists():
+        with np.load(folder / "imagenet_dogs.npz") as scores:
+            return "AlexNet's 50,000 scores", scores["labels"], scores["alexnet"]
+    y, p = rows(50_000)
+    return "50,000 uniform scores (no real data: set CALIBRANT_DATA)", y, p.astype(np.float32)
+
+
+def against_binomtest() -> bool:
+    name, y, p = dog_scores()
+    breakdown = cb.TCE()(cb.ScoreTable.from_arrays(y, p))
+    partition = breakdown.partition
+    table, labels = partition.table, partition.labels
+    chosen = RNG.choice(len(table), 300, replace=False)
+
+    def loop() -> None:
+        for i in chosen:
+            bin_ = labels[i]
+            binomtest(int(partition.k[bin_]), int(partition.n[bin_]), float(table.score[i]))
+
+    slow = seconds(loop, 3) / 300 * table.size
+    fast = seconds(lambda: cb.tce(y, p), 50)
+    print(f"\n{name}: loop over binomtest {slow:.1f} s (300 calls, scaled), cb.tce {fast * 1e3:.2f} ms")
+    return report(
+        "cb.tce, arrays to number, against a loop over binomtest",
+        f"{slow / fast:,.0f} x",
+        ">= 25,000 x",
+        slow / fast >= 25_000,
+    )
+
+
+def against_scikit_learn() -> bool:
+    y, p = rows(1_000_000)
+    ours = seconds(lambda: cb.tce(y, p), 5)
+    curve = seconds(lambda: calibration_curve(y, p, n_bins=10, strategy="quantile"), 5)
+    isotonic = seconds(lambda: IsotonicRegression().fit(p, y), 3)
+    print(
+        f"\n1,000,000 float64 rows: cb.tce {ours * 1e3:.0f} ms, calibration_curve {curve * 1e3:.0f} ms, isotonic {isotonic * 1e3:.0f} ms"
+    )
+    results = [
+        report("cb.tce against calibration_curve(strategy='quantile')", f"{ours / curve:.2f}", "<= 1", ours <= curve),
+        report("cb.tce against IsotonicRegression().fit", f"{ours / isotonic:.2f}", "<= 0.33", ours <= isotonic / 3),
+    ]
+    for name in cb.METRICS:
+        mine = seconds(lambda metric=getattr(cb, name): metric(y, p), 3)
+        print(f"        cb.{name:<6} {mine * 1e3:6.1f} ms   {mine / curve:.2f} of calibration_curve")
+    return all(results)
+
+
+def avx2_sort(size: int) -> float:
+    code = (
+        "import numpy as np, time\n"
+        f"p = np.random.default_rng(1).random({size})\n"
+        "times = []\n"
+        "for _ in range(4):\n"
+        "    copy = p.copy(); start = time.perf_counter(); copy.sort(); times.append(time.perf_counter() - start)\n"
+        "print(min(times))"
+    )
+    environment = {**os.environ, "NPY_DISABLE_CPU_FEATURES": NO_AVX512}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    return float(done.stdout)
+
+
+def at_ten_million() -> bool:
+    y, p = rows(10_000_000)
+    ours = seconds(lambda: cb.tce(y, p), 4)
+    here = seconds(lambda: np.sort(p), 3)
+    avx2 = avx2_sort(p.size)
+    print(
+        f"\n10,000,000 float64 rows: cb.tce {ours * 1e3:.0f} ms, np.sort {avx2 * 1e3:.0f} ms (AVX2 path), {here * 1e3:.0f} ms (as it runs here)"
+    )
+    sort = report(
+        "cb.tce against np.sort of the scores, AVX2 path", f"{ours / avx2:.1f} x", "<= 6 x, aim 4 x", ours <= 6 * avx2
+    )
+    extra = extra_memory(y, p) / (y.nbytes + p.nbytes)
+    memory = report("peak extra memory against the input", f"{extra:.1f} x", "<= 4 x", extra <= 4)
+    return sort and memory
+
+
+def extra_memory(y: np.ndarray, p: np.ndarray) -> float:
+    """Growth of the peak resident set while tce runs, in a process of its own (Linux)."""
+    code = (
+        "import numpy as np, resource, calibrant as cb\n"
+        "cb.tce([0, 1, 0, 1], [.1, .2, .3, .4])\n"
+        f"r = np.random.default_rng(1); p = r.random({p.size}); y = np.empty({p.size}, dtype=np.int64)\n"
+        "for part in np.array_split(np.arange(p.size), 100): y[part] = r.random(part.size) < p[part]\n"
+        "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "open('/proc/self/clear_refs', 'w').write('5')\n"
+        "def high(): return int(next(l for l in open('/proc/self/status') if l.startswith('VmHWM')).split()[1])\n"
+        "before = high(); cb.tce(y, p); print((high() - before) * 1024)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def import_time() -> bool:
+    def start(code: str) -> float:
+        command = [sys.executable, "-c", code]
+        return seconds(lambda: subprocess.run(command, check=True), 10)
+
+    numpy, ours = start("import numpy"), start("import numpy, calibrant")
+    first = start("import calibrant as cb; cb.ece")
+    print(
+        f"\nstart of Python: import numpy {numpy * 1e3:.0f} ms, with calibrant {ours * 1e3:.0f} ms, to the first cb.ece {first * 1e3:.0f} ms"
+    )
+    extra = (max(ours, first) - numpy) * 1e3
+    return report("import calibrant (and load its metrics) beyond numpy", f"{extra:.0f} ms", "<= 60 ms", extra <= 60)
+
+
+def main() -> None:
+    print(
+        f"calibrant {cb.__version__}, kernel {KERNEL}, numpy {np.__version__}, scikit-learn {importlib.import_module('sklearn').__version__}"
+    )
+    results = [against_binomtest(), against_scikit_learn(), at_ten_million(), import_time()]
+    if not all(results):
+        sys.exit("\nA target was missed.")
+
+
+if __name__ == "__main__":
+    main()
