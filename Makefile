@@ -48,7 +48,7 @@ docs: $(VENV)/dev.stamp  ## build the documentation; its examples run
 bench: $(VENV)/dev.stamp  ## speed against peers, side by side in one process
 	$(BIN)/python benchmarks/speed.py
 
-bench-decisions: $(VENV)/dev.stamp  ## 1,000,000 decisions against scipy's, one by one (an hour)
+bench-decisions: $(VENV)/dev.stamp  ## 1,000,000 decisions against scipy's, one by one (20 minutes)
 	$(BIN)/python benchmarks/decisions.py
 
 sanitize:  ## run the kernel's tests under the address and undefined-behaviour sanitizers

@@ -239,11 +239,18 @@ def test_bins_beyond_what_was_measured_are_asked_of_scipy():
     assert total[0] == np.dot(each, [5, 7, 11])
 
 
-@pytest.mark.parametrize("p", [0.0, 1.0, 5e-324, 1e-300, 1 - 2**-53])
+@pytest.mark.parametrize("p", [0.0, 1.0, 1e-280, 1 - 2**-53])
 @pytest.mark.parametrize(("k", "n"), [(0, 1), (1, 1), (0, 50), (1, 50), (49, 50), (50, 50)])
 def test_borders_of_the_unit_interval(p, k, n):
     wanted = binomtest(k, n, p).pvalue <= 0.05
     assert decisions(np.array([k]), np.array([n]), np.array([p]), 0.05)[0] == wanted
+
+
+@pytest.mark.parametrize("p", [5e-324, 1e-310, 1e-300, 1e-291])
+def test_scores_too_small_for_scipy_are_decided_all_the_same(p):
+    k, n = np.array([0, 1, 2, 50]), np.full(4, 50)
+    assert decisions(k, n, np.full(4, p), 0.05).tolist() == [False, True, True, True]
+    assert binomial_pvalue(k, n, np.full(4, p)).tolist() == [1, 50 * p, 0, 0]
 
 
 def test_ties_of_the_two_tails_count_as_in_scipy():

@@ -196,8 +196,8 @@ class Breakdown:
                     rows.append(["..."] * len(heading))
                 continue
             row = [f"{b['lower'][i]:.4g} to {b['upper'][i]:.4g}", f"{b['n'][i]:,}", f"{b['k'][i]:,}"]
-            row += [f"{b['rate'][i]:.4f}", f"{b['mean_score'][i]:.4f}"]
-            row += [f"{b['loss'][i]:.1f}" if self.unit == "%" else f"{b['loss'][i]:.4f}"]
+            row += [_decimals(b["rate"][i]), _decimals(b["mean_score"][i])]
+            row += [f"{b['loss'][i]:.1f}" if self.unit == "%" else _decimals(b["loss"][i])]
             rows.append(row + ([f"{b['rejected'][i]:,}"] if "rejected" in b else []))
         return [heading, *rows]
 
@@ -217,6 +217,11 @@ class Breakdown:
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
             + (f"<ul>{notes}</ul>" if notes else "")
         )
+
+
+def _decimals(value: float) -> str:
+    """Four decimals, or the leading digits of what these would hide."""
+    return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"
 
 
 def _to_spec(part: object) -> Any:

@@ -36,7 +36,7 @@ def sup(values: Floats, sizes: Weights) -> float:
 
 @dataclass(frozen=True)
 class Lp:
-    """Weighted p-norm, (sum of size / N * |value|^p)^(1/p).
+    r"""Weighted p-norm, :math:`(\sum_b (N_b / N) |v_b|^p)^{1/p}`.
 
     >>> round(Lp(2)(np.array([0.3, -0.4]), np.array([1, 1])), 4)
     0.3536

@@ -81,7 +81,8 @@ def score(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
 
     k, n, p = _arguments(k, n, p)
     with np.errstate(divide="ignore", invalid="ignore"):
-        pvalue = 2 * ndtr(-np.abs(k - n * p) / np.sqrt(n * p * (1 - p)))
+        gap = k * (1 - p) - (n - k) * p  # k - n p, exact near both ends
+        pvalue = 2 * ndtr(-np.abs(gap) / np.sqrt(n * p * (1 - p)))
     return _at_borders(pvalue, k, n, p)
 
 

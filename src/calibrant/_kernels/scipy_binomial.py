@@ -12,11 +12,20 @@ import numpy as np
 from calibrant._typing import Bools, Floats, Ints
 
 _TIE = 1 + 1e-7
+# Below this scipy stops with an OverflowError, and the p-value is 1, n p or 0 to the last bit.
+_TINY = 1e-290
 
 
 def binomial_pvalue(k: Ints, n: Ints, p: Floats) -> Floats:
     """Two-sided p-values for k events in n trials of probability p; arrays of one length."""
     from scipy.stats import binom
+
+    tiny = (p > 0) & (p < _TINY)
+    if tiny.any():
+        rest = ~tiny
+        pvalue = np.where(k == 0, 1.0, np.where(k == 1, n * p, 0.0))
+        pvalue[rest] = binomial_pvalue(k[rest], n[rest], p[rest])
+        return pvalue
 
     pvalue = np.ones(np.shape(p))
     threshold = binom.pmf(k, n, p) * _TIE

@@ -1,0 +1,32 @@
+"""Sphinx configuration. `make docs` runs every example and builds the pages."""
+
+import importlib.metadata
+
+project = "Calibrant"
+author = "The Calibrant developers"
+copyright = "2026, the Calibrant developers"
+release = version = importlib.metadata.version("calibrant")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.doctest",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+]
+autosummary_generate = True
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+autodoc_typehints = "none"
+default_role = "py:obj"
+templates_path = ["_templates"]
+exclude_patterns = ["_build"]
+
+doctest_test_doctest_blocks = ""  # the examples of docstrings are run by pytest
+doctest_global_setup = "import numpy as np\nimport calibrant as cb"
+trim_doctest_flags = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "Calibrant"
+html_show_sourcelink = False
+html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
