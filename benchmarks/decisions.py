@@ -1,7 +1,7 @@
 """A million decisions of the kernel against scipy's own, one call of `scipy.stats.binomtest` each.
 
-Tests are drawn with n up to 10^6, at four levels of alpha; a third of the scores lie within a relative 1e-3 to 1e-12 of a
-border between rejecting and accepting. Run with ``make bench-decisions``; it takes some 20 minutes on two cores.
+Tests are drawn with n up to 10^6, at four levels of alpha; a third of the scores lie within a relative 1e-3 to 1e-12
+of a border between rejecting and accepting. Run with ``make bench-decisions``; some 20 minutes on two cores.
 """
 
 import argparse

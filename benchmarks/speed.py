@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -84,14 +85,15 @@ def against_scikit_learn() -> bool:
     curve = seconds(lambda: calibration_curve(y, p, n_bins=10, strategy="quantile"), 5)
     isotonic = seconds(lambda: IsotonicRegression().fit(p, y), 3)
     print(
-        f"\n1,000,000 float64 rows: cb.tce {ours * 1e3:.0f} ms, calibration_curve {curve * 1e3:.0f} ms, isotonic {isotonic * 1e3:.0f} ms"
+        f"\n1,000,000 float64 rows: cb.tce {ours * 1e3:.0f} ms, calibration_curve {curve * 1e3:.0f} ms, "
+        f"isotonic {isotonic * 1e3:.0f} ms"
     )
     results = [
         report("cb.tce against calibration_curve(strategy='quantile')", f"{ours / curve:.2f}", "<= 1", ours <= curve),
         report("cb.tce against IsotonicRegression().fit", f"{ours / isotonic:.2f}", "<= 0.33", ours <= isotonic / 3),
     ]
     for name in cb.METRICS:
-        mine = seconds(lambda metric=getattr(cb, name): metric(y, p), 3)
+        mine = seconds(partial(getattr(cb, name), y, p), 3)
         print(f"        cb.{name:<6} {mine * 1e3:6.1f} ms   {mine / curve:.2f} of calibration_curve")
     return all(results)
 
@@ -118,7 +120,8 @@ def at_ten_million() -> bool:
     here = seconds(lambda: np.sort(p), 3)
     avx2 = avx2_sort(p.size)
     print(
-        f"\n10,000,000 float64 rows: cb.tce {ours * 1e3:.0f} ms, np.sort {avx2 * 1e3:.0f} ms (AVX2 path), {here * 1e3:.0f} ms (as it runs here)"
+        f"\n10,000,000 float64 rows: cb.tce {ours * 1e3:.0f} ms, np.sort {avx2 * 1e3:.0f} ms (AVX2 path), "
+        f"{here * 1e3:.0f} ms (as it runs here)"
     )
     sort = report(
         "cb.tce against np.sort of the scores, AVX2 path", f"{ours / avx2:.1f} x", "<= 6 x, aim 4 x", ours <= 6 * avx2
@@ -131,11 +134,10 @@ def at_ten_million() -> bool:
 def extra_memory(y: np.ndarray, p: np.ndarray) -> float:
     """Growth of the peak resident set while tce runs, in a process of its own (Linux)."""
     code = (
-        "import numpy as np, resource, calibrant as cb\n"
+        "import numpy as np, calibrant as cb\n"
         "cb.tce([0, 1, 0, 1], [.1, .2, .3, .4])\n"
         f"r = np.random.default_rng(1); p = r.random({p.size}); y = np.empty({p.size}, dtype=np.int64)\n"
         "for part in np.array_split(np.arange(p.size), 100): y[part] = r.random(part.size) < p[part]\n"
-        "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "open('/proc/self/clear_refs', 'w').write('5')\n"
         "def high(): return int(next(l for l in open('/proc/self/status') if l.startswith('VmHWM')).split()[1])\n"
         "before = high(); cb.tce(y, p); print((high() - before) * 1024)"
@@ -152,7 +154,8 @@ def import_time() -> bool:
     numpy, ours = start("import numpy"), start("import numpy, calibrant")
     first = start("import calibrant as cb; cb.ece")
     print(
-        f"\nstart of Python: import numpy {numpy * 1e3:.0f} ms, with calibrant {ours * 1e3:.0f} ms, to the first cb.ece {first * 1e3:.0f} ms"
+        f"\nstart of Python: import numpy {numpy * 1e3:.0f} ms, with calibrant {ours * 1e3:.0f} ms, "
+        f"to the first cb.ece {first * 1e3:.0f} ms"
     )
     extra = (max(ours, first) - numpy) * 1e3
     return report("import calibrant (and load its metrics) beyond numpy", f"{extra:.0f} ms", "<= 60 ms", extra <= 60)
@@ -160,7 +163,8 @@ def import_time() -> bool:
 
 def main() -> None:
     print(
-        f"calibrant {cb.__version__}, kernel {KERNEL}, numpy {np.__version__}, scikit-learn {importlib.import_module('sklearn').__version__}"
+        f"calibrant {cb.__version__}, kernel {KERNEL}, numpy {np.__version__}, "
+        f"scikit-learn {importlib.import_module('sklearn').__version__}"
     )
     results = [against_binomtest(), against_scikit_learn(), at_ten_million(), import_time()]
     if not all(results):
