@@ -233,9 +233,6 @@ class ScoreTable:
         mine, its = self._arrays(), other._arrays()
         return len(mine) == len(its) and all(map(np.array_equal, mine, its))
 
-    def __hash__(self) -> int:
-        raise TypeError("A ScoreTable holds arrays and cannot be hashed.")
-
     def map(self, f: Callable[[Floats], Floats]) -> "ScoreTable":
         """The table of the scores ``f(score)``, for example of a calibrated model.
 
