@@ -4,6 +4,7 @@
 forces a choice; otherwise the compiled kernel runs where it was built.
 """
 
+import importlib.util
 import os
 
 from calibrant._kernels.scipy_binomial import binomial_pvalue
@@ -17,13 +18,11 @@ def _choose() -> str:
         raise ImportError(f"CALIBRANT_KERNEL must be 'compiled' or 'reference', not {wanted!r}.")
     if wanted == "reference":
         return "reference"
-    try:
-        from calibrant._kernels import _core  # noqa: F401
-    except ModuleNotFoundError:
-        if wanted == "compiled":
-            raise
-        return "reference"
-    return "compiled"
+    # Looked for, not tried: a kernel that is there but cannot be loaded must not pass for one that is not.
+    built = importlib.util.find_spec(f"{__name__}._core") is not None
+    if wanted == "compiled" and not built:
+        raise ImportError("CALIBRANT_KERNEL is 'compiled', but this build of calibrant has no compiled kernel.")
+    return "compiled" if built else "reference"
 
 
 KERNEL = _choose()
