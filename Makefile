@@ -24,7 +24,8 @@ test-reference: $(VENV)/dev.stamp  ## the same tests on the reference kernel
 	CALIBRANT_KERNEL=reference $(BIN)/python -m pytest -n auto
 
 test-core: $(CORE)/stamp  ## the same tests with no compiler and no optional library
-	CALIBRANT_KERNEL=reference $(CORE)/bin/python -m pytest -n auto
+	$(CORE)/bin/python tools/check_kernel.py --expect reference
+	$(CORE)/bin/python -m pytest -n auto
 
 test-all: $(VENV)/dev.stamp  ## install what make test can do without, and fail on any skip
 	$(BIN)/python $(PIP) "$(TORCH)"

@@ -106,17 +106,17 @@ def test_edges_are_closed_on_the_left_and_the_last_on_both_sides():
 
 def test_a_score_outside_all_edges_is_an_error():
     table = ScoreTable.from_counts([0.1, 0.5], [3, 4], [0, 1])
-    with pytest.raises(cb.InputError, match="3 rows do not, the lowest such score is 0.1"):
+    with pytest.raises(cb.InputError, match="1 distinct scores do not, the lowest of them is 0.1"):
         Edges([0.2, 1])(table)
 
 
-@pytest.mark.parametrize("edges", [[], [0.5], [0, 0], [0, 1, 0.5], [0, np.nan, 1]])
+@pytest.mark.parametrize("edges", [[], [0.5], [0, 0], [0, 1, 0.5], [0, np.nan, 1], [0, 0.5, np.inf]])
 def test_edges_must_rise(edges):
-    with pytest.raises(cb.InputError, match="rise strictly"):
+    with pytest.raises(cb.InputError, match="that rise strictly"):
         Edges(edges)
 
 
-@pytest.mark.parametrize("n_bins", [0, -1, 1.5, True])
+@pytest.mark.parametrize("n_bins", [0, -1, 1.5, True, None, np.nan, np.inf, "ten"])
 @pytest.mark.parametrize("kind", [EqualWidth, Quantile])
 def test_the_number_of_bins_is_a_whole_number(kind, n_bins):
     with pytest.raises(cb.InputError, match="n_bins must be a whole number"):
@@ -168,10 +168,30 @@ def test_a_limit_that_is_given_is_kept():
     assert PAVABC(n_max=100).limits(table) == (50, 100)
 
 
-@pytest.mark.parametrize(("n_min", "n_max"), [(-1, None), (5, 4), (None, -1)])
+@pytest.mark.parametrize(("n_min", "n_max"), [(-1, None), (5, 4), (None, -1), (0, np.nan), (np.inf, None), (0, np.inf)])
 def test_limits_that_contradict_are_refused(n_min, n_max):
     with pytest.raises(cb.InputError, match="0 <= n_min <= n_max"):
         PAVABC(n_min=n_min, n_max=n_max)
+
+
+@pytest.mark.parametrize("n_max", [5.0, np.float64(5), np.int32(5), 10**30])
+def test_limits_are_whole_numbers_of_any_type_and_size(n_max):
+    table = ScoreTable.from_arrays([0, 1, 0, 1, 0, 1, 1], np.arange(7) / 7)
+    assert PAVABC(0, n_max)(table).n.sum() == 7
+    with pytest.raises(cb.InputError, match="whole numbers where rows are counted"):
+        PAVABC(0, 2.5)(table)
+
+
+@pytest.mark.parametrize("scale", [1, 0.1, 1 / 3, 0.7])
+def test_the_scale_of_importance_weights_does_not_move_cuts(scale):
+    table = ScoreTable.from_arrays(
+        np.arange(10) % 2, np.arange(10) / 10, sample_weight=np.full(10, scale), importance=True
+    )
+    assert Quantile(5)(table).n.tolist() == pytest.approx([2 * scale] * 5)
+    assert np.array_equal(
+        PAVABC(2 * scale, 4 * scale)(table).start,
+        PAVABC(2, 4)(ScoreTable.from_arrays(np.arange(10) % 2, np.arange(10) / 10)).start,
+    )
 
 
 def test_importance_weights_use_limits_and_cuts_unrounded():
@@ -193,4 +213,6 @@ def test_partitions_of_your_own():
         Partition.from_labels(table, [1, 0])
     with pytest.raises(cb.InputError, match="cuts"):
         Partition.from_cuts(table, [2, 1])
+    with pytest.raises(cb.InputError, match="whole numbers"):
+        Partition.from_cuts(table, [1.7])
     assert "2 bins" in repr(Partition.from_labels(table, [0, 0, 7]))

@@ -38,6 +38,12 @@ def masked(values):
     return np.ma.masked_array(values, mask=np.arange(200) == 3)
 
 
+def a_list_at_the_end(values):
+    out = np.array(values, dtype=object)
+    out[-1] = [1]
+    return out
+
+
 # name: (y_true, y_prob, options, what the message must say, and the attributes argument and row)
 REFUSED = {
     "NaN in p": (Y, put(P, 3, np.nan), {}, r"y_prob has 1 missing value \(first at row 3\)\. Pass missing='drop'", "y_prob", 3),
@@ -69,6 +75,11 @@ REFUSED = {
     "nothing left": (Y, np.full(200, np.nan), {"missing": "drop"}, "hold no rows", "y_true", None),
     "object cells that are no numbers": (Y, put(P, 3, "x", object), {}, r"row 3 is 'x' \(str\)", "y_prob", 3),
     "object labels that are no numbers": (put(Y, 3, (1,), object), P, {}, r"row 3 is \(1,\) \(tuple\)", "y_true", 3),
+    "a list as a label": (a_list_at_the_end(Y), P, {"pos_label": 1}, r"row 199 is \[1\] \(list\)", "y_true", 199),
+    "a number beyond all": (put(Y, 3, 10**400, object), P, {}, r"row 3 is 1000.*\(int\)", "y_true", 3),
+    "infinite label": (put(Y, 3, np.inf, float), P, {}, "row 3 is inf", "y_true", 3),
+    "ragged rows": (Y.tolist(), [[0.1], [0.2, 0.3]], {}, "y_prob must be one column; NumPy cannot read it", "y_prob", None),
+    "an array for pos_label": (Y, P, {"pos_label": np.array([0, 1])}, "pos_label must be one of the labels", "pos_label", None),
     "two columns": (Y, np.column_stack([1 - P, P]), {}, r"shape is \(200, 2\). Two columns.*y_prob\[:, 1\]", "y_prob", None),
     "three columns": (Y, np.ones((200, 3)) / 3, {}, "calibrant.classwise", "y_prob", None),
     "a scalar": (1, 0.5, {}, "one dimension", "y_true", None),
@@ -78,6 +89,7 @@ REFUSED = {
     "dates": (Y.astype("M8[s]"), P, {}, "y_true must hold numbers", "y_true", 0),
     "negative weight": (Y, P, {"sample_weight": put(np.ones(200), 3, -1)}, "sample_weight must be finite and not negative.*row 3 is -1", "sample_weight", 3),
     "infinite weight": (Y, P, {"sample_weight": put(np.ones(200), 3, np.inf)}, "row 3 is inf", "sample_weight", 3),
+    "vanishing weight": (Y, P, {"sample_weight": put(np.ones(200), 3, 1e-170)}, "0 or at least 1e-100.*row 3 is 1e-170", "sample_weight", 3),
     "missing weight": (Y, P, {"sample_weight": put(np.ones(200), 3, np.nan)}, "sample_weight has 1 missing value", "sample_weight", 3),
     "all weights zero": (Y, P, {"sample_weight": np.zeros(200)}, "0 in every row", "sample_weight", None),
     "weights too large": (Y, P, {"sample_weight": np.full(200, 1e300)}, r"less than 2\*\*53", "sample_weight", None),
@@ -166,6 +178,8 @@ def test_pandas_indexes_must_agree(function):
     assert function(y, P) == function(Y, P)
     with pytest.raises(cb.InputError, match="indexes of y_true and y_prob differ.*to_numpy"):
         function(y, p.sample(frac=1, random_state=0))
+    with pytest.raises(cb.InputError, match="y_prob has 199 rows, y_true has 200"):
+        function(y, p[:199])
 
 
 @pytest.mark.parametrize("name", sorted(cb.METRICS))
@@ -176,6 +190,7 @@ def test_a_metric_of_no_rows_or_half_an_input_is_an_error(name):
     with pytest.raises(cb.InputError, match="y_prob is missing"):
         function(Y)
     table = cb.ScoreTable.from_arrays(Y, P)
+    assert function(table, sample_weight=None, pos_label=None, missing="raise") == function(table)
     with pytest.raises(cb.InputError, match="A ScoreTable was given, and sample_weight with it"):
         function(table, sample_weight=np.ones(200))
     with pytest.raises(cb.InputError, match="A ScoreTable was given, and y_prob"):

@@ -188,12 +188,35 @@ def test_the_exact_test_refuses_importance_weights_and_says_what_to_use(rng):
     assert 0 <= cb.TCE(test=significance.score)(table).value <= 100
 
 
+def test_shuffling_weighted_rows_changes_no_bit(rng):
+    p, w = rng.integers(0, 10, 400) / 10, rng.choice([0.1, 0.2, 0.3], 400)
+    y = rng.random(400) < p
+    metrics = (cb.ECE(), cb.ACE(), cb.TCE(test=significance.score))
+    values = set()
+    for _ in range(30):
+        i = rng.permutation(400)
+        table = ScoreTable.from_arrays(y[i], p[i], sample_weight=w[i])
+        values.add(tuple(metric(table).value for metric in metrics))
+    assert len(values) == 1
+
+
+@pytest.mark.parametrize("test", [significance.score, significance.bayes, significance.t])
+def test_weighted_bins_of_one_class_are_judged_like_counted_ones(rng, test):
+    """k / n is exactly 1 there, whatever the weights round to."""
+    metric = cb.TCE(test=test, bins=cb.EqualWidth(1))
+    for _ in range(50):
+        w = rng.random(4)
+        sure = ScoreTable.from_arrays([1, 1, 1, 1], [1, 1, 1, 1], sample_weight=w)
+        assert metric(sure).value == 0
+        assert 0 <= metric(ScoreTable.from_arrays([1, 1, 1, 1], rng.random(4), sample_weight=w)).value <= 100 + 1e-12
+
+
 def test_scaling_importance_weights_changes_nothing(rng):
     p, w = rng.random(400), rng.exponential(size=400)
     y = rng.random(400) < p**2
     for metric in (cb.ECE(), cb.ACE(), cb.TCE(test=significance.score)):
-        values = [metric(ScoreTable.from_arrays(y, p, sample_weight=c * w)).value for c in (1, 8, 0.125)]
-        assert values[1:] == pytest.approx([values[0]] * 2, rel=1e-12)
+        values = [metric(ScoreTable.from_arrays(y, p, sample_weight=c * w)).value for c in (1, 0.1, 1 / 3, 0.7)]
+        assert values[1:] == pytest.approx([values[0]] * 3, rel=1e-12)
 
 
 # options
@@ -216,9 +239,17 @@ def test_alpha_lies_strictly_between_0_and_1(alpha):
         cb.TCE(alpha=alpha)
 
 
-def test_lp_needs_p_of_at_least_1():
+@pytest.mark.parametrize("p", [0.5, np.inf, np.nan])
+def test_lp_needs_a_finite_p_of_at_least_1(p):
     with pytest.raises(cb.InputError, match="at least 1"):
-        norms.Lp(0.5)
+        norms.Lp(p)
+
+
+def test_lp_of_high_order_nears_the_largest_value():
+    values, sizes = np.array([100.0, 90.0, 0.0]), np.array([1, 1, 1])
+    assert norms.Lp(3000)(values, sizes) == pytest.approx(100, rel=1e-3)
+    assert norms.Lp(3000)(values / 1000, sizes) == pytest.approx(0.1, rel=1e-3)
+    assert norms.Lp(7)(values * 0, sizes) == 0
 
 
 @pytest.mark.parametrize("test", [significance.binomial, significance.t, significance.score, significance.bayes])
@@ -249,8 +280,28 @@ def my_bins(table):
 def test_parts_of_your_own_work_and_their_specification_says_it_cannot_be_rebuilt():
     metric = GCE(my_bins, losses.absolute_gap, norms.sup)
     assert metric(ScoreTable.from_arrays([0, 1], [0.2, 0.8])).value == pytest.approx(0)
+    assert metric.spec["bins"] == f"user:{__name__}.my_bins"
     with pytest.raises(cb.InputError, match="my_bins"):
         GCE.from_spec(metric.spec)
+
+
+@pytest.mark.parametrize("spec", [{}, {"bins": None}, {**cb.ECE().spec, "bins": {"bins.Quantile": {"n": 3}}}])
+def test_what_is_no_specification_is_refused(spec):
+    with pytest.raises(cb.InputError, match="not the specification of a metric"):
+        GCE.from_spec(spec)
+
+
+def test_parts_of_your_own_may_return_what_they_like():
+    metric = GCE(cb.EqualWidth(2), lambda partition: [0.25] * len(partition), lambda values, sizes: np.float32(0.25))
+    breakdown = metric(ScoreTable.from_arrays([0, 1], [0.2, 0.8]))
+    assert json.loads(json.dumps(breakdown.to_dict()))["value"] == 0.25
+
+
+def test_a_breakdown_cannot_be_changed():
+    breakdown = cb.TCE()(ScoreTable.from_arrays([0, 1], [0.2, 0.8]))
+    for column in breakdown.per_bin.values():
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 1
 
 
 def test_a_specification_cannot_reach_outside_the_parts():

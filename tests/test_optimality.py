@@ -61,6 +61,21 @@ def test_pava_bc_comes_within_two_per_cent_of_the_optimum(rng):
     assert abs(np.mean(excess)) < 0.02
 
 
+def test_counts_too_large_for_products_in_64_bits_are_compared_exactly():
+    n, k = np.full(4, 2**40), np.array([2**39, 2**38, 2**39 + 5, 2**40 - 1])
+    table = ScoreTable.from_counts([0.1, 0.2, 0.3, 0.4], n, k)
+    assert np.array_equal(OptimalBins()(table).start, PAVA()(table).start)
+
+
+def test_nothing_to_measure_is_an_error():
+    with pytest.raises(cb.InputError, match="no bins"):
+        total_error(PAVA()(ScoreTable.empty()))
+    with pytest.raises(cb.InputError, match="no rows"):
+        OptimalBins()(ScoreTable.empty())
+    with pytest.raises(cb.InputError, match="n_min and n_max"):
+        OptimalBins(-5, 1)
+
+
 def test_any_estimation_error_can_be_measured():
     table = ScoreTable.from_counts([0.1, 0.9], [4, 4], [1, 3])
     partition = PAVA()(table)

@@ -42,10 +42,19 @@ def test_arrays_are_broadcast(test):
 
 
 @ALL_TESTS
-@pytest.mark.parametrize(("k", "n", "p"), [(2, 1, 0.5), (-1, 5, 0.5), (1, 5, 1.5), (1, 5, np.nan), (0, 0, 0.5)])
+@pytest.mark.parametrize(
+    ("k", "n", "p"),
+    [(2, 1, 0.5), (-1, 5, 0.5), (1, 5, 1.5), (1, 5, np.nan), (0, 0, 0.5), (1, 1e20, 0.5), (1, np.inf, 0.5)],
+)
 def test_impossible_arguments_are_refused(test, k, n, p):
     with pytest.raises(cb.InputError, match="needs 0 <= k <= n"):
         test(k, n, p)
+
+
+@ALL_TESTS
+def test_masked_cells_are_refused(test):
+    with pytest.raises(cb.InputError, match="masked"):
+        test(np.ma.masked_array([1, 2], mask=[0, 1]), 10, 0.5)
 
 
 def test_binomial_needs_whole_numbers():

@@ -1,5 +1,6 @@
 """Laws of `ScoreTable`, and what its constructors read."""
 
+import copy
 import pickle
 from decimal import Decimal
 
@@ -77,15 +78,17 @@ def test_the_callers_arrays_stay_as_they_were_and_writeable():
     ScoreTable.from_counts(score, n, k)
     y, p = np.array([0, 1]), np.array([0.25, 0.5])
     ScoreTable.from_arrays(y, p)
+    ScoreTable(score, n, k)
     for array in (score, n, k, y, p):
         array[0] = 1
 
 
 def test_a_table_survives_pickling():
     table = ScoreTable.from_arrays([0, 1, np.nan], [0.1, 0.2, 0.3], missing="drop")
-    again = pickle.loads(pickle.dumps(table))
-    assert again == table
-    assert again.notes == table.notes
+    for again in (pickle.loads(pickle.dumps(table)), copy.deepcopy(table)):
+        assert again == table
+        assert again.notes == table.notes
+        assert not again.n.flags.writeable
 
 
 # labels and scores of every type
@@ -208,6 +211,50 @@ def test_dropped_rows_are_counted_once_and_noted():
     assert [(note.code, note.count) for note in table.notes if note.code == "missing"] == [("missing", 3)]
 
 
+def test_a_mask_over_objects_and_text_means_missing():
+    masked = np.ma.masked_array(np.array([0, 1, 1], dtype=object), mask=[0, 1, 0])
+    with pytest.raises(cb.InputError, match="y_true has 1 missing value"):
+        ScoreTable.from_arrays(masked, [0.1, 0.2, 0.3])
+    text = np.ma.masked_array(np.array([0, "n/a", 1], dtype=object), mask=[0, 1, 0])
+    assert ScoreTable.from_arrays(text, [0.1, 0.2, 0.3], missing="drop").positives == 1
+
+
+def test_missing_cells_among_text_stay_missing():
+    for column in (["yes", np.nan, "no"], ["yes", None, "no"]):
+        with pytest.raises(cb.InputError, match=r"y_true has 1 missing value \(first at row 1\)"):
+            ScoreTable.from_arrays(column, [0.1, 0.2, 0.3], pos_label="yes")
+    text = np.array(["b", "b", np.nan], dtype=np.dtypes.StringDType(na_object=np.nan))
+    assert ScoreTable.from_arrays(text, [0.1, 0.2, 0.3], pos_label="b", missing="drop").size == 2
+
+
+def test_text_and_numbers_in_a_list_are_different_labels():
+    with pytest.raises(cb.InputError, match="has 3 labels"):
+        ScoreTable.from_arrays(["1", 1, "1", 0], [0.1, 0.2, 0.3, 0.4], pos_label="1")
+
+
+def test_an_event_that_never_happened_is_noted():
+    table = ScoreTable.from_arrays(["yes", "yes"], [0.1, 0.2], pos_label="Yes")
+    assert [note.code for note in table.notes] == ["event_absent", "one_class"]
+    assert "'Yes'" in table.notes[0].text
+
+
+def test_counts_with_other_indexes_are_refused():
+    pd = pytest.importorskip("pandas")
+    score, k = pd.Series([0.1, 0.9], index=["a", "b"]), pd.Series([90, 10], index=["b", "a"])
+    with pytest.raises(cb.InputError, match="indexes of score and k differ"):
+        ScoreTable.from_counts(score, [100, 100], k)
+
+
+def test_arrays_in_odd_places_of_memory_are_read():
+    raw = np.zeros(8 * 5 + 1, dtype=np.uint8)
+    shifted = raw[1:].view(np.float64)
+    shifted[:] = P
+    assert not shifted.flags.aligned
+    assert ScoreTable.from_arrays(Y, shifted) == TABLE
+    with pytest.raises(cb.InputError, match="labels are 0, 256"):
+        ScoreTable.from_arrays(np.array([0, 256], dtype=">u2"), [0.1, 0.2])
+
+
 def test_a_mask_means_missing():
     masked = np.ma.masked_array(P, mask=[0, 0, 1, 0, 0])
     with pytest.raises(cb.InputError, match=r"y_prob has 1 missing value \(first at row 2\)"):
@@ -313,8 +360,9 @@ def test_rounding_is_bounded_and_noted():
     assert np.abs(rounded.score - table.score).max() <= 2**-11
     assert [note.code for note in rounded.notes] == ["rounded"]
     assert (rounded + rounded).notes[0].count == 2
-    with pytest.raises(cb.InputError, match="resolution"):
-        table.round(0)
+    for resolution in (0, 1e-310, 2, np.nan):
+        with pytest.raises(cb.InputError, match="resolution"):
+            table.round(resolution)
 
 
 def test_a_table_equals_no_other_thing_and_is_not_hashed():

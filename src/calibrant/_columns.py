@@ -4,7 +4,7 @@ Only what is wrong with a column by itself is decided here; `table` puts columns
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -18,24 +18,35 @@ from calibrant.errors import InputError, Note
 
 # Sums of float32 softmax outputs pass 1 by this much; beyond it, a value is not a probability.
 CLIP_TOLERANCE = 1e-6
+# Below this the square of a weight comes near to vanishing.
+_LEAST_WEIGHT = 1e-100
 _MAX_LABELS_SHOWN = 5
+_TEXT = "UST"  # NumPy's kinds of text: str, bytes, StringDType
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its values, which of them are missing (None: none known to be), what was noted."""
+    """One column: its values, which of them are missing, and what was noted while reading."""
 
     name: str
     values: NDArray[Any]
-    missing: Bools | None = None
+    missing: Bools | None = None  # None: none is known to be
     notes: tuple[Note, ...] = ()
 
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def mask(self) -> Bools:
+        """Which cells are missing, as an array in any case."""
+        return np.zeros(len(self), dtype=bool) if self.missing is None else self.missing
+
+    def error(self, found: str, *, hint: str, row: int | None = None, value: object = None) -> InputError:
+        return InputError(f"{self.name} {found}", hint=hint, argument=self.name, row=row, value=value)
+
 
 def read(column: Outside, name: str) -> Column:
-    """The column as a one-dimensional array. Masked, null, None and NaN cells are marked missing."""
+    """The column as a one-dimensional array. Masked and null cells, None and NaN are marked missing."""
     missing: NDArray[Any] | None = None
     if isinstance(column, np.ma.MaskedArray):
         missing, column = np.ma.getmaskarray(column), np.ma.getdata(column)
@@ -49,10 +60,43 @@ def read(column: Outside, name: str) -> Column:
             if hasattr(column, ask):
                 missing = np.asarray(getattr(column, ask)())
                 break
-    values, notes = _one_dimension(np.asarray(column), name)
-    if missing is not None:
-        missing = missing.reshape(-1) if missing.any() else None
-    return Column(name, values, missing, notes)
+    values, notes = _one_dimension(_as_array(column, name), name)
+    missing = None if missing is None else missing.reshape(-1)
+    if values.dtype.kind == "f":
+        absent = np.isnan(values)
+    elif values.dtype.kind == "O":
+        absent = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
+    else:
+        absent = np.zeros(0, dtype=bool)
+    if absent.any():
+        missing = absent if missing is None else missing | absent
+    return Column(name, values, missing if missing is not None and missing.any() else None, notes)
+
+
+def _as_array(column: Outside, name: str) -> NDArray[Any]:
+    try:
+        values = np.asarray(column)
+    except ValueError as error:
+        raise InputError(
+            f"{name} must be one column; NumPy cannot read it: {error}",
+            hint="Are its rows equally long?",
+            argument=name,
+        ) from error
+    if values.dtype.kind == "T":
+        return values.astype(object)
+    # In a list of text and numbers NumPy turns all to text, NaN to 'nan': such cells are kept as they are.
+    mixed = values.dtype.kind in _TEXT and values.ndim == 1 and isinstance(column, (list, tuple))
+    if mixed and not all(isinstance(cell, (str, bytes)) for cell in column):
+        return np.fromiter(column, dtype=object, count=len(column))
+    return values
+
+
+def _is_missing(cell: object) -> bool:
+    if isinstance(cell, Decimal):
+        return cell.is_nan()
+    if isinstance(cell, float):  # NumPy's float64 too
+        return math.isnan(cell)
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")  # of pandas, which may not be installed
 
 
 def _one_dimension(values: NDArray[Any], name: str) -> tuple[NDArray[Any], tuple[Note, ...]]:
@@ -74,89 +118,72 @@ def numbers(column: Column) -> Column:
     """The column with numeric values: cells of objects are read one by one, text and complex numbers refused."""
     values = column.values
     if values.dtype.kind in "biuf":
-        if values.dtype.kind == "f" and np.isnan(values).any():
-            missing = np.isnan(values) if column.missing is None else column.missing | np.isnan(values)
-            return Column(column.name, values, missing, column.notes)
         return column
     if values.dtype.kind == "O":
         return _numbers_from_objects(column)
-    value = values[0] if values.size else None
-    raise InputError(
-        f"{column.name} must hold numbers; its type is {values.dtype}.",
+    raise column.error(
+        f"must hold numbers; its type is {values.dtype}.",
         hint="Convert it first; nothing is parsed or converted here.",
-        argument=column.name,
         row=0,
-        value=value,
+        value=values[0] if values.size else None,
     )
 
 
 def _numbers_from_objects(column: Column) -> Column:
     values = np.full(len(column), np.nan)
-    for row, cell in enumerate(column.values):
-        if _is_missing(cell):
-            continue
-        if not isinstance(cell, (Real, Decimal, np.bool_)):
-            raise InputError(
-                f"{column.name} must hold numbers; row {row} is {cell!r} ({type(cell).__name__}).",
+    for row in np.flatnonzero(~column.mask):
+        cell = column.values[row]
+        try:
+            if not isinstance(cell, (Real, Decimal, np.bool_)):
+                raise TypeError
+            values[row] = float(cell)
+        except (TypeError, OverflowError) as error:
+            shown = repr(cell) if len(repr(cell)) < 40 else repr(cell)[:37] + "..."
+            raise column.error(
+                f"must hold numbers; row {row} is {shown} ({type(cell).__name__}).",
                 hint="Convert it first; nothing is parsed or converted here.",
-                argument=column.name,
-                row=row,
+                row=int(row),
                 value=cell,
-            )
-        values[row] = float(cell)
-    missing = np.isnan(values)
-    return Column(column.name, values, missing if missing.any() else None, column.notes)
-
-
-def _is_missing(cell: object) -> bool:
-    if isinstance(cell, (Real, Decimal)):
-        return math.isnan(cell)
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType")  # of pandas, which may not be installed
+            ) from error
+    return replace(column, values=values)
 
 
 def scores(column: Column) -> Column:
     """Probabilities: numbers in [0, 1]. Within 1e-6 of that they are clipped, and counted in a note."""
     column = numbers(column)
-    values, notes = column.values, column.notes
-    if values.dtype == np.float16:
+    notes = column.notes
+    if column.values.dtype.kind == "f" and column.values.dtype.itemsize == 2:
         notes += (Note("float16", 1, f"{column.name} is float16, which has 11 bits: many scores tie."),)
-    values = values.astype(np.result_type(values.dtype, np.float32), copy=False)
-    if values.dtype not in (np.float32, np.float64):
-        values = values.astype(np.float64)
+    values = column.values.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        outside = ~((values >= 0) & (values <= 1)) & ~_missing(column)
-        if not outside.any():
-            return Column(column.name, values, column.missing, notes)
+        outside = ~((values >= 0) & (values <= 1)) & ~column.mask
         far = outside & ~((values >= -CLIP_TOLERANCE) & (values <= 1 + CLIP_TOLERANCE))
     if far.any():
-        raise _not_probabilities(column.name, values, far, _missing(column))
-    excess = np.abs(values[outside] - np.clip(values[outside], 0, 1)).max()
-    notes += (
-        Note(
-            "clipped",
-            int(outside.sum()),
-            f"{{count}} values of {column.name} lay outside [0, 1] by at most {excess:.2g} and were clipped.",
-        ),
-    )
-    return Column(column.name, np.where(outside, np.clip(values, 0, 1), values), column.missing, notes)
+        raise _not_probabilities(column, values, far)
+    if outside.any():
+        clipped = np.clip(values, 0, 1)
+        excess = np.abs(values - clipped)[outside].max()
+        text = f"{{count}} values of {column.name} lay outside [0, 1] by at most {excess:.2g} and were clipped."
+        notes += (Note("clipped", int(outside.sum()), text),)
+        values = clipped
+    return replace(column, values=values, notes=notes)
 
 
-def _not_probabilities(name: str, values: NDArray[Any], far: Bools, missing: Bools) -> InputError:
+def _not_probabilities(column: Column, values: Floats, far: Bools) -> InputError:
     row = int(np.argmax(far))
-    finite = values[np.isfinite(values) & ~missing]
+    finite = values[np.isfinite(values) & ~column.mask]
     if not np.isfinite(values[row]):
         hint = "Look for a division by zero or an overflow where the scores are made."
     elif (finite < 0).any():
         hint = "Negative values: logits or margins? Apply a sigmoid (scipy.special.expit) first."
-    elif 1 < finite.max() <= 100:
+    elif finite.max() <= 100:
         hint = f"Values up to {finite.max():.4g}: percentages? Divide by 100."
     else:
         hint = "Convert the scores to probabilities first."
-    return InputError(
-        f"{name} must lie in [0, 1]; {far.sum():,} of {values.size:,} values do not, "
+    return column.error(
+        f"must lie in [0, 1]; {far.sum():,} of {values.size:,} values do not, "
         f"the first at row {row} is {values[row]:.6g}.",
         hint=hint,
-        argument=name,
         row=row,
         value=values[row].item(),
     )
@@ -166,75 +193,76 @@ def labels(column: Column, pos_label: object = None) -> Column:
     """Outcomes as 0 and 1. Anything else needs `pos_label`, the label of the event."""
     if pos_label is not None:
         return _event(column, pos_label)
-    if column.values.dtype.kind in "OUST" and _holds_text(column):
+    if _holds_text(column):
         raise _needs_pos_label(column, _distinct(column))
     column = numbers(column)
     values = column.values
-    bad = ~((values == 0) | (values == 1)) & ~_missing(column)
+    bad = ~((values == 0) | (values == 1)) & ~column.mask
     if not bad.any():
         return column
-    distinct = _distinct(column)
     row = int(np.argmax(bad))
-    where = {"argument": column.name, "row": row, "value": values[row].item()}
-    if len(distinct) > 2 and not np.all(np.equal(np.mod(values[bad], 1), 0)):
-        raise InputError(
-            f"{column.name} must hold 0 and 1; row {row} is {values[row]:.6g}.",
-            hint="Soft labels are not outcomes: pass what happened, or weight two rows.",
-            **where,
+    # 0.5, or infinity, is no class; -1, 2 and 7 may be.
+    fractional = bad & (values != np.floor(values) if values.dtype.kind == "f" else False)
+    infinite = bad & np.isinf(values)
+    if fractional.any() or infinite.any():
+        row = int(np.argmax(fractional | infinite))
+        raise column.error(
+            f"must hold 0 and 1; row {row} is {values[row]:.6g}.",
+            hint="Soft labels are not outcomes: pass what happened, or name the event with pos_label.",
+            row=row,
+            value=values[row].item(),
         )
-    if len(distinct) > 2:
-        raise _too_many_labels(column, distinct)
-    if len(distinct) == 2 and not np.isin(np.mod(distinct, 1), 0).all():
-        raise InputError(
-            f"{column.name} must hold 0 and 1; row {row} is {values[row]:.6g}.",
-            hint="Soft labels are not outcomes; if these are two classes, say which is the event with pos_label.",
-            **where,
-        )
-    raise _needs_pos_label(column, distinct)
+    raise _needs_pos_label(column, _distinct(column))
 
 
 def _event(column: Column, pos_label: object) -> Column:
     distinct = _distinct(column)
     if len(distinct) > 2:
         raise _too_many_labels(column, distinct)
-    if len(distinct) == 2 and not any(label == pos_label for label in distinct):
+    matches = [label for label in distinct if _same(label, pos_label)]
+    if len(distinct) == 2 and not matches:
         raise InputError(
             f"pos_label must be one of the labels of {column.name}, which are {_shown(distinct)}; it is {pos_label!r}.",
             hint="Mind the type: the text '1' is not the number 1.",
             argument="pos_label",
             value=pos_label,
         )
-    missing = _missing_cells(column)
+    present = ~column.mask
     event = np.zeros(len(column), dtype=np.int8)
-    for label in distinct:
-        if label == pos_label:
-            event[~missing] = column.values[~missing] == label
-    return Column(column.name, event, missing if missing.any() else None, column.notes)
+    notes = column.notes
+    if matches:
+        event[present] = column.values[present] == matches[0]
+    else:
+        notes += (Note("event_absent", 1, f"No row has the label of the event, {pos_label!r}."),)
+    return replace(column, values=event, notes=notes)
 
 
-def _missing(column: Column) -> Bools:
-    return np.zeros(len(column), dtype=bool) if column.missing is None else column.missing
-
-
-def _missing_cells(column: Column) -> Bools:
-    missing, values = _missing(column), column.values
-    if values.dtype.kind == "f":
-        missing = missing | np.isnan(values)
-    elif values.dtype.kind == "O":
-        missing = missing | np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
-    return missing
+def _same(label: object, pos_label: object) -> bool:
+    try:
+        return bool(label == pos_label)
+    except (TypeError, ValueError):  # an array, or pandas.NA: no single answer, so no label
+        return False
 
 
 def _holds_text(column: Column) -> bool:
-    return column.values.dtype.kind != "O" or any(isinstance(cell, str) for cell in column.values)
+    kind = column.values.dtype.kind
+    return kind in _TEXT or (
+        kind == "O" and any(isinstance(cell, (str, bytes)) for cell in column.values[~column.mask])
+    )
 
 
 def _distinct(column: Column) -> list[Any]:
-    present = column.values[~_missing_cells(column)]
-    if present.dtype.kind == "O":
-        found = set(present)
-        return sorted(found, key=lambda label: (type(label).__name__, str(label)))
-    return list(np.unique(present).tolist())
+    present = column.values[~column.mask]
+    if present.dtype.kind != "O":
+        return list(np.unique(present).tolist())
+    try:
+        return sorted(set(present), key=lambda label: (type(label).__name__, str(label)))
+    except TypeError:
+        row = next(row for row, cell in enumerate(column.values) if getattr(cell, "__hash__", None) is None)
+        cell = column.values[row]
+        raise column.error(
+            f"must hold labels; row {row} is {cell!r} ({type(cell).__name__}).", hint="", row=row, value=cell
+        ) from None
 
 
 def _shown(labels: list[Any]) -> str:
@@ -245,43 +273,40 @@ def _shown(labels: list[Any]) -> str:
 def _needs_pos_label(column: Column, distinct: list[Any]) -> InputError:
     if len(distinct) > 2:
         return _too_many_labels(column, distinct)
-    example = distinct[-1] if distinct else 1
-    return InputError(
-        f"{column.name} must hold 0 and 1; its labels are {_shown(distinct)}.",
-        hint=f"Say which label is the event, for example pos_label={example!r}.",
-        argument=column.name,
+    return column.error(
+        f"must hold 0 and 1; its labels are {_shown(distinct)}.",
+        hint=f"Say which label is the event, for example pos_label={distinct[-1]!r}.",
         row=0,
-        value=distinct[0] if distinct else None,
+        value=distinct[0],
     )
 
 
 def _too_many_labels(column: Column, distinct: list[Any]) -> InputError:
-    return InputError(
-        f"{column.name} has {len(distinct):,} labels ({_shown(distinct)}); a binary measure needs two.",
+    return column.error(
+        f"has {len(distinct):,} labels ({_shown(distinct)}); a binary measure needs two.",
         hint=(
             "For several classes use calibrant.classwise or calibrant.top_label; "
             f"for one against the rest pass {column.name} == {distinct[-1]!r} and its scores."
         ),
-        argument=column.name,
         row=0,
         value=distinct[-1],
     )
 
 
 def weights(column: Column) -> Column:
-    """Weights: finite numbers, none negative, not all zero."""
+    """Weights: finite numbers, none negative, none so small that its square vanishes."""
     column = numbers(column)
     values: Floats = column.values.astype(np.float64)
-    missing = _missing(column)
-    bad = ~((values >= 0) & np.isfinite(values)) & ~missing
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"{column.name} must be finite and not negative; {bad.sum():,} of {values.size:,} values are not so, "
+    bad = ~((values >= 0) & np.isfinite(values)) & ~column.mask
+    small = (values > 0) & (values < _LEAST_WEIGHT)
+    if bad.any() or small.any():
+        row = int(np.argmax(bad if bad.any() else small))
+        rule = "be finite and not negative" if bad.any() else f"be 0 or at least {_LEAST_WEIGHT:g}"
+        raise column.error(
+            f"must {rule}; {(bad if bad.any() else small).sum():,} of {values.size:,} values are not so, "
             f"the first at row {row} is {values[row]:.6g}.",
-            hint="A weight says how much a row counts; leave rows out with weight 0.",
-            argument=column.name,
+            hint="A weight says how much a row counts, relative to the others; leave rows out with weight 0.",
             row=row,
             value=values[row].item(),
         )
-    return Column(column.name, values, column.missing, column.notes)
+    return replace(column, values=values)

@@ -20,6 +20,10 @@ __all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualWidth", "Quantile"]
 
 Bins: TypeAlias = Callable[[ScoreTable], Partition]
 
+# Sums of real weights are rounded; limits and cuts give way to them by this share of the total, so that neither the
+# order of rows nor the scale of weights decides on which side of a limit a sum falls.
+_SLACK = 1e-9
+
 
 @dataclass(frozen=True)
 class EqualWidth:
@@ -41,7 +45,7 @@ class EqualWidth:
     closed: Literal["left", "right"] = "left"
 
     def __post_init__(self) -> None:
-        _check_n_bins(self.n_bins)
+        object.__setattr__(self, "n_bins", _n_bins(self.n_bins))
         if self.closed not in ("left", "right"):
             raise InputError(
                 f"closed must be 'left' or 'right'; it is {self.closed!r}.", argument="closed", value=self.closed
@@ -71,13 +75,16 @@ class Quantile:
     n_bins: int = 10
 
     def __post_init__(self) -> None:
-        _check_n_bins(self.n_bins)
+        object.__setattr__(self, "n_bins", _n_bins(self.n_bins))
 
     def __call__(self, table: ScoreTable) -> Partition:
         size, count = table.size, self.n_bins
-        ranks = [b * size / count if table.importance else b * size // count for b in range(1, count)]
-        before = np.cumsum(table.n) - table.n
-        return Partition.from_cuts(table, np.searchsorted(before, np.asarray(ranks, dtype=before.dtype)))
+        if table.importance:
+            ranks = [(b / count - _SLACK) * size for b in range(1, count)]
+        else:
+            ranks = [b * size // count for b in range(1, count)]
+        before = np.concatenate([[0], np.cumsum(table.n)[:-1]]) if len(table) else table.n
+        return Partition.from_cuts(table, np.searchsorted(before, np.asarray(ranks, dtype=table.n.dtype)))
 
 
 @dataclass(frozen=True)
@@ -97,9 +104,12 @@ class Edges:
 
     def __post_init__(self) -> None:
         edges = tuple(float(edge) for edge in self.edges)
-        if len(edges) < 2 or not all(a < b for a, b in pairwise(edges)):
+        rising = all(a < b for a, b in pairwise(edges)) and all(map(math.isfinite, edges))
+        if len(edges) < 2 or not rising:
             raise InputError(
-                f"edges must rise strictly and be at least two; they are {list(edges)}.", argument="edges", value=edges
+                f"edges must be at least two finite numbers that rise strictly; they are {list(edges)}.",
+                argument="edges",
+                value=edges,
             )
         object.__setattr__(self, "edges", edges)
 
@@ -110,7 +120,7 @@ class Edges:
             first = table.score[np.argmax(outside)]
             raise InputError(
                 f"Every score must lie between the first and the last edge, {edges[0]:.6g} and {edges[-1]:.6g}; "
-                f"{int(table.n[outside].sum()):,} rows do not, the lowest such score is {first:.6g}.",
+                f"{outside.sum():,} distinct scores do not, the lowest of them is {first:.6g}.",
                 hint="Widen the edges.",
                 argument="edges",
                 value=float(first),
@@ -148,8 +158,9 @@ class PAVABC:
     Parameters
     ----------
     n_min, n_max : int, optional
-        Size limits, 0 <= n_min <= n_max. What is not given follows from the number of rows N: n_min = N // 20 and
-        n_max = max(n_min, 1, N // 5), the paper's rule. (A rule's n_min gives way to an n_max that you set lower.)
+        Size limits, 0 <= n_min <= n_max (real numbers for importance weights). What is not given follows from the
+        number of rows N: n_min = N // 20 and n_max = max(n_min, 1, N // 5), the paper's rule. (A rule's n_min
+        gives way to an n_max that you set lower.)
     sizes : {"paper", "consistent"}
         The rule for limits that are not given; see `consistent`.
 
@@ -172,16 +183,17 @@ class PAVABC:
     array([4, 2])
     """
 
-    n_min: int | None = None
-    n_max: int | None = None
+    n_min: float | None = None
+    n_max: float | None = None
     sizes: Literal["paper", "consistent"] = "paper"
 
     def __post_init__(self) -> None:
         low = 0 if self.n_min is None else self.n_min
-        if low < 0 or (self.n_max is not None and self.n_max < low):
+        high = low if self.n_max is None else self.n_max
+        if not 0 <= low <= high < math.inf:
             raise InputError(
                 f"n_min and n_max must satisfy 0 <= n_min <= n_max; they are {self.n_min} and {self.n_max}.",
-                argument="n_min" if low < 0 else "n_max",
+                argument="n_min" if self.n_max is None else "n_max",
                 value=(self.n_min, self.n_max),
             )
         if self.sizes not in ("paper", "consistent"):
@@ -206,7 +218,16 @@ class PAVABC:
             low = self.n_min
         elif self.n_max is not None:
             low = min(low, self.n_max)
-        return low, self.n_max if self.n_max is not None else max(low, high)
+        high = self.n_max if self.n_max is not None else max(low, high)
+        if table.importance:
+            return low, high
+        if low != int(low) or high != int(high):
+            raise InputError(
+                f"n_min and n_max must be whole numbers where rows are counted; they are {low} and {high}.",
+                argument="n_min",
+                value=(low, high),
+            )
+        return int(low), int(high)
 
     def _rule(self, table: ScoreTable) -> tuple[float, float]:
         size = table.size
@@ -221,12 +242,18 @@ class PAVABC:
 
 
 def _pava_bc(table: ScoreTable, n_min: float, n_max: float) -> Partition:
-    starts = _kernels.pava_bc(table.n, table.k, n_min, n_max)
+    low, high = min(n_min, table.size), min(n_max, table.size)  # a limit beyond all rows is one at all rows
+    if table.importance:
+        low, high = low * (1 - _SLACK), high * (1 + _SLACK)
+    starts = _kernels.pava_bc(table.n, table.k, low, high)
     return Partition.from_cuts(table, starts[1:])
 
 
-def _check_n_bins(n_bins: int) -> None:
-    if isinstance(n_bins, bool) or int(n_bins) != n_bins or n_bins < 1:
-        raise InputError(
-            f"n_bins must be a whole number of at least 1; it is {n_bins!r}.", argument="n_bins", value=n_bins
-        )
+def _n_bins(n_bins: int) -> int:
+    try:
+        whole = int(n_bins)
+        if whole == n_bins and whole >= 1 and not isinstance(n_bins, bool):
+            return whole
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"n_bins must be a whole number of at least 1; it is {n_bins!r}.", argument="n_bins", value=n_bins)

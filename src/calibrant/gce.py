@@ -15,7 +15,7 @@ from calibrant.errors import InputError, Note, join_notes
 from calibrant.losses import Loss
 from calibrant.norms import Norm
 from calibrant.partition import Partition
-from calibrant.table import ScoreTable
+from calibrant.table import ScoreTable, read_only
 
 __all__ = ["GCE", "Breakdown"]
 
@@ -68,9 +68,12 @@ class GCE:
             raise InputError("The table holds no rows; a measure needs at least one.", argument="table")
         partition = self.bins(table)
         # A loss with more to tell than one number a bin offers `columns`, and `notes`.
-        columns = self.loss.columns(partition) if hasattr(self.loss, "columns") else {"loss": self.loss(partition)}
+        columns = (
+            dict(self.loss.columns(partition)) if hasattr(self.loss, "columns") else {"loss": self.loss(partition)}
+        )
+        columns["loss"] = np.asarray(columns["loss"], dtype=np.float64)
         notes = self.loss.notes(partition) if hasattr(self.loss, "notes") else ()
-        value = self.norm(columns["loss"], partition.n)
+        value = float(self.norm(columns["loss"], partition.n))
         return Breakdown(value, self, partition, columns, join_notes(table.notes, notes))
 
     @property
@@ -87,8 +90,16 @@ class GCE:
         >>> GCE.from_spec(TCE(alpha=0.01).spec) == TCE(alpha=0.01)
         True
         """
-        bins, loss, norm = (_from_spec(spec[part]) for part in ("bins", "loss", "norm"))
-        return cls(bins, loss, norm, name=spec["name"])
+        try:
+            bins, loss, norm = (_from_spec(spec[part]) for part in ("bins", "loss", "norm"))
+            return cls(bins, loss, norm, name=spec["name"])
+        except (AttributeError, KeyError, TypeError) as error:
+            raise InputError(
+                f"This is not the specification of a metric ({type(error).__name__}: {error}).",
+                hint="Pass what GCE.spec gave.",
+                argument="spec",
+                value=spec,
+            ) from error
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,7 +141,7 @@ class Breakdown:
     def per_bin(self) -> dict[str, NDArray[Any]]:
         """One array a column, one entry a bin: edges, scores, counts, rate, loss (and rejected rows)."""
         p = self.partition
-        return {
+        columns = {
             "lower": p.lower,
             "upper": p.upper,
             "min_score": p.min_score,
@@ -141,6 +152,7 @@ class Breakdown:
             "mean_score": p.mean_score,
             **self._columns,
         }
+        return {name: read_only(column) for name, column in columns.items()}
 
     @property
     def n_in(self) -> int:
@@ -195,10 +207,10 @@ class Breakdown:
                 if i == _ROWS_SHOWN // 2:
                     rows.append(["..."] * len(heading))
                 continue
-            row = [f"{b['lower'][i]:.4g} to {b['upper'][i]:.4g}", f"{b['n'][i]:,}", f"{b['k'][i]:,}"]
+            row = [f"{b['lower'][i]:.4g} to {b['upper'][i]:.4g}", _amount(b["n"][i]), _amount(b["k"][i])]
             row += [_decimals(b["rate"][i]), _decimals(b["mean_score"][i])]
             row += [f"{b['loss'][i]:.1f}" if self.unit == "%" else _decimals(b["loss"][i])]
-            rows.append(row + ([f"{b['rejected'][i]:,}"] if "rejected" in b else []))
+            rows.append(row + ([_amount(b["rejected"][i])] if "rejected" in b else []))
         return [heading, *rows]
 
     def __repr__(self) -> str:
@@ -217,6 +229,11 @@ class Breakdown:
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
             + (f"<ul>{notes}</ul>" if notes else "")
         )
+
+
+def _amount(value: float) -> str:
+    """A count in full, a sum of weights to six digits."""
+    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
 
 
 def _decimals(value: float) -> str:
@@ -238,8 +255,10 @@ def _to_spec(part: object) -> Any:
 
 
 def _part_name(part: object) -> str:
-    module, name = getattr(part, "__module__", "?"), getattr(part, "__qualname__", repr(part))
-    return f"{module.removeprefix('calibrant.')}.{name}"
+    module = getattr(part, "__module__", "?")
+    name = getattr(part, "__qualname__", type(part).__qualname__)
+    # "user:" keeps a function of your own norms.py apart from one of ours.
+    return f"{module.removeprefix('calibrant.')}.{name}" if module.startswith("calibrant.") else f"user:{module}.{name}"
 
 
 def _from_spec(spec: Any) -> Any:

@@ -100,6 +100,7 @@ class RejectionRate:
                 )
             return _kernels.rejected(table.score, table.n, partition.start, partition.n, partition.k, self.alpha)
         labels, size = partition.labels, partition.effective_n
-        events = partition.k * (size / partition.n)
+        # k n_eff / n, which rounding must not keep from n_eff where every row has the event
+        events = np.where(partition.k == partition.n, size, np.minimum(partition.k * (size / partition.n), size))
         pvalue = self.test(events[labels], size[labels], table.score)
         return np.bincount(labels, weights=np.where(pvalue <= self.alpha, table.n, 0)).astype(table.n.dtype)

@@ -64,6 +64,12 @@ def ECE(*, n_bins: int | None = None, bins: Bins | None = None) -> GCE:
 def ACE(*, n_bins: int | None = None, bins: Bins | None = None) -> GCE:
     r"""Adaptive calibration error: ECE over bins of equal size instead of equal width.
 
+    .. math::
+
+       \mathrm{ACE} = \sum_{b=1}^{B} \frac{N_b}{N} \left| \hat P_b - \bar Q_b \right|
+
+    with bins that hold the scores from rank :math:`\lfloor b N / B \rfloor` on.
+
     Parameters
     ----------
     n_bins : int, default=10
@@ -73,7 +79,8 @@ def ACE(*, n_bins: int | None = None, bins: Bins | None = None) -> GCE:
 
     Notes
     -----
-    Nixon et al. (2019), "Measuring Calibration in Deep Learning".
+    Nixon et al. (2019), "Measuring Calibration in Deep Learning". Bins are weighted by their size, which ties make
+    unequal; tied scores go whole to the bin that holds the first of them.
 
     Examples
     --------
@@ -153,7 +160,7 @@ def TCE(
     alpha : float, default=0.05
         Significance level; a p-value equal to it rejects.
     bins : callable, default=PAVABC()
-        Kind of bins. ``PAVABC.consistent()`` keeps TCE of a calibrated model small at any number of rows.
+        Kind of bins. ``PAVABC.consistent()`` keeps TCE of a calibrated model small as rows grow in number.
     test : callable, default=significance.binomial
         Two-sided test of (k, n, p).
     norm : callable, default=norms.weighted_l1

@@ -1,5 +1,6 @@
 """Norms: the losses of the bins to one number. ``norm(values, sizes)``, sizes the rows of every bin."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -45,8 +46,14 @@ class Lp:
     p: float
 
     def __post_init__(self) -> None:
-        if not self.p >= 1:
-            raise InputError(f"p must be at least 1; it is {self.p!r}.", hint="Use sup for infinity.", argument="p")
+        if not 1 <= self.p < math.inf:
+            raise InputError(
+                f"p must be a number of at least 1; it is {self.p!r}.", hint="Use sup for infinity.", argument="p"
+            )
 
     def __call__(self, values: Floats, sizes: Weights) -> float:
-        return float(weighted_mean(np.abs(values) ** self.p, sizes) ** (1 / self.p))
+        largest = sup(values, sizes)
+        if largest == 0:
+            return 0.0
+        # scaled by the largest, so that high powers neither overflow nor vanish
+        return float(largest * weighted_mean((np.abs(values) / largest) ** self.p, sizes) ** (1 / self.p))

@@ -7,7 +7,9 @@ from typing import TypeAlias
 import numpy as np
 
 from calibrant._typing import Floats, Weights
+from calibrant.bins import PAVABC
 from calibrant.errors import InputError
+from calibrant.norms import weighted_mean
 from calibrant.partition import Partition
 from calibrant.table import ScoreTable
 
@@ -34,13 +36,18 @@ def total_error(partition: Partition, error: EstimationError = variance) -> floa
     >>> total_error(PAVA()(table))
     0.125
     """
-    errors = error(partition.k, partition.n, partition.rate)
-    return float(np.sum(partition.n * errors) / np.sum(partition.n))
+    return weighted_mean(_errors(partition, error), partition.n)
 
 
 def mean_within_error(partition: Partition, error: EstimationError = variance) -> float:
     """Estimation error within a bin, averaged over bins whatever their size (Table 1 of the paper)."""
-    return float(np.mean(error(partition.k, partition.n, partition.rate)))
+    return float(np.mean(_errors(partition, error)))
+
+
+def _errors(partition: Partition, error: EstimationError) -> Floats:
+    if not len(partition):
+        raise InputError("There are no bins; a measure needs at least one.", argument="partition")
+    return error(partition.k, partition.n, partition.rate)
 
 
 @dataclass(frozen=True)
@@ -66,9 +73,15 @@ class OptimalBins:
     n_max: int | None = None
     error: EstimationError = variance
 
+    def __post_init__(self) -> None:
+        PAVABC(self.n_min, self.n_max)  # the same limits, checked the same way
+
     def __call__(self, table: ScoreTable) -> Partition:
         m = len(table)
+        if not m:
+            raise InputError("The table holds no rows; bins need at least one.", argument="table")
         n, k = (np.concatenate([[0], np.cumsum(counts)]) for counts in (table.n, table.k))
+        n_exact, k_exact = n.astype(object), k.astype(object)  # products of Python's integers never overflow
         best = np.full((m + 1, m + 1), np.inf)  # best[i, j]: least cost up to j with last bin i..j
         before = np.zeros((m + 1, m + 1), dtype=np.int64)  # where the bin before that one starts
         limit = table.size if self.n_max is None else self.n_max
@@ -82,8 +95,9 @@ class OptimalBins:
                     best[0, j] = cost[0]
                     continue
                 # bins h..i that may precede i..j: those whose rate is not above its rate, in integers
-                falls = (k[i] - k[:i]) * sizes[i] > events[i] * (n[i] - n[:i])
-                candidates = np.where(falls, np.inf, best[:i, i])
+                rate = k_exact[j] - k_exact[i], n_exact[j] - n_exact[i]
+                falls = (k_exact[i] - k_exact[:i]) * rate[1] > rate[0] * (n_exact[i] - n_exact[:i])
+                candidates = np.where(falls.astype(bool), np.inf, best[:i, i])
                 before[i, j] = np.argmin(candidates)
                 best[i, j] = candidates[before[i, j]] + cost[i]
         start = int(np.argmin(best[:, m]))

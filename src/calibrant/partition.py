@@ -8,7 +8,7 @@ import numpy as np
 from calibrant import _kernels
 from calibrant._typing import Floats, Ints, Weights
 from calibrant.errors import InputError
-from calibrant.table import ScoreTable
+from calibrant.table import ScoreTable, read_only
 
 __all__ = ["Partition"]
 
@@ -44,13 +44,19 @@ class Partition:
     upper: Floats
     n_empty: int = 0
 
+    def __post_init__(self) -> None:
+        for name in ("start", "lower", "upper"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
     @classmethod
     def from_cuts(cls, table: ScoreTable, cuts: object, *, edges: Floats | None = None) -> "Partition":
         """Bins that begin at table row 0 and at each of `cuts`, which must not fall.
 
         A bin whose cut is repeated is empty and left out. `edges`, one more than bins, are nominal edges.
         """
-        inner = np.asarray(cuts, dtype=np.int64)
+        inner = np.asarray(cuts)
+        if inner.size and inner.dtype.kind not in "iu":
+            raise InputError(f"cuts must be whole numbers; their type is {inner.dtype}.", argument="cuts", value=cuts)
         bounds = np.concatenate([[0], inner, [len(table)]]).astype(np.int64)
         if (np.diff(bounds) < 0).any():
             raise InputError(
@@ -85,7 +91,8 @@ class Partition:
     @cached_property
     def _sums(self) -> tuple[Weights, Weights, Floats]:
         table = self.table
-        return _kernels.bin_sums(table.score, table.n, table.k, self.start)
+        n, k, score = _kernels.bin_sums(table.score, table.n, table.k, self.start)
+        return read_only(n), read_only(k), read_only(score)
 
     @property
     def n(self) -> Weights:

@@ -106,9 +106,11 @@ def bayes(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
 
 
 def _arguments(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    if any(np.ma.is_masked(a) for a in (k, n, p)):
+        raise InputError("A test cannot use masked cells.", hint="Leave them out first.")
     k, n, p = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (k, n, p)))
-    if not (((k >= 0) & (k <= n) & (n > 0) & (p >= 0) & (p <= 1)).all()):
-        raise InputError("A test of k events in n rows against p needs 0 <= k <= n, n > 0 and 0 <= p <= 1.")
+    if not (((k >= 0) & (k <= n) & (n > 0) & (n <= 2**53) & (p >= 0) & (p <= 1)).all()):
+        raise InputError("A test of k events in n rows against p needs 0 <= k <= n, 0 < n <= 2**53 and 0 <= p <= 1.")
     return k, n, p
 
 

@@ -41,6 +41,7 @@ def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:
     enters as one row with its count, and a block below n_min takes the next row whatever its mean.
     """
     sizes, positives = n.tolist(), k.tolist()  # Python's integers: products of counts never overflow
+    equal = 1 if n.dtype.kind == "i" else 1 - 1e-12  # rates of real weights are equal up to their rounding
     body = len(sizes)
     held: float = 0
     while held < n_min and body > 0:
@@ -52,7 +53,7 @@ def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:
     def merges(left: tuple[int, float, float], right: tuple[int, float, float]) -> bool:
         _, y0, w0 = left
         _, y1, w1 = right
-        return w0 < n_min or (w0 + w1 <= n_max and y0 * w1 >= y1 * w0)
+        return w0 < n_min or (w0 + w1 <= n_max and y0 * w1 >= y1 * w0 * equal)
 
     for i in range(body):  # for i = 1, ..., N - N_min
         block = (i, positives[i], sizes[i])

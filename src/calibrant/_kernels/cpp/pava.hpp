@@ -37,7 +37,8 @@ struct WideCounts {
 struct RealWeights {
     using Weight = double;
     static constexpr bool exact = false;
-    static bool at_least(Weight a, Weight b, Weight c, Weight d) { return a * d >= c * b; }
+    // Rates that differ by less than the rounding of their sums are equal.
+    static bool at_least(Weight a, Weight b, Weight c, Weight d) { return a * d >= c * b * (1 - 1e-12); }
 };
 
 template <class Weight>
