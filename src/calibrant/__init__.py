@@ -2,17 +2,23 @@
 
 from importlib import import_module
 
-_MODULES = ("bins", "losses", "metrics", "norms", "optimality", "significance")
+_MODULES = ("bins", "costs", "losses", "metrics", "norms", "optimality", "scores", "significance")
 
 _HOME = {
     name: module
     for module, names in {
         "bins": "Edges EqualWidth PAVA PAVABC Quantile",
+        "costs": "ExponentialCost LinearCost LogCost PowerCost StepCost",
         "errors": "CalibrantWarning InputError Note",
         "gce": "Breakdown GCE",
-        "metrics": "ACE ECE MCE METRICS RMSCE TCE ace ece mce rmsce tce",
+        "metrics": "ACE Bias CalBin DebiasedSCE ECC ECE Emax ICI MCE METRICS RMSCE TCE "
+        "ace bias debiased_sce ecc ece emax ici mce rmsce tce",
+        "multiclass": "classwise top_label",
         "optimality": "OptimalBins mean_within_error total_error",
         "partition": "Partition",
+        "proportions": "proportions",
+        "scores": "auc brier calbin calloss corp_decomposition ecce ecce_mad ecce_r isotonic_errors log_loss mcb "
+        "murphy_decomposition oe_ratio slope_intercept smooth_ece stratified_brier",
         "table": "ScoreTable",
         "versions": "__version__ show_versions",
     }.items()

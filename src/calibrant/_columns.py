@@ -4,6 +4,7 @@ Only what is wrong with a column by itself is decided here; `table` puts columns
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import Bools, Floats
+from calibrant._typing import Bools, Floats, Ints
 from calibrant._typing import Column as Outside
 from calibrant.errors import InputError, Note
 
@@ -43,6 +44,25 @@ class Column:
 
     def error(self, found: str, *, hint: str, row: int | None = None, value: object = None) -> InputError:
         return InputError(f"{self.name} {found}", hint=hint, argument=self.name, row=row, value=value)
+
+
+def check_lengths(columns: Sequence[Column]) -> None:
+    """All columns must be as long as the first."""
+    first = columns[0]
+    for column in columns[1:]:
+        if len(column) != len(first):
+            raise column.error(
+                f"has {len(column):,} rows, {first.name} has {len(first):,}; they must be equally long.", hint=""
+            )
+
+
+def refuse_missing(columns: Sequence[Column], *, hint: str = "Leave such rows out first.") -> None:
+    """No column may lack a value."""
+    for column in columns:
+        if column.missing is not None:
+            count, row = int(column.missing.sum()), int(np.argmax(column.missing))
+            plural = "s" if count > 1 else ""
+            raise column.error(f"has {count:,} missing value{plural} (first at row {row}).", hint=hint, row=row)
 
 
 def read(column: Outside, name: str) -> Column:
@@ -194,7 +214,7 @@ def labels(column: Column, pos_label: object = None) -> Column:
     if pos_label is not None:
         return _event(column, pos_label)
     if _holds_text(column):
-        raise _needs_pos_label(column, _distinct(column))
+        raise _needs_pos_label(column, classes(column))
     column = numbers(column)
     values = column.values
     bad = ~((values == 0) | (values == 1)) & ~column.mask
@@ -212,11 +232,11 @@ def labels(column: Column, pos_label: object = None) -> Column:
             row=row,
             value=values[row].item(),
         )
-    raise _needs_pos_label(column, _distinct(column))
+    raise _needs_pos_label(column, classes(column))
 
 
 def _event(column: Column, pos_label: object) -> Column:
-    distinct = _distinct(column)
+    distinct = classes(column)
     if len(distinct) > 2:
         raise _too_many_labels(column, distinct)
     matches = [label for label in distinct if _same(label, pos_label)]
@@ -251,7 +271,8 @@ def _holds_text(column: Column) -> bool:
     )
 
 
-def _distinct(column: Column) -> list[Any]:
+def classes(column: Column) -> list[Any]:
+    """The labels that occur, sorted."""
     present = column.values[~column.mask]
     if present.dtype.kind != "O":
         return list(np.unique(present).tolist())
@@ -263,6 +284,22 @@ def _distinct(column: Column) -> list[Any]:
         raise column.error(
             f"must hold labels; row {row} is {cell!r} ({type(cell).__name__}).", hint="", row=row, value=cell
         ) from None
+
+
+def codes(column: Column, names: list[Any]) -> Ints:
+    """For every row the position of its label among the classes."""
+    code = np.full(len(column), -1, dtype=np.int64)
+    for position, label in enumerate(names):
+        code[np.asarray(column.values == label, dtype=bool)] = position
+    if (code < 0).any():
+        row = int(np.argmax(code < 0))
+        raise column.error(
+            f"must hold labels of the classes {_shown(names)}; row {row} is {column.values[row]!r}.",
+            hint="labels= must name every class that occurs.",
+            row=row,
+            value=column.values[row],
+        )
+    return code
 
 
 def _shown(labels: list[Any]) -> str:

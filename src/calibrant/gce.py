@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from calibrant.bins import Bins
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.losses import Loss
-from calibrant.norms import Norm
+from calibrant.norms import Norm, weighted_mean
 from calibrant.partition import Partition
 from calibrant.table import ScoreTable, read_only
 
 __all__ = ["GCE", "Breakdown"]
 
 # Where the parts of a specification are looked up, and nowhere else.
-_PART_MODULES = ("bins", "losses", "norms", "optimality", "significance")
+_PART_MODULES = ("bins", "costs", "losses", "norms", "optimality", "significance")
 _ROWS_SHOWN = 12
 
 
@@ -200,7 +200,7 @@ class Breakdown:
         """The rows of the table that people read: a heading and one row a bin, the middle left out if long."""
         b = self.per_bin
         last = len(self.partition) - 1
-        heading = ["bin", "n", "events", "rate", "mean score", "loss", *(["rejected"] if "rejected" in b else [])]
+        heading = ["bin", "n", "events", "rate", "mean score", *(name.replace("_", " ") for name in self._columns)]
         rows = []
         for i in range(last + 1):
             if last + 1 > _ROWS_SHOWN and _ROWS_SHOWN // 2 <= i <= last - _ROWS_SHOWN // 2:
@@ -209,21 +209,35 @@ class Breakdown:
                 continue
             row = [f"{b['lower'][i]:.4g} to {b['upper'][i]:.4g}", _amount(b["n"][i]), _amount(b["k"][i])]
             row += [_decimals(b["rate"][i]), _decimals(b["mean_score"][i])]
-            row += [f"{b['loss'][i]:.1f}" if self.unit == "%" else _decimals(b["loss"][i])]
-            rows.append(row + ([_amount(b["rejected"][i])] if "rejected" in b else []))
+            rows.append(row + [self._cell(name, i) for name in self._columns])
         return [heading, *rows]
+
+    def _cell(self, column: str, i: int) -> str:
+        value = self.per_bin[column][i]
+        if column == "rejected":
+            return _amount(value)
+        return f"{value:.1f}" if column == "loss" and self.unit == "%" else _decimals(value)
 
     def __repr__(self) -> str:
         cells = self._cells()
         widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
         lines = ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join([self._headline(), *lines, *(f"  note: {note.text}" for note in self.notes)])
+        return "\n".join([self._headline(), *lines, *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        """What must not be read without the value: the bias beside a cost, and the notes."""
+        remarks = [f"  note: {note.text}" for note in self.notes]
+        if "signed_gap" in self._columns:
+            bias = weighted_mean(self._columns["signed_gap"], self.partition.n)
+            which = "too high" if bias > 0 else "too low" if bias < 0 else "neither too high nor too low"
+            remarks.insert(0, f"  signed bias {bias:+.5f}: predictions are {which} on average")
+        return remarks
 
     def _repr_html_(self) -> str:
         heading, *rows = self._cells()
         head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
         body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        notes = "".join(f"<li>{html.escape(note.text)}</li>" for note in self.notes)
+        notes = "".join(f"<li>{html.escape(remark.strip())}</li>" for remark in self._remarks())
         return (
             f"<p><strong>{html.escape(self._headline())}</strong></p>"
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

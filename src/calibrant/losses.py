@@ -8,11 +8,22 @@ import numpy as np
 
 from calibrant import _kernels, significance
 from calibrant._typing import Floats, Weights
+from calibrant.costs import Cost, LinearCost
 from calibrant.errors import InputError, Note
 from calibrant.partition import Partition
 from calibrant.significance import Test
 
-__all__ = ["Loss", "RejectionRate", "absolute_gap", "signed_gap", "squared_gap"]
+__all__ = [
+    "CostLoss",
+    "Loss",
+    "RejectionRate",
+    "absolute_gap",
+    "debiased_squared_gap",
+    "max_distance",
+    "mean_distance",
+    "signed_gap",
+    "squared_gap",
+]
 
 Loss: TypeAlias = Callable[[Partition], Floats]
 
@@ -30,6 +41,67 @@ def absolute_gap(partition: Partition) -> Floats:
 def squared_gap(partition: Partition) -> Floats:
     """Square of the distance between mean prediction and rate of the event."""
     return np.square(signed_gap(partition))
+
+
+def debiased_squared_gap(partition: Partition) -> Floats:
+    """Squared gap less what chance adds to it: (mean - rate)^2 - rate (1 - rate) / (n - 1).
+
+    The estimator of Kumar, Liang and Ma (2019); it can be negative. With one row nothing is known of chance, and
+    nothing is taken off. Importance weights use the effective number of rows.
+    """
+    chance = partition.rate * (1 - partition.rate) / np.maximum(partition.effective_n - 1, 1)
+    return squared_gap(partition) - chance
+
+
+def mean_distance(partition: Partition) -> Floats:
+    """Mean distance of a bin's scores to its rate."""
+    labels, table = partition.labels, partition.table
+    distance = np.abs(table.score - partition.rate[labels])
+    return np.bincount(labels, weights=table.n * distance) / partition.n
+
+
+def max_distance(partition: Partition) -> Floats:
+    """Largest distance of a bin's scores to its rate: scores are sorted, so that of the first or of the last."""
+    return np.maximum(np.abs(partition.min_score - partition.rate), np.abs(partition.max_score - partition.rate))
+
+
+@dataclass(frozen=True)
+class CostLoss:
+    """What a bin's gap costs: cost(mean prediction, rate), the loss of ECC.
+
+    Cost-aware measures reward deliberate bias towards the cheap side, so the signed gap is a column beside it.
+
+    Parameters
+    ----------
+    cost : callable
+        One of `calibrant.costs`, or any function of arrays (p, a): not negative, 0 where p equals a.
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth, LinearCost, ScoreTable
+    >>> table = ScoreTable.from_counts([0.2, 0.8], [10, 10], [4, 7])
+    >>> CostLoss(LinearCost(over=1, under=5))(EqualWidth(2)(table)).round(3)
+    array([1. , 0.1])
+    """
+
+    cost: Cost = LinearCost()  # noqa: RUF009  (frozen)
+
+    def __call__(self, partition: Partition) -> Floats:
+        predicted, actual = partition.mean_score, partition.rate
+        costs = np.asarray(self.cost(predicted, actual), dtype=np.float64)
+        if costs.shape != predicted.shape or not (np.isfinite(costs) & (costs >= 0)).all():
+            raise InputError(
+                "A cost must give one finite number that is not negative for every pair (p, a).",
+                argument="cost",
+                value=costs,
+            )
+        if np.any(np.asarray(self.cost(actual, actual)) != 0):
+            raise InputError("A cost must be 0 where the prediction equals the rate.", argument="cost")
+        return costs
+
+    def columns(self, partition: Partition) -> dict[str, Floats]:
+        """The cost and the signed gap (positive: too high) of every bin."""
+        return {"loss": self(partition), "signed_gap": signed_gap(partition)}
 
 
 @dataclass(frozen=True)

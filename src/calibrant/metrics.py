@@ -1,21 +1,56 @@
 """The named metrics: builders (`ECE`), plain functions (`ece`), and the registry `METRICS`."""
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Unpack, overload
 
-from calibrant import norms, significance
+from calibrant import norms, scores, significance
 from calibrant._typing import Column
-from calibrant.bins import PAVABC, Bins, EqualWidth, Quantile
-from calibrant.errors import CalibrantWarning, InputError
+from calibrant.bins import PAVA, PAVABC, Bins, EqualWidth, Quantile
+from calibrant.costs import Cost, LinearCost
+from calibrant.errors import InputError
 from calibrant.gce import GCE
-from calibrant.losses import RejectionRate, absolute_gap
+from calibrant.losses import (
+    CostLoss,
+    RejectionRate,
+    absolute_gap,
+    debiased_squared_gap,
+    max_distance,
+    mean_distance,
+    signed_gap,
+)
 from calibrant.norms import Norm
+from calibrant.scores import Score
 from calibrant.significance import Test
 from calibrant.table import RowOptions, ScoreTable, as_table
 
-__all__ = ["ACE", "ECE", "MCE", "METRICS", "RMSCE", "TCE", "Metric", "ace", "ece", "mce", "rmsce", "tce"]
+__all__ = [
+    "ACE",
+    "ECC",
+    "ECE",
+    "ICI",
+    "MCE",
+    "METRICS",
+    "RMSCE",
+    "TCE",
+    "Bias",
+    "CalBin",
+    "DebiasedSCE",
+    "Emax",
+    "Metric",
+    "ace",
+    "bias",
+    "debiased_sce",
+    "ecc",
+    "ece",
+    "emax",
+    "from_spec",
+    "ici",
+    "mce",
+    "rmsce",
+    "tce",
+]
 
 _DEFAULT_BINS = 10
 
@@ -191,14 +226,116 @@ def TCE(
     return GCE(bins, RejectionRate(test, alpha), norm, name="TCE")
 
 
+def ECC(
+    cost: Cost = LinearCost(),  # noqa: B008  (frozen)
+    *,
+    n_bins: int | None = None,
+    bins: Bins | None = None,
+) -> GCE:
+    r"""Expected calibration cost: what the gaps between prediction and outcome cost, averaged over bins by size.
+
+    .. math::
+
+       \mathrm{ECC} = \sum_{b=1}^{B} \frac{N_b}{N} \, C(\bar Q_b, \hat P_b)
+
+    with :math:`C` the cost of predicting :math:`\bar Q_b` on average where the rate is :math:`\hat P_b`.
+
+    Parameters
+    ----------
+    cost : callable, default=LinearCost(over=1, under=1)
+        One of `calibrant.costs` or any function of arrays (p, a). With equal unit costs ECC is ECE.
+    n_bins : int, default=10
+        Number of bins of equal width.
+    bins : callable, optional
+        A kind of bins to use instead; not with `n_bins`. The paper's bins are closed on the right:
+        ``bins=EqualWidth(10, closed="right")``.
+
+    Notes
+    -----
+    Equation (5) of Yang and Bi (2025). ECC rewards deliberate bias towards the cheap side, so a `Breakdown` of it
+    always shows the signed bias too.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_counts(
+    ...     score=[0.10, 0.35, 0.45, 0.70, 0.95], n=[180, 40, 40, 40, 100], k=[9, 12, 24, 28, 85]
+    ... )
+    >>> round(ECC(LinearCost(over=1, under=5), n_bins=5)(table).value, 4)
+    0.1275
+    """
+    return GCE(_bins(EqualWidth, n_bins, bins), CostLoss(cost), norms.weighted_l1, name="ECC")
+
+
+def Bias() -> GCE:
+    """Signed bias: mean prediction minus rate of the event; 0 is best, positive means too high.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_arrays([0, 0, 1, 1], [0.2, 0.4, 0.8, 0.9])
+    >>> round(Bias()(table).value, 4)
+    0.075
+    """
+    return GCE(EqualWidth(1), signed_gap, norms.weighted_mean, name="bias")
+
+
+def DebiasedSCE(*, n_bins: int | None = None, bins: Bins | None = None) -> GCE:
+    """Squared calibration error over bins of equal size, less what chance adds to it; 0 is best, it can be negative.
+
+    The debiased estimator of Kumar, Liang and Ma (2019); see `losses.debiased_squared_gap`.
+
+    Parameters
+    ----------
+    n_bins : int, default=10
+        Number of `Quantile` bins.
+    bins : callable, optional
+        A kind of bins to use instead; not with `n_bins`.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_counts([0.2, 0.8], [50, 50], [20, 30])
+    >>> round(DebiasedSCE(n_bins=2)(table).value, 4)
+    0.0351
+    """
+    return GCE(_bins(Quantile, n_bins, bins), debiased_squared_gap, norms.weighted_mean, name="debiased_sce")
+
+
+def ICI() -> GCE:
+    """Integrated calibration index: mean distance of scores to their isotonic recalibration; 0 is best.
+
+    Austin and Steyerberg (2019), with PAV in the place of a smoother; `isotonic_errors` gives the percentiles too.
+
+    Examples
+    --------
+    >>> round(ICI()(ScoreTable.from_arrays([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])).value, 4)
+    0.175
+    """
+    return GCE(PAVA(), mean_distance, norms.weighted_l1, name="ICI")
+
+
+def Emax() -> GCE:
+    """Largest distance of a score to its isotonic recalibration; 0 is best.
+
+    Examples
+    --------
+    >>> round(Emax()(ScoreTable.from_arrays([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])).value, 4)
+    0.3
+    """
+    return GCE(PAVA(), max_distance, norms.sup, name="Emax")
+
+
+def CalBin(*, window: int | None = None) -> Score:
+    """CalBin as a metric object; `calbin` is its specification."""
+    return Score("calbin", partial(scores.calbin_of_table, window=window), settings={"window": window})
+
+
 @dataclass(frozen=True)
 class Metric:
     """An entry of `METRICS`: a builder that knows how its values read."""
 
-    build: Callable[..., GCE]
-    lower_is_better: bool = True
+    build: Callable[..., GCE | Score]
+    lower_is_better: bool | None = True  # None: best is a value in the middle, such as 0 for a bias
 
-    def __call__(self, **options: Any) -> GCE:
+    def __call__(self, **options: Any) -> GCE | Score:
         return self.build(**options)
 
     @property
@@ -213,7 +350,37 @@ METRICS: dict[str, Metric] = {
     "mce": Metric(MCE),
     "rmsce": Metric(RMSCE),
     "tce": Metric(TCE),
+    "ecc": Metric(ECC),
+    "bias": Metric(Bias, lower_is_better=None),
+    "oe_ratio": Metric(partial(Score, "oe_ratio", scores.oe_ratio.of_table), lower_is_better=None),
+    "debiased_sce": Metric(DebiasedSCE),
+    "smooth_ece": Metric(partial(Score, "smooth_ece", scores.smooth_ece.of_table)),
+    "ecce_mad": Metric(partial(Score, "ecce_mad", scores.ecce_mad.of_table)),
+    "ecce_r": Metric(partial(Score, "ecce_r", scores.ecce_r.of_table)),
+    "ici": Metric(ICI),
+    "emax": Metric(Emax),
+    "calbin": Metric(CalBin),
+    "calloss": Metric(partial(Score, "calloss", scores.calloss.of_table)),
+    "mcb": Metric(partial(Score, "mcb", scores.mcb.of_table)),
+    "brier": Metric(partial(Score, "brier", scores.brier.of_table)),
+    "stratified_brier": Metric(partial(Score, "stratified_brier", scores.stratified_brier.of_table)),
+    "log_loss": Metric(partial(Score, "log_loss", scores.log_loss.of_table)),
+    "auc": Metric(partial(Score, "auc", scores.auc.of_table), lower_is_better=False),
 }
+
+
+def from_spec(spec: Mapping[str, Any]) -> GCE | Score:
+    """The metric that a specification (``metric.spec``) describes, with bins or without.
+
+    >>> from_spec(METRICS["brier"]().spec).name
+    'brier'
+    """
+    if "bins" in spec:
+        return GCE.from_spec(spec)
+    settings = {key: value for key, value in spec.items() if key != "name"}
+    if spec.get("name") not in METRICS:
+        raise InputError(f"There is no metric named {spec.get('name')!r}.", argument="spec", value=spec)
+    return METRICS[spec["name"]](**settings)
 
 
 @overload
@@ -363,6 +530,97 @@ def tce(
     return _value(TCE(alpha=alpha, bins=bins, test=test, norm=norm), y_true, y_prob, rows)
 
 
+@overload
+def ecc(table: ScoreTable, /, *, cost: Cost = ..., n_bins: int | None = None, bins: Bins | None = None) -> float: ...
+@overload
+def ecc(
+    y_true: Column,
+    y_prob: Column,
+    *,
+    cost: Cost = ...,
+    n_bins: int | None = None,
+    bins: Bins | None = None,
+    **rows: Unpack[RowOptions],
+) -> float: ...
+def ecc(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    cost: Cost = LinearCost(),  # noqa: B008  (frozen)
+    n_bins: Any = None,
+    bins: Any = None,
+    **rows: Any,
+) -> float:
+    """Expected calibration cost; `ECC` is its specification, `ece` describes the other arguments.
+
+    Never read it without `bias`: it rewards deliberate bias towards the cheap side.
+
+    Examples
+    --------
+    >>> round(ecc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8], cost=LinearCost(over=1, under=5)), 4)
+    0.525
+    """
+    return _value(ECC(cost, n_bins=n_bins, bins=bins), y_true, y_prob, rows)
+
+
+@overload
+def debiased_sce(table: ScoreTable, /, *, n_bins: int | None = None, bins: Bins | None = None) -> float: ...
+@overload
+def debiased_sce(
+    y_true: Column,
+    y_prob: Column,
+    *,
+    n_bins: int | None = None,
+    bins: Bins | None = None,
+    **rows: Unpack[RowOptions],
+) -> float: ...
+def debiased_sce(y_true: Any, y_prob: Any = None, *, n_bins: Any = None, bins: Any = None, **rows: Any) -> float:
+    """Debiased squared calibration error; `DebiasedSCE` is its specification, `ece` describes the arguments.
+
+    Examples
+    --------
+    >>> round(debiased_sce([0, 0, 1, 1], [0.1, 0.4, 0.5, 0.9], n_bins=2), 4)
+    0.0763
+    """
+    return _value(DebiasedSCE(n_bins=n_bins, bins=bins), y_true, y_prob, rows)
+
+
+@scores.takes_rows
+def bias(table: ScoreTable) -> float:
+    """Signed bias, mean prediction minus rate: positive means too high. `Bias` is the metric object.
+
+    Examples
+    --------
+    >>> round(bias([0, 0, 1, 1], [0.2, 0.4, 0.8, 0.9]), 4)
+    0.075
+    """
+    return Bias()(table).value
+
+
+@scores.takes_rows
+def ici(table: ScoreTable) -> float:
+    """Integrated calibration index, in [0, 1]; `ICI` is its specification.
+
+    Examples
+    --------
+    >>> round(ici([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]), 4)
+    0.175
+    """
+    return ICI()(table).value
+
+
+@scores.takes_rows
+def emax(table: ScoreTable) -> float:
+    """Largest distance of a score to its isotonic recalibration, in [0, 1]; `Emax` is its specification.
+
+    Examples
+    --------
+    >>> round(emax([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]), 4)
+    0.3
+    """
+    return Emax()(table).value
+
+
 def _bins(kind: Callable[[int], Bins], n_bins: int | None, bins: Bins | None) -> Bins:
     if bins is None:
         return kind(_DEFAULT_BINS if n_bins is None else n_bins)
@@ -374,8 +632,6 @@ def _bins(kind: Callable[[int], Bins], n_bins: int | None, bins: Bins | None) ->
 
 
 def _value(metric: GCE, y_true: Any, y_prob: Any, rows: Any) -> float:
-    """A bare number cannot carry notes, so they become warnings."""
     breakdown = metric(as_table(y_true, y_prob, rows))
-    for note in breakdown.notes:
-        warnings.warn(note.text, CalibrantWarning, stacklevel=3)
+    scores.warn_notes(breakdown.notes, stacklevel=4)
     return breakdown.value

@@ -118,7 +118,7 @@ class ScoreTable:
         y, p = _columns.read(y_true, "y_true"), _columns.read(y_prob, "y_prob")
         w = None if sample_weight is None else _columns.read(sample_weight, "sample_weight")
         _check_option("missing", missing, ("raise", "drop"))
-        _check_lengths([y, p] if w is None else [y, p, w])
+        _columns.check_lengths([y, p] if w is None else [y, p, w])
         _check_alignment({"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight})
         if w is None and pos_label is None and not importance:
             counts = _count_clean(y, p)
@@ -136,9 +136,9 @@ class ScoreTable:
         ScoreTable(15 rows, 2 distinct scores, 6 positives)
         """
         columns = [_columns.read(c, name) for c, name in ((score, "score"), (n, "n"), (k, "k"))]
-        _check_lengths(columns)
+        _columns.check_lengths(columns)
         _check_alignment({"score": score, "n": n, "k": k})
-        _refuse_missing(columns, hint="Leave such rows out first.")
+        _columns.refuse_missing(columns)
         scores = _columns.scores(columns[0])
         counts, events = _whole(columns[1]), _whole(columns[2])
         bad = events > counts
@@ -246,12 +246,16 @@ class ScoreTable:
         array([0.447, 0.632])
         """
         column = _columns.read(f(self.score), "f(score)")
-        _check_lengths([column, _columns.Column("score", self.score)])
+        _columns.check_lengths([column, _columns.Column("score", self.score)])
         scores = _columns.scores(column)
-        _refuse_missing([scores], hint="f must give a probability for every score.")
+        _columns.refuse_missing([scores], hint="f must give a probability for every score.")
         mapped = ScoreTable(*_merge(scores.values, *self._arrays()[1:]))
         notes = join_notes(self._notes, scores.notes)
         return replace(mapped, n_in=self.n_in, n_dropped=self.n_dropped, _notes=notes)
+
+    def with_notes(self, notes: tuple[Note, ...]) -> "ScoreTable":
+        """The same table with more notes."""
+        return replace(self, _notes=join_notes(self._notes, notes))
 
     def round(self, resolution: float) -> "ScoreTable":
         """The table with scores moved to the nearest multiple of `resolution`, so that it has fewer rows.
@@ -268,7 +272,7 @@ class ScoreTable:
             )
         table = self.map(lambda score: np.minimum(np.rint(score / resolution) * resolution, 1.0))
         text = f"Scores were rounded to multiples of {resolution:.6g}: each moved by at most half of that."
-        return replace(table, _notes=join_notes(table._notes, [Note("rounded", 1, text)]))
+        return table.with_notes((Note("rounded", 1, text),))
 
     def __repr__(self) -> str:
         unit = "rows" if not self.importance else "total weight"
@@ -337,7 +341,9 @@ def _count_checked(
         w = _columns.weights(w)
         columns.append(w)
     if missing == "raise":
-        _refuse_missing(columns, hint="Pass missing='drop' to leave such rows out; they will be counted in the result.")
+        _columns.refuse_missing(
+            columns, hint="Pass missing='drop' to leave such rows out; they will be counted in the result."
+        )
     notes = [note for column in columns for note in column.notes]
     n_in = len(y)
     keep = ~np.logical_or.reduce([c.missing for c in columns if c.missing is not None] or [np.zeros(n_in, bool)])
@@ -400,24 +406,6 @@ def _whole(column: _columns.Column) -> Ints:
             value=values[row].item(),
         )
     return values.astype(np.int64)
-
-
-def _refuse_missing(columns: list[_columns.Column], *, hint: str) -> None:
-    for column in columns:
-        if column.missing is not None:
-            count, row = int(column.missing.sum()), int(np.argmax(column.missing))
-            plural = "s" if count > 1 else ""
-            raise column.error(f"has {count:,} missing value{plural} (first at row {row}).", hint=hint, row=row)
-
-
-def _check_lengths(columns: list[_columns.Column]) -> None:
-    first = columns[0]
-    for column in columns[1:]:
-        if len(column) != len(first):
-            raise InputError(
-                f"{column.name} has {len(column):,} rows, {first.name} has {len(first):,}; they must be equally long.",
-                argument=column.name,
-            )
 
 
 def _check_alignment(columns: dict[str, Any]) -> None:

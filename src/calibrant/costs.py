@@ -1,0 +1,210 @@
+r"""Costs of a wrong probability: what it costs to predict p where the true rate is a.
+
+.. math::
+
+   C(p, a) = C_o \, d(p, a) \text{ if } p > a, \quad C_u \, d(p, a) \text{ otherwise}
+
+`over` is the unit cost :math:`C_o` of predicting too high, `under` that of predicting too low. Yang and Bi (2025),
+equation (4) and section 5. A cost is called with arrays, ``cost(p, a)``; any callable may stand in its place.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant._typing import Floats
+from calibrant.errors import InputError
+
+__all__ = ["Cost", "ExponentialCost", "LinearCost", "LogCost", "PowerCost", "StepCost"]
+
+Cost: TypeAlias = Callable[[Any, Any], Any]
+
+
+def _check_units(over: float, under: float) -> None:
+    if not (0 <= over < math.inf and 0 <= under < math.inf and over + under > 0):
+        raise InputError(
+            f"over and under must be finite, not negative and not both 0; they are {over!r} and {under!r}.",
+            argument="over" if not 0 <= over < math.inf else "under",
+            value=(over, under),
+        )
+
+
+def _sided(p: ArrayLike, a: ArrayLike, over: float, under: float, distance: Callable[[Floats], Floats]) -> Floats:
+    gap = np.asarray(p, dtype=np.float64) - np.asarray(a, dtype=np.float64)
+    return np.where(gap > 0, over, under) * distance(np.abs(gap))
+
+
+@dataclass(frozen=True)
+class LinearCost:
+    """Cost in proportion to the distance, d = |p - a|.
+
+    Examples
+    --------
+    >>> LinearCost(over=1, under=5)(0.7, [0.6, 0.8]).round(3)
+    array([0.1, 0.5])
+    """
+
+    over: float = 1.0
+    under: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_units(self.over, self.under)
+
+    def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
+        return _sided(p, a, self.over, self.under, lambda d: d)
+
+    @property
+    def convex(self) -> bool:
+        """Whether d is convex in the distance."""
+        return True
+
+    @property
+    def concave(self) -> bool:
+        """Whether d is concave in the distance."""
+        return True
+
+
+@dataclass(frozen=True)
+class PowerCost:
+    """d = |p - a|^k, k > 0: convex for k >= 1, concave for k <= 1.
+
+    Examples
+    --------
+    >>> PowerCost(2, under=3)(0.5, [0.4, 0.6]).round(3)
+    array([0.01, 0.03])
+    """
+
+    k: float
+    over: float = 1.0
+    under: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_units(self.over, self.under)
+        if not 0 < self.k < math.inf:
+            raise InputError(f"k must be a positive number; it is {self.k!r}.", argument="k", value=self.k)
+
+    def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
+        return _sided(p, a, self.over, self.under, lambda d: d**self.k)
+
+    @property
+    def convex(self) -> bool:
+        """Whether d is convex in the distance."""
+        return self.k >= 1
+
+    @property
+    def concave(self) -> bool:
+        """Whether d is concave in the distance."""
+        return self.k <= 1
+
+
+@dataclass(frozen=True)
+class ExponentialCost:
+    """d = exp(|p - a|) - 1, convex: large gaps cost more than their share."""
+
+    over: float = 1.0
+    under: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_units(self.over, self.under)
+
+    def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
+        return _sided(p, a, self.over, self.under, np.expm1)
+
+    @property
+    def convex(self) -> bool:
+        """Whether d is convex in the distance."""
+        return True
+
+    @property
+    def concave(self) -> bool:
+        """Whether d is concave in the distance."""
+        return False
+
+
+@dataclass(frozen=True)
+class LogCost:
+    """d = ln(1 + |p - a|), concave: large gaps cost less than their share."""
+
+    over: float = 1.0
+    under: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_units(self.over, self.under)
+
+    def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
+        return _sided(p, a, self.over, self.under, np.log1p)
+
+    @property
+    def convex(self) -> bool:
+        """Whether d is convex in the distance."""
+        return False
+
+    @property
+    def concave(self) -> bool:
+        """Whether d is concave in the distance."""
+        return True
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """A cost for each level of distance: nothing below the first threshold, then what each level costs.
+
+    Parameters
+    ----------
+    levels : sequence of (threshold, cost)
+        d is the cost of the last level whose threshold the distance reaches (>=). Thresholds in (0, 1] rise strictly,
+        costs are positive and do not fall.
+    over, under : float
+        Unit costs of predicting too high and too low.
+
+    Examples
+    --------
+    >>> StepCost([(0.05, 1), (0.2, 10)])(0.5, [0.48, 0.4, 0.25])
+    array([ 0.,  1., 10.])
+    """
+
+    levels: Sequence[tuple[float, float]]
+    over: float = 1.0
+    under: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_units(self.over, self.under)
+        levels = tuple((float(t), float(c)) for t, c in self.levels)
+        thresholds, costs = [t for t, _ in levels], [c for _, c in levels]
+        rising = all(a < b for a, b in zip([0.0, *thresholds], [*thresholds, 2.0], strict=True)) and thresholds[
+            -1:
+        ] <= [1]
+        if (
+            not levels
+            or not rising
+            or not all(0 < a <= b < math.inf for a, b in zip([costs[0], *costs], costs, strict=False))
+        ):
+            raise InputError(
+                f"levels must be pairs (threshold, cost): thresholds in (0, 1] that rise strictly, positive costs that "
+                f"do not fall; they are {list(levels)}.",
+                argument="levels",
+                value=self.levels,
+            )
+        object.__setattr__(self, "levels", levels)
+
+    def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
+        thresholds, costs = np.array(self.levels).T
+        steps = np.concatenate([[0.0], costs])
+        # 1e-12: 0.3 - 0.2 is 0.1 less a bit, and must reach a threshold of 0.1
+        return _sided(
+            p, a, self.over, self.under, lambda d: steps[np.searchsorted(thresholds, d + 1e-12, side="right")]
+        )
+
+    @property
+    def convex(self) -> bool:
+        """Whether d is convex in the distance."""
+        return False
+
+    @property
+    def concave(self) -> bool:
+        """Whether d is concave in the distance."""
+        return False

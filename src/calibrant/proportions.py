@@ -1,0 +1,210 @@
+"""Class proportions (calibration of type CD): does a classifier predict each class as often as it occurs?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant import _columns
+from calibrant._typing import Column, Floats, Ints
+from calibrant.errors import InputError
+
+__all__ = ["Proportions", "proportions"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Proportions:
+    """Predicted against actual class proportions; see `proportions`.
+
+    Attributes
+    ----------
+    labels : list
+    confusion : ndarray of int64
+        ``confusion[i, j]``: rows whose actual class is ``labels[i]`` and whose predicted class is ``labels[j]``.
+    groups : dict
+        The same for every group, when `by` was given.
+    """
+
+    labels: list[Any]
+    confusion: Ints
+    groups: Mapping[Any, "Proportions"]
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return int(self.confusion.sum())
+
+    @property
+    def actual(self) -> Floats:
+        """Share of every class among the outcomes."""
+        return np.asarray(self.confusion.sum(axis=1) / self.size)
+
+    @property
+    def predicted(self) -> Floats:
+        """Share of every class among the predictions."""
+        return np.asarray(self.confusion.sum(axis=0) / self.size)
+
+    @property
+    def difference(self) -> Floats:
+        """Predicted minus actual share: positive for a class that is predicted too often."""
+        return self.predicted - self.actual
+
+    @property
+    def accuracy(self) -> float:
+        """Share of rows whose class was predicted."""
+        return float(np.trace(self.confusion) / self.size)
+
+    @property
+    def recall(self) -> Floats:
+        """Share of every class that was predicted as such; NaN for a class that does not occur."""
+        return _ratio(np.diag(self.confusion), self.confusion.sum(axis=1))
+
+    @property
+    def precision(self) -> Floats:
+        """Share of every class's predictions that were right; NaN for a class that is never predicted."""
+        return _ratio(np.diag(self.confusion), self.confusion.sum(axis=0))
+
+    @property
+    def macro_accuracy(self) -> float:
+        """Mean of the classes' own accuracies (recalls), over classes that occur."""
+        return float(np.nanmean(self.recall))
+
+    @property
+    def f_measure(self) -> float:
+        """Mean over classes of the harmonic mean of precision and recall, 2 right / (actual + predicted)."""
+        total = self.confusion.sum(axis=0) + self.confusion.sum(axis=1)
+        return float(np.nanmean(_ratio(2 * np.diag(self.confusion), total)))
+
+    @property
+    def test(self) -> str:
+        """Name of the test behind `pvalue`."""
+        return "McNemar, exact" if len(self.labels) == 2 else "Stuart-Maxwell"
+
+    @property
+    def pvalue(self) -> float:
+        """P-value of "both proportions are the same"; paired, because predictions and outcomes share their rows."""
+        return _mcnemar(self.confusion) if len(self.labels) == 2 else _stuart_maxwell(self.confusion)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {
+            "schema_version": 1,
+            "labels": [str(label) for label in self.labels],
+            "confusion": {"rows": "actual", "columns": "predicted", "counts": self.confusion.tolist()},
+            "actual": self.actual.tolist(),
+            "predicted": self.predicted.tolist(),
+            "test": self.test,
+            "pvalue": self.pvalue,
+            "accuracy": self.accuracy,
+            "macro_accuracy": self.macro_accuracy,
+            "f_measure": self.f_measure,
+            "groups": {str(name): group.to_dict() for name, group in self.groups.items()},
+        }
+
+    def __repr__(self) -> str:
+        names = [str(label) for label in self.labels]
+        width = max(8, *(len(name) + 2 for name in names))
+        head = "actual \\ predicted"
+        lines = [f"class proportions of {self.size:,} rows: {self.test} p = {self.pvalue:.4g}"]
+        lines.append(f"  {head:>20}" + "".join(f"{name:>{width}}" for name in names) + f"{'share':>{width}}")
+        for name, row, share in zip(names, self.confusion, self.actual, strict=True):
+            lines.append(f"  {name:>20}" + "".join(f"{n:>{width},}" for n in row) + f"{share:>{width}.1%}")
+        lines.append(f"  {'share':>20}" + "".join(f"{share:>{width}.1%}" for share in self.predicted))
+        lines.append(
+            f"  accuracy {self.accuracy:.4f}, macro-averaged {self.macro_accuracy:.4f}, F-measure {self.f_measure:.4f}"
+        )
+        for group, result in self.groups.items():
+            largest = result.labels[int(np.argmax(np.abs(result.difference)))]
+            lines.append(
+                f"  group {group}: {result.size:,} rows, p = {result.pvalue:.4g}, largest difference "
+                f"{result.difference[np.argmax(np.abs(result.difference))]:+.1%} ({largest})"
+            )
+        return "\n".join(lines)
+
+
+def proportions(
+    y_true: Column, y_pred: Column, *, labels: Sequence[Any] | None = None, by: Column | None = None
+) -> Proportions:
+    """Compare how often each class is predicted with how often it occurs.
+
+    Parameters
+    ----------
+    y_true, y_pred : columns of n labels
+        Actual and predicted classes.
+    labels : sequence, optional
+        The classes, in the order to show them; by default all that occur, sorted.
+    by : column of n groups, optional
+        A group for every row, such as a region or a range of scores: the "local" kind of calibration of the chapter.
+
+    Returns
+    -------
+    Proportions
+        The confusion matrix (rows actual, columns predicted), the proportions, a paired test of their equality
+        (McNemar's, exact, for two classes; Stuart and Maxwell's for more), macro-averaged accuracy and F-measure.
+
+    Notes
+    -----
+    Bella, Ferri, Hernandez-Orallo and Ramirez-Quintana, "Calibration of machine learning models", type CD. Their
+    tables have predictions as rows, against their text; here rows are actual classes.
+
+    Examples
+    --------
+    >>> result = proportions(["a", "a", "b", "b"], ["a", "b", "b", "b"])
+    >>> result.predicted, result.actual
+    (array([0.25, 0.75]), array([0.5, 0.5]))
+    """
+    actual, predicted = _columns.read(y_true, "y_true"), _columns.read(y_pred, "y_pred")
+    columns = [actual, predicted] + ([] if by is None else [_columns.read(by, "by")])
+    _columns.check_lengths(columns)
+    _columns.refuse_missing(columns)
+    if not len(actual):
+        raise InputError("y_true and y_pred hold no rows; at least one is needed.", argument="y_true")
+    names = list(labels) if labels is not None else _all_labels(actual, predicted)
+    if len(names) < 2:
+        raise InputError(f"Proportions need at least two classes; there is one, {names[0]!r}.",
+                         hint="Name all classes with labels=.", argument="labels")  # fmt: skip
+    cells = _columns.codes(actual, names) * len(names) + _columns.codes(predicted, names)
+    groups = {}
+    if by is not None:
+        for group in _columns.classes(columns[2]):
+            groups[group] = Proportions(names, _matrix(cells[columns[2].values == group], len(names)), {})
+    return Proportions(names, _matrix(cells, len(names)), groups)
+
+
+def _all_labels(actual: _columns.Column, predicted: _columns.Column) -> list[Any]:
+    both = np.concatenate([actual.values, predicted.values])
+    return _columns.classes(_columns.Column("labels", both))
+
+
+def _matrix(cells: Ints, classes: int) -> Ints:
+    return np.bincount(cells, minlength=classes**2).reshape(classes, classes).astype(np.int64)
+
+
+def _ratio(above: Any, below: Any) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(below > 0, above / below, np.nan)
+
+
+def _mcnemar(confusion: Ints) -> float:
+    """Exact: among rows where the two differ, each direction is as likely as the other."""
+    from scipy.stats import binomtest
+
+    one_way, other_way = int(confusion[0, 1]), int(confusion[1, 0])
+    return float(binomtest(one_way, one_way + other_way, 0.5).pvalue) if one_way + other_way else 1.0
+
+
+def _stuart_maxwell(confusion: Ints) -> float:
+    """Chi-square test of equal margins; classes whose margins hold no differing rows carry no information."""
+    from scipy.stats import chi2
+
+    off = confusion - np.diag(np.diag(confusion))
+    used = np.flatnonzero(off.sum(axis=0) + off.sum(axis=1))
+    if used.size == 0:
+        return 1.0
+    off = off[np.ix_(used, used)].astype(np.float64)
+    difference = off.sum(axis=1) - off.sum(axis=0)
+    covariance = np.diag(off.sum(axis=0) + off.sum(axis=1)) - off - off.T
+    rank = int(np.linalg.matrix_rank(covariance))
+    statistic = float(difference @ np.linalg.pinv(covariance) @ difference)
+    return float(chi2.sf(statistic, rank))

@@ -1,0 +1,671 @@
+"""Proper scores, their decompositions, and measures of calibration that use no bins.
+
+Each is a function of a `ScoreTable`; `Score` gives it a name, so that it can stand in `METRICS` beside the binned ones.
+"""
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Unpack, overload
+
+import numpy as np
+
+from calibrant._typing import Column, Floats
+from calibrant.bins import PAVA, Bins
+from calibrant.errors import CalibrantWarning, InputError, Note
+from calibrant.partition import Partition
+from calibrant.table import RowOptions, ScoreTable, as_table
+
+__all__ = [
+    "CorpDecomposition",
+    "Ecce",
+    "IsotonicErrors",
+    "MurphyDecomposition",
+    "Reading",
+    "Score",
+    "SlopeIntercept",
+    "auc",
+    "brier",
+    "calbin",
+    "calloss",
+    "corp_decomposition",
+    "ecce",
+    "ecce_mad",
+    "ecce_r",
+    "isotonic_errors",
+    "log_loss",
+    "mcb",
+    "murphy_decomposition",
+    "oe_ratio",
+    "slope_intercept",
+    "smooth_ece",
+    "stratified_brier",
+]
+
+
+@dataclass(frozen=True)
+class Score:
+    """A measure without bins: a function of a table, with a name. Call it on a `ScoreTable` for a `Reading`."""
+
+    name: str
+    function: Callable[[ScoreTable], float]
+    unit: str = "1"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, table: ScoreTable) -> "Reading":
+        """Measure a table."""
+        _refuse_empty(table)
+        return Reading(float(self.function(table)), self, table)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """All that decides the value, as plain JSON-able data."""
+        return {"name": self.name, **self.settings}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reading:
+    """A value with the specification that produced it; what a `Breakdown` is for measures without bins."""
+
+    value: float
+    score: Score
+    table: ScoreTable
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric."""
+        return self.score.name
+
+    @property
+    def unit(self) -> str:
+        """Unit of the value."""
+        return self.score.unit
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """All that decided the value, JSON-able."""
+        return self.score.spec
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader must know about the input."""
+        return self.table.notes
+
+    def __float__(self) -> float:
+        return self.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON; a value that JSON has no number for is text."""
+        return {
+            "schema_version": 1,
+            "metric": self.metric,
+            "value": self.value if np.isfinite(self.value) else str(self.value),
+            "unit": self.unit,
+            "spec": self.spec,
+            "n_in": self.table.n_in,
+            "n_used": self.table.n_used,
+            "n_dropped": self.table.n_dropped,
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def __repr__(self) -> str:
+        lines = [f"{self.metric} = {self.value:.5f}   ({self.table!r})"]
+        return "\n".join(lines + [f"  note: {note.text}" for note in self.notes])
+
+
+class TableFunction(Protocol):
+    """A function of rows or of one table, made from a function of a table."""
+
+    of_table: Callable[[ScoreTable], float]
+
+    @overload
+    def __call__(self, table: ScoreTable, /) -> float: ...
+    @overload
+    def __call__(self, y_true: Column, y_prob: Column, **rows: Unpack[RowOptions]) -> float: ...
+
+
+def takes_rows(function: Callable[[ScoreTable], float]) -> TableFunction:
+    """Let a function of a table take (y_true, y_prob) too; its notes become warnings."""
+
+    @functools.wraps(function)
+    def with_rows(y_true: Any, y_prob: Any = None, **rows: Any) -> float:
+        table = as_table(y_true, y_prob, rows)  # type: ignore[arg-type]
+        _refuse_empty(table)
+        value = function(table)
+        warn_notes(table.notes)
+        return float(value)
+
+    parameters = inspect.signature(ScoreTable.from_arrays).parameters.values()
+    optional = [p.replace(default=None) if p.name == "y_prob" else p for p in parameters]
+    with_rows.__signature__ = inspect.Signature(optional, return_annotation=float)  # type: ignore[attr-defined]
+    with_rows.of_table = function  # type: ignore[attr-defined]
+    return with_rows  # type: ignore[return-value]
+
+
+def warn_notes(notes: tuple[Note, ...], stacklevel: int = 3) -> None:
+    """A bare number cannot carry notes, so they become warnings."""
+    for note in notes:
+        warnings.warn(note.text, CalibrantWarning, stacklevel=stacklevel)
+
+
+# Proper scores
+
+
+@takes_rows
+def brier(table: ScoreTable) -> float:
+    """Brier score: mean of (p - y)^2 over rows; lower is better.
+
+    The convention of the binary score; Brier's own of 1950 adds both classes and is twice as large.
+
+    Examples
+    --------
+    >>> round(brier([0, 1, 1], [0.2, 0.6, 0.9]), 4)
+    0.07
+    """
+    p, n, k = table.score, table.n, table.k
+    return float(np.sum(k * (1 - p) ** 2 + (n - k) * p**2) / table.size)
+
+
+@takes_rows
+def log_loss(table: ScoreTable) -> float:
+    """Log loss: mean of -ln of the probability given to what happened; lower is better.
+
+    Infinite where an event of probability 0 happened, or one of probability 1 did not: nothing is clipped.
+
+    Examples
+    --------
+    >>> round(log_loss([0, 1, 1], [0.2, 0.6, 0.9]), 4)
+    0.2798
+    """
+    from scipy.special import xlog1py, xlogy
+
+    p, n, k = table.score, table.n, table.k
+    return float(-np.sum(xlogy(k, p) + xlog1py(n - k, -p)) / table.size)
+
+
+@takes_rows
+def stratified_brier(table: ScoreTable) -> float:
+    """Mean of the Brier scores of the two classes, so that a rare class weighs as much as a common one.
+
+    Wallace and Dahabreh (2014). Needs rows of both classes.
+
+    Examples
+    --------
+    >>> round(stratified_brier([0, 1, 1], [0.2, 0.6, 0.9]), 4)
+    0.0625
+    """
+    _needs_both_classes(table, "stratified_brier")
+    p, n, k = table.score, table.n, table.k
+    events, others = table.positives, table.size - table.positives
+    return float(np.sum(k * (1 - p) ** 2) / events + np.sum((n - k) * p**2) / others) / 2
+
+
+@takes_rows
+def auc(table: ScoreTable) -> float:
+    """Area under the ROC curve: the chance that an event has a higher score than a non-event; ties count half.
+
+    Insensitive to calibration; higher is better. Needs rows of both classes.
+
+    Examples
+    --------
+    >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.9])
+    0.875
+    """
+    _needs_both_classes(table, "auc")
+    others = table.n - table.k
+    below = np.cumsum(others) - others
+    pairs = np.sum(table.k * (below + others / 2.0))
+    return float(pairs / float(table.positives) / float(table.size - table.positives))
+
+
+# Decompositions
+
+
+@dataclass(frozen=True)
+class MurphyDecomposition:
+    """Five terms that add up to the Brier score; see `murphy_decomposition`."""
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_variance: float
+    within_covariance: float
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def brier(self) -> float:
+        """reliability - resolution + uncertainty + within_variance + within_covariance."""
+        return self.reliability - self.resolution + self.uncertainty + self.within_variance + self.within_covariance
+
+
+def murphy_decomposition(
+    y_true: Any, y_prob: Any = None, *, bins: Bins, **rows: Unpack[RowOptions]
+) -> MurphyDecomposition:
+    r"""Murphy's decomposition of the Brier score over bins, exact also where scores vary inside a bin.
+
+    .. math::
+
+       \mathrm{BS} = \tfrac1N \sum_b N_b (\bar p_b - \bar y_b)^2 - \tfrac1N \sum_b N_b (\bar y_b - \bar y)^2
+       + \bar y (1 - \bar y) + \tfrac1N \sum_i (p_i - \bar p_b)^2 - \tfrac2N \sum_i (p_i - \bar p_b)(y_i - \bar y_b)
+
+    reliability (lower is better), resolution (higher is better), uncertainty, and Stephenson's two terms for the
+    spread inside bins, which vanish when every bin holds one score.
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth
+    >>> parts = murphy_decomposition([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9], bins=EqualWidth(10))
+    >>> round(parts.reliability, 4), round(parts.resolution, 4), parts.uncertainty
+    (0.01, 0.125, 0.25)
+    >>> abs(parts.brier - brier([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9])) < 1e-15
+    True
+    """
+    table = as_table(y_true, y_prob, rows)
+    _refuse_empty(table)
+    partition = bins(table)
+    n, rate, mean, size = partition.n, partition.rate, partition.mean_score, table.size
+    offset = table.score - mean[partition.labels]
+    surprise = table.k - table.n * rate[partition.labels]
+    return MurphyDecomposition(
+        reliability=float(np.sum(n * (mean - rate) ** 2) / size),
+        resolution=float(np.sum(n * (rate - table.prevalence) ** 2) / size),
+        uncertainty=table.prevalence * (1 - table.prevalence),
+        within_variance=float(np.sum(table.n * offset**2) / size),
+        within_covariance=float(-2 * np.sum(offset * surprise) / size),
+        notes=table.notes,
+    )
+
+
+@dataclass(frozen=True)
+class CorpDecomposition:
+    """Miscalibration, discrimination and uncertainty; see `corp_decomposition`."""
+
+    mcb: float
+    dsc: float
+    unc: float
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def brier(self) -> float:
+        """mcb - dsc + unc."""
+        return self.mcb - self.dsc + self.unc
+
+
+def corp_decomposition(y_true: Any, y_prob: Any = None, **rows: Unpack[RowOptions]) -> CorpDecomposition:
+    """CORP decomposition of the Brier score, by isotonic recalibration: brier = mcb - dsc + unc.
+
+    mcb is what recalibrating by PAV would save (0 is best; the loss of the ROC convex hull's segments), dsc what the
+    recalibrated scores save over the constant forecast (higher is better), unc the Brier score of that constant.
+    Dimitriadis, Gneiting and Jordan (2021).
+
+    Examples
+    --------
+    >>> parts = corp_decomposition([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
+    >>> round(parts.mcb, 4), round(parts.dsc, 4), parts.unc
+    (0.0625, 0.125, 0.25)
+    """
+    table = as_table(y_true, y_prob, rows)
+    _refuse_empty(table)
+    blocks = PAVA()(table)
+    recalibrated = float(np.sum(blocks.n * blocks.rate * (1 - blocks.rate)) / table.size)
+    unc = table.prevalence * (1 - table.prevalence)
+    return CorpDecomposition(brier.of_table(table) - recalibrated, unc - recalibrated, unc, table.notes)
+
+
+@takes_rows
+def mcb(table: ScoreTable) -> float:
+    """Miscalibration: what isotonic recalibration would save of the Brier score; `corp_decomposition` has its sisters.
+
+    Examples
+    --------
+    >>> round(mcb([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]), 4)
+    0.0625
+    """
+    return corp_decomposition(table).mcb
+
+
+# Measures of Bella et al.
+
+
+@takes_rows
+def calloss(table: ScoreTable) -> float:
+    """CalLoss: mean squared distance of each distinct score and the rate of its rows; 0 is best.
+
+    sum of n (p - k/n)^2 / N over distinct scores, which is Murphy's reliability with a bin for every score. The
+    chapter of Bella et al. prints it without the square and without 1/N. The version over segments of the ROC
+    convex hull is ``corp_decomposition(...).mcb``.
+
+    Examples
+    --------
+    >>> round(calloss([0, 1, 1, 1], [0.4, 0.4, 0.9, 0.9]), 4)
+    0.01
+    """
+    return float(np.sum(table.n * (table.score - table.k / table.n) ** 2) / table.size)
+
+
+def calbin(y_true: Any, y_prob: Any = None, *, window: int | None = None, **rows: Unpack[RowOptions]) -> float:
+    r"""CalBin: mean distance of scores and rate in overlapping windows; 0 is best.
+
+    Rows in order of score, every window of s of them, N - s + 1 windows:
+
+    .. math::
+
+       \mathrm{CalBin} = \frac{1}{N - s + 1} \sum_b \frac1s \sum_{i=b}^{b+s-1} \left| p_i - \hat f_b \right|
+
+    with :math:`\hat f_b` the mean outcome in the window; rows with equal scores each carry the rate of them all, so
+    the order of rows does not matter. The chapter of Bella et al. prints it without 1/s and with one window fewer.
+
+    Parameters
+    ----------
+    window : int, optional
+        s; by default max(1, N // 10).
+
+    Examples
+    --------
+    >>> round(calbin([0, 0, 1, 1], [0.1, 0.4, 0.5, 0.9], window=2), 4)
+    0.2
+    """
+    table = as_table(y_true, y_prob, rows)
+    _refuse_empty(table)
+    value = calbin_of_table(table, window)
+    warn_notes(table.notes)
+    return value
+
+
+def calbin_of_table(table: ScoreTable, window: int | None = None) -> float:
+    if table.importance:
+        raise InputError("calbin slides over rows, so it needs counts; this table holds importance weights.")
+    size = int(table.size)
+    s = max(1, size // 10) if window is None else window
+    if not (isinstance(s, (int, np.integer)) and 1 <= s <= size):
+        raise InputError(f"window must be a whole number from 1 to {size:,}; it is {window!r}.", argument="window")
+    p = np.repeat(table.score, table.n)
+    sum_p = np.concatenate([[0.0], np.cumsum(p)])
+    sum_f = np.concatenate([[0.0], np.cumsum(np.repeat(table.k / table.n, table.n))])
+    first = np.arange(size - s + 1)
+    rate = (sum_f[s:] - sum_f[:-s]) / s
+    # p rises, so in every window the scores below the rate come first: two prefix sums give the distances.
+    split = np.clip(np.searchsorted(p, rate), first, first + s)
+    below = rate * (split - first) - (sum_p[split] - sum_p[:-s])
+    above = (sum_p[s:] - sum_p[split]) - rate * (first + s - split)
+    return float(np.mean(below + above) / s)
+
+
+# Measures of the related work
+
+
+@takes_rows
+def oe_ratio(table: ScoreTable) -> float:
+    """Observed over expected events: 1 is best, below 1 predictions are too high, infinite if none was expected.
+
+    Examples
+    --------
+    >>> round(oe_ratio([0, 1, 1, 0], [0.2, 0.9, 0.8, 0.6]), 4)
+    0.8
+    """
+    expected = float(np.sum(table.n * table.score))
+    if expected == 0 and table.positives == 0:
+        raise InputError("The ratio of observed to expected events is 0 / 0: no event happened and none was expected.")
+    return float(table.positives / expected) if expected > 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class Ecce:
+    """Largest deviations of the cumulative differences; `float` gives `mad`. See `ecce`."""
+
+    mad: float
+    r: float
+    notes: tuple[Note, ...] = ()
+
+    def __float__(self) -> float:
+        return self.mad
+
+
+def ecce(y_true: Any, y_prob: Any = None, **rows: Unpack[RowOptions]) -> Ecce:
+    r"""Empirical cumulative calibration errors: no bins, no bandwidth.
+
+    With rows in order of score, :math:`C_j = \frac1N \sum_{i \le j} (y_i - p_i)` and :math:`C_0 = 0`:
+
+    - ``mad`` is the largest \|C_j\|, the statistic of Kolmogorov and Smirnov;
+    - ``r`` is the range, max C - min C, that of Kuiper.
+
+    C is looked at between distinct scores only, so the order of tied rows does not matter. Arrieta-Ibarra, Gujral,
+    Tannen, Tygert and Xu (2022).
+
+    Examples
+    --------
+    >>> result = ecce([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9])
+    >>> round(result.mad, 4), round(result.r, 4)
+    (0.05, 0.075)
+    """
+    table = as_table(y_true, y_prob, rows)
+    _refuse_empty(table)
+    path = np.concatenate([[0.0], np.cumsum(table.k - table.n * table.score)]) / table.size
+    return Ecce(float(np.abs(path).max()), float(path.max() - path.min()), table.notes)
+
+
+@takes_rows
+def ecce_mad(table: ScoreTable) -> float:
+    """ECCE-MAD, the largest cumulative difference (Kolmogorov-Smirnov), in [0, 1]; `ecce` is its specification.
+
+    Examples
+    --------
+    >>> round(ecce_mad([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9]), 4)
+    0.05
+    """
+    return ecce(table).mad
+
+
+@takes_rows
+def ecce_r(table: ScoreTable) -> float:
+    """ECCE-R, the range of cumulative differences (Kuiper), in [0, 1]; `ecce` is its specification.
+
+    Examples
+    --------
+    >>> round(ecce_r([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9]), 4)
+    0.075
+    """
+    return ecce(table).r
+
+
+@dataclass(frozen=True)
+class SlopeIntercept:
+    """Cox's calibration slope and intercept; see `slope_intercept`."""
+
+    slope: float
+    intercept: float
+    n_clipped: float
+    notes: tuple[Note, ...] = ()
+
+
+def slope_intercept(
+    y_true: Any, y_prob: Any = None, *, eps: float = 2.0**-24, **rows: Unpack[RowOptions]
+) -> SlopeIntercept:
+    r"""Cox's calibration slope and intercept: the logistic regression of outcomes on the logits of the scores.
+
+    .. math::
+
+       \operatorname{logit} P(y = 1) = \text{intercept} + \text{slope} \cdot \operatorname{logit} p
+
+    Slope 1 and intercept 0 are best; a slope below 1 means scores that are too extreme. Fitted by maximum
+    likelihood to 1e-12. Scores are kept `eps` away from 0 and 1, where the logit is infinite; `n_clipped` counts rows
+    that this moved. Needs both classes, two scores, and outcomes that no threshold separates.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> fit = slope_intercept(rng.random(5000) < p, p)
+    >>> abs(fit.slope - 1) < 0.1, abs(fit.intercept) < 0.1
+    (True, True)
+    """
+    table = as_table(y_true, y_prob, rows)
+    _refuse_empty(table)
+    _needs_both_classes(table, "slope_intercept")
+    inside = np.clip(table.score, eps, 1 - eps)
+    clipped = float(np.sum(table.n[inside != table.score]))
+    x = np.log(inside) - np.log1p(-inside)
+    if np.ptp(x) == 0 or _separated(table):
+        what = "all scores are equal" if np.ptp(x) == 0 else "a threshold separates the two classes"
+        raise InputError(f"The calibration slope does not exist: {what}.", hint="Use calibrant.ece or calibrant.tce.")
+    slope, intercept = _logistic_fit(x, table.n.astype(np.float64), table.k.astype(np.float64))
+    return SlopeIntercept(slope, intercept, clipped, table.notes)
+
+
+def _separated(table: ScoreTable) -> bool:
+    """Whether every event scores at least as high as every other row, or every one at most as high."""
+    with_event, without = np.flatnonzero(table.k > 0), np.flatnonzero(table.k < table.n)
+    return bool(with_event[0] >= without[-1] or with_event[-1] <= without[0])
+
+
+def _logistic_fit(x: Floats, n: Floats, k: Floats) -> tuple[float, float]:
+    """Newton's method, halving a step that lowers the likelihood; x is centred for a well-behaved Hessian."""
+    from scipy.special import expit, log_expit
+
+    centre = np.average(x, weights=n)
+    z = (x - centre) / np.sqrt(np.average((x - centre) ** 2, weights=n))
+
+    def likelihood(beta: Floats) -> float:
+        eta = beta[0] + beta[1] * z
+        return float(np.sum(k * log_expit(eta) + (n - k) * log_expit(-eta)))
+
+    beta, best = np.zeros(2), likelihood(np.zeros(2))
+    for _ in range(100):
+        q = expit(beta[0] + beta[1] * z)
+        residual, weight = k - n * q, n * q * (1 - q)
+        gradient = np.array([residual.sum(), np.sum(residual * z)])
+        curvature = np.array([[weight.sum(), np.sum(weight * z)], [np.sum(weight * z), np.sum(weight * z * z)]])
+        step = np.linalg.solve(curvature, gradient)
+        while (reached := likelihood(beta + step)) < best - 1e-9 * abs(best):
+            step /= 2
+        beta, best = beta + step, reached
+        if np.abs(step).max() <= 1e-12 * max(1.0, np.abs(beta).max()):
+            break
+    scale = (x - centre) @ z / (z @ z)
+    return float(beta[1] / scale), float(beta[0] - beta[1] * centre / scale)
+
+
+@dataclass(frozen=True)
+class IsotonicErrors:
+    """Distances of scores to their isotonic recalibration, over rows; see `isotonic_errors`."""
+
+    ici: float
+    e50: float
+    e90: float
+    emax: float
+    notes: tuple[Note, ...] = ()
+
+
+def isotonic_errors(y_true: Any, y_prob: Any = None, **rows: Unpack[RowOptions]) -> IsotonicErrors:
+    """How far scores lie from their isotonic recalibration: mean (ICI), median, 90th percentile and maximum.
+
+    Harrell's E-statistics and the integrated calibration index of Austin and Steyerberg (2019), with the isotonic fit
+    (PAV) in the place of a smoother. A percentile is the smallest distance that at least that share of rows
+    does not exceed.
+
+    Examples
+    --------
+    >>> errors = isotonic_errors([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
+    >>> round(errors.ici, 3), round(errors.e50, 3), round(errors.emax, 3)
+    (0.175, 0.1, 0.3)
+    """
+    table = as_table(y_true, y_prob, rows)
+    _refuse_empty(table)
+    blocks: Partition = PAVA()(table)
+    distance = np.abs(table.score - blocks.rate[blocks.labels])
+    order = np.argsort(distance, kind="stable")
+    share = np.cumsum(table.n[order]) / table.size
+
+    def percentile(q: float) -> float:
+        # 1e-12: 0.9 of ten rows is nine of them, whatever 9 / 10 rounds to
+        return float(distance[order][np.searchsorted(share, q - 1e-12)])
+
+    ici = float(np.sum(table.n * distance) / table.size)
+    return IsotonicErrors(ici, percentile(0.5), percentile(0.9), float(distance.max()), table.notes)
+
+
+# Smooth ECE
+
+_SMOOTH_GRID = 2**16  # scores are shared between the two nearest points of this grid
+_SMOOTH_LEAST = 2.0**-12  # the least bandwidth
+
+
+@takes_rows
+def smooth_ece(table: ScoreTable) -> float:
+    r"""Smooth ECE: ECE with a smoother in the place of bins, and the bandwidth that the data ask for; 0 is best.
+
+    .. math::
+
+       \mathrm{smECE}_\sigma = \int_0^1 \left| \frac1N \sum_i (y_i - p_i) K_\sigma(p_i, t) \right| \mathrm d t
+
+    with the Gaussian kernel reflected at 0 and 1; the value is that of the bandwidth :math:`\sigma^*` at which
+    :math:`\mathrm{smECE}_{\sigma^*} = \sigma^*`. Błasiok and Nakkiran (2023).
+
+    Notes
+    -----
+    A reflected Gaussian multiplies the j-th cosine coefficient by :math:`e^{-(\pi j \sigma)^2 / 2}`, so one cosine
+    transform serves all bandwidths. Scores are first shared between the two nearest points of a grid of 2^-16, and
+    bandwidths below 2^-12 are not tried: a value below that is the one of this bandwidth.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> smooth_ece(rng.random(5000) < p, p) < 0.02 < smooth_ece(rng.random(5000) < p**2, p)
+    True
+    """
+    coefficients = _cosine_coefficients(table)
+    low, high = _SMOOTH_LEAST, 1.0
+    if smooth_ece_at(coefficients, low) <= low:
+        return smooth_ece_at(coefficients, low)
+    for _ in range(45):  # smECE falls as the bandwidth grows: halve to 2e-14
+        middle = (low + high) / 2
+        low, high = (middle, high) if smooth_ece_at(coefficients, middle) > middle else (low, middle)
+    return (low + high) / 2
+
+
+def _cosine_coefficients(table: ScoreTable) -> Floats:
+    """Mean of (y - p) cos(pi j p) over rows, for j = 0, 1, ..., up to what the least bandwidth lets through."""
+    from scipy.fft import dct
+
+    place = table.score * _SMOOTH_GRID
+    left = np.minimum(place.astype(np.int64), _SMOOTH_GRID - 1)
+    right_share = place - left
+    residual = (table.k - table.n * table.score) / table.size
+    mass = np.bincount(left, weights=residual * (1 - right_share), minlength=_SMOOTH_GRID + 1)
+    mass[1:] += np.bincount(left, weights=residual * right_share, minlength=_SMOOTH_GRID)
+    mass[[0, -1]] *= 2  # this transform takes its two ends half
+    coefficients: Floats = dct(mass, type=1)[: _reach(_SMOOTH_LEAST)] / 2
+    # Sharing between two points damps the j-th coefficient by sinc^2: undone here.
+    return coefficients / np.sinc(np.arange(coefficients.size) / (2 * _SMOOTH_GRID)) ** 2
+
+
+def _reach(sigma: float) -> int:
+    """How many coefficients the bandwidth lets through: those above 1e-17."""
+    return int(np.sqrt(2 * 39.2) / (np.pi * sigma)) + 2
+
+
+def smooth_ece_at(coefficients: Floats, sigma: float) -> float:
+    from scipy.fft import dct, next_fast_len
+
+    kept = coefficients[: _reach(sigma)]
+    j = np.arange(kept.size)
+    damped = kept * np.exp(-((np.pi * sigma * j) ** 2) / 2)
+    points = max(512, next_fast_len(16 * kept.size))
+    padded = np.zeros(points + 1)
+    padded[: kept.size] = damped
+    smoothed = np.abs(dct(padded, type=1))  # f(t) = a_0 + 2 sum a_j cos(pi j t) at t = 0, 1/points, ..., 1
+    return float((smoothed.sum() - (smoothed[0] + smoothed[-1]) / 2) / points)
+
+
+def _refuse_empty(table: ScoreTable) -> None:
+    if not len(table):
+        raise InputError("The table holds no rows; a measure needs at least one.", argument="table")
+
+
+def _needs_both_classes(table: ScoreTable, name: str) -> None:
+    if table.positives in (0, table.size):
+        found = "no row has the event" if table.positives == 0 else "every row has it"
+        raise InputError(f"{name} needs rows with and without the event; {found}.", argument="y_true")
