@@ -9,7 +9,7 @@ export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
 TORCH ?= torch==2.13.0
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all test-reference test-core lint types docs bench bench-decisions sanitize clean
+.PHONY: demo test test-all test-reference test-core lint types docs bench bench-decisions oracles sanitize clean
 
 demo: $(VENV)/demo.stamp  ## train two models and print how well calibrated they are
 	$(BIN)/python examples/demo.py
@@ -52,11 +52,17 @@ bench: $(VENV)/dev.stamp  ## speed against peers, side by side in one process
 bench-decisions: $(VENV)/dev.stamp  ## 1,000,000 decisions against scipy's, one by one (20 minutes)
 	$(BIN)/python benchmarks/decisions.py
 
+oracles:  ## freeze the values of other implementations again, in an environment of their own
+	$(PYTHON) -m venv .venv-oracles
+	.venv-oracles/bin/python $(PIP) --upgrade pip
+	.venv-oracles/bin/python $(PIP) --group oracles
+	.venv-oracles/bin/python tests/golden/make_scores.py
+
 sanitize:  ## run the kernel's tests under the address and undefined-behaviour sanitizers
 	bash tools/sanitize.sh
 
 clean:
-	rm -rf $(VENV) $(CORE) .venv-sanitize build dist docs/_build
+	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles build dist docs/_build
 
 $(VENV)/base.stamp:
 	$(PYTHON) -m venv $(VENV)

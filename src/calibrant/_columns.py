@@ -293,11 +293,12 @@ def codes(column: Column, names: list[Any]) -> Ints:
         code[np.asarray(column.values == label, dtype=bool)] = position
     if (code < 0).any():
         row = int(np.argmax(code < 0))
+        (value,) = column.values[[row]].tolist()
         raise column.error(
-            f"must hold labels of the classes {_shown(names)}; row {row} is {column.values[row]!r}.",
+            f"must hold labels of the classes {_shown(names)}; row {row} is {value!r}.",
             hint="labels= must name every class that occurs.",
             row=row,
-            value=column.values[row],
+            value=value,
         )
     return code
 

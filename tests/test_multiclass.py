@@ -1,0 +1,181 @@
+"""Several classes: class-wise and top-label reductions, class proportions."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import calibrant as cb
+
+
+@pytest.fixture
+def forecast(rng):
+    logits = rng.normal(size=(400, 3)) * 1.5
+    proba = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    y = np.array([rng.choice(3, p=row) for row in proba])
+    return y, proba
+
+
+def test_classwise_is_the_mean_of_one_against_the_rest(forecast):
+    y, proba = forecast
+    for metric in (cb.TCE(), cb.ECE(n_bins=15), cb.METRICS["brier"](), cb.CalBin(), cb.METRICS["calloss"]()):
+        each = [metric(cb.ScoreTable.from_arrays(y == j, proba[:, j])).value for j in range(3)]
+        result = cb.classwise(metric, y, proba)
+        assert result.value == float(result) == pytest.approx(np.mean(each), rel=1e-14)
+        assert result.total == pytest.approx(np.sum(each), rel=1e-14)
+        assert [result.per_class[j].value for j in range(3)] == each
+
+
+def test_both_normalisations_of_brier(forecast):
+    y, proba = forecast
+    onehot = np.eye(3)[y]
+    result = cb.classwise(cb.METRICS["brier"](), y, proba)
+    assert result.total == pytest.approx(((proba - onehot) ** 2).sum(axis=1).mean())  # Brier 1950
+    assert result.value == pytest.approx(((proba - onehot) ** 2).mean())  # Bella et al.
+
+
+def test_classes_in_another_order_change_nothing_but_the_order(forecast):
+    y, proba = forecast
+    names = np.array(["b", "c", "a"])[y]
+    result = cb.classwise(cb.ECE(), names, proba, labels=["b", "c", "a"])
+    shuffled = cb.classwise(cb.ECE(), names, proba[:, [2, 0, 1]])  # sorted labels: a, b, c
+    assert result.value == pytest.approx(shuffled.value, rel=1e-14)
+    assert {k: v.value for k, v in result.per_class.items()} == {k: v.value for k, v in shuffled.per_class.items()}
+
+
+def test_top_label_is_the_confidence_of_the_argmax(forecast):
+    y, proba = forecast
+    table = cb.top_label(y, proba)
+    assert table == cb.ScoreTable.from_arrays(proba.argmax(axis=1) == y, proba.max(axis=1))
+
+
+def test_of_equal_probabilities_the_first_column_counts():
+    table = cb.top_label([0, 1], [[0.5, 0.5], [0.5, 0.5]])
+    assert (table.n.tolist(), table.k.tolist()) == ([2], [1])
+
+
+def test_rows_must_sum_to_one(forecast):
+    y, proba = forecast
+    with pytest.raises(cb.InputError, match="sum to 1; 400 of 400 do not, the first is row 0"):
+        cb.classwise(cb.ECE(), y, proba * 0.9)
+    inexact = proba.copy()
+    inexact[7, 0] += 1e-7
+    result = cb.classwise(cb.ECE(), y, inexact)
+    assert [(note.code, note.count) for note in result.notes] == [("row_sums", 1)]
+    assert [note.code for note in cb.top_label(y, inexact).notes] == ["row_sums"]
+
+
+@pytest.mark.parametrize(
+    ("y", "proba", "match"),
+    [
+        ([0, 1], [[0.5, 0.5]], "proba has 1 rows, y_true has 2"),
+        ([0, 1], [0.5, 0.5], "a column for every class"),
+        ([0, 0], [[0.5, 0.5], [0.4, 0.6]], "proba has 2 columns, y_true has 1 classes"),
+        ([0, np.nan], [[0.5, 0.5], [0.4, 0.6]], "missing"),
+        ([0, 1], [[0.5, np.nan], [0.4, 0.6]], "proba has missing values"),
+        ([0, 1], [[1.5, -0.5], [0.4, 0.6]], r"proba must lie in \[0, 1\]"),
+        ([], np.empty((0, 2)), "no rows"),
+    ],
+)
+def test_bad_input_is_refused(y, proba, match):
+    with pytest.raises(cb.InputError, match=match):
+        cb.classwise(cb.ECE(), y, proba)
+
+
+def test_a_label_that_is_no_class_is_refused():
+    with pytest.raises(cb.InputError, match="row 1 is 2"):
+        cb.top_label([0, 2], [[0.5, 0.5], [0.4, 0.6]], labels=[0, 1])
+    assert cb.classwise(cb.ECE(), [0, 0], [[0.5, 0.5], [0.4, 0.6]], labels=[0, 1]).per_class.keys() == {0, 1}
+
+
+def test_results_read_well(forecast):
+    y, proba = forecast
+    result = cb.classwise(cb.TCE(), y, proba)
+    assert repr(result).startswith("class-wise TCE = ")
+    assert json.loads(json.dumps(result.to_dict()))["per_class"][2]["label"] == "2"
+
+
+# class proportions
+
+
+def rows_of(confusion, labels):
+    """Rows whose confusion matrix (actual, predicted) is the given one."""
+    actual, predicted = [], []
+    for i, row in enumerate(confusion):
+        for j, n in enumerate(row):
+            actual += [labels[i]] * n
+            predicted += [labels[j]] * n
+    return actual, predicted
+
+
+def test_the_two_matrices_of_bella_et_al():
+    """They print predictions as rows; ours are columns."""
+    good = cb.proportions(*rows_of(np.array([[20, 2, 3], [0, 30, 3], [0, 2, 40]]).T, "abc"))
+    assert good.actual * 100 == pytest.approx([20, 34, 46])
+    assert good.predicted * 100 == pytest.approx([25, 33, 42])
+    assert good.test == "Stuart-Maxwell"
+    bad = cb.proportions(*rows_of(np.array([[60, 2], [40, 23]]).T, "ab"))
+    assert bad.actual * 125 == pytest.approx([100, 25])
+    assert bad.predicted * 125 == pytest.approx([62, 63])
+    assert bad.pvalue == binomtest(40, 42, 0.5).pvalue < 1e-9
+    assert bad.test == "McNemar, exact"
+
+
+def test_proportions_agree_with_scikit_learn(rng):
+    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
+    y, z = rng.choice(list("abcd"), 300), rng.choice(list("abcd"), 300)
+    result = cb.proportions(y, z)
+    assert np.array_equal(result.confusion, metrics.confusion_matrix(y, z))
+    assert result.accuracy == pytest.approx(metrics.accuracy_score(y, z))
+    assert result.macro_accuracy == pytest.approx(metrics.balanced_accuracy_score(y, z))
+    assert result.f_measure == pytest.approx(metrics.f1_score(y, z, average="macro"))
+
+
+def test_stuart_maxwell_equals_its_published_formula(rng):
+    """The statistic with the last class left out, d' S^-1 d, whichever class that is."""
+    from scipy.stats import chi2
+
+    confusion = rng.integers(1, 30, (4, 4))
+    d = (confusion.sum(axis=1) - confusion.sum(axis=0))[:3]
+    s = -(confusion + confusion.T).astype(float)
+    s[np.diag_indices(4)] = confusion.sum(axis=0) + confusion.sum(axis=1) - 2 * np.diag(confusion)
+    wanted = chi2.sf(d @ np.linalg.solve(s[:3, :3], d), 3)
+    assert cb.proportions(*rows_of(confusion, "abcd")).pvalue == pytest.approx(wanted, rel=1e-9)
+
+
+def test_equal_margins_give_a_pvalue_of_one():
+    assert cb.proportions(list("aabb"), list("aabb")).pvalue == 1
+    assert cb.proportions(list("aabbcc"), list("aabbcc")).pvalue == 1
+    assert cb.proportions(list("abc"), list("bca")).pvalue == pytest.approx(1)
+
+
+def test_groups_are_measured_by_themselves():
+    y, z, by = list("aabbaabb"), list("aabbbbbb"), [1, 1, 1, 1, 2, 2, 2, 2]
+    result = cb.proportions(y, z, by=by)
+    assert result.groups[1].difference.tolist() == [0, 0]
+    assert result.groups[2].difference.tolist() == [-0.5, 0.5]
+    assert "group 2: 4 rows" in repr(result)
+    assert json.loads(json.dumps(result.to_dict()))["groups"]["2"]["confusion"]["rows"] == "actual"
+
+
+def test_a_class_that_never_occurs_counts_in_no_mean():
+    result = cb.proportions([0, 1, 1], [0, 1, 1], labels=[0, 1, 2])
+    assert result.macro_accuracy == 1
+    assert np.isnan(result.recall[2])
+
+
+@pytest.mark.parametrize(
+    ("y", "z", "options", "match"),
+    [
+        ([0, 1], [0], {}, "y_pred has 1 rows, y_true has 2"),
+        ([], [], {}, "no rows"),
+        ([0, np.nan], [0, 1], {}, "y_true has 1 missing"),
+        ([0, 0], [0, 0], {}, "at least two classes"),
+        ([0, 3], [0, 1], {"labels": [0, 1]}, "row 1 is 3"),
+        ([0, 1], [0, 1], {"by": [1]}, "by has 1 rows"),
+    ],
+)
+def test_bad_labels_are_refused(y, z, options, match):
+    with pytest.raises(cb.InputError, match=match):
+        cb.proportions(y, z, **options)
