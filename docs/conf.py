@@ -30,4 +30,6 @@ html_theme = "pydata_sphinx_theme"
 html_title = "Calibrant"
 html_show_sourcelink = False
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
-html_sidebars = {page: [] for page in ("index", "quickstart", "concepts", "exactness")}  # nothing to list beside them
+html_sidebars = {
+    page: [] for page in ("index", "quickstart", "concepts", "measures", "exactness")
+}  # nothing to list beside them

@@ -147,6 +147,21 @@ def test_bad_starts_are_refused():
             _kernels.bin_sums(p, n, n, np.array(start))
 
 
+# windows
+
+
+@compiled_only
+def test_windows_have_the_same_bits_on_both_kernels(rng):
+    for rows in (1, 2, 50, 3000):
+        p = np.sort(rng.choice([rng.random(rows), rng.integers(0, 9, rows) / 9]))
+        rate = rng.random(rows)
+        for window in {1, max(1, rows // 10), rows}:
+            ours = _kernels.window_distances(p, rate, window)
+            assert np.array_equal(ours, reference.window_distances(p, rate, window))
+    with pytest.raises(ValueError, match="window"):
+        _kernels.window_distances(p, rate, 0)
+
+
 # decisions
 
 

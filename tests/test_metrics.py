@@ -297,6 +297,13 @@ def test_tce_takes_every_test(test, rng):
     assert GCE.from_spec(breakdown.spec).loss.test is test
 
 
+def test_the_two_classifiers_of_bella_et_al():
+    """Both are right in 90 % of cases; one always says 0.91, the other 0.99."""
+    c1, c2 = (ScoreTable.from_counts([p], [1000], [900]) for p in (0.91, 0.99))
+    assert [cb.ECE()(c).value for c in (c1, c2)] == pytest.approx([0.01, 0.09])
+    assert [cb.TCE()(c).value for c in (c1, c2)] == [0, 100]
+
+
 # specifications of parts of one's own
 
 

@@ -40,7 +40,7 @@ def _sided(p: ArrayLike, a: ArrayLike, over: float, under: float, distance: Call
 
 @dataclass(frozen=True)
 class LinearCost:
-    """Cost in proportion to the distance, d = |p - a|.
+    """Cost in proportion to the distance, ``d = |p - a|``.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class LinearCost:
 
 @dataclass(frozen=True)
 class PowerCost:
-    """d = |p - a|^k, k > 0: convex for k >= 1, concave for k <= 1.
+    """``d = |p - a|^k``, k > 0: convex for k >= 1, concave for k <= 1.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class PowerCost:
 
 @dataclass(frozen=True)
 class ExponentialCost:
-    """d = exp(|p - a|) - 1, convex: large gaps cost more than their share."""
+    """``d = exp(|p - a|) - 1``, convex: large gaps cost more than their share."""
 
     over: float = 1.0
     under: float = 1.0
@@ -127,7 +127,7 @@ class ExponentialCost:
 
 @dataclass(frozen=True)
 class LogCost:
-    """d = ln(1 + |p - a|), concave: large gaps cost less than their share."""
+    """``d = ln(1 + |p - a|)``, concave: large gaps cost less than their share."""
 
     over: float = 1.0
     under: float = 1.0

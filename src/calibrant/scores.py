@@ -12,6 +12,7 @@ from typing import Any, Protocol, Unpack, overload
 
 import numpy as np
 
+from calibrant import _kernels
 from calibrant._typing import Column, Floats
 from calibrant.bins import PAVA, Bins
 from calibrant.errors import CalibrantWarning, InputError, Note
@@ -381,16 +382,10 @@ def calbin_of_table(table: ScoreTable, window: int | None = None) -> float:
     s = max(1, size // 10) if window is None else window
     if not (isinstance(s, (int, np.integer)) and 1 <= s <= size):
         raise InputError(f"window must be a whole number from 1 to {size:,}; it is {window!r}.", argument="window")
-    p = np.repeat(table.score, table.n)
-    sum_p = np.concatenate([[0.0], np.cumsum(p)])
-    sum_f = np.concatenate([[0.0], np.cumsum(np.repeat(table.k / table.n, table.n))])
-    first = np.arange(size - s + 1)
-    rate = (sum_f[s:] - sum_f[:-s]) / s
-    # p rises, so in every window the scores below the rate come first: two prefix sums give the distances.
-    split = np.clip(np.searchsorted(p, rate), first, first + s)
-    below = rate * (split - first) - (sum_p[split] - sum_p[:-s])
-    above = (sum_p[s:] - sum_p[split]) - rate * (first + s - split)
-    return float(np.mean(below + above) / s)
+    rates = table.k / table.n
+    tied = len(table) < size
+    p, f = (np.repeat(table.score, table.n), np.repeat(rates, table.n)) if tied else (table.score, rates)
+    return float(np.mean(_kernels.window_distances(p, f, int(s))) / s)
 
 
 # Measures of the related work
@@ -616,26 +611,29 @@ def smooth_ece(table: ScoreTable) -> float:
     >>> smooth_ece(rng.random(5000) < p, p) < 0.02 < smooth_ece(rng.random(5000) < p**2, p)
     True
     """
+    from scipy.optimize import brentq
+
     coefficients = _cosine_coefficients(table)
-    low, high = _SMOOTH_LEAST, 1.0
-    if smooth_ece_at(coefficients, low) <= low:
-        return smooth_ece_at(coefficients, low)
-    for _ in range(45):  # smECE falls as the bandwidth grows: halve to 2e-14
-        middle = (low + high) / 2
-        low, high = (middle, high) if smooth_ece_at(coefficients, middle) > middle else (low, middle)
-    return (low + high) / 2
+    least = smooth_ece_at(coefficients, _SMOOTH_LEAST)
+    if least <= _SMOOTH_LEAST:
+        return least
+    # smECE falls as the bandwidth grows, and at 1 it is below 1: one crossing
+    return float(brentq(lambda sigma: smooth_ece_at(coefficients, sigma) - sigma, _SMOOTH_LEAST, 1.0, xtol=1e-13))
 
 
 def _cosine_coefficients(table: ScoreTable) -> Floats:
     """Mean of (y - p) cos(pi j p) over rows, for j = 0, 1, ..., up to what the least bandwidth lets through."""
     from scipy.fft import dct
 
-    place = table.score * _SMOOTH_GRID
-    left = np.minimum(place.astype(np.int64), _SMOOTH_GRID - 1)
-    right_share = place - left
     residual = (table.k - table.n * table.score) / table.size
-    mass = np.bincount(left, weights=residual * (1 - right_share), minlength=_SMOOTH_GRID + 1)
-    mass[1:] += np.bincount(left, weights=residual * right_share, minlength=_SMOOTH_GRID)
+    # Scores are sorted, so every cell of the grid is a run of them; its mass goes to its two ends, by nearness.
+    start = np.searchsorted(table.score, np.arange(_SMOOTH_GRID) / _SMOOTH_GRID)
+    cell = np.flatnonzero(np.diff(np.append(start, len(table))))
+    total = np.add.reduceat(residual, start[cell])
+    moment = np.add.reduceat(residual * table.score, start[cell]) * _SMOOTH_GRID - cell * total
+    mass = np.zeros(_SMOOTH_GRID + 1)
+    mass[cell] += total - moment
+    mass[cell + 1] += moment
     mass[[0, -1]] *= 2  # this transform takes its two ends half
     coefficients: Floats = dct(mass, type=1)[: _reach(_SMOOTH_LEAST)] / 2
     # Sharing between two points damps the j-th coefficient by sinc^2: undone here.

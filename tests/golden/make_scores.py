@@ -1,4 +1,4 @@
-"""Values of other people's implementations, frozen in scores.json. ``make oracles`` runs this in an environment apart."""
+"""Values of other implementations, frozen in scores.json; ``make oracles`` runs this in an environment of its own."""
 
 import json
 from importlib.metadata import version

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._typing import Floats, Ints, Weights
 
-__all__ = ["bin_sums", "count", "pava_bc", "rejected"]
+__all__ = ["bin_sums", "count", "pava_bc", "rejected", "window_distances"]
 
 
 def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None:
@@ -91,3 +91,15 @@ def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alph
     total = np.zeros(start.size, dtype=np.int64)
     np.add.at(total, its_bin[reject], n[reject])
     return total
+
+
+def window_distances(score: Floats, rate: Floats, window: int) -> Floats:
+    """For every window of rows, in order of score, the sum of distances of its scores to the mean of its rates."""
+    sum_score, sum_rate = (np.concatenate([[0.0], np.cumsum(column)]) for column in (score, rate))
+    first = np.arange(score.size - window + 1)
+    mean = (sum_rate[window:] - sum_rate[:-window]) / window
+    # Scores rise, so in every window those below the mean come first, and prefix sums give the distances.
+    split = np.clip(np.searchsorted(score, mean), first, first + window)
+    balance = 2 * (split - first) - window
+    distances: Floats = mean * balance + sum_score[:-window] + sum_score[window:] - 2 * sum_score[split]
+    return distances

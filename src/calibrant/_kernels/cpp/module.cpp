@@ -9,6 +9,7 @@
 #include "binomial.hpp"
 #include "count.hpp"
 #include "pava.hpp"
+#include "windows.hpp"
 
 namespace nb = nanobind;
 using namespace calibrant;
@@ -148,6 +149,18 @@ nb::tuple rejected(Input<double> score, Input<std::int64_t> n, Input<std::int64_
     return nb::make_tuple(total.array(), to_array(doubtful));
 }
 
+Output<double> distances_in_windows(Input<double> score, Input<double> rate, std::size_t window) {
+    const std::size_t rows = score.shape(0);
+    if (rate.shape(0) != rows || window < 1 || window > rows)
+        throw std::invalid_argument("score and rate must be equally long, and window between 1 and their length");
+    Buffer<double> out(rows - window + 1);
+    {
+        nb::gil_scoped_release release;
+        window_distances(score.data(), rate.data(), rows, window, out.data());
+    }
+    return out.array();
+}
+
 template <class Score, class... Labels>
 void bind_count(nb::module_& m) {
     (m.def("count", &count_rows<Score, Labels>, nb::arg("score").noconvert(), nb::arg("label").noconvert()), ...);
@@ -165,6 +178,8 @@ NB_MODULE(_core, m) {
           nb::arg("k").noconvert(), nb::arg("start").noconvert());
     m.def("bin_sums", &bin_sums<double>, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
           nb::arg("k").noconvert(), nb::arg("start").noconvert());
+    m.def("window_distances", &distances_in_windows, nb::arg("score").noconvert(), nb::arg("rate").noconvert(),
+          nb::arg("window"));
     m.def("rejected", &rejected, nb::arg("score").noconvert(), nb::arg("n").noconvert(), nb::arg("start").noconvert(),
           nb::arg("bin_n").noconvert(), nb::arg("bin_k").noconvert(), nb::arg("alpha"));
 }
