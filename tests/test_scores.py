@@ -116,7 +116,7 @@ def test_calbin_equals_its_windows_one_by_one(pairs, data):
     for b in range(len(p) - window + 1):
         f = rate[b : b + window].mean()
         wanted.append(np.mean(np.abs(p[b : b + window] - f)))
-    assert scores.calbin_of_table(count(pairs), window) == pytest.approx(np.mean(wanted), abs=1e-12)
+    assert scores.calbin.of_table(count(pairs), window=window) == pytest.approx(np.mean(wanted), abs=1e-12)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(0, 2**32))

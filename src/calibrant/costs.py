@@ -5,13 +5,14 @@ r"""Costs of a wrong probability: what it costs to predict p where the true rate
    C(p, a) = C_o \, d(p, a) \text{ if } p > a, \quad C_u \, d(p, a) \text{ otherwise}
 
 `over` is the unit cost :math:`C_o` of predicting too high, `under` that of predicting too low. Yang and Bi (2025),
-equation (4) and section 5. A cost is called with arrays, ``cost(p, a)``; any callable may stand in its place.
+equation (4) and section 5. A cost is called with arrays, ``cost(p, a)``; any callable may stand in its place. `convex`
+and `concave` say what d is as a function of the distance.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,22 +51,14 @@ class LinearCost:
 
     over: float = 1.0
     under: float = 1.0
+    convex: ClassVar[bool] = True
+    concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
 
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
         return _sided(p, a, self.over, self.under, lambda d: d)
-
-    @property
-    def convex(self) -> bool:
-        """Whether d is convex in the distance."""
-        return True
-
-    @property
-    def concave(self) -> bool:
-        """Whether d is concave in the distance."""
-        return True
 
 
 @dataclass(frozen=True)
@@ -107,22 +100,14 @@ class ExponentialCost:
 
     over: float = 1.0
     under: float = 1.0
+    convex: ClassVar[bool] = True
+    concave: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
 
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
         return _sided(p, a, self.over, self.under, np.expm1)
-
-    @property
-    def convex(self) -> bool:
-        """Whether d is convex in the distance."""
-        return True
-
-    @property
-    def concave(self) -> bool:
-        """Whether d is concave in the distance."""
-        return False
 
 
 @dataclass(frozen=True)
@@ -131,22 +116,14 @@ class LogCost:
 
     over: float = 1.0
     under: float = 1.0
+    convex: ClassVar[bool] = False
+    concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
 
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
         return _sided(p, a, self.over, self.under, np.log1p)
-
-    @property
-    def convex(self) -> bool:
-        """Whether d is convex in the distance."""
-        return False
-
-    @property
-    def concave(self) -> bool:
-        """Whether d is concave in the distance."""
-        return True
 
 
 @dataclass(frozen=True)
@@ -170,6 +147,8 @@ class StepCost:
     levels: Sequence[tuple[float, float]]
     over: float = 1.0
     under: float = 1.0
+    convex: ClassVar[bool] = False
+    concave: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
@@ -198,13 +177,3 @@ class StepCost:
         return _sided(
             p, a, self.over, self.under, lambda d: steps[np.searchsorted(thresholds, d + 1e-12, side="right")]
         )
-
-    @property
-    def convex(self) -> bool:
-        """Whether d is convex in the distance."""
-        return False
-
-    @property
-    def concave(self) -> bool:
-        """Whether d is concave in the distance."""
-        return False

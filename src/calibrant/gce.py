@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._rows import refuse_empty
 from calibrant.bins import Bins
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.losses import Loss
@@ -64,8 +65,7 @@ class GCE:
 
     def __call__(self, table: ScoreTable) -> "Breakdown":
         """Measure a table."""
-        if not len(table):
-            raise InputError("The table holds no rows; a measure needs at least one.", argument="table")
+        refuse_empty(table)
         partition = self.bins(table)
         # A loss with more to tell than one number a bin offers `columns`, and `notes`.
         columns = (

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack, overload
+from typing import Any
 
 from calibrant import norms, scores, significance
-from calibrant._typing import Column
+from calibrant._rows import as_number
 from calibrant.bins import PAVA, PAVABC, Bins, EqualWidth, Quantile
 from calibrant.costs import Cost, LinearCost
 from calibrant.errors import InputError
-from calibrant.gce import GCE
+from calibrant.gce import GCE, Breakdown
 from calibrant.losses import (
     CostLoss,
     RejectionRate,
@@ -23,7 +23,7 @@ from calibrant.losses import (
 from calibrant.norms import Norm
 from calibrant.scores import Score
 from calibrant.significance import Test
-from calibrant.table import RowOptions, ScoreTable, as_table
+from calibrant.table import ScoreTable
 
 __all__ = [
     "ACE",
@@ -325,7 +325,7 @@ def Emax() -> GCE:
 
 def CalBin(*, window: int | None = None) -> Score:
     """CalBin as a metric object; `calbin` is its specification."""
-    return Score("calbin", partial(scores.calbin_of_table, window=window), settings={"window": window})
+    return Score("calbin", partial(scores.calbin.of_table, window=window), settings={"window": window})
 
 
 @dataclass(frozen=True)
@@ -383,18 +383,8 @@ def from_spec(spec: Mapping[str, Any]) -> GCE | Score:
     return METRICS[spec["name"]](**settings)
 
 
-@overload
-def ece(table: ScoreTable, /, *, n_bins: int | None = None, bins: Bins | None = None) -> float: ...
-@overload
-def ece(
-    y_true: Column,
-    y_prob: Column,
-    *,
-    n_bins: int | None = None,
-    bins: Bins | None = None,
-    **rows: Unpack[RowOptions],
-) -> float: ...
-def ece(y_true: Any, y_prob: Any = None, *, n_bins: Any = None, bins: Any = None, **rows: Any) -> float:
+@as_number
+def ece(table: ScoreTable, *, n_bins: int | None = None, bins: Bins | None = None) -> Breakdown:
     """Expected calibration error, in [0, 1]; `ECE` is its specification.
 
     Parameters
@@ -413,21 +403,11 @@ def ece(y_true: Any, y_prob: Any = None, *, n_bins: Any = None, bins: Any = None
     >>> round(ece([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9]), 3)
     0.1
     """
-    return _value(ECE(n_bins=n_bins, bins=bins), y_true, y_prob, rows)
+    return ECE(n_bins=n_bins, bins=bins)(table)
 
 
-@overload
-def ace(table: ScoreTable, /, *, n_bins: int | None = None, bins: Bins | None = None) -> float: ...
-@overload
-def ace(
-    y_true: Column,
-    y_prob: Column,
-    *,
-    n_bins: int | None = None,
-    bins: Bins | None = None,
-    **rows: Unpack[RowOptions],
-) -> float: ...
-def ace(y_true: Any, y_prob: Any = None, *, n_bins: Any = None, bins: Any = None, **rows: Any) -> float:
+@as_number
+def ace(table: ScoreTable, *, n_bins: int | None = None, bins: Bins | None = None) -> Breakdown:
     """Adaptive calibration error, in [0, 1]; `ACE` is its specification, `ece` describes the arguments.
 
     Examples
@@ -435,21 +415,11 @@ def ace(y_true: Any, y_prob: Any = None, *, n_bins: Any = None, bins: Any = None
     >>> round(ace([0, 0, 1, 1], [0.1, 0.4, 0.5, 0.9], n_bins=2), 3)
     0.275
     """
-    return _value(ACE(n_bins=n_bins, bins=bins), y_true, y_prob, rows)
+    return ACE(n_bins=n_bins, bins=bins)(table)
 
 
-@overload
-def mce(table: ScoreTable, /, *, n_bins: int | None = None, bins: Bins | None = None) -> float: ...
-@overload
-def mce(
-    y_true: Column,
-    y_prob: Column,
-    *,
-    n_bins: int | None = None,
-    bins: Bins | None = None,
-    **rows: Unpack[RowOptions],
-) -> float: ...
-def mce(y_true: Any, y_prob: Any = None, *, n_bins: Any = None, bins: Any = None, **rows: Any) -> float:
+@as_number
+def mce(table: ScoreTable, *, n_bins: int | None = None, bins: Bins | None = None) -> Breakdown:
     """Maximum calibration error, in [0, 1]; `MCE` is its specification, `ece` describes the arguments.
 
     Examples
@@ -457,21 +427,11 @@ def mce(y_true: Any, y_prob: Any = None, *, n_bins: Any = None, bins: Any = None
     >>> round(mce([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8]), 3)
     0.2
     """
-    return _value(MCE(n_bins=n_bins, bins=bins), y_true, y_prob, rows)
+    return MCE(n_bins=n_bins, bins=bins)(table)
 
 
-@overload
-def rmsce(table: ScoreTable, /, *, n_bins: int | None = None, bins: Bins | None = None) -> float: ...
-@overload
-def rmsce(
-    y_true: Column,
-    y_prob: Column,
-    *,
-    n_bins: int | None = None,
-    bins: Bins | None = None,
-    **rows: Unpack[RowOptions],
-) -> float: ...
-def rmsce(y_true: Any, y_prob: Any = None, *, n_bins: Any = None, bins: Any = None, **rows: Any) -> float:
+@as_number
+def rmsce(table: ScoreTable, *, n_bins: int | None = None, bins: Bins | None = None) -> Breakdown:
     """Root mean squared calibration error, in [0, 1]; `RMSCE` is its specification, `ece` describes the arguments.
 
     Examples
@@ -479,34 +439,18 @@ def rmsce(y_true: Any, y_prob: Any = None, *, n_bins: Any = None, bins: Any = No
     >>> round(rmsce([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8]), 4)
     0.1323
     """
-    return _value(RMSCE(n_bins=n_bins, bins=bins), y_true, y_prob, rows)
+    return RMSCE(n_bins=n_bins, bins=bins)(table)
 
 
-@overload
+@as_number
 def tce(
-    table: ScoreTable, /, *, alpha: float = 0.05, bins: Bins = ..., test: Test = ..., norm: Norm = ...
-) -> float: ...
-@overload
-def tce(
-    y_true: Column,
-    y_prob: Column,
-    *,
-    alpha: float = 0.05,
-    bins: Bins = ...,
-    test: Test = ...,
-    norm: Norm = ...,
-    **rows: Unpack[RowOptions],
-) -> float: ...
-def tce(
-    y_true: Any,
-    y_prob: Any = None,
+    table: ScoreTable,
     *,
     alpha: float = 0.05,
     bins: Bins = PAVABC(),  # noqa: B008  (frozen)
     test: Test = significance.binomial,
     norm: Norm = norms.weighted_l1,
-    **rows: Any,
-) -> float:
+) -> Breakdown:
     """Test-based calibration error, in [0, 100]; `TCE` is its specification.
 
     Parameters
@@ -527,30 +471,17 @@ def tce(
     >>> tce(y, p) > 80
     True
     """
-    return _value(TCE(alpha=alpha, bins=bins, test=test, norm=norm), y_true, y_prob, rows)
+    return TCE(alpha=alpha, bins=bins, test=test, norm=norm)(table)
 
 
-@overload
-def ecc(table: ScoreTable, /, *, cost: Cost = ..., n_bins: int | None = None, bins: Bins | None = None) -> float: ...
-@overload
+@as_number
 def ecc(
-    y_true: Column,
-    y_prob: Column,
-    *,
-    cost: Cost = ...,
-    n_bins: int | None = None,
-    bins: Bins | None = None,
-    **rows: Unpack[RowOptions],
-) -> float: ...
-def ecc(
-    y_true: Any,
-    y_prob: Any = None,
+    table: ScoreTable,
     *,
     cost: Cost = LinearCost(),  # noqa: B008  (frozen)
-    n_bins: Any = None,
-    bins: Any = None,
-    **rows: Any,
-) -> float:
+    n_bins: int | None = None,
+    bins: Bins | None = None,
+) -> Breakdown:
     """Expected calibration cost; `ECC` is its specification, `ece` describes the other arguments.
 
     Never read it without `bias`: it rewards deliberate bias towards the cheap side.
@@ -560,21 +491,11 @@ def ecc(
     >>> round(ecc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8], cost=LinearCost(over=1, under=5)), 4)
     0.525
     """
-    return _value(ECC(cost, n_bins=n_bins, bins=bins), y_true, y_prob, rows)
+    return ECC(cost, n_bins=n_bins, bins=bins)(table)
 
 
-@overload
-def debiased_sce(table: ScoreTable, /, *, n_bins: int | None = None, bins: Bins | None = None) -> float: ...
-@overload
-def debiased_sce(
-    y_true: Column,
-    y_prob: Column,
-    *,
-    n_bins: int | None = None,
-    bins: Bins | None = None,
-    **rows: Unpack[RowOptions],
-) -> float: ...
-def debiased_sce(y_true: Any, y_prob: Any = None, *, n_bins: Any = None, bins: Any = None, **rows: Any) -> float:
+@as_number
+def debiased_sce(table: ScoreTable, *, n_bins: int | None = None, bins: Bins | None = None) -> Breakdown:
     """Debiased squared calibration error; `DebiasedSCE` is its specification, `ece` describes the arguments.
 
     Examples
@@ -582,11 +503,11 @@ def debiased_sce(y_true: Any, y_prob: Any = None, *, n_bins: Any = None, bins: A
     >>> round(debiased_sce([0, 0, 1, 1], [0.1, 0.4, 0.5, 0.9], n_bins=2), 4)
     0.0763
     """
-    return _value(DebiasedSCE(n_bins=n_bins, bins=bins), y_true, y_prob, rows)
+    return DebiasedSCE(n_bins=n_bins, bins=bins)(table)
 
 
-@scores.takes_rows
-def bias(table: ScoreTable) -> float:
+@as_number
+def bias(table: ScoreTable) -> Breakdown:
     """Signed bias, mean prediction minus rate: positive means too high. `Bias` is the metric object.
 
     Examples
@@ -594,11 +515,11 @@ def bias(table: ScoreTable) -> float:
     >>> round(bias([0, 0, 1, 1], [0.2, 0.4, 0.8, 0.9]), 4)
     0.075
     """
-    return Bias()(table).value
+    return Bias()(table)
 
 
-@scores.takes_rows
-def ici(table: ScoreTable) -> float:
+@as_number
+def ici(table: ScoreTable) -> Breakdown:
     """Integrated calibration index, in [0, 1]; `ICI` is its specification.
 
     Examples
@@ -606,11 +527,11 @@ def ici(table: ScoreTable) -> float:
     >>> round(ici([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]), 4)
     0.175
     """
-    return ICI()(table).value
+    return ICI()(table)
 
 
-@scores.takes_rows
-def emax(table: ScoreTable) -> float:
+@as_number
+def emax(table: ScoreTable) -> Breakdown:
     """Largest distance of a score to its isotonic recalibration, in [0, 1]; `Emax` is its specification.
 
     Examples
@@ -618,7 +539,7 @@ def emax(table: ScoreTable) -> float:
     >>> round(emax([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]), 4)
     0.3
     """
-    return Emax()(table).value
+    return Emax()(table)
 
 
 def _bins(kind: Callable[[int], Bins], n_bins: int | None, bins: Bins | None) -> Bins:
@@ -629,9 +550,3 @@ def _bins(kind: Callable[[int], Bins], n_bins: int | None, bins: Bins | None) ->
             "Both n_bins and bins were given.", hint="bins already says how many: leave n_bins out.", argument="n_bins"
         )
     return bins
-
-
-def _value(metric: GCE, y_true: Any, y_prob: Any, rows: Any) -> float:
-    breakdown = metric(as_table(y_true, y_prob, rows))
-    scores.warn_notes(breakdown.notes, stacklevel=4)
-    return breakdown.value

@@ -3,21 +3,19 @@
 Each is a function of a `ScoreTable`; `Score` gives it a name, so that it can stand in `METRICS` beside the binned ones.
 """
 
-import functools
-import inspect
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Unpack, overload
+from typing import Any
 
 import numpy as np
 
 from calibrant import _kernels
-from calibrant._typing import Column, Floats
+from calibrant._rows import as_number, refuse_empty, takes_rows
+from calibrant._typing import Floats
 from calibrant.bins import PAVA, Bins
-from calibrant.errors import CalibrantWarning, InputError, Note
+from calibrant.errors import InputError, Note
 from calibrant.partition import Partition
-from calibrant.table import RowOptions, ScoreTable, as_table
+from calibrant.table import ScoreTable
 
 __all__ = [
     "CorpDecomposition",
@@ -57,7 +55,7 @@ class Score:
 
     def __call__(self, table: ScoreTable) -> "Reading":
         """Measure a table."""
-        _refuse_empty(table)
+        refuse_empty(table)
         return Reading(float(self.function(table)), self, table)
 
     @property
@@ -116,45 +114,10 @@ class Reading:
         return "\n".join(lines + [f"  note: {note.text}" for note in self.notes])
 
 
-class TableFunction(Protocol):
-    """A function of rows or of one table, made from a function of a table."""
-
-    of_table: Callable[[ScoreTable], float]
-
-    @overload
-    def __call__(self, table: ScoreTable, /) -> float: ...
-    @overload
-    def __call__(self, y_true: Column, y_prob: Column, **rows: Unpack[RowOptions]) -> float: ...
-
-
-def takes_rows(function: Callable[[ScoreTable], float]) -> TableFunction:
-    """Let a function of a table take (y_true, y_prob) too; its notes become warnings."""
-
-    @functools.wraps(function)
-    def with_rows(y_true: Any, y_prob: Any = None, **rows: Any) -> float:
-        table = as_table(y_true, y_prob, rows)  # type: ignore[arg-type]
-        _refuse_empty(table)
-        value = function(table)
-        warn_notes(table.notes)
-        return float(value)
-
-    parameters = inspect.signature(ScoreTable.from_arrays).parameters.values()
-    optional = [p.replace(default=None) if p.name == "y_prob" else p for p in parameters]
-    with_rows.__signature__ = inspect.Signature(optional, return_annotation=float)  # type: ignore[attr-defined]
-    with_rows.of_table = function  # type: ignore[attr-defined]
-    return with_rows  # type: ignore[return-value]
-
-
-def warn_notes(notes: tuple[Note, ...], stacklevel: int = 3) -> None:
-    """A bare number cannot carry notes, so they become warnings."""
-    for note in notes:
-        warnings.warn(note.text, CalibrantWarning, stacklevel=stacklevel)
-
-
 # Proper scores
 
 
-@takes_rows
+@as_number
 def brier(table: ScoreTable) -> float:
     """Brier score: mean of (p - y)^2 over rows; lower is better.
 
@@ -169,7 +132,7 @@ def brier(table: ScoreTable) -> float:
     return float(np.sum(k * (1 - p) ** 2 + (n - k) * p**2) / table.size)
 
 
-@takes_rows
+@as_number
 def log_loss(table: ScoreTable) -> float:
     """Log loss: mean of -ln of the probability given to what happened; lower is better.
 
@@ -186,7 +149,7 @@ def log_loss(table: ScoreTable) -> float:
     return float(-np.sum(xlogy(k, p) + xlog1py(n - k, -p)) / table.size)
 
 
-@takes_rows
+@as_number
 def stratified_brier(table: ScoreTable) -> float:
     """Mean of the Brier scores of the two classes, so that a rare class weighs as much as a common one.
 
@@ -203,7 +166,7 @@ def stratified_brier(table: ScoreTable) -> float:
     return float(np.sum(k * (1 - p) ** 2) / events + np.sum((n - k) * p**2) / others) / 2
 
 
-@takes_rows
+@as_number
 def auc(table: ScoreTable) -> float:
     """Area under the ROC curve: the chance that an event has a higher score than a non-event; ties count half.
 
@@ -241,9 +204,8 @@ class MurphyDecomposition:
         return self.reliability - self.resolution + self.uncertainty + self.within_variance + self.within_covariance
 
 
-def murphy_decomposition(
-    y_true: Any, y_prob: Any = None, *, bins: Bins, **rows: Unpack[RowOptions]
-) -> MurphyDecomposition:
+@takes_rows
+def murphy_decomposition(table: ScoreTable, *, bins: Bins) -> MurphyDecomposition:
     r"""Murphy's decomposition of the Brier score over bins, exact also where scores vary inside a bin.
 
     .. math::
@@ -263,8 +225,6 @@ def murphy_decomposition(
     >>> abs(parts.brier - brier([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9])) < 1e-15
     True
     """
-    table = as_table(y_true, y_prob, rows)
-    _refuse_empty(table)
     partition = bins(table)
     n, rate, mean, size = partition.n, partition.rate, partition.mean_score, table.size
     offset = table.score - mean[partition.labels]
@@ -294,7 +254,8 @@ class CorpDecomposition:
         return self.mcb - self.dsc + self.unc
 
 
-def corp_decomposition(y_true: Any, y_prob: Any = None, **rows: Unpack[RowOptions]) -> CorpDecomposition:
+@takes_rows
+def corp_decomposition(table: ScoreTable) -> CorpDecomposition:
     """CORP decomposition of the Brier score, by isotonic recalibration: brier = mcb - dsc + unc.
 
     mcb is what recalibrating by PAV would save (0 is best; the loss of the ROC convex hull's segments), dsc what the
@@ -307,15 +268,13 @@ def corp_decomposition(y_true: Any, y_prob: Any = None, **rows: Unpack[RowOption
     >>> round(parts.mcb, 4), round(parts.dsc, 4), parts.unc
     (0.0625, 0.125, 0.25)
     """
-    table = as_table(y_true, y_prob, rows)
-    _refuse_empty(table)
     blocks = PAVA()(table)
     recalibrated = float(np.sum(blocks.n * blocks.rate * (1 - blocks.rate)) / table.size)
     unc = table.prevalence * (1 - table.prevalence)
     return CorpDecomposition(brier.of_table(table) - recalibrated, unc - recalibrated, unc, table.notes)
 
 
-@takes_rows
+@as_number
 def mcb(table: ScoreTable) -> float:
     """Miscalibration: what isotonic recalibration would save of the Brier score; `corp_decomposition` has its sisters.
 
@@ -330,7 +289,7 @@ def mcb(table: ScoreTable) -> float:
 # Measures of Bella et al.
 
 
-@takes_rows
+@as_number
 def calloss(table: ScoreTable) -> float:
     """CalLoss: mean squared distance of each distinct score and the rate of its rows; 0 is best.
 
@@ -346,7 +305,8 @@ def calloss(table: ScoreTable) -> float:
     return float(np.sum(table.n * (table.score - table.k / table.n) ** 2) / table.size)
 
 
-def calbin(y_true: Any, y_prob: Any = None, *, window: int | None = None, **rows: Unpack[RowOptions]) -> float:
+@as_number
+def calbin(table: ScoreTable, *, window: int | None = None) -> float:
     r"""CalBin: mean distance of scores and rate in overlapping windows; 0 is best.
 
     Rows in order of score, every window of s of them, N - s + 1 windows:
@@ -368,14 +328,6 @@ def calbin(y_true: Any, y_prob: Any = None, *, window: int | None = None, **rows
     >>> round(calbin([0, 0, 1, 1], [0.1, 0.4, 0.5, 0.9], window=2), 4)
     0.2
     """
-    table = as_table(y_true, y_prob, rows)
-    _refuse_empty(table)
-    value = calbin_of_table(table, window)
-    warn_notes(table.notes)
-    return value
-
-
-def calbin_of_table(table: ScoreTable, window: int | None = None) -> float:
     if table.importance:
         raise InputError("calbin slides over rows, so it needs counts; this table holds importance weights.")
     size = int(table.size)
@@ -391,7 +343,7 @@ def calbin_of_table(table: ScoreTable, window: int | None = None) -> float:
 # Measures of the related work
 
 
-@takes_rows
+@as_number
 def oe_ratio(table: ScoreTable) -> float:
     """Observed over expected events: 1 is best, below 1 predictions are too high, infinite if none was expected.
 
@@ -418,7 +370,8 @@ class Ecce:
         return self.mad
 
 
-def ecce(y_true: Any, y_prob: Any = None, **rows: Unpack[RowOptions]) -> Ecce:
+@takes_rows
+def ecce(table: ScoreTable) -> Ecce:
     r"""Empirical cumulative calibration errors: no bins, no bandwidth.
 
     With rows in order of score, :math:`C_j = \frac1N \sum_{i \le j} (y_i - p_i)` and :math:`C_0 = 0`:
@@ -435,13 +388,11 @@ def ecce(y_true: Any, y_prob: Any = None, **rows: Unpack[RowOptions]) -> Ecce:
     >>> round(result.mad, 4), round(result.r, 4)
     (0.05, 0.075)
     """
-    table = as_table(y_true, y_prob, rows)
-    _refuse_empty(table)
     path = np.concatenate([[0.0], np.cumsum(table.k - table.n * table.score)]) / table.size
     return Ecce(float(np.abs(path).max()), float(path.max() - path.min()), table.notes)
 
 
-@takes_rows
+@as_number
 def ecce_mad(table: ScoreTable) -> float:
     """ECCE-MAD, the largest cumulative difference (Kolmogorov-Smirnov), in [0, 1]; `ecce` is its specification.
 
@@ -453,7 +404,7 @@ def ecce_mad(table: ScoreTable) -> float:
     return ecce(table).mad
 
 
-@takes_rows
+@as_number
 def ecce_r(table: ScoreTable) -> float:
     """ECCE-R, the range of cumulative differences (Kuiper), in [0, 1]; `ecce` is its specification.
 
@@ -475,9 +426,8 @@ class SlopeIntercept:
     notes: tuple[Note, ...] = ()
 
 
-def slope_intercept(
-    y_true: Any, y_prob: Any = None, *, eps: float = 2.0**-24, **rows: Unpack[RowOptions]
-) -> SlopeIntercept:
+@takes_rows
+def slope_intercept(table: ScoreTable, *, eps: float = 2.0**-24) -> SlopeIntercept:
     r"""Cox's calibration slope and intercept: the logistic regression of outcomes on the logits of the scores.
 
     .. math::
@@ -496,8 +446,6 @@ def slope_intercept(
     >>> abs(fit.slope - 1) < 0.1, abs(fit.intercept) < 0.1
     (True, True)
     """
-    table = as_table(y_true, y_prob, rows)
-    _refuse_empty(table)
     _needs_both_classes(table, "slope_intercept")
     inside = np.clip(table.score, eps, 1 - eps)
     clipped = float(np.sum(table.n[inside != table.score]))
@@ -553,7 +501,8 @@ class IsotonicErrors:
     notes: tuple[Note, ...] = ()
 
 
-def isotonic_errors(y_true: Any, y_prob: Any = None, **rows: Unpack[RowOptions]) -> IsotonicErrors:
+@takes_rows
+def isotonic_errors(table: ScoreTable) -> IsotonicErrors:
     """How far scores lie from their isotonic recalibration: mean (ICI), median, 90th percentile and maximum.
 
     Harrell's E-statistics and the integrated calibration index of Austin and Steyerberg (2019), with the isotonic fit
@@ -566,8 +515,6 @@ def isotonic_errors(y_true: Any, y_prob: Any = None, **rows: Unpack[RowOptions])
     >>> round(errors.ici, 3), round(errors.e50, 3), round(errors.emax, 3)
     (0.175, 0.1, 0.3)
     """
-    table = as_table(y_true, y_prob, rows)
-    _refuse_empty(table)
     blocks: Partition = PAVA()(table)
     distance = np.abs(table.score - blocks.rate[blocks.labels])
     order = np.argsort(distance, kind="stable")
@@ -587,7 +534,7 @@ _SMOOTH_GRID = 2**16  # scores are shared between the two nearest points of this
 _SMOOTH_LEAST = 2.0**-12  # the least bandwidth
 
 
-@takes_rows
+@as_number
 def smooth_ece(table: ScoreTable) -> float:
     r"""Smooth ECE: ECE with a smoother in the place of bins, and the bandwidth that the data ask for; 0 is best.
 
@@ -656,11 +603,6 @@ def smooth_ece_at(coefficients: Floats, sigma: float) -> float:
     padded[: kept.size] = damped
     smoothed = np.abs(dct(padded, type=1))  # f(t) = a_0 + 2 sum a_j cos(pi j t) at t = 0, 1/points, ..., 1
     return float((smoothed.sum() - (smoothed[0] + smoothed[-1]) / 2) / points)
-
-
-def _refuse_empty(table: ScoreTable) -> None:
-    if not len(table):
-        raise InputError("The table holds no rows; a measure needs at least one.", argument="table")
 
 
 def _needs_both_classes(table: ScoreTable, name: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from calibrant import _columns, _kernels
 from calibrant._typing import Column, Floats, Ints, Weights
 from calibrant.errors import InputError, Note, join_notes
 
-__all__ = ["RowOptions", "ScoreTable", "as_table"]
+__all__ = ["ScoreTable"]
 
 Missing: TypeAlias = Literal["raise", "drop"]
 
@@ -20,16 +20,6 @@ Missing: TypeAlias = Literal["raise", "drop"]
 _MOST_ROWS = 2**53
 # The finest grid whose inverse is a number.
 _FINEST = 1e-300
-_DEFAULTS = {"sample_weight": None, "pos_label": None, "missing": "raise", "importance": False}
-
-
-class RowOptions(TypedDict, total=False):
-    """How rows are read; the options of `ScoreTable.from_arrays`, taken wherever rows are."""
-
-    sample_weight: Column | None
-    pos_label: object
-    missing: Missing
-    importance: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -287,23 +277,6 @@ def read_only(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def as_table(y_true: Any, y_prob: Any, options: RowOptions) -> ScoreTable:
-    """The table that a metric was given, either as such or as rows of outcomes and scores."""
-    if isinstance(y_true, ScoreTable):
-        named = [name for name, value in options.items() if value is not _DEFAULTS.get(name, options)]
-        if y_prob is not None or named:
-            given = ", ".join(["y_prob"] * (y_prob is not None) + named)
-            raise InputError(
-                f"A ScoreTable was given, and {given} with it.",
-                hint="A table is already counted: pass these to ScoreTable.from_arrays instead.",
-                argument=given,
-            )
-        return y_true
-    if y_prob is None:
-        raise InputError("y_prob is missing.", hint="Pass y_true and y_prob, or one ScoreTable.", argument="y_prob")
-    return ScoreTable.from_arrays(y_true, y_prob, **options)
 
 
 def _count_clean(y: _columns.Column, p: _columns.Column) -> tuple[Floats, Ints, Ints] | None:

@@ -1,0 +1,100 @@
+"""Functions of a table that take rows too: wherever (y_true, y_prob) is taken, a `ScoreTable` may be given instead."""
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+
+from calibrant._typing import Column
+from calibrant.errors import CalibrantWarning, InputError, Note
+from calibrant.table import ScoreTable
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+
+_ROWS = dict(inspect.signature(ScoreTable.from_arrays).parameters)
+
+
+class Measured(Protocol):
+    """A value that carries notes: a `Breakdown` or a `Reading`."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def notes(self) -> tuple[Note, ...]: ...
+
+
+class TakesRows(Protocol[P, R_co]):
+    """A function of rows, or of one table; `of_table` is the plain function of a table behind it."""
+
+    of_table: Callable[..., Any]
+
+    @overload
+    def __call__(self, table: ScoreTable, /, *args: P.args, **options: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, y_true: Column, y_prob: Column, **options: Any) -> R_co: ...
+
+
+def takes_rows(function: Callable[Concatenate[ScoreTable, P], R]) -> TakesRows[P, R]:
+    """Let ``f(table, *, ...)`` be called as ``f(y_true, y_prob, *, ...)`` too, with the options of `from_arrays`."""
+
+    def with_rows(y_true: Any, y_prob: Any = None, **options: Any) -> R:
+        return _call(function, y_true, y_prob, options)[1]
+
+    return _dress(with_rows, function)
+
+
+def as_number(function: Callable[Concatenate[ScoreTable, P], float | Measured]) -> TakesRows[P, float]:
+    """As `takes_rows`, for functions that return a bare number: it cannot carry notes, so they become warnings."""
+
+    def number(y_true: Any, y_prob: Any = None, **options: Any) -> float:
+        table, result = _call(function, y_true, y_prob, options)
+        for note in table.notes if isinstance(result, float) else result.notes:
+            warnings.warn(note.text, CalibrantWarning, stacklevel=2)
+        return result if isinstance(result, float) else result.value
+
+    return _dress(number, function)
+
+
+def _call(function: Callable[..., R], y_true: Any, y_prob: Any, options: dict[str, Any]) -> tuple[ScoreTable, R]:
+    rows = {name: options.pop(name) for name in list(options) if name in _ROWS}
+    table = _table(y_true, y_prob, rows)
+    return table, function(table, **options)
+
+
+def _dress(wrapper: Any, function: Callable[..., Any]) -> Any:
+    """Name, documentation and signature of the function, with rows in the place of the table."""
+    functools.update_wrapper(wrapper, function)
+    own = list(inspect.signature(function).parameters.values())[1:]
+    y_true, y_prob, *rows = _ROWS.values()
+    parameters = [y_true, y_prob.replace(default=None), *own, *rows]
+    wrapper.__signature__ = inspect.Signature(parameters)
+    wrapper.of_table = function
+    return wrapper
+
+
+def _table(y_true: Any, y_prob: Any, options: Any) -> ScoreTable:
+    """The table that a function was given, as such or as rows; never an empty one."""
+    table = y_true if isinstance(y_true, ScoreTable) else None
+    if table is None and y_prob is None:
+        raise InputError("y_prob is missing.", hint="Pass y_true and y_prob, or one ScoreTable.", argument="y_prob")
+    if table is None:
+        return ScoreTable.from_arrays(y_true, y_prob, **options)
+    given = ["y_prob"] * (y_prob is not None)
+    given += [name for name, value in options.items() if value is not _ROWS[name].default]
+    if given:
+        raise InputError(
+            f"A ScoreTable was given, and {', '.join(given)} with it.",
+            hint="A table is already counted: pass these to ScoreTable.from_arrays instead.",
+            argument=given[0],
+        )
+    refuse_empty(table)
+    return table
+
+
+def refuse_empty(table: ScoreTable) -> None:
+    """No measure exists of no rows."""
+    if not len(table):
+        raise InputError("The table holds no rows; a measure needs at least one.", argument="table")
