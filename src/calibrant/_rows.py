@@ -43,7 +43,8 @@ def takes_rows(function: Callable[Concatenate[ScoreTable, P], R]) -> TakesRows[P
     def with_rows(y_true: Any, y_prob: Any = None, **options: Any) -> R:
         return _call(function, y_true, y_prob, options)[1]
 
-    return _dress(with_rows, function)
+    dressed: TakesRows[P, R] = _dress(with_rows, function)
+    return dressed
 
 
 def as_number(function: Callable[Concatenate[ScoreTable, P], float | Measured]) -> TakesRows[P, float]:
@@ -55,7 +56,8 @@ def as_number(function: Callable[Concatenate[ScoreTable, P], float | Measured]) 
             warnings.warn(note.text, CalibrantWarning, stacklevel=2)
         return result if isinstance(result, float) else result.value
 
-    return _dress(number, function)
+    dressed: TakesRows[P, float] = _dress(number, function)
+    return dressed
 
 
 def _call(function: Callable[..., R], y_true: Any, y_prob: Any, options: dict[str, Any]) -> tuple[ScoreTable, R]:
@@ -70,7 +72,8 @@ def _dress(wrapper: Any, function: Callable[..., Any]) -> Any:
     own = list(inspect.signature(function).parameters.values())[1:]
     y_true, y_prob, *rows = _ROWS.values()
     parameters = [y_true, y_prob.replace(default=None), *own, *rows]
-    wrapper.__signature__ = inspect.Signature(parameters)
+    # Without the types, which `help` would spell out over half a screen.
+    wrapper.__signature__ = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
     wrapper.of_table = function
     return wrapper
 
