@@ -344,6 +344,11 @@ class Metric:
         return self.build().unit
 
 
+def _score(function: Any) -> Callable[[], Score]:
+    """The builder of a score that has no settings, from its plain function."""
+    return partial(Score, function.__name__, function.of_table)
+
+
 METRICS: dict[str, Metric] = {
     "ece": Metric(ECE),
     "ace": Metric(ACE),
@@ -352,20 +357,20 @@ METRICS: dict[str, Metric] = {
     "tce": Metric(TCE),
     "ecc": Metric(ECC),
     "bias": Metric(Bias, lower_is_better=None),
-    "oe_ratio": Metric(partial(Score, "oe_ratio", scores.oe_ratio.of_table), lower_is_better=None),
+    "oe_ratio": Metric(_score(scores.oe_ratio), lower_is_better=None),
     "debiased_sce": Metric(DebiasedSCE),
-    "smooth_ece": Metric(partial(Score, "smooth_ece", scores.smooth_ece.of_table)),
-    "ecce_mad": Metric(partial(Score, "ecce_mad", scores.ecce_mad.of_table)),
-    "ecce_r": Metric(partial(Score, "ecce_r", scores.ecce_r.of_table)),
+    "smooth_ece": Metric(_score(scores.smooth_ece)),
+    "ecce_mad": Metric(_score(scores.ecce_mad)),
+    "ecce_r": Metric(_score(scores.ecce_r)),
     "ici": Metric(ICI),
     "emax": Metric(Emax),
     "calbin": Metric(CalBin),
-    "calloss": Metric(partial(Score, "calloss", scores.calloss.of_table)),
-    "mcb": Metric(partial(Score, "mcb", scores.mcb.of_table)),
-    "brier": Metric(partial(Score, "brier", scores.brier.of_table)),
-    "stratified_brier": Metric(partial(Score, "stratified_brier", scores.stratified_brier.of_table)),
-    "log_loss": Metric(partial(Score, "log_loss", scores.log_loss.of_table)),
-    "auc": Metric(partial(Score, "auc", scores.auc.of_table), lower_is_better=False),
+    "calloss": Metric(_score(scores.calloss)),
+    "mcb": Metric(_score(scores.mcb)),
+    "brier": Metric(_score(scores.brier)),
+    "stratified_brier": Metric(_score(scores.stratified_brier)),
+    "log_loss": Metric(_score(scores.log_loss)),
+    "auc": Metric(_score(scores.auc), lower_is_better=False),
 }
 
 
