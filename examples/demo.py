@@ -46,7 +46,7 @@ def main() -> None:
 
     print(
         "\nTCE: the percentage of predictions that an exact test finds incompatible with what happened near them;"
-        "\n     with small bins (about the root of N rows) a perfect model reads 3-8 % on average."
+        "\n     with small bins (about the root of N rows) a perfect model reads 2-8 % on average."
         "\nECE, ACE, MCE: how far predictions and outcomes lie apart, from 0 to 1. Lower is better for all.\n"
         "\nWhere do the forest's scores fail? Bin by bin (its high scores are too low: it is too modest):\n"
     )

@@ -83,10 +83,8 @@ def test_costs_are_distances_that_know_their_shape(cost, rng):
     distance = np.linspace(0, 1, 101)
     d = cost(distance, np.zeros(101))
     curvature = np.diff(d, 2)
-    if cost.convex:
-        assert (curvature >= -1e-12).all()
-    if cost.concave:
-        assert (curvature <= 1e-12).all()
+    assert cost.convex == (curvature >= -1e-12).all()
+    assert cost.concave == (curvature <= 1e-12).all()
     assert cb.GCE.from_spec(json.loads(json.dumps(ECC(cost).spec))) == ECC(cost)
 
 
@@ -98,7 +96,7 @@ def test_each_side_has_its_unit_cost():
     assert StepCost([(0.1, 1), (0.5, 7)], under=2)(0.2, [0.15, 0.1, 0.3, 0.9]).tolist() == [0, 1, 2, 14]
 
 
-@pytest.mark.parametrize(("over", "under"), [(-1, 1), (1, -1), (0, 0), (np.inf, 1), (1, np.nan)])
+@pytest.mark.parametrize(("over", "under"), [(-1, 1), (1, -1), (0, 0), (np.inf, 1), (1, np.nan), (None, 1), ("1", 1)])
 @pytest.mark.parametrize("make", [LinearCost, ExponentialCost, LogCost])
 def test_impossible_unit_costs_are_refused(make, over, under):
     with pytest.raises(cb.InputError, match="not both 0"):
@@ -111,7 +109,10 @@ def test_powers_are_positive(k):
         PowerCost(k)
 
 
-@pytest.mark.parametrize("levels", [[], [(0.0, 1)], [(0.5, 1), (0.2, 2)], [(0.1, 2), (0.2, 1)], [(1.5, 1)], [(0.1, 0)]])
+@pytest.mark.parametrize(
+    "levels",
+    [[], [(0.0, 1)], [(0.5, 1), (0.2, 2)], [(0.1, 2), (0.2, 1)], [(1.5, 1)], [(0.1, 0)], [(0.1,)], [("a", 1)], 5],
+)
 def test_levels_of_a_step_cost_rise(levels):
     with pytest.raises(cb.InputError, match="levels must be pairs"):
         StepCost(levels)
@@ -126,6 +127,24 @@ def test_any_callable_is_a_cost_if_it_is_one():
         ECC(lambda p, a: np.ones_like(p))(table)
     with pytest.raises(cb.InputError, match="one finite number"):
         ECC(lambda p, a: 1.0)(table)
+    with pytest.raises(cb.InputError, match="np.vectorize"):
+        ECC(lambda p, a: p - a if p > a else 5 * (a - p))(table)
+    for nothing in (5, LinearCost, (1, 5)):
+        with pytest.raises(cb.InputError, match="A cost must be called"):
+            ECC(nothing)
+
+
+def test_a_cost_cannot_change_what_it_is_given():
+    def cheat(p, a):
+        a[:] = p
+        return np.zeros_like(p)
+
+    with pytest.raises(cb.InputError, match="read-only"):
+        ECC(cheat)(ScoreTable.from_arrays([0, 1], [0.2, 0.4]))
+
+
+def test_a_threshold_of_any_size_is_a_threshold():
+    assert StepCost([(1e-13, 1)])([0.5, 0.5 + 1e-10], 0.5).tolist() == [0, 1]
 
 
 def test_ecc_is_never_shown_without_the_bias():

@@ -255,6 +255,18 @@ def test_n_bins_and_bins_together_are_an_error():
             getattr(cb, name)([0, 1], [0.1, 0.9], n_bins=10, bins=cb.Quantile(10))
 
 
+@pytest.mark.parametrize("bins", [10, "quantile", cb.Quantile, (0, 1)])
+def test_what_is_no_kind_of_bins_is_refused(bins):
+    with pytest.raises(cb.InputError, match=r"bins must be an object such as cb.Quantile\(10\).*use n_bins"):
+        cb.ece([0, 1], [0.1, 0.9], bins=bins)
+
+
+def test_the_registry_reads_well():
+    assert repr(METRICS["tce"]) == "<TCE in %, lower is better>"
+    assert repr(METRICS["auc"]) == "<auc, higher is better>"
+    assert repr(METRICS["bias"]) == "<bias, best in the middle>"
+
+
 def test_bins_replace_the_default_bins():
     y, p = [0, 0, 1, 1], [0.1, 0.4, 0.5, 0.9]
     assert cb.ece(y, p, bins=cb.Quantile(2)) == cb.ace(y, p, n_bins=2)

@@ -73,7 +73,7 @@ def test_rows_must_sum_to_one(forecast):
         ([0, 1], [0.5, 0.5], "a column for every class"),
         ([0, 0], [[0.5, 0.5], [0.4, 0.6]], "proba has 2 columns, y_true has 1 classes"),
         ([0, np.nan], [[0.5, 0.5], [0.4, 0.6]], "missing"),
-        ([0, 1], [[0.5, np.nan], [0.4, 0.6]], "proba has missing values"),
+        ([0, 1], [[0.5, np.nan], [0.4, 0.6]], "proba has 1 missing value"),
         ([0, 1], [[1.5, -0.5], [0.4, 0.6]], r"proba must lie in \[0, 1\]"),
         ([], np.empty((0, 2)), "no rows"),
     ],
@@ -93,7 +93,87 @@ def test_results_read_well(forecast):
     y, proba = forecast
     result = cb.classwise(cb.TCE(), y, proba)
     assert repr(result).startswith("class-wise TCE = ")
-    assert json.loads(json.dumps(result.to_dict()))["per_class"][2]["label"] == "2"
+    assert json.loads(json.dumps(result.to_dict()))["per_class"][2]["label"] == 2
+
+
+def test_object_labels_keep_the_order_of_numbers():
+    y, proba = np.arange(12), np.eye(12) * 0.9 + 0.1 / 12
+    for labels in (y, y.astype(object), y.tolist()):
+        assert cb.classwise(cb.METRICS["brier"](), labels, proba).value < 0.001
+        assert cb.top_label(labels, proba).positives == 12
+        assert cb.proportions(labels, labels).labels == list(range(12))
+
+
+def test_a_frames_columns_name_the_classes():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame([[0.1, 0.9], [0.9, 0.1], [0.8, 0.2], [0.2, 0.8]], columns=["b", "a"])
+    y = list("abba")
+    assert cb.classwise(cb.METRICS["brier"](), y, frame).value == pytest.approx(0.025)
+    assert cb.top_label(y, frame).positives == 4
+    with pytest.raises(cb.InputError, match="the frame names them"):
+        cb.classwise(cb.ECE(), y, frame, labels=["a", "b"])
+    with pytest.raises(cb.InputError, match="Pass labels="):
+        cb.classwise(cb.ECE(), y, frame.rename(columns={"a": "p_a"}))
+    renamed = frame.rename(columns={"a": "p_a", "b": "p_b"})
+    assert cb.classwise(cb.METRICS["brier"](), y, renamed, labels=["b", "a"]).value == pytest.approx(0.025)
+
+
+def test_rows_of_frames_must_be_aligned():
+    pd = pytest.importorskip("pandas")
+    y, proba = pd.Series([0, 1, 1]), pd.DataFrame([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
+    for call in (lambda: cb.classwise(cb.ECE(), y[::-1], proba), lambda: cb.top_label(y[::-1], proba)):
+        with pytest.raises(cb.InputError, match="indexes of y_true and proba differ"):
+            call()
+    with pytest.raises(cb.InputError, match="indexes of y_true and y_pred differ"):
+        cb.proportions(y, y[::-1])
+
+
+def test_masks_objects_and_coarse_floats_are_read_like_scores(forecast):
+    y, proba = forecast
+    wanted = cb.classwise(cb.ECE(), y, proba).value
+    assert cb.classwise(cb.ECE(), y, proba.astype(object)).value == pytest.approx(wanted)
+    assert cb.classwise(cb.ECE(), y, proba.tolist()).value == pytest.approx(wanted)
+    coarse = cb.classwise(cb.ECE(), y, proba.astype(np.float16))
+    assert {note.code for note in coarse.notes} == {"float16", "row_sums"}
+    masked = np.ma.masked_array(proba, mask=np.zeros_like(proba, dtype=bool))
+    masked[5, 1] = np.ma.masked
+    with pytest.raises(cb.InputError, match=r"proba has 1 missing value \(first at row 5\)"):
+        cb.classwise(cb.ECE(), y, masked)
+    wrong = proba.copy()
+    wrong[2, 1] = -3
+    with pytest.raises(cb.InputError, match="first at row 2 is -3.*softmax"):
+        cb.classwise(cb.ECE(), y, wrong)
+
+
+def test_notes_and_bias_reach_the_reader_of_a_classwise_result(forecast):
+    y, proba = forecast
+    weights = np.full(400, 2)
+    weights[3] = 0
+    result = cb.classwise(cb.ECC(cb.LinearCost(1, 5)), y, proba, sample_weight=weights)
+    assert {note.code for note in result.notes} == {"zero_weight", "whole_weights"}
+    assert repr(result).count("signed bias") == 3
+    assert "signed_bias" in result.to_dict()["per_class"][0]
+
+
+def test_infinite_results_are_json_too():
+    result = cb.classwise(cb.METRICS["log_loss"](), [0, 1], [[0.0, 1.0], [0.5, 0.5]])
+    document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert (document["value"], document["value_reason"]) == (None, "the value is inf")
+
+
+@pytest.mark.parametrize("metric", [cb.tce, cb.TCE, "tce", None, cb.brier])
+def test_what_is_no_metric_object_is_refused(forecast, metric):
+    with pytest.raises(cb.InputError, match="metric must be a metric object"):
+        cb.classwise(metric, *forecast)
+
+
+def test_a_metric_object_takes_rows_too(forecast):
+    y, proba = forecast
+    table = cb.ScoreTable.from_arrays(y == 1, proba[:, 1])
+    for metric in (cb.TCE(), cb.METRICS["brier"]()):
+        assert metric(y == 1, proba[:, 1]).value == metric(table).value
+        names = np.where(y == 1, "yes", "no")
+        assert metric(names, proba[:, 1], pos_label="yes").value == metric(table).value
 
 
 # class proportions
@@ -156,7 +236,38 @@ def test_groups_are_measured_by_themselves():
     assert result.groups[1].difference.tolist() == [0, 0]
     assert result.groups[2].difference.tolist() == [-0.5, 0.5]
     assert "group 2: 4 rows" in repr(result)
-    assert json.loads(json.dumps(result.to_dict()))["groups"]["2"]["confusion"]["rows"] == "actual"
+    assert json.loads(json.dumps(result.to_dict()))["groups"][1]["confusion"]["rows"] == "actual"
+
+
+def test_a_class_that_is_never_mistaken_does_not_change_the_test():
+    y, z = [0] * 10 + [1] * 10, [1] * 5 + [0] * 5 + [1] * 10
+    two, three = cb.proportions(y, z), cb.proportions(y, z, labels=[0, 1, 2])
+    assert two.pvalue == three.pvalue == binomtest(5, 5, 0.5).pvalue
+    assert two.test == three.test == "McNemar, exact"
+
+
+def test_groups_of_dates_and_mixed_labels():
+    days = np.array(["2020-01-01", "2020-01-02"], dtype="M8[ns]")[[0, 0, 1, 1]]
+    result = cb.proportions(list("abab"), list("abba"), by=days)
+    assert [group.size for group in result.groups.values()] == [2, 2]
+    assert len(json.loads(json.dumps(result.to_dict()))["groups"]) == 2
+    mixed = cb.proportions(list("abab"), list("abba"), by=np.array([1, "1", 1, "1"], dtype=object))
+    assert [group.size for group in mixed.groups.values()] == [2, 2]
+    with pytest.raises(cb.InputError, match="by has 1 missing"):
+        cb.proportions(list("ab"), list("ab"), by=np.array(["2020-01-01", "NaT"], dtype="M8[D]"))
+
+
+def test_proportions_cannot_be_changed():
+    result = cb.proportions(list("ab"), list("ab"))
+    with pytest.raises(ValueError, match="read-only"):
+        result.confusion[0, 0] = 99
+    assert [note.code for note in cb.proportions([[0], [1]], [0, 1]).notes] == ["one_column"]
+
+
+@pytest.mark.parametrize("y_pred", [[0.1, 0.9], [[0.1, 0.9], [0.8, 0.2]], np.array([0.5, 1.0])])
+def test_probabilities_are_no_classes(y_pred):
+    with pytest.raises(cb.InputError, match="looks like probabilities"):
+        cb.proportions([0, 1], y_pred)
 
 
 def test_a_class_that_never_occurs_counts_in_no_mean():
@@ -174,6 +285,9 @@ def test_a_class_that_never_occurs_counts_in_no_mean():
         ([0, 0], [0, 0], {}, "at least two classes"),
         ([0, 3], [0, 1], {"labels": [0, 1]}, "row 1 is 3"),
         ([0, 1], [0, 1], {"by": [1]}, "by has 1 rows"),
+        ([0, 1], [0, 1], {"labels": []}, "at least two classes, each once"),
+        ([0, 1], [0, 1], {"labels": [0, 0, 1]}, "at least two classes, each once"),
+        ([0, 1], [0, 1], {"labels": 5}, "at least two classes, each once"),
     ],
 )
 def test_bad_labels_are_refused(y, z, options, match):

@@ -1,6 +1,7 @@
 """Scores and decompositions: golden values, other people's implementations, slow oracles, laws."""
 
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,7 @@ def test_agreement_with_other_implementations(case):
     corp = cb.corp_decomposition(table)
     ours = {"brier": cb.brier(table), "auc": cb.auc(table), "mcb": corp.mcb, "dsc": corp.dsc, "unc": corp.unc}
     if "slope" in wanted:
-        fit = cb.slope_intercept(table, eps=1e-300)  # statsmodels got the logits unclipped
+        fit = cb.slope_intercept(table, eps=2.0**-53)  # statsmodels got the logits unclipped
         ours |= {"log_loss": cb.log_loss(table), "slope": fit.slope, "intercept": fit.intercept}
     for name, value in ours.items():
         assert value == pytest.approx(wanted[name], rel=1e-9, abs=1e-9), name
@@ -210,7 +211,8 @@ def test_log_loss_is_infinite_where_the_impossible_happened():
     assert cb.log_loss([1, 0], [0.0, 0.5]) == np.inf
     assert cb.log_loss([0, 1, 0], [0.0, 1.0, 0.5]) == pytest.approx(np.log(2) / 3)
     reading = cb.METRICS["log_loss"]()(ScoreTable.from_arrays([1, 0], [0.0, 0.5]))
-    assert json.loads(json.dumps(reading.to_dict(), allow_nan=False))["value"] == "inf"
+    document = json.loads(json.dumps(reading.to_dict(), allow_nan=False))
+    assert (document["value"], document["value_reason"]) == (None, "the value is inf")
 
 
 def test_observed_over_expected_at_its_borders():
@@ -260,6 +262,7 @@ def test_weighted_slopes_equal_those_of_repeated_rows(rng):
         ([0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4], "separates"),
         ([0, 0, 1, 1], [0.1, 0.3, 0.3, 0.4], "separates"),
         ([1, 1, 0, 0], [0.1, 0.2, 0.3, 0.4], "separates"),
+        ([1, 0, 1], [1e-10, 1e-9, 0.5], "separates"),  # once both are kept off the border
     ],
 )
 def test_a_slope_that_does_not_exist_is_an_error(y, p, why):
@@ -270,20 +273,90 @@ def test_a_slope_that_does_not_exist_is_an_error(y, p, why):
 def test_scores_of_0_and_1_are_kept_off_the_border_and_counted():
     fit = cb.slope_intercept([0, 1, 0, 1, 1, 0], [0, 1, 1, 0.4, 0.6, 0.7])
     assert fit.n_clipped == 3
+    assert [(note.code, note.count) for note in fit.notes] == [("logit_clipped", 3)]
     assert np.isfinite([fit.slope, fit.intercept]).all()
+
+
+def test_scores_with_equal_logits_are_one_point():
+    p = np.array([0.001, np.nextafter(0.001, 1), 0.5, 0.7])
+    table = ScoreTable.from_counts(p, [2, 2, 2, 2], [1, 0, 2, 1])
+    fit = cb.slope_intercept(table)
+    joined = cb.slope_intercept(ScoreTable.from_counts([0.001, 0.5, 0.7], [4, 2, 2], [1, 2, 1]))
+    assert (fit.slope, fit.intercept) == pytest.approx((joined.slope, joined.intercept), rel=1e-9)
+
+
+@pytest.mark.parametrize("tiny", [1e-3, 1e-8, 1e-20, 1e-40, 1e-60])
+def test_a_fit_solves_the_score_equations_or_says_that_it_failed(tiny):
+    y, p, w = np.array([1, 0, 1, 0]), np.array([0.1, 0.5, 0.7, 0.9]), np.array([tiny, 1.5, tiny, 1.5])
+    try:
+        fit = cb.slope_intercept(y, p, sample_weight=w)
+    except cb.InputError as error:
+        assert tiny < 1e-15
+        assert "could not be found" in str(error)
+        return
+    x = np.log(p / (1 - p))
+    residual = w * (y - 1 / (1 + np.exp(-(fit.intercept + fit.slope * x))))
+    assert abs(residual.sum()) < 1e-9 * tiny
+    assert abs((residual * x).sum()) < 1e-9 * tiny
+
+
+@pytest.mark.parametrize("eps", [0, -1, 0.5, 1e-300, np.nan])
+def test_eps_keeps_scores_off_the_border(eps):
+    with pytest.raises(cb.InputError, match="eps must lie"):
+        cb.slope_intercept([1, 0, 1, 0], [0.1, 0.5, 0.7, 0.9], eps=eps)
 
 
 # weights
 
 
-@pytest.mark.parametrize("name", sorted(set(cb.METRICS) - {"calbin", "tce"}))
+@pytest.mark.parametrize("name", sorted(set(cb.METRICS) - {"calbin", "tce", "debiased_sce"}))
 def test_importance_weights_agree_with_counts_where_both_apply(rng, name):
     p, w = rng.integers(0, 20, 400) / 20, rng.integers(1, 5, 400)
     y = rng.random(400) < p
     counted = cb.METRICS[name]()(ScoreTable.from_arrays(y, p, sample_weight=w)).value
     weighted = cb.METRICS[name]()(ScoreTable.from_arrays(y, p, sample_weight=w, importance=True)).value
-    tolerance = 0.01 if name == "debiased_sce" else 1e-10  # its correction takes the effective number of rows
-    assert weighted == pytest.approx(counted, abs=tolerance)
+    assert weighted == pytest.approx(counted, abs=1e-10)
+
+
+def test_debiasing_is_exact_in_the_mean_for_weighted_rows():
+    """Over all outcomes of two rows with weights .9 and .1 and a true rate of 1/2, the debiased error of 1/2 is 0."""
+    values = [
+        cb.DebiasedSCE(bins=EqualWidth(1))(ScoreTable.from_arrays(y, [0.5, 0.5], sample_weight=[0.9, 0.1])).value
+        for y in ([0, 0], [0, 1], [1, 0], [1, 1])
+    ]
+    assert np.mean(values) == pytest.approx(0, abs=1e-15)
+
+
+def test_weights_of_very_different_size_do_not_cancel():
+    assert cb.stratified_brier([1, 0], [0.9, 0.2], sample_weight=[1e10 + 0.5, 1e-6]) == pytest.approx(0.025)
+    assert cb.auc([1, 0, 0], [0.9, 0.2, 0.95], sample_weight=[1e10 + 0.5, 1.1e-6, 1.1e-6]) == pytest.approx(0.5)
+
+
+def test_smooth_ece_of_totally_wrong_forecasts_is_one():
+    table = ScoreTable.from_counts(
+        [7.6e-234, 5.3e-222, 1.1e-176, 8.2e-76, 1.2e-28], *[[565, 1270, 139, 1158, 1385]] * 2
+    )
+    assert cb.METRICS["smooth_ece"]()(table).value == pytest.approx(1)
+
+
+def test_scores_can_be_pickled_hashed_and_compared():
+    for name in cb.METRICS:
+        metric = cb.METRICS[name]()
+        assert pickle.loads(pickle.dumps(metric)) == metric
+        assert hash(metric) == hash(cb.METRICS[name]())
+    assert cb.CalBin(window=3) == cb.metrics.from_spec(cb.CalBin(window=3).spec) != cb.CalBin()
+    with pytest.raises(cb.InputError, match="no such settings"):
+        cb.metrics.from_spec({"name": "brier", "unit": "%"})
+    with pytest.raises(cb.InputError, match="no score named"):
+        scores.Score("nonsense")
+
+
+def test_calbin_does_not_try_what_memory_cannot_hold():
+    with pytest.raises(cb.InputError, match="at most 1,000,000,000"):
+        cb.calbin(ScoreTable.from_counts([0.1, 0.9], [10**13] * 2, [10**12] * 2))
+    for window in (-3, True, 1.5):
+        with pytest.raises(cb.InputError, match="window"):
+            cb.CalBin(window=window)
 
 
 def test_calbin_says_that_it_needs_rows():

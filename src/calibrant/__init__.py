@@ -1,6 +1,6 @@
-"""Calibrant tells whether the probabilities that a model prints can be believed, and repairs them."""
+"""Calibrant tells whether the probabilities that a model prints can be believed."""
 
-from importlib import import_module
+from importlib import import_module as _import_module
 
 _MODULES = ("bins", "costs", "losses", "metrics", "norms", "optimality", "scores", "significance")
 
@@ -30,9 +30,9 @@ __all__ = [*sorted(_HOME), *_MODULES]  # noqa: PLE0604  (built from the map; __i
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
+        return _import_module(f"{__name__}.{name}")
     if name in _HOME:
-        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        value = getattr(_import_module(f"{__name__}.{_HOME[name]}"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,7 +4,7 @@ Only what is wrong with a column by itself is decided here; `table` puts columns
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
@@ -65,6 +65,18 @@ def refuse_missing(columns: Sequence[Column], *, hint: str = "Leave such rows ou
             raise column.error(f"has {count:,} missing value{plural} (first at row {row}).", hint=hint, row=row)
 
 
+def check_alignment(columns: Mapping[str, Outside]) -> None:
+    """Rows are matched by position, so pandas indexes that say otherwise are an error."""
+    indexed = [(name, c.index) for name, c in columns.items() if hasattr(getattr(c, "index", None), "equals")]
+    for name, index in indexed[1:]:
+        if not index.equals(indexed[0][1]):
+            raise InputError(
+                f"The indexes of {indexed[0][0]} and {name} differ.",
+                hint="Rows are matched by position: align the two, or pass .to_numpy().",
+                argument=name,
+            )
+
+
 def read(column: Outside, name: str) -> Column:
     """The column as a one-dimensional array. Masked and null cells, None and NaN are marked missing."""
     missing: NDArray[Any] | None = None
@@ -80,10 +92,12 @@ def read(column: Outside, name: str) -> Column:
             if hasattr(column, ask):
                 missing = np.asarray(getattr(column, ask)())
                 break
-    values, notes = _one_dimension(_as_array(column, name), name)
+    values, notes = _one_dimension(as_array(column, name), name)
     missing = None if missing is None else missing.reshape(-1)
     if values.dtype.kind == "f":
         absent = np.isnan(values)
+    elif values.dtype.kind in "Mm":
+        absent = np.isnat(values)
     elif values.dtype.kind == "O":
         absent = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
     else:
@@ -93,7 +107,8 @@ def read(column: Outside, name: str) -> Column:
     return Column(name, values, missing if missing is not None and missing.any() else None, notes)
 
 
-def _as_array(column: Outside, name: str) -> NDArray[Any]:
+def as_array(column: Outside, name: str) -> NDArray[Any]:
+    """The outside data as an array of any dimension, text and numbers kept apart."""
     try:
         values = np.asarray(column)
     except ValueError as error:
@@ -168,7 +183,7 @@ def _numbers_from_objects(column: Column) -> Column:
     return replace(column, values=values)
 
 
-def scores(column: Column) -> Column:
+def scores(column: Column, *, squash: str = "a sigmoid (scipy.special.expit)") -> Column:
     """Probabilities: numbers in [0, 1]. Within 1e-6 of that they are clipped, and counted in a note."""
     column = numbers(column)
     notes = column.notes
@@ -179,7 +194,7 @@ def scores(column: Column) -> Column:
         outside = ~((values >= 0) & (values <= 1)) & ~column.mask
         far = outside & ~((values >= -CLIP_TOLERANCE) & (values <= 1 + CLIP_TOLERANCE))
     if far.any():
-        raise _not_probabilities(column, values, far)
+        raise _not_probabilities(column, values, far, squash)
     if outside.any():
         clipped = np.clip(values, 0, 1)
         excess = np.abs(values - clipped)[outside].max()
@@ -189,13 +204,13 @@ def scores(column: Column) -> Column:
     return replace(column, values=values, notes=notes)
 
 
-def _not_probabilities(column: Column, values: Floats, far: Bools) -> InputError:
+def _not_probabilities(column: Column, values: Floats, far: Bools, squash: str) -> InputError:
     row = int(np.argmax(far))
     finite = values[np.isfinite(values) & ~column.mask]
     if not np.isfinite(values[row]):
         hint = "Look for a division by zero or an overflow where the scores are made."
     elif (finite < 0).any():
-        hint = "Negative values: logits or margins? Apply a sigmoid (scipy.special.expit) first."
+        hint = f"Negative values: logits or margins? Apply {squash} first."
     elif finite.max() <= 100:
         hint = f"Values up to {finite.max():.4g}: percentages? Divide by 100."
     else:
@@ -271,36 +286,68 @@ def _holds_text(column: Column) -> bool:
     )
 
 
-def classes(column: Column) -> list[Any]:
-    """The labels that occur, sorted."""
+def encode(column: Column) -> tuple[list[Any], Ints]:
+    """The labels that occur, sorted, and for every row the position of its label among them (-1 where missing)."""
     present = column.values[~column.mask]
+    code = np.full(len(column), -1, dtype=np.int64)
     if present.dtype.kind != "O":
-        return list(np.unique(present).tolist())
+        found, inverse = np.unique(present, return_inverse=True)
+        code[~column.mask] = inverse
+        return list(found) if found.dtype.kind in "Mm" else found.tolist(), code
     try:
-        return sorted(set(present), key=lambda label: (type(label).__name__, str(label)))
+        names = _sorted(set(present))
+        position = {name: i for i, name in enumerate(names)}
+        code[~column.mask] = [position[cell] for cell in present]
     except TypeError:
         row = next(row for row, cell in enumerate(column.values) if getattr(cell, "__hash__", None) is None)
         cell = column.values[row]
         raise column.error(
             f"must hold labels; row {row} is {cell!r} ({type(cell).__name__}).", hint="", row=row, value=cell
         ) from None
+    return names, code
+
+
+def _sorted(labels: set[Any]) -> list[Any]:
+    try:
+        return sorted(labels)
+    except TypeError:  # of different types: by type, then as text
+        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
+
+
+def classes(column: Column) -> list[Any]:
+    """The labels that occur, sorted."""
+    return encode(column)[0]
+
+
+def check_classes(labels: object) -> list[Any]:
+    """The classes that `labels` names: at least two, none twice."""
+    names = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else []
+    try:
+        distinct = len(set(names))
+    except TypeError:
+        distinct = 0
+    if distinct < 2 or distinct < len(names):
+        raise InputError(
+            f"labels must name at least two classes, each once; it is {labels!r}.", argument="labels", value=labels
+        )
+    return names
 
 
 def codes(column: Column, names: list[Any]) -> Ints:
     """For every row the position of its label among the classes."""
-    code = np.full(len(column), -1, dtype=np.int64)
-    for position, label in enumerate(names):
-        code[np.asarray(column.values == label, dtype=bool)] = position
-    if (code < 0).any():
-        row = int(np.argmax(code < 0))
-        (value,) = column.values[[row]].tolist()
+    found, code = encode(column)
+    position = {name: i for i, name in enumerate(names)}
+    unknown = [i for i, label in enumerate(found) if label not in position]
+    if unknown:
+        row = int(np.argmax(np.isin(code, unknown)))
+        label = found[code[row]]
         raise column.error(
-            f"must hold labels of the classes {_shown(names)}; row {row} is {value!r}.",
+            f"must hold labels of the classes {_shown(names)}; row {row} is {label!r}.",
             hint="labels= must name every class that occurs.",
             row=row,
-            value=value,
+            value=label,
         )
-    return code
+    return np.array([position[label] for label in found], dtype=np.int64)[code]
 
 
 def _shown(labels: list[Any]) -> str:

@@ -62,7 +62,7 @@ def as_number(function: Callable[Concatenate[ScoreTable, P], float | Measured]) 
 
 def _call(function: Callable[..., R], y_true: Any, y_prob: Any, options: dict[str, Any]) -> tuple[ScoreTable, R]:
     rows = {name: options.pop(name) for name in list(options) if name in _ROWS}
-    table = _table(y_true, y_prob, rows)
+    table = table_of(y_true, y_prob, rows)
     return table, function(table, **options)
 
 
@@ -78,26 +78,21 @@ def _dress(wrapper: Any, function: Callable[..., Any]) -> Any:
     return wrapper
 
 
-def _table(y_true: Any, y_prob: Any, options: Any) -> ScoreTable:
-    """The table that a function was given, as such or as rows; never an empty one."""
+def table_of(y_true: Any, y_prob: Any, options: Any) -> ScoreTable:
+    """The table that a measure was given, as such or as rows; never an empty one."""
     table = y_true if isinstance(y_true, ScoreTable) else None
     if table is None and y_prob is None:
         raise InputError("y_prob is missing.", hint="Pass y_true and y_prob, or one ScoreTable.", argument="y_prob")
     if table is None:
         return ScoreTable.from_arrays(y_true, y_prob, **options)
     given = ["y_prob"] * (y_prob is not None)
-    given += [name for name, value in options.items() if value is not _ROWS[name].default]
+    given += [name for name, value in options.items() if name not in _ROWS or value is not _ROWS[name].default]
     if given:
         raise InputError(
             f"A ScoreTable was given, and {', '.join(given)} with it.",
             hint="A table is already counted: pass these to ScoreTable.from_arrays instead.",
             argument=given[0],
         )
-    refuse_empty(table)
-    return table
-
-
-def refuse_empty(table: ScoreTable) -> None:
-    """No measure exists of no rows."""
     if not len(table):
         raise InputError("The table holds no rows; a measure needs at least one.", argument="table")
+    return table

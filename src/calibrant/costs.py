@@ -12,6 +12,8 @@ and `concave` say what d is as a function of the distance.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Real
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -26,10 +28,11 @@ Cost: TypeAlias = Callable[[Any, Any], Any]
 
 
 def _check_units(over: float, under: float) -> None:
-    if not (0 <= over < math.inf and 0 <= under < math.inf and over + under > 0):
+    numbers = isinstance(over, Real) and isinstance(under, Real)
+    if not (numbers and 0 <= over < math.inf and 0 <= under < math.inf and over + under > 0):
         raise InputError(
             f"over and under must be finite, not negative and not both 0; they are {over!r} and {under!r}.",
-            argument="over" if not 0 <= over < math.inf else "under",
+            argument="over and under",
             value=(over, under),
         )
 
@@ -152,19 +155,17 @@ class StepCost:
 
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
-        levels = tuple((float(t), float(c)) for t, c in self.levels)
+        try:
+            levels = tuple((float(t), float(c)) for t, c in self.levels)
+        except (TypeError, ValueError):
+            levels = ()
         thresholds, costs = [t for t, _ in levels], [c for _, c in levels]
-        rising = all(a < b for a, b in zip([0.0, *thresholds], [*thresholds, 2.0], strict=True)) and thresholds[
-            -1:
-        ] <= [1]
-        if (
-            not levels
-            or not rising
-            or not all(0 < a <= b < math.inf for a, b in zip([costs[0], *costs], costs, strict=False))
-        ):
+        rising = all(a < b for a, b in pairwise([0.0, *thresholds])) and all(t <= 1 for t in thresholds)
+        priced = all(a <= b for a, b in pairwise(costs)) and all(0 < c < math.inf for c in costs)
+        if not (levels and rising and priced):
             raise InputError(
                 f"levels must be pairs (threshold, cost): thresholds in (0, 1] that rise strictly, positive costs that "
-                f"do not fall; they are {list(levels)}.",
+                f"do not fall; they are {self.levels!r}.",
                 argument="levels",
                 value=self.levels,
             )
@@ -173,7 +174,10 @@ class StepCost:
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
         thresholds, costs = np.array(self.levels).T
         steps = np.concatenate([[0.0], costs])
-        # 1e-12: 0.3 - 0.2 is 0.1 less a bit, and must reach a threshold of 0.1
-        return _sided(
-            p, a, self.over, self.under, lambda d: steps[np.searchsorted(thresholds, d + 1e-12, side="right")]
-        )
+        # 0.3 - 0.2 is 0.1 less a bit, and must reach a threshold of 0.1
+        slack = min(1e-12, thresholds[0] / 2)
+
+        def distance(d: Floats) -> Floats:
+            return np.asarray(steps[np.searchsorted(thresholds, d + slack, side="right")])
+
+        return _sided(p, a, self.over, self.under, distance)

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._rows import refuse_empty
+from calibrant._json import number
+from calibrant._rows import table_of
+from calibrant._typing import Column
 from calibrant.bins import Bins
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.losses import Loss
@@ -63,9 +65,21 @@ class GCE:
         """The unit of the value, "%" or "1": that of the loss."""
         return getattr(self.loss, "unit", "1")
 
-    def __call__(self, table: ScoreTable) -> "Breakdown":
-        """Measure a table."""
-        refuse_empty(table)
+    def __post_init__(self) -> None:
+        examples = {"bins": "cb.Quantile(10)", "loss": "cb.losses.absolute_gap", "norm": "cb.norms.weighted_l1"}
+        for part, example in examples.items():
+            value = getattr(self, part)
+            if not callable(value) or isinstance(value, type):
+                raise InputError(
+                    f"{part} must be an object such as {example}; it is {value!r}.",
+                    hint="For a number of bins use n_bins." if part == "bins" else "",
+                    argument=part,
+                    value=value,
+                )
+
+    def __call__(self, y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Any) -> "Breakdown":
+        """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`."""
+        table = table_of(y_true, y_prob, rows)
         partition = self.bins(table)
         # A loss with more to tell than one number a bin offers `columns`, and `notes`.
         columns = (
@@ -177,7 +191,8 @@ class Breakdown:
         return {
             "schema_version": 1,
             "metric": self.metric,
-            "value": self.value,
+            **number("value", self.value),
+            **({} if self.signed_bias is None else {"signed_bias": self.signed_bias}),
             "unit": self.unit,
             "spec": self.spec,
             "n_in": self.n_in,
@@ -224,11 +239,18 @@ class Breakdown:
         lines = ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         return "\n".join([self._headline(), *lines, *self._remarks()])
 
+    @property
+    def signed_bias(self) -> float | None:
+        """Mean prediction minus rate, where the loss must not be read without it (costs); else None."""
+        if "signed_gap" not in self._columns:
+            return None
+        return weighted_mean(self._columns["signed_gap"], self.partition.n)
+
     def _remarks(self) -> list[str]:
         """What must not be read without the value: the bias beside a cost, and the notes."""
         remarks = [f"  note: {note.text}" for note in self.notes]
-        if "signed_gap" in self._columns:
-            bias = weighted_mean(self._columns["signed_gap"], self.partition.n)
+        bias = self.signed_bias
+        if bias is not None:
             which = "too high" if bias > 0 else "too low" if bias < 0 else "neither too high nor too low"
             remarks.insert(0, f"  signed bias {bias:+.5f}: predictions are {which} on average")
         return remarks

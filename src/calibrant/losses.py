@@ -12,6 +12,7 @@ from calibrant.costs import Cost, LinearCost
 from calibrant.errors import InputError, Note
 from calibrant.partition import Partition
 from calibrant.significance import Test
+from calibrant.table import read_only
 
 __all__ = [
     "CostLoss",
@@ -49,7 +50,8 @@ def debiased_squared_gap(partition: Partition) -> Floats:
     The estimator of Kumar, Liang and Ma (2019); it can be negative. With one row nothing is known of chance, and
     nothing is taken off. Importance weights use the effective number of rows.
     """
-    chance = partition.rate * (1 - partition.rate) / np.maximum(partition.effective_n - 1, 1)
+    degrees = partition.effective_n - 1
+    chance = partition.rate * (1 - partition.rate) / np.where(degrees > 0, degrees, np.inf)
     return squared_gap(partition) - chance
 
 
@@ -86,9 +88,26 @@ class CostLoss:
 
     cost: Cost = LinearCost()  # noqa: RUF009  (frozen)
 
+    def __post_init__(self) -> None:
+        if not callable(self.cost) or isinstance(self.cost, type):
+            raise InputError(
+                f"A cost must be called with arrays (p, a); {self.cost!r} cannot be.",
+                hint="For example LinearCost(over=1, under=5).",
+                argument="cost",
+                value=self.cost,
+            )
+
     def __call__(self, partition: Partition) -> Floats:
-        predicted, actual = partition.mean_score, partition.rate
-        costs = np.asarray(self.cost(predicted, actual), dtype=np.float64)
+        predicted, actual = read_only(partition.mean_score), read_only(partition.rate)
+        try:
+            costs = np.asarray(self.cost(predicted, actual), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"The cost failed on arrays (p, a): {error}",
+                hint="Write it for arrays (np.where in the place of if), or wrap it in np.vectorize.",
+                argument="cost",
+                value=self.cost,
+            ) from error
         if costs.shape != predicted.shape or not (np.isfinite(costs) & (costs >= 0)).all():
             raise InputError(
                 "A cost must give one finite number that is not negative for every pair (p, a).",

@@ -1,11 +1,12 @@
 """The named metrics: builders (`ECE`), plain functions (`ece`), and the registry `METRICS`."""
 
+from __future__ import annotations  # so that help() shows the names of types, not their definitions
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from calibrant import norms, scores, significance
+from calibrant import norms, significance
 from calibrant._rows import as_number
 from calibrant.bins import PAVA, PAVABC, Bins, EqualWidth, Quantile
 from calibrant.costs import Cost, LinearCost
@@ -325,10 +326,12 @@ def Emax() -> GCE:
 
 def CalBin(*, window: int | None = None) -> Score:
     """CalBin as a metric object; `calbin` is its specification."""
-    return Score("calbin", partial(scores.calbin.of_table, window=window), settings={"window": window})
+    if window is not None and (isinstance(window, bool) or window != int(window) or window < 1):
+        raise InputError(f"window must be a whole number of at least 1; it is {window!r}.", argument="window")
+    return Score("calbin", (("window", window),))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Metric:
     """An entry of `METRICS`: a builder that knows how its values read."""
 
@@ -343,10 +346,14 @@ class Metric:
         """Unit of the values: "%" or "1"."""
         return self.build().unit
 
+    def __repr__(self) -> str:
+        better = {True: "lower is better", False: "higher is better", None: "best in the middle"}
+        return f"<{self.build().name}{' in %' if self.unit == '%' else ''}, {better[self.lower_is_better]}>"
 
-def _score(function: Any) -> Callable[[], Score]:
-    """The builder of a score that has no settings, from its plain function."""
-    return partial(Score, function.__name__, function.of_table)
+
+def _score(name: str) -> Callable[[], Score]:
+    """The builder of a score that has no settings."""
+    return lambda: Score(name)
 
 
 METRICS: dict[str, Metric] = {
@@ -357,20 +364,20 @@ METRICS: dict[str, Metric] = {
     "tce": Metric(TCE),
     "ecc": Metric(ECC),
     "bias": Metric(Bias, lower_is_better=None),
-    "oe_ratio": Metric(_score(scores.oe_ratio), lower_is_better=None),
+    "oe_ratio": Metric(_score("oe_ratio"), lower_is_better=None),
     "debiased_sce": Metric(DebiasedSCE),
-    "smooth_ece": Metric(_score(scores.smooth_ece)),
-    "ecce_mad": Metric(_score(scores.ecce_mad)),
-    "ecce_r": Metric(_score(scores.ecce_r)),
+    "smooth_ece": Metric(_score("smooth_ece")),
+    "ecce_mad": Metric(_score("ecce_mad")),
+    "ecce_r": Metric(_score("ecce_r")),
     "ici": Metric(ICI),
     "emax": Metric(Emax),
     "calbin": Metric(CalBin),
-    "calloss": Metric(_score(scores.calloss)),
-    "mcb": Metric(_score(scores.mcb)),
-    "brier": Metric(_score(scores.brier)),
-    "stratified_brier": Metric(_score(scores.stratified_brier)),
-    "log_loss": Metric(_score(scores.log_loss)),
-    "auc": Metric(_score(scores.auc), lower_is_better=False),
+    "calloss": Metric(_score("calloss")),
+    "mcb": Metric(_score("mcb")),
+    "brier": Metric(_score("brier")),
+    "stratified_brier": Metric(_score("stratified_brier")),
+    "log_loss": Metric(_score("log_loss")),
+    "auc": Metric(_score("auc"), lower_is_better=False),
 }
 
 
@@ -385,7 +392,10 @@ def from_spec(spec: Mapping[str, Any]) -> GCE | Score:
     settings = {key: value for key, value in spec.items() if key != "name"}
     if spec.get("name") not in METRICS:
         raise InputError(f"There is no metric named {spec.get('name')!r}.", argument="spec", value=spec)
-    return METRICS[spec["name"]](**settings)
+    try:
+        return METRICS[spec["name"]](**settings)
+    except TypeError as error:
+        raise InputError(f"{spec['name']} has no such settings: {settings}.", argument="spec", value=spec) from error
 
 
 @as_number

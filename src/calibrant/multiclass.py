@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from calibrant import _columns
+from calibrant._json import label, number
 from calibrant._typing import Column, Floats, Ints
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.gce import Breakdown
@@ -41,16 +43,28 @@ class Classwise:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
-        per_class = [{"label": str(label), **result.to_dict()} for label, result in self.per_class.items()]
-        notes = [note.to_dict() for note in self.notes]
-        return {"schema_version": 1, "metric": self.metric, "value": self.value, "total": self.total,
-                "per_class": per_class, "notes": notes}  # fmt: skip
+        return {
+            "schema_version": 1,
+            "metric": self.metric,
+            **number("value", self.value),
+            **number("total", self.total),
+            "per_class": [{"label": label(name), **result.to_dict()} for name, result in self.per_class.items()],
+            "notes": [note.to_dict() for note in self.notes],
+        }
 
     def __repr__(self) -> str:
-        width = max(len(str(label)) for label in self.per_class)
-        rows = [f"  {label!s:>{width}}  {result.value:.5f}" for label, result in self.per_class.items()]
-        title = f"class-wise {self.metric} = {self.value:.5f}   (mean over {len(self.per_class)} classes)"
-        return "\n".join([title, *rows, *(f"  note: {note.text}" for note in self.notes)])
+        percent = next(iter(self.per_class.values())).unit == "%"
+
+        def shown(value: float) -> str:
+            return f"{value:.2f} %" if percent else f"{value:.5f}"
+
+        width = max(len(str(name)) for name in self.per_class)
+        lines = [f"class-wise {self.metric} = {shown(self.value)}   (mean over {len(self.per_class)} classes)"]
+        for name, result in self.per_class.items():
+            bias = getattr(result, "signed_bias", None)
+            remark = "" if bias is None else f"   signed bias {bias:+.5f}"
+            lines.append(f"  {name!s:>{width}}  {shown(result.value)}{remark}")
+        return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
 
 
 def classwise(
@@ -72,7 +86,8 @@ def classwise(
     proba : array of shape (n, classes)
         Predicted probabilities; rows must sum to 1 (within 1e-6 a class; what is within but not exact is noted).
     labels : sequence, optional
-        The class of every column; by default the sorted labels of `y_true`, which must then be as many.
+        The class of every column. By default the names of a frame's columns, if these are the classes; else the sorted
+        labels of `y_true` (the order of scikit-learn's ``classes_``), which must then be as many as columns.
     sample_weight, importance
         See `ScoreTable.from_arrays`.
 
@@ -89,15 +104,31 @@ def classwise(
     >>> round(result.value, 4), round(result.total, 4)
     (0.0644, 0.1933)
     """
-    rows = _Rows.read(y_true, proba, labels)
+    rows = _Rows.read(y_true, proba, labels, sample_weight)
     per_class = {}
-    for column, label in enumerate(rows.labels):
+    for column, name in enumerate(rows.labels):
         table = ScoreTable.from_arrays(
             rows.code == column, rows.proba[:, column], sample_weight=sample_weight, importance=importance
         )
-        per_class[label] = metric(table)
-    name = next(iter(per_class.values())).metric
-    return Classwise(name, per_class, join_notes(rows.notes))
+        per_class[name] = _measure(metric, table.with_notes(rows.notes))
+    results = list(per_class.values())
+    shared = tuple(note for note in results[0].notes if all(note in result.notes for result in results))
+    return Classwise(results[0].metric, MappingProxyType(per_class), shared)
+
+
+def _measure(metric: Any, table: ScoreTable) -> Breakdown | Reading:
+    try:
+        result = metric(table)
+    except TypeError:
+        result = None
+    if isinstance(result, (Breakdown, Reading)):
+        return result
+    raise InputError(
+        f"metric must be a metric object, such as cb.TCE() or cb.METRICS['brier'](); it is {metric!r}.",
+        hint="The order is (metric, y_true, proba).",
+        argument="metric",
+        value=metric,
+    )
 
 
 def top_label(
@@ -119,7 +150,7 @@ def top_label(
     >>> table.score, table.k
     (array([0.5, 0.7, 0.8]), array([0, 1, 1]))
     """
-    rows = _Rows.read(y_true, proba, labels)
+    rows = _Rows.read(y_true, proba, labels, sample_weight)
     best = np.argmax(rows.proba, axis=1)
     confidence = rows.proba[np.arange(best.size), best]
     table = ScoreTable.from_arrays(rows.code == best, confidence, sample_weight=sample_weight, importance=importance)
@@ -136,52 +167,83 @@ class _Rows:
     notes: tuple[Note, ...]
 
     @classmethod
-    def read(cls, y_true: Column, proba: Any, labels: Sequence[Any] | None) -> "_Rows":
-        matrix, notes = _probabilities(proba)
+    def read(cls, y_true: Column, proba: Any, labels: Sequence[Any] | None, sample_weight: Column | None) -> "_Rows":
         y = _columns.read(y_true, "y_true")
-        _columns.check_lengths([y, _columns.Column("proba", matrix)])
+        columns, names = _probabilities(proba)
+        _columns.check_lengths([y, *columns])
+        _columns.check_alignment({"y_true": y_true, "proba": proba, "sample_weight": sample_weight})
         if not len(y):
             raise InputError("y_true and proba hold no rows; at least one is needed.", argument="y_true")
-        _columns.refuse_missing([y])
-        names = _columns.classes(y) if labels is None else list(labels)
-        if len(names) != matrix.shape[1] or len(set(names)) != len(names):
+        _columns.refuse_missing([y, *columns])
+        classes = _classes(y, names, labels)
+        if len(classes) != len(columns):
             given = "labels names" if labels is not None else "y_true has"
             raise InputError(
-                f"proba has {matrix.shape[1]} columns, {given} {len(set(names))} classes; they must be as many.",
+                f"proba has {len(columns)} columns, {given} {len(classes)} classes; they must be as many.",
                 hint="Pass labels=, the class of every column in order.",
                 argument="labels",
             )
-        return cls(names, _columns.codes(y, names), matrix, y.notes + notes)
+        matrix = np.column_stack([column.values for column in columns])
+        notes = join_notes(y.notes, *(column.notes for column in columns))
+        coarse = any(note.code == "float16" for note in notes)
+        return cls(classes, _columns.codes(y, classes), matrix, notes + _check_sums(matrix, coarse))
 
 
-def _probabilities(proba: Any) -> tuple[Floats, tuple[Note, ...]]:
-    matrix = np.asarray(proba)
-    if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "biuf":
+def _probabilities(proba: Any) -> tuple[list[_columns.Column], list[Any] | None]:
+    """The columns, checked, and their names where they are those of a frame."""
+    names = list(proba.columns) if hasattr(proba, "columns") else None
+    if names is not None:
+        outside = [proba[name] for name in names]
+    else:
+        matrix = proba if isinstance(proba, np.ma.MaskedArray) else _columns.as_array(proba, "proba")
+        if matrix.ndim != 2:
+            raise InputError(
+                f"proba must have a row for every example and a column for every class; its shape is {matrix.shape}.",
+                argument="proba",
+            )
+        outside = list(matrix.T)
+    if len(outside) < 2:
+        raise InputError(f"proba must have a column for every class; it has {len(outside)}.", argument="proba")
+    read = [_columns.read(column, "proba") for column in outside]
+    return [_columns.scores(column, squash="a softmax") for column in read], names
+
+
+def _classes(y: _columns.Column, names: list[Any] | None, labels: Sequence[Any] | None) -> list[Any]:
+    """The class of every column: `labels`, else the frame's own names, else the sorted labels."""
+    found = _columns.classes(y)
+    unnamed = names is None or names == list(range(len(names)))
+    if labels is not None:
+        chosen = _columns.check_classes(labels)
+        if not unnamed and names != chosen and set(names or ()) == set(chosen):
+            raise InputError(
+                f"labels says that the columns are {chosen}, but the frame names them {names}.", argument="labels"
+            )
+        return chosen
+    if unnamed:
+        return found
+    if not set(found) <= set(names or ()):
         raise InputError(
-            f"proba must be an array of numbers with a row for every example and a column for every class; "
-            f"its shape is {matrix.shape} and its type {matrix.dtype}.",
-            argument="proba",
+            f"The columns of proba are named {names}, the classes of y_true are {found}.",
+            hint="Pass labels=, the class of every column in order.",
+            argument="labels",
         )
-    checked = _columns.scores(_columns.read(matrix.reshape(-1), "proba"))
-    if checked.missing is not None:
-        row = int(np.argmax(checked.missing)) // matrix.shape[1]
-        raise InputError(f"proba has missing values (first at row {row}).", argument="proba", row=row)
-    values = checked.values.reshape(matrix.shape)
-    off = np.abs(values.sum(axis=1) - 1)
-    limit = 1e-6 * matrix.shape[1]
+    return list(names or ())
+
+
+def _check_sums(matrix: Floats, coarse: bool) -> tuple[Note, ...]:
+    off = np.abs(matrix.sum(axis=1) - 1)
+    limit = (2.0**-10 if coarse else 1e-6) * matrix.shape[1]
     if (off > limit).any():
         row = int(np.argmax(off > limit))
         raise InputError(
             f"Every row of proba must sum to 1; {(off > limit).sum():,} of {len(matrix):,} do not, "
-            f"the first is row {row}, with {values[row].sum():.6g}.",
+            f"the first is row {row}, with {matrix[row].sum():.6g}.",
             hint="Logits? Apply a softmax first.",
             argument="proba",
             row=row,
-            value=float(values[row].sum()),
+            value=float(matrix[row].sum()),
         )
-    notes = checked.notes
     inexact = int((off > 1e-12).sum())
-    if inexact:
-        text = f"Rows of proba that sum to 1 only within {off.max():.1g}: {{count}}."
-        notes += (Note("row_sums", inexact, text),)
-    return values, notes
+    if not inexact:
+        return ()
+    return (Note("row_sums", inexact, f"Rows of proba that sum to 1 only within {off.max():.1g}: {{count}}."),)

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from calibrant import _columns
+from calibrant._json import label
 from calibrant._typing import Column, Floats, Ints
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Note, join_notes
+from calibrant.table import read_only
 
 __all__ = ["Proportions", "proportions"]
 
@@ -29,6 +32,10 @@ class Proportions:
     labels: list[Any]
     confusion: Ints
     groups: Mapping[Any, "Proportions"]
+    notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "confusion", read_only(self.confusion))
 
     @property
     def size(self) -> int:
@@ -77,20 +84,30 @@ class Proportions:
         return float(np.nanmean(_ratio(2 * np.diag(self.confusion), total)))
 
     @property
+    def _mistaken(self) -> Ints:
+        """The classes that are ever taken for another, or another for them."""
+        off = self.confusion - np.diag(np.diag(self.confusion))
+        return np.flatnonzero(off.sum(axis=0) + off.sum(axis=1))
+
+    @property
     def test(self) -> str:
-        """Name of the test behind `pvalue`."""
-        return "McNemar, exact" if len(self.labels) == 2 else "Stuart-Maxwell"
+        """Name of the test behind `pvalue`: exact where mistakes concern two classes only, else asymptotic."""
+        return "McNemar, exact" if self._mistaken.size <= 2 else "Stuart-Maxwell"
 
     @property
     def pvalue(self) -> float:
         """P-value of "both proportions are the same"; paired, because predictions and outcomes share their rows."""
-        return _mcnemar(self.confusion) if len(self.labels) == 2 else _stuart_maxwell(self.confusion)
+        used = self._mistaken
+        confusion = self.confusion[np.ix_(used, used)]
+        if used.size == 0:
+            return 1.0
+        return _mcnemar(confusion) if used.size == 2 else _stuart_maxwell(confusion)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
         return {
             "schema_version": 1,
-            "labels": [str(label) for label in self.labels],
+            "labels": [label(name) for name in self.labels],
             "confusion": {"rows": "actual", "columns": "predicted", "counts": self.confusion.tolist()},
             "actual": self.actual.tolist(),
             "predicted": self.predicted.tolist(),
@@ -99,7 +116,8 @@ class Proportions:
             "accuracy": self.accuracy,
             "macro_accuracy": self.macro_accuracy,
             "f_measure": self.f_measure,
-            "groups": {str(name): group.to_dict() for name, group in self.groups.items()},
+            "groups": [{"group": label(name), **group.to_dict()} for name, group in self.groups.items()],
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def __repr__(self) -> str:
@@ -141,7 +159,8 @@ def proportions(
     -------
     Proportions
         The confusion matrix (rows actual, columns predicted), the proportions, a paired test of their equality
-        (McNemar's, exact, for two classes; Stuart and Maxwell's for more), macro-averaged accuracy and F-measure.
+        (McNemar's, exact, where mistakes concern two classes; else Stuart and Maxwell's, asymptotic), macro-averaged
+        accuracy and F-measure.
 
     Notes
     -----
@@ -154,27 +173,45 @@ def proportions(
     >>> result.predicted, result.actual
     (array([0.25, 0.75]), array([0.5, 0.5]))
     """
+    for name, labels_given in (("y_true", y_true), ("y_pred", y_pred)):
+        _refuse_probabilities(name, labels_given)
     actual, predicted = _columns.read(y_true, "y_true"), _columns.read(y_pred, "y_pred")
     columns = [actual, predicted] + ([] if by is None else [_columns.read(by, "by")])
     _columns.check_lengths(columns)
+    _columns.check_alignment({"y_true": y_true, "y_pred": y_pred, "by": by})
     _columns.refuse_missing(columns)
     if not len(actual):
         raise InputError("y_true and y_pred hold no rows; at least one is needed.", argument="y_true")
-    names = list(labels) if labels is not None else _all_labels(actual, predicted)
+    names = _all_labels(actual, predicted) if labels is None else _columns.check_classes(labels)
     if len(names) < 2:
-        raise InputError(f"Proportions need at least two classes; there is one, {names[0]!r}.",
-                         hint="Name all classes with labels=.", argument="labels")  # fmt: skip
+        raise InputError(
+            f"Proportions need at least two classes; there is one, {names[0]!r}.",
+            hint="Name all classes with labels=.",
+            argument="labels",
+        )
     cells = _columns.codes(actual, names) * len(names) + _columns.codes(predicted, names)
     groups = {}
     if by is not None:
-        for group in _columns.classes(columns[2]):
-            groups[group] = Proportions(names, _matrix(cells[columns[2].values == group], len(names)), {})
-    return Proportions(names, _matrix(cells, len(names)), groups)
+        found, code = _columns.encode(columns[2])
+        groups = {group: Proportions(names, _matrix(cells[code == i], len(names)), {}) for i, group in enumerate(found)}
+    notes = join_notes(*(column.notes for column in columns))
+    return Proportions(names, _matrix(cells, len(names)), MappingProxyType(groups), notes)
+
+
+def _refuse_probabilities(name: str, column: Column) -> None:
+    values = np.asarray(column) if hasattr(column, "__array__") or isinstance(column, (list, tuple)) else np.empty(0)
+    several = values.ndim == 2 and values.shape[1] > 1
+    if several or (values.dtype.kind == "f" and bool((values[np.isfinite(values)] % 1 != 0).any())):
+        raise InputError(
+            f"{name} must hold predicted or actual classes; it looks like probabilities.",
+            hint="Pass labels, such as model.predict(X).",
+            argument=name,
+        )
 
 
 def _all_labels(actual: _columns.Column, predicted: _columns.Column) -> list[Any]:
-    both = np.concatenate([actual.values, predicted.values])
-    return _columns.classes(_columns.Column("labels", both))
+    both = [*_columns.classes(actual), *_columns.classes(predicted)]
+    return _columns.classes(_columns.Column("labels", np.fromiter(both, dtype=object, count=len(both))))
 
 
 def _matrix(cells: Ints, classes: int) -> Ints:
@@ -191,18 +228,14 @@ def _mcnemar(confusion: Ints) -> float:
     from scipy.stats import binomtest
 
     one_way, other_way = int(confusion[0, 1]), int(confusion[1, 0])
-    return float(binomtest(one_way, one_way + other_way, 0.5).pvalue) if one_way + other_way else 1.0
+    return float(binomtest(one_way, one_way + other_way, 0.5).pvalue)
 
 
 def _stuart_maxwell(confusion: Ints) -> float:
-    """Chi-square test of equal margins; classes whose margins hold no differing rows carry no information."""
+    """Asymptotic chi-square test of equal margins, of classes that are all mistaken at times."""
     from scipy.stats import chi2
 
-    off = confusion - np.diag(np.diag(confusion))
-    used = np.flatnonzero(off.sum(axis=0) + off.sum(axis=1))
-    if used.size == 0:
-        return 1.0
-    off = off[np.ix_(used, used)].astype(np.float64)
+    off = (confusion - np.diag(np.diag(confusion))).astype(np.float64)
     difference = off.sum(axis=1) - off.sum(axis=0)
     covariance = np.diag(off.sum(axis=0) + off.sum(axis=1)) - off - off.T
     rank = int(np.linalg.matrix_rank(covariance))

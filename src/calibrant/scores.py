@@ -3,16 +3,16 @@
 Each is a function of a `ScoreTable`; `Score` gives it a name, so that it can stand in `METRICS` beside the binned ones.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant import _kernels
-from calibrant._rows import as_number, refuse_empty, takes_rows
-from calibrant._typing import Floats
-from calibrant.bins import PAVA, Bins
+from calibrant._json import number
+from calibrant._rows import as_number, table_of, takes_rows
+from calibrant._typing import Column, Floats
+from calibrant.bins import PAVA, Bins, EqualWidth
 from calibrant.errors import InputError, Note
 from calibrant.partition import Partition
 from calibrant.table import ScoreTable
@@ -46,22 +46,32 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Score:
-    """A measure without bins: a function of a table, with a name. Call it on a `ScoreTable` for a `Reading`."""
+    """A measure without bins, by its name among the functions of this module. Call it on a `ScoreTable`.
+
+    Examples
+    --------
+    >>> Score("brier")(ScoreTable.from_arrays([0, 1], [0.2, 0.9])).value
+    0.025
+    """
 
     name: str
-    function: Callable[[ScoreTable], float]
-    unit: str = "1"
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: tuple[tuple[str, Any], ...] = ()
+    unit: ClassVar[str] = "1"
 
-    def __call__(self, table: ScoreTable) -> "Reading":
-        """Measure a table."""
-        refuse_empty(table)
-        return Reading(float(self.function(table)), self, table)
+    def __post_init__(self) -> None:
+        if not hasattr(globals().get(self.name), "of_table"):
+            raise InputError(f"There is no score named {self.name!r}.", argument="name", value=self.name)
+
+    def __call__(self, y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Any) -> "Reading":
+        """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`."""
+        table = table_of(y_true, y_prob, rows)
+        function = globals()[self.name].of_table
+        return Reading(float(function(table, **dict(self.settings))), self, table)
 
     @property
     def spec(self) -> dict[str, Any]:
         """All that decides the value, as plain JSON-able data."""
-        return {"name": self.name, **self.settings}
+        return {"name": self.name, **dict(self.settings)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,11 +106,11 @@ class Reading:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON; a value that JSON has no number for is text."""
+        """Everything as plain data for JSON; where it has no number for the value, null and the reason."""
         return {
             "schema_version": 1,
             "metric": self.metric,
-            "value": self.value if np.isfinite(self.value) else str(self.value),
+            **number("value", self.value),
             "unit": self.unit,
             "spec": self.spec,
             "n_in": self.table.n_in,
@@ -146,7 +156,7 @@ def log_loss(table: ScoreTable) -> float:
     from scipy.special import xlog1py, xlogy
 
     p, n, k = table.score, table.n, table.k
-    return float(-np.sum(xlogy(k, p) + xlog1py(n - k, -p)) / table.size)
+    return float(0.0 - np.sum(xlogy(k, p) + xlog1py(n - k, -p)) / table.size)
 
 
 @as_number
@@ -162,7 +172,7 @@ def stratified_brier(table: ScoreTable) -> float:
     """
     _needs_both_classes(table, "stratified_brier")
     p, n, k = table.score, table.n, table.k
-    events, others = table.positives, table.size - table.positives
+    events, others = np.sum(k), np.sum(n - k)
     return float(np.sum(k * (1 - p) ** 2) / events + np.sum((n - k) * p**2) / others) / 2
 
 
@@ -181,7 +191,7 @@ def auc(table: ScoreTable) -> float:
     others = table.n - table.k
     below = np.cumsum(others) - others
     pairs = np.sum(table.k * (below + others / 2.0))
-    return float(pairs / float(table.positives) / float(table.size - table.positives))
+    return float(pairs / float(np.sum(table.k)) / float(np.sum(others)))
 
 
 # Decompositions
@@ -205,7 +215,7 @@ class MurphyDecomposition:
 
 
 @takes_rows
-def murphy_decomposition(table: ScoreTable, *, bins: Bins) -> MurphyDecomposition:
+def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> MurphyDecomposition:  # noqa: B008
     r"""Murphy's decomposition of the Brier score over bins, exact also where scores vary inside a bin.
 
     .. math::
@@ -288,6 +298,8 @@ def mcb(table: ScoreTable) -> float:
 
 # Measures of Bella et al.
 
+_MOST_WINDOWS = 10**9
+
 
 @as_number
 def calloss(table: ScoreTable) -> float:
@@ -331,8 +343,13 @@ def calbin(table: ScoreTable, *, window: int | None = None) -> float:
     if table.importance:
         raise InputError("calbin slides over rows, so it needs counts; this table holds importance weights.")
     size = int(table.size)
+    if size > _MOST_WINDOWS:
+        raise InputError(
+            f"calbin slides over every row, so it takes at most {_MOST_WINDOWS:,} of them; there are {size:,}.",
+            hint="Use calibrant.ace, or calibrant.calloss.",
+        )
     s = max(1, size // 10) if window is None else window
-    if not (isinstance(s, (int, np.integer)) and 1 <= s <= size):
+    if not (isinstance(s, (int, np.integer)) and not isinstance(s, bool) and 1 <= s <= size):
         raise InputError(f"window must be a whole number from 1 to {size:,}; it is {window!r}.", argument="window")
     rates = table.k / table.n
     tied = len(table) < size
@@ -435,7 +452,7 @@ def slope_intercept(table: ScoreTable, *, eps: float = 2.0**-24) -> SlopeInterce
        \operatorname{logit} P(y = 1) = \text{intercept} + \text{slope} \cdot \operatorname{logit} p
 
     Slope 1 and intercept 0 are best; a slope below 1 means scores that are too extreme. Fitted by maximum
-    likelihood to 1e-12. Scores are kept `eps` away from 0 and 1, where the logit is infinite; `n_clipped` counts rows
+    likelihood to rounding. Scores are kept `eps` away from 0 and 1, where the logit is infinite; `n_clipped` counts rows
     that this moved. Needs both classes, two scores, and outcomes that no threshold separates.
 
     Examples
@@ -446,48 +463,63 @@ def slope_intercept(table: ScoreTable, *, eps: float = 2.0**-24) -> SlopeInterce
     >>> abs(fit.slope - 1) < 0.1, abs(fit.intercept) < 0.1
     (True, True)
     """
+    if not 2.0**-53 <= eps < 0.5:
+        raise InputError(f"eps must lie between 2**-53 and 0.5; it is {eps!r}.", argument="eps", value=eps)
     _needs_both_classes(table, "slope_intercept")
     inside = np.clip(table.score, eps, 1 - eps)
     clipped = float(np.sum(table.n[inside != table.score]))
-    x = np.log(inside) - np.log1p(-inside)
-    if np.ptp(x) == 0 or _separated(table):
-        what = "all scores are equal" if np.ptp(x) == 0 else "a threshold separates the two classes"
+    x, place = np.unique(np.log(inside) - np.log1p(-inside), return_inverse=True)
+    n, k = (np.bincount(place, weights=column).astype(np.float64) for column in (table.n, table.k))
+    if x.size == 1 or _separated(n, k):
+        what = "all scores are equal" if x.size == 1 else "a threshold separates the two classes"
         raise InputError(f"The calibration slope does not exist: {what}.", hint="Use calibrant.ece or calibrant.tce.")
-    slope, intercept = _logistic_fit(x, table.n.astype(np.float64), table.k.astype(np.float64))
-    return SlopeIntercept(slope, intercept, clipped, table.notes)
+    slope, intercept = _logistic_fit(x, n, k)
+    notes = table.notes
+    if clipped:
+        text = f"Rows whose score was moved to lie {eps:.3g} from 0 and 1, where the logit is infinite: {{count}}."
+        notes += (Note("logit_clipped", round(clipped), text),)
+    return SlopeIntercept(slope, intercept, clipped if table.importance else int(clipped), notes)
 
 
-def _separated(table: ScoreTable) -> bool:
+def _separated(n: Floats, k: Floats) -> bool:
     """Whether every event scores at least as high as every other row, or every one at most as high."""
-    with_event, without = np.flatnonzero(table.k > 0), np.flatnonzero(table.k < table.n)
+    with_event, without = np.flatnonzero(k > 0), np.flatnonzero(k < n)
     return bool(with_event[0] >= without[-1] or with_event[-1] <= without[0])
 
 
 def _logistic_fit(x: Floats, n: Floats, k: Floats) -> tuple[float, float]:
-    """Newton's method, halving a step that lowers the likelihood; x is centred for a well-behaved Hessian."""
-    from scipy.special import expit, log_expit
+    """Newton's method, halving a step that lowers the likelihood; x is standardised for a well-behaved Hessian."""
+    from scipy.special import expit, log_expit, logit
 
     centre = np.average(x, weights=n)
-    z = (x - centre) / np.sqrt(np.average((x - centre) ** 2, weights=n))
+    spread = np.sqrt(np.average((x - centre) ** 2, weights=n))
+    z = (x - centre) / spread
 
     def likelihood(beta: Floats) -> float:
         eta = beta[0] + beta[1] * z
         return float(np.sum(k * log_expit(eta) + (n - k) * log_expit(-eta)))
 
-    beta, best = np.zeros(2), likelihood(np.zeros(2))
+    beta = np.array([logit(k.sum() / n.sum()), 0.0])
+    best = likelihood(beta)
     for _ in range(100):
         q = expit(beta[0] + beta[1] * z)
         residual, weight = k - n * q, n * q * (1 - q)
         gradient = np.array([residual.sum(), np.sum(residual * z)])
         curvature = np.array([[weight.sum(), np.sum(weight * z)], [np.sum(weight * z), np.sum(weight * z * z)]])
-        step = np.linalg.solve(curvature, gradient)
+        try:
+            step = np.linalg.solve(curvature, gradient)
+        except np.linalg.LinAlgError:
+            break
         while (reached := likelihood(beta + step)) < best - 1e-9 * abs(best):
             step /= 2
         beta, best = beta + step, reached
-        if np.abs(step).max() <= 1e-12 * max(1.0, np.abs(beta).max()):
-            break
-    scale = (x - centre) @ z / (z @ z)
-    return float(beta[1] / scale), float(beta[0] - beta[1] * centre / scale)
+        # Newton's steps square the error, so after one of 1e-10 nothing is left to gain.
+        if np.abs(step).max() <= 1e-10 * max(1.0, np.abs(beta).max()):
+            return float(beta[1] / spread), float(beta[0] - beta[1] * centre / spread)
+    raise InputError(
+        "The calibration slope could not be found: the classes are almost separated, or weights differ too much.",
+        hint="Use calibrant.ece or calibrant.tce.",
+    )
 
 
 @dataclass(frozen=True)
@@ -564,7 +596,9 @@ def smooth_ece(table: ScoreTable) -> float:
     least = smooth_ece_at(coefficients, _SMOOTH_LEAST)
     if least <= _SMOOTH_LEAST:
         return least
-    # smECE falls as the bandwidth grows, and at 1 it is below 1: one crossing
+    # smECE falls as the bandwidth grows, and at 1 it is at most 1: one crossing
+    if smooth_ece_at(coefficients, 1.0) >= 1:
+        return 1.0
     return float(brentq(lambda sigma: smooth_ece_at(coefficients, sigma) - sigma, _SMOOTH_LEAST, 1.0, xtol=1e-13))
 
 
@@ -606,6 +640,6 @@ def smooth_ece_at(coefficients: Floats, sigma: float) -> float:
 
 
 def _needs_both_classes(table: ScoreTable, name: str) -> None:
-    if table.positives in (0, table.size):
+    if not table.has_both_classes:
         found = "no row has the event" if table.positives == 0 else "every row has it"
         raise InputError(f"{name} needs rows with and without the event; {found}.", argument="y_true")

@@ -109,7 +109,7 @@ class ScoreTable:
         w = None if sample_weight is None else _columns.read(sample_weight, "sample_weight")
         _check_option("missing", missing, ("raise", "drop"))
         _columns.check_lengths([y, p] if w is None else [y, p, w])
-        _check_alignment({"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight})
+        _columns.check_alignment({"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight})
         if w is None and pos_label is None and not importance:
             counts = _count_clean(y, p)
             if counts is not None:
@@ -127,7 +127,7 @@ class ScoreTable:
         """
         columns = [_columns.read(c, name) for c, name in ((score, "score"), (n, "n"), (k, "k"))]
         _columns.check_lengths(columns)
-        _check_alignment({"score": score, "n": n, "k": k})
+        _columns.check_alignment({"score": score, "n": n, "k": k})
         _columns.refuse_missing(columns)
         scores = _columns.scores(columns[0])
         counts, events = _whole(columns[1]), _whole(columns[2])
@@ -171,6 +171,11 @@ class ScoreTable:
         """Share of rows with the event; NaN for an empty table."""
         return float(self.positives / self.size) if len(self) else float("nan")
 
+    @cached_property
+    def has_both_classes(self) -> bool:
+        """Whether some rows have the event and some do not."""
+        return bool((self.k > 0).any() and (self.k < self.n).any())
+
     @property
     def n_used(self) -> int:
         """Rows that came in and were counted."""
@@ -187,7 +192,7 @@ class ScoreTable:
             return notes
         if self.size == 1 and not self.importance:
             notes.append(Note("one_row", 1, "There is only 1 row."))
-        if self.positives in (0, self.size):
+        if not self.has_both_classes:
             which = "no row has the event" if self.positives == 0 else "every row has the event"
             notes.append(Note("one_class", 1, f"There is only one class: {which}."))
         if len(self) <= 2 and np.isin(self.score, (0.0, 1.0)).all():
@@ -308,6 +313,11 @@ def _count_checked(
     importance: bool,
 ) -> ScoreTable:
     """The long way: every cell looked at, so that an error can say what is wrong and where."""
+    if pos_label is None and _look_swapped(y, p):
+        raise y.error(
+            "must hold 0 and 1, but it holds probabilities, and y_prob holds 0 and 1.",
+            hint="Are the two swapped? The order is (y_true, y_prob).",
+        )
     y, p = _columns.labels(y, pos_label), _columns.scores(p)
     columns = [y, p]
     if w is not None:
@@ -348,6 +358,14 @@ def _count_checked(
     return ScoreTable(*merged, n_in=n_in, n_dropped=n_in - int(keep.sum()), _notes=tuple(notes))
 
 
+def _look_swapped(y: _columns.Column, p: _columns.Column) -> bool:
+    if y.values.dtype.kind != "f" or p.values.dtype.kind not in "biuf" or not len(y):
+        return False
+    given, other = y.values[~y.mask], p.values[~p.mask]
+    scores = bool(((given >= 0) & (given <= 1)).all() and ((given > 0) & (given < 1)).any())
+    return scores and bool(((other == 0) | (other == 1)).all()) and len(np.unique(given)) > 2
+
+
 def _merge(score: Floats, *columns: Weights) -> tuple[Weights, ...]:
     """The columns of a table from rows in any order: sorted by score, equal scores added up."""
     score = score + 0.0  # -0.0 is 0.0
@@ -379,18 +397,6 @@ def _whole(column: _columns.Column) -> Ints:
             value=values[row].item(),
         )
     return values.astype(np.int64)
-
-
-def _check_alignment(columns: dict[str, Any]) -> None:
-    """Rows are matched by position, so pandas indexes that say otherwise are an error."""
-    indexed = [(name, c.index) for name, c in columns.items() if hasattr(getattr(c, "index", None), "equals")]
-    for name, index in indexed[1:]:
-        if not index.equals(indexed[0][1]):
-            raise InputError(
-                f"The indexes of {indexed[0][0]} and {name} differ.",
-                hint="Rows are matched by position: align the two, or pass .to_numpy().",
-                argument=name,
-            )
 
 
 def _check_total(total: float, name: str) -> None:
