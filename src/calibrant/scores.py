@@ -451,8 +451,8 @@ def slope_intercept(table: ScoreTable, *, eps: float = 2.0**-24) -> SlopeInterce
 
        \operatorname{logit} P(y = 1) = \text{intercept} + \text{slope} \cdot \operatorname{logit} p
 
-    Slope 1 and intercept 0 are best; a slope below 1 means scores that are too extreme. Fitted by maximum
-    likelihood to rounding. Scores are kept `eps` away from 0 and 1, where the logit is infinite; `n_clipped` counts rows
+    Slope 1 and intercept 0 are best; a slope below 1 means scores that are too extreme. Fitted by maximum likelihood,
+    to rounding. Scores are kept `eps` away from 0 and 1, where the logit is infinite; `n_clipped` and a note count rows
     that this moved. Needs both classes, two scores, and outcomes that no threshold separates.
 
     Examples
