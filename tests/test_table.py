@@ -79,8 +79,8 @@ def test_the_callers_arrays_stay_as_they_were_and_writeable():
     y, p = np.array([0, 1]), np.array([0.25, 0.5])
     ScoreTable.from_arrays(y, p)
     ScoreTable(score, n, k)
-    for array in (score, n, k, y, p):
-        array[0] = 1
+    assert (score.tolist(), n.tolist(), p.tolist()) == ([0.1, 0.2], [1, 2], [0.25, 0.5])
+    assert all(array.flags.writeable for array in (score, n, k, y, p))
 
 
 def test_a_table_survives_pickling():
