@@ -79,7 +79,10 @@ def test_nothing_to_measure_is_an_error():
 def test_any_estimation_error_can_be_measured():
     table = ScoreTable.from_counts([0.1, 0.9], [4, 4], [1, 3])
     partition = PAVA()(table)
-    absolute = lambda k, n, q: (k * (1 - q) + (n - k) * q) / n  # noqa: E731
+
+    def absolute(k, n, q):
+        return (k * (1 - q) + (n - k) * q) / n
+
     assert total_error(partition, absolute) == pytest.approx(0.375)
     assert total_error(partition) == pytest.approx(0.1875)
 

@@ -215,7 +215,7 @@ class MurphyDecomposition:
 
 
 @takes_rows
-def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> MurphyDecomposition:  # noqa: B008
+def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> MurphyDecomposition:  # noqa: B008  (frozen)
     r"""Murphy's decomposition of the Brier score over bins, exact also where scores vary inside a bin.
 
     .. math::
