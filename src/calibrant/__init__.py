@@ -9,8 +9,12 @@ _HOME = {
     for module, names in {
         "bins": "Edges EqualWidth PAVA PAVABC Quantile",
         "costs": "ExponentialCost LinearCost LogCost PowerCost StepCost",
+        "cox": "slope_intercept",
         "errors": "CalibrantWarning InputError Note",
         "gce": "Breakdown GCE",
+        "inference.hypothesis_tests": "consistency ecce_test hosmer_lemeshow slope_intercept_test spiegelhalter",
+        "inference.intervals": "equivalence interval null",
+        "inference.power": "detectable",
         "metrics": "ACE Bias CalBin DebiasedSCE ECC ECE Emax ICI MCE METRICS RMSCE TCE "
         "ace bias debiased_sce ecc ece emax ici mce rmsce tce",
         "multiclass": "classwise top_label",
@@ -18,7 +22,7 @@ _HOME = {
         "partition": "Partition",
         "proportions": "proportions",
         "scores": "auc brier calbin calloss corp_decomposition ecce ecce_mad ecce_r isotonic_errors log_loss mcb "
-        "murphy_decomposition oe_ratio slope_intercept smooth_ece stratified_brier",
+        "murphy_decomposition oe_ratio smooth_ece stratified_brier",
         "table": "ScoreTable",
         "versions": "__version__ show_versions",
     }.items()

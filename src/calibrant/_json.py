@@ -1,6 +1,8 @@
-"""What JSON has no number for."""
+"""Results as JSON, and what it has no number for."""
 
+import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -14,3 +16,19 @@ def number(name: str, value: float) -> dict[str, Any]:
 def label(value: Any) -> Any:
     """A label as JSON has it: text, whole numbers, booleans and floats as they are, anything else as text."""
     return value if isinstance(value, (str, int, bool, float)) else str(value)
+
+
+def plain(result: Any, *, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The fields of a result as JSON has them: numbers checked, notes spelt out, arrays left out."""
+    fields: dict[str, Any] = {"schema_version": 1}
+    for each in dataclasses.fields(result):
+        value = getattr(result, each.name)
+        if each.name in leave_out or hasattr(value, "dtype"):
+            continue
+        if each.name == "notes":
+            fields["notes"] = [note.to_dict() for note in value]
+        elif isinstance(value, float):
+            fields.update(number(each.name, value))
+        else:
+            fields[each.name] = dict(value) if isinstance(value, Mapping) else value
+    return fields

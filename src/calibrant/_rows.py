@@ -96,3 +96,10 @@ def table_of(y_true: Any, y_prob: Any, options: Any) -> ScoreTable:
     if not len(table):
         raise InputError("The table holds no rows; a measure needs at least one.", argument="table")
     return table
+
+
+def need_both_classes(table: ScoreTable, name: str) -> None:
+    """Refuses a table with one class, for what does not exist there."""
+    if not table.has_both_classes:
+        found = "no row has the event" if table.positives == 0 else "every row has it"
+        raise InputError(f"{name} needs rows with and without the event; {found}.", argument="y_true")

@@ -15,7 +15,7 @@ from calibrant._rows import table_of
 from calibrant._typing import Column
 from calibrant.bins import Bins
 from calibrant.errors import InputError, Note, join_notes
-from calibrant.losses import Loss
+from calibrant.losses import Loss, signed_gap
 from calibrant.norms import Norm, weighted_mean
 from calibrant.partition import Partition
 from calibrant.table import ScoreTable, read_only
@@ -89,6 +89,16 @@ class GCE:
         notes = self.loss.notes(partition) if hasattr(self.loss, "notes") else ()
         value = float(self.norm(columns["loss"], partition.n))
         return Breakdown(value, self, partition, columns, join_notes(table.notes, notes))
+
+    def value(self, table: ScoreTable) -> float:
+        """The value alone: what the thousands of replicates behind an interval need."""
+        partition = self.bins(table)
+        return float(self.norm(self.loss(partition), partition.n))
+
+    @property
+    def measures_gaps(self) -> bool:
+        """Whether the value only grows with gaps of either sign, so that a right model reads lowest."""
+        return self.loss is not signed_gap
 
     @property
     def spec(self) -> dict[str, Any]:

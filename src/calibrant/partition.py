@@ -40,13 +40,11 @@ class Partition:
 
     table: ScoreTable
     start: Ints
-    lower: Floats
-    upper: Floats
     n_empty: int = 0
+    _nominal: tuple[Floats, Floats] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("start", "lower", "upper"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+        object.__setattr__(self, "start", read_only(self.start))
 
     @classmethod
     def from_cuts(cls, table: ScoreTable, cuts: object, *, edges: Floats | None = None) -> "Partition":
@@ -57,18 +55,16 @@ class Partition:
         inner = np.asarray(cuts)
         if inner.size and inner.dtype.kind not in "iu":
             raise InputError(f"cuts must be whole numbers; their type is {inner.dtype}.", argument="cuts", value=cuts)
-        bounds = np.concatenate([[0], inner, [len(table)]]).astype(np.int64)
-        if (np.diff(bounds) < 0).any():
+        bounds = np.empty(inner.size + 2, dtype=np.int64)
+        bounds[0], bounds[1:-1], bounds[-1] = 0, inner, len(table)
+        sizes = bounds[1:] - bounds[:-1]
+        if (sizes < 0).any():
             raise InputError(
                 f"cuts must not fall and must lie between 0 and {len(table)}.", argument="cuts", value=cuts
             )
-        occupied = np.flatnonzero(np.diff(bounds))
-        start = bounds[occupied]
-        if edges is None:
-            lower, upper = _midpoints(table.score, start)
-        else:
-            lower, upper = edges[occupied], edges[occupied + 1]
-        return cls(table, start, lower, upper, n_empty=bounds.size - 1 - occupied.size)
+        occupied = np.flatnonzero(sizes)
+        nominal = None if edges is None else (edges[occupied], edges[occupied + 1])
+        return cls(table, bounds[occupied], bounds.size - 1 - occupied.size, nominal)
 
     @classmethod
     def from_labels(cls, table: ScoreTable, labels: object) -> "Partition":
@@ -87,6 +83,19 @@ class Partition:
     def __len__(self) -> int:
         """Number of bins."""
         return self.start.size
+
+    @cached_property
+    def _edges(self) -> tuple[Floats, Floats]:
+        lower, upper = _midpoints(self.table.score, self.start) if self._nominal is None else self._nominal
+        return read_only(lower), read_only(upper)
+
+    @property
+    def lower(self) -> Floats:
+        return self._edges[0]
+
+    @property
+    def upper(self) -> Floats:
+        return self._edges[1]
 
     @cached_property
     def _sums(self) -> tuple[Weights, Weights, Floats]:

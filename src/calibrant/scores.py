@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant import _kernels
 from calibrant._json import number
-from calibrant._rows import as_number, table_of, takes_rows
+from calibrant._rows import as_number, need_both_classes, table_of, takes_rows
 from calibrant._typing import Column, Floats
 from calibrant.bins import PAVA, Bins, EqualWidth
 from calibrant.errors import InputError, Note
@@ -24,7 +24,6 @@ __all__ = [
     "MurphyDecomposition",
     "Reading",
     "Score",
-    "SlopeIntercept",
     "auc",
     "brier",
     "calbin",
@@ -38,10 +37,14 @@ __all__ = [
     "mcb",
     "murphy_decomposition",
     "oe_ratio",
-    "slope_intercept",
     "smooth_ece",
     "stratified_brier",
 ]
+
+
+# Scores that measure nothing but gaps between prediction and outcome. Brier's and the others can be lower than what a
+# right model would read (scores that are too timid) as well as higher.
+_OF_GAPS = {"calbin", "calloss", "ecce_mad", "ecce_r", "mcb", "smooth_ece"}
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,16 @@ class Score:
     def __call__(self, y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Any) -> "Reading":
         """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`."""
         table = table_of(y_true, y_prob, rows)
-        function = globals()[self.name].of_table
-        return Reading(float(function(table, **dict(self.settings))), self, table)
+        return Reading(self.value(table), self, table)
+
+    def value(self, table: ScoreTable) -> float:
+        """The value alone: what the thousands of replicates behind an interval need."""
+        return float(globals()[self.name].of_table(table, **dict(self.settings)))
+
+    @property
+    def measures_gaps(self) -> bool:
+        """Whether the value only grows with gaps of either sign, so that a right model reads lowest."""
+        return self.name in _OF_GAPS
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -170,7 +181,7 @@ def stratified_brier(table: ScoreTable) -> float:
     >>> round(stratified_brier([0, 1, 1], [0.2, 0.6, 0.9]), 4)
     0.0625
     """
-    _needs_both_classes(table, "stratified_brier")
+    need_both_classes(table, "stratified_brier")
     p, n, k = table.score, table.n, table.k
     events, others = np.sum(k), np.sum(n - k)
     return float(np.sum(k * (1 - p) ** 2) / events + np.sum((n - k) * p**2) / others) / 2
@@ -187,7 +198,7 @@ def auc(table: ScoreTable) -> float:
     >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.9])
     0.875
     """
-    _needs_both_classes(table, "auc")
+    need_both_classes(table, "auc")
     others = table.n - table.k
     below = np.cumsum(others) - others
     pairs = np.sum(table.k * (below + others / 2.0))
@@ -434,95 +445,6 @@ def ecce_r(table: ScoreTable) -> float:
 
 
 @dataclass(frozen=True)
-class SlopeIntercept:
-    """Cox's calibration slope and intercept; see `slope_intercept`."""
-
-    slope: float
-    intercept: float
-    n_clipped: float
-    notes: tuple[Note, ...] = ()
-
-
-@takes_rows
-def slope_intercept(table: ScoreTable, *, eps: float = 2.0**-24) -> SlopeIntercept:
-    r"""Cox's calibration slope and intercept: the logistic regression of outcomes on the logits of the scores.
-
-    .. math::
-
-       \operatorname{logit} P(y = 1) = \text{intercept} + \text{slope} \cdot \operatorname{logit} p
-
-    Slope 1 and intercept 0 are best; a slope below 1 means scores that are too extreme. Fitted by maximum likelihood,
-    to rounding. Scores are kept `eps` away from 0 and 1, where the logit is infinite; `n_clipped` and a note count rows
-    that this moved. Needs both classes, two scores, and outcomes that no threshold separates.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(5000)
-    >>> fit = slope_intercept(rng.random(5000) < p, p)
-    >>> abs(fit.slope - 1) < 0.1, abs(fit.intercept) < 0.1
-    (True, True)
-    """
-    if not 2.0**-53 <= eps < 0.5:
-        raise InputError(f"eps must lie between 2**-53 and 0.5; it is {eps!r}.", argument="eps", value=eps)
-    _needs_both_classes(table, "slope_intercept")
-    inside = np.clip(table.score, eps, 1 - eps)
-    clipped = float(np.sum(table.n[inside != table.score]))
-    x, place = np.unique(np.log(inside) - np.log1p(-inside), return_inverse=True)
-    n, k = (np.bincount(place, weights=column).astype(np.float64) for column in (table.n, table.k))
-    if x.size == 1 or _separated(n, k):
-        what = "all scores are equal" if x.size == 1 else "a threshold separates the two classes"
-        raise InputError(f"The calibration slope does not exist: {what}.", hint="Use calibrant.ece or calibrant.tce.")
-    slope, intercept = _logistic_fit(x, n, k)
-    notes = table.notes
-    if clipped:
-        text = f"Rows whose score was moved to lie {eps:.3g} from 0 and 1, where the logit is infinite: {{count}}."
-        notes += (Note("logit_clipped", round(clipped), text),)
-    return SlopeIntercept(slope, intercept, clipped if table.importance else int(clipped), notes)
-
-
-def _separated(n: Floats, k: Floats) -> bool:
-    """Whether every event scores at least as high as every other row, or every one at most as high."""
-    with_event, without = np.flatnonzero(k > 0), np.flatnonzero(k < n)
-    return bool(with_event[0] >= without[-1] or with_event[-1] <= without[0])
-
-
-def _logistic_fit(x: Floats, n: Floats, k: Floats) -> tuple[float, float]:
-    """Newton's method, halving a step that lowers the likelihood; x is standardised for a well-behaved Hessian."""
-    from scipy.special import expit, log_expit, logit
-
-    centre = np.average(x, weights=n)
-    spread = np.sqrt(np.average((x - centre) ** 2, weights=n))
-    z = (x - centre) / spread
-
-    def likelihood(beta: Floats) -> float:
-        eta = beta[0] + beta[1] * z
-        return float(np.sum(k * log_expit(eta) + (n - k) * log_expit(-eta)))
-
-    beta = np.array([logit(k.sum() / n.sum()), 0.0])
-    best = likelihood(beta)
-    for _ in range(100):
-        q = expit(beta[0] + beta[1] * z)
-        residual, weight = k - n * q, n * q * (1 - q)
-        gradient = np.array([residual.sum(), np.sum(residual * z)])
-        curvature = np.array([[weight.sum(), np.sum(weight * z)], [np.sum(weight * z), np.sum(weight * z * z)]])
-        try:
-            step = np.linalg.solve(curvature, gradient)
-        except np.linalg.LinAlgError:
-            break
-        while (reached := likelihood(beta + step)) < best - 1e-9 * abs(best):
-            step /= 2
-        beta, best = beta + step, reached
-        # Newton's steps square the error, so after one of 1e-10 nothing is left to gain.
-        if np.abs(step).max() <= 1e-10 * max(1.0, np.abs(beta).max()):
-            return float(beta[1] / spread), float(beta[0] - beta[1] * centre / spread)
-    raise InputError(
-        "The calibration slope could not be found: the classes are almost separated, or weights differ too much.",
-        hint="Use calibrant.ece or calibrant.tce.",
-    )
-
-
-@dataclass(frozen=True)
 class IsotonicErrors:
     """Distances of scores to their isotonic recalibration, over rows; see `isotonic_errors`."""
 
@@ -637,9 +559,3 @@ def smooth_ece_at(coefficients: Floats, sigma: float) -> float:
     padded[: kept.size] = damped
     smoothed = np.abs(dct(padded, type=1))  # f(t) = a_0 + 2 sum a_j cos(pi j t) at t = 0, 1/points, ..., 1
     return float((smoothed.sum() - (smoothed[0] + smoothed[-1]) / 2) / points)
-
-
-def _needs_both_classes(table: ScoreTable, name: str) -> None:
-    if not table.has_both_classes:
-        found = "no row has the event" if table.positives == 0 else "every row has it"
-        raise InputError(f"{name} needs rows with and without the event; {found}.", argument="y_true")

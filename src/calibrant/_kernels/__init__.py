@@ -9,7 +9,7 @@ import os
 
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 
-__all__ = ["KERNEL", "bin_sums", "binomial_pvalue", "count", "pava_bc", "rejected", "window_distances"]
+__all__ = ["KERNEL", "bin_sums", "binomial_pvalue", "count", "draw", "pava_bc", "rejected", "resample", "window_distances"]
 
 
 def _choose() -> str:
@@ -28,6 +28,6 @@ def _choose() -> str:
 KERNEL = _choose()
 
 if KERNEL == "compiled":
-    from calibrant._kernels.compiled import bin_sums, count, pava_bc, rejected, window_distances
+    from calibrant._kernels.compiled import bin_sums, count, draw, pava_bc, rejected, resample, window_distances
 else:
-    from calibrant._kernels.reference import bin_sums, count, pava_bc, rejected, window_distances
+    from calibrant._kernels.reference import bin_sums, count, draw, pava_bc, rejected, resample, window_distances

@@ -9,7 +9,7 @@ from calibrant._kernels import _core
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._typing import Floats, Ints, Weights
 
-__all__ = ["bin_sums", "count", "pava_bc", "rejected", "window_distances"]
+__all__ = ["bin_sums", "count", "draw", "pava_bc", "rejected", "resample", "window_distances"]
 
 
 def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None:
@@ -33,6 +33,15 @@ def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alph
         reject = binomial_pvalue(bin_k[its_bin], bin_n[its_bin], score[doubtful]) <= alpha
         np.add.at(total, its_bin[reject], n[doubtful[reject]])
     return _plain(total)
+
+
+def draw(words: NDArray[np.uint64], size: int) -> Ints:
+    return _plain(_core.draw(words, size))
+
+
+def resample(score: Floats, n: Ints, k: Ints, words: NDArray[np.uint64]) -> tuple[Floats, Ints, Ints]:
+    drawn, drawn_n, drawn_k = _core.resample(score, n, k, words)
+    return drawn, _plain(drawn_n), _plain(drawn_k)
 
 
 def window_distances(score: Floats, rate: Floats, window: int) -> Floats:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._typing import Floats, Ints, Weights
 
-__all__ = ["bin_sums", "count", "pava_bc", "rejected", "window_distances"]
+__all__ = ["bin_sums", "count", "draw", "pava_bc", "rejected", "resample", "window_distances"]
 
 
 def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None:
@@ -91,6 +91,30 @@ def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alph
     total = np.zeros(start.size, dtype=np.int64)
     np.add.at(total, its_bin[reject], n[reject])
     return total
+
+
+def draw(words: NDArray[np.uint64], size: int) -> Ints:
+    """How often each of `size` rows is drawn in `size` draws with equal chances.
+
+    Every word gives two draws, its low half first; a half h stands for row floor(h size / 2^32), so a row's chance is
+    off by at most one part in 2^32 / size, evenly over the rows.
+    """
+    used = words[: (size + 1) // 2]
+    halves = np.stack([used & np.uint64(2**32 - 1), used >> np.uint64(32)], axis=1).ravel()[:size]
+    rows = (halves * np.uint64(size)) >> np.uint64(32)
+    return np.bincount(rows.astype(np.int64), minlength=size).astype(np.int64)
+
+
+def resample(score: Floats, n: Ints, k: Ints, words: NDArray[np.uint64]) -> tuple[Floats, Ints, Ints]:
+    """One bootstrap replicate of a table: its rows, `draw`n; scores that were never drawn are left out.
+
+    Of the n rows of a score the first k are its events.
+    """
+    times = np.concatenate([[0], np.cumsum(draw(words, int(n.sum())))])
+    start = np.concatenate([[0], np.cumsum(n)[:-1]])
+    drawn, events = times[start + n] - times[start], times[start + k] - times[start]
+    used = drawn > 0
+    return score[used], drawn[used], events[used]
 
 
 def window_distances(score: Floats, rate: Floats, window: int) -> Floats:

@@ -9,6 +9,7 @@
 #include "binomial.hpp"
 #include "count.hpp"
 #include "pava.hpp"
+#include "resample.hpp"
 #include "windows.hpp"
 
 namespace nb = nanobind;
@@ -28,9 +29,10 @@ class Buffer {  // uninitialised memory that becomes a NumPy array
   public:
     explicit Buffer(std::size_t size) : data_(allocate_array<T>(size)), size_(size) {}
     T* data() { return data_.get(); }
-    Output<T> array() {
+    Output<T> array() { return array(size_); }
+    Output<T> array(std::size_t used) {  // the first `used` of them
         T* data = data_.release();
-        return Output<T>(data, {size_}, freeing(data));
+        return Output<T>(data, {used}, freeing(data));
     }
 
   private:
@@ -161,6 +163,42 @@ Output<double> distances_in_windows(Input<double> score, Input<double> rate, std
     return out.array();
 }
 
+void check_words(Input<std::uint64_t> words, std::size_t size) {
+    if (size >= (std::size_t{1} << 32)) throw std::invalid_argument("at most 2^32 - 1 rows can be drawn one by one");
+    if (words.shape(0) < (size + 1) / 2) throw std::invalid_argument("every two draws need one word");
+}
+
+Output<std::int64_t> draw_rows(Input<std::uint64_t> words, std::size_t size) {
+    check_words(words, size);
+    Buffer<std::int64_t> out(size);
+    {
+        nb::gil_scoped_release release;
+        const auto times = draw(words.data(), size);
+        std::copy(times.begin(), times.end(), out.data());
+    }
+    return out.array();
+}
+
+nb::tuple resample_table(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, Input<std::uint64_t> words) {
+    const std::size_t rows = score.shape(0);
+    if (n.shape(0) != rows || k.shape(0) != rows) throw std::invalid_argument("score, n and k must be equally long");
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < rows; ++i) {
+        if (k.data()[i] < 0 || n.data()[i] < k.data()[i]) throw std::invalid_argument("k must lie between 0 and n");
+        size += static_cast<std::size_t>(n.data()[i]);
+    }
+    check_words(words, size);
+    Buffer<double> score_out(rows);
+    Buffer<std::int64_t> n_out(rows), k_out(rows);
+    std::size_t used;
+    {
+        nb::gil_scoped_release release;
+        used = resample(score.data(), n.data(), k.data(), rows, size, words.data(), score_out.data(), n_out.data(),
+                        k_out.data());
+    }
+    return nb::make_tuple(score_out.array(used), n_out.array(used), k_out.array(used));
+}
+
 template <class Score, class... Labels>
 void bind_count(nb::module_& m) {
     (m.def("count", &count_rows<Score, Labels>, nb::arg("score").noconvert(), nb::arg("label").noconvert()), ...);
@@ -178,6 +216,9 @@ NB_MODULE(_core, m) {
           nb::arg("k").noconvert(), nb::arg("start").noconvert());
     m.def("bin_sums", &bin_sums<double>, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
           nb::arg("k").noconvert(), nb::arg("start").noconvert());
+    m.def("draw", &draw_rows, nb::arg("words").noconvert(), nb::arg("size"));
+    m.def("resample", &resample_table, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
+          nb::arg("k").noconvert(), nb::arg("words").noconvert());
     m.def("window_distances", &distances_in_windows, nb::arg("score").noconvert(), nb::arg("rate").noconvert(),
           nb::arg("window"));
     m.def("rejected", &rejected, nb::arg("score").noconvert(), nb::arg("n").noconvert(), nb::arg("start").noconvert(),

@@ -1,0 +1,394 @@
+"""Tests of calibration: is the model right? A small p-value says that it is not.
+
+All take rows or a table. Under the hypothesis every outcome is drawn with its predicted probability, so any statistic can
+also be tested by drawing outcomes from the scores; `consistency` does that for any metric, exactly. The others
+have p-values that hold for many rows, and say so where they are too few.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant._json import plain
+from calibrant._rows import table_of, takes_rows
+from calibrant._typing import Column, Weights
+from calibrant.bins import Bins, Quantile
+from calibrant.cox import Logits, likelihood_gain
+from calibrant.errors import InputError, Note
+from calibrant.inference import resampling
+from calibrant.inference.intervals import Alternative, null
+from calibrant.inference.resampling import Measure, RandomState
+from calibrant.scores import ecce
+from calibrant.table import ScoreTable
+
+__all__ = [
+    "TestResult",
+    "consistency",
+    "ecce_test",
+    "hosmer_lemeshow",
+    "slope_intercept_test",
+    "spiegelhalter",
+]
+
+_RESAMPLES = 999
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """A statistic with its p-value; ``statistic, pvalue = result`` works too.
+
+    Attributes
+    ----------
+    statistic, pvalue : float
+    name : str
+    df : float or None
+        Degrees of freedom, where the statistic has a chi-squared distribution.
+    resampling_pvalue : float or None
+        Where rows are too few for `pvalue`: the p-value by drawing outcomes from the scores. A note says so.
+    notes : tuple of Note
+    """
+
+    __test__ = False  # not a test case of pytest
+
+    statistic: float
+    pvalue: float
+    name: str
+    df: float | None = None
+    resampling_pvalue: float | None = None
+    notes: tuple[Note, ...] = ()
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.statistic, self.pvalue))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return plain(self)
+
+
+@takes_rows
+def spiegelhalter(
+    table: ScoreTable, *, n_resamples: int = _RESAMPLES, random_state: RandomState = 0
+) -> TestResult:
+    r"""Spiegelhalter's test: is the Brier score what a right model's would be?
+
+    .. math::
+
+       Z = \frac{\sum_i (y_i - p_i)(1 - 2 p_i)}{\sqrt{\sum_i (1 - 2 p_i)^2 p_i (1 - p_i)}}
+
+    is standard normal under the hypothesis, for many rows; the p-value is two-sided. Spiegelhalter (1986).
+
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Or one `ScoreTable` instead of both.
+    n_resamples, random_state
+        For the p-value by resampling that is given as well where fewer than 10 events, or fewer than 10 of the rest,
+        were expected.
+
+    Notes
+    -----
+    Blind to what does not change the Brier score: gaps at scores near 0.5, and gaps that cancel. Needs a score other
+    than 0, 0.5 and 1.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> result = spiegelhalter(table)
+    >>> round(result.statistic, 3), round(result.pvalue, 3)
+    (2.07, 0.038)
+    """
+    _needs_counts(table, "spiegelhalter")
+    p, n = table.score, table.n
+    spread = np.sqrt(np.sum(n * (1 - 2 * p) ** 2 * p * (1 - p)))
+    if spread == 0:
+        raise InputError("spiegelhalter needs a score other than 0, 0.5 and 1; there is none.", argument="y_prob")
+    from scipy.stats import norm
+
+    def statistic(drawn: ScoreTable) -> float:
+        return float(np.sum((drawn.k - n * p) * (1 - 2 * p)) / spread)
+
+    z = statistic(table)
+    result = TestResult(z, float(2 * norm.sf(abs(z))), "Spiegelhalter", notes=table.notes)
+    few = _fewest_expected(table)
+    if few >= _ENOUGH:
+        return result
+    return _with_resampling(result, table, lambda t: abs(statistic(t)), few, n_resamples, random_state)
+
+
+@takes_rows
+def hosmer_lemeshow(
+    table: ScoreTable,
+    *,
+    bins: Bins = Quantile(10),  # noqa: B008  (frozen)
+    ddof: int = 0,
+    n_resamples: int = _RESAMPLES,
+    random_state: RandomState = 0,
+) -> TestResult:
+    r"""Hosmer and Lemeshow's test: observed and expected events over groups of equal size.
+
+    .. math::
+
+       H = \sum_b \frac{(k_b - E_b)^2}{E_b (1 - E_b / n_b)}, \qquad E_b = \sum_{i \in b} p_i
+
+    has a chi-squared distribution under the hypothesis, for many rows, with as many degrees of freedom as groups.
+
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Or one `ScoreTable` instead of both.
+    bins : callable, default=Quantile(10)
+        The groups. They must not follow the outcomes, so not PAVA or PAVA-BC.
+    ddof : int, default=0
+        Taken off the degrees of freedom: 0 for rows that the model was not fitted to, 2 for those it was.
+    n_resamples, random_state
+        For the p-value by resampling that is given as well where a group expects fewer than 5 events, or fewer than 5 of
+        the rest. At 500 rows of which 1 % have the event, the chi-squared p-value is below 0.05 for 12 % of right models.
+
+    Notes
+    -----
+    A group that expects no event and has none (scores of 0) adds nothing and has no degree of freedom; one that has an
+    event nevertheless makes the statistic infinite.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> result = hosmer_lemeshow(table, bins=Quantile(3))
+    >>> round(result.statistic, 3), result.df, round(result.pvalue, 3)
+    (5.991, 3, 0.112)
+    """
+    _needs_counts(table, "hosmer_lemeshow")
+    groups = bins(table)
+    start, n = groups.start, groups.n
+    expected = groups.mean_score * n
+    rest = np.maximum(n - expected, 0.0)
+    variance = expected * rest / n
+    df = int(np.count_nonzero(variance)) - ddof
+    if df < 1:
+        raise InputError(
+            f"There are {len(groups)} groups, which leaves {df} degrees of freedom; at least 1 is needed.",
+            hint="More groups, or a lower ddof.",
+            argument="bins",
+        )
+
+    def statistic(events: Weights) -> float:
+        surprise = (events - expected) ** 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # Rounding of a sum of scores of 1 is no surprise.
+            terms = np.where(surprise <= 1e-18 * n**2, 0.0, surprise / variance)
+        return float(terms.sum())
+
+    from scipy.stats import chi2
+
+    h = statistic(groups.k)
+    result = TestResult(h, float(chi2.sf(h, df)), "Hosmer-Lemeshow", df=df, notes=table.notes)
+    few = float(np.minimum(expected, rest).min())
+    if few >= _ENOUGH_IN_A_GROUP:
+        return result
+    return _with_resampling(
+        result, table, lambda t: statistic(np.add.reduceat(t.k, start)), few, n_resamples, random_state, "a group expects"
+    )
+
+
+@takes_rows
+def ecce_test(
+    table: ScoreTable,
+    *,
+    kind: Literal["r", "mad"] = "r",
+    n_resamples: int = _RESAMPLES,
+    random_state: RandomState = 0,
+) -> TestResult:
+    r"""Test by cumulative differences: no bins, no bandwidth.
+
+    ECCE divided by :math:`\sqrt{\sum_i p_i (1 - p_i)} / N`. Under the hypothesis, for many rows, it is distributed as
+    the range (``kind="r"``, Kuiper's) or the largest distance from 0 (``"mad"``, Kolmogorov and Smirnov's) of a
+    Brownian motion over [0, 1]. Arrieta-Ibarra, Gujral, Tannen, Tygert and Xu (2022).
+
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Or one `ScoreTable` instead of both.
+    kind : {"r", "mad"}
+        "r" does not change when the event is renamed.
+    n_resamples, random_state
+        For the p-value by resampling that is given as well where fewer than 10 events, or fewer than 10 of the rest,
+        were expected.
+
+    Notes
+    -----
+    The path is looked at between distinct scores only, and has jumps, so the p-value for many rows is somewhat too
+    large: the test is on the safe side.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> result = ecce_test(table)
+    >>> round(result.statistic, 3), round(result.pvalue, 3)
+    (1.295, 0.665)
+    """
+    _needs_counts(table, "ecce_test")
+    if kind not in ("r", "mad"):
+        raise InputError(f"kind must be 'r' or 'mad'; it is {kind!r}.", argument="kind", value=kind)
+    spread = np.sqrt(np.sum(table.n * table.score * (1 - table.score)))
+    if spread == 0:
+        raise InputError("ecce_test needs a score other than 0 and 1; there is none.", argument="y_prob")
+
+    def statistic(drawn: ScoreTable) -> float:
+        return float(getattr(ecce(drawn), kind) * table.size / spread)
+
+    value = statistic(table)
+    pvalue = _range_survival(value) if kind == "r" else _maximum_survival(value)
+    result = TestResult(value, pvalue, f"ECCE-{kind.upper()}", notes=table.notes)
+    few = _fewest_expected(table)
+    return result if few >= _ENOUGH else _with_resampling(result, table, statistic, few, n_resamples, random_state)
+
+
+@takes_rows
+def slope_intercept_test(
+    table: ScoreTable, *, eps: float = 2.0**-24, n_resamples: int = _RESAMPLES, random_state: RandomState = 0
+) -> TestResult:
+    """Likelihood ratio test of Cox's calibration: slope 1 and intercept 0.
+
+    Twice the log likelihood that the logistic regression of the outcomes on the logits of the scores gains over
+    the scores themselves; chi-squared with 2 degrees of freedom under the hypothesis, for many rows. The "U" test
+    of the validation statistics in R's rms.
+
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Or one `ScoreTable` instead of both.
+    eps : float
+        As for `slope_intercept`: scores are kept so far from 0 and 1.
+    n_resamples, random_state
+        For the p-value by resampling that is given as well where fewer than 10 events, or fewer than 10 of the rest,
+        were expected.
+
+    Notes
+    -----
+    Blind to gaps that no straight line in logits follows. Where slope and intercept do not exist (one class, or classes
+    that a threshold separates) the likelihood still has a least upper bound, which is used. With one score only there
+    is no slope, and 1 degree of freedom.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> result = slope_intercept_test(table)
+    >>> round(result.statistic, 3), round(result.pvalue, 3)
+    (4.857, 0.088)
+    """
+    _needs_counts(table, "slope_intercept_test")
+    logits = Logits.of(table, eps)
+    from scipy.stats import chi2
+
+    def statistic(drawn: ScoreTable) -> float:
+        return max(0.0, 2 * likelihood_gain(logits.x, *logits.pooled(drawn)))
+
+    value, df = statistic(table), min(2, logits.x.size)
+    result = TestResult(value, float(chi2.sf(value, df)), "slope and intercept", df=df, notes=table.notes + logits.notes)
+    few = _fewest_expected(table)
+    return result if few >= _ENOUGH else _with_resampling(result, table, statistic, few, n_resamples, random_state)
+
+
+def consistency(
+    metric: Measure,
+    table: ScoreTable | Column,
+    y_prob: Column | None = None,
+    *,
+    n_resamples: int = _RESAMPLES,
+    random_state: RandomState = None,
+    alternative: Alternative | None = None,
+    progress: bool | None = None,
+    **rows: Any,
+) -> TestResult:
+    """Test of calibration by any metric: is its reading one that a right model could give?
+
+    Bröcker and Smith's consistency resampling: outcomes are drawn from the scores, and the metric of the data is
+    compared with those of the draws. Exact for any number of rows. `null` gives the band too, and its parameters.
+
+    Examples
+    --------
+    >>> from calibrant import ECE
+    >>> table = ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> result = consistency(ECE(), table, random_state=0)
+    >>> 0.02 < result.pvalue < 0.2
+    True
+    """
+    found = null(
+        metric,
+        table_of(table, y_prob, rows),
+        n_resamples=n_resamples,
+        random_state=random_state,
+        alternative=alternative,
+        progress=progress,
+    )
+    return TestResult(found.value, found.pvalue, f"consistency of {found.metric}", notes=found.notes)
+
+
+# How many events (and others) must be expected before the p-value for many rows stands alone; see the size study.
+_ENOUGH = 10
+_ENOUGH_IN_A_GROUP = 5
+
+
+def _fewest_expected(table: ScoreTable) -> float:
+    """Expected events or expected others, whichever are fewer."""
+    events = float(np.sum(table.n * table.score))
+    return min(events, float(table.size) - events)
+
+
+def _with_resampling(
+    result: TestResult,
+    table: ScoreTable,
+    statistic: Callable[[ScoreTable], float],
+    few: float,
+    n_resamples: int,
+    random_state: RandomState,
+    who: str = "the scores expect",
+) -> TestResult:
+    """The result with a p-value by resampling, and a note that says why."""
+    draws = resampling.replicates(
+        resampling.null(table),
+        lambda drawn: [statistic(drawn)],
+        purpose="null",
+        n_resamples=n_resamples,
+        seed=resampling.seed_of(random_state),
+    )[:, 0]
+    observed = statistic(table)
+    pvalue = (1 + np.count_nonzero(draws >= observed - 1e-12 * max(1.0, abs(observed)))) / (1 + draws.size)
+    text = (
+        f"The p-value of the {result.name} test is for many rows, but {who} only {few:.3g} events or others: "
+        f"by resampling it is {pvalue:.3g}."
+    )
+    return TestResult(
+        result.statistic, result.pvalue, result.name, result.df, float(pvalue), (*result.notes, Note("few_events", 1, text))
+    )
+
+
+def _needs_counts(table: ScoreTable, name: str) -> None:
+    if table.importance:
+        raise InputError(
+            f"{name} needs counts; this table holds importance weights.",
+            hint="calibrant.consistency takes them.",
+            argument="table",
+        )
+
+
+# Two series of reflections. Their terms alternate and die out within _TERMS of them for every x that is worth asking about.
+_TERMS = 400
+_LEAST = 0.3  # below, both chances are 1 within 2e-6 and falling
+
+
+def _maximum_survival(x: float) -> float:
+    """P(max |W| > x) for a Brownian motion W over [0, 1]."""
+    from scipy.stats import norm
+
+    m = np.arange(_TERMS)
+    return 1.0 if x < _LEAST else float(np.clip(4 * np.sum((-1.0) ** m * norm.sf((2 * m + 1) * x)), 0.0, 1.0))
+
+
+def _range_survival(x: float) -> float:
+    """P(max W - min W > x) for a Brownian motion W over [0, 1]; Feller (1951)."""
+    from scipy.stats import norm
+
+    j = np.arange(1, _TERMS)
+    return 1.0 if x < _LEAST else float(np.clip(8 * np.sum((-1.0) ** (j - 1) * j * norm.sf(j * x)), 0.0, 1.0))

@@ -1,0 +1,445 @@
+"""Intervals by the bootstrap, the null reference, and equivalence within a margin: for any metric."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.random import SeedSequence
+
+from calibrant._json import plain
+from calibrant._rows import table_of
+from calibrant._typing import Column, Floats
+from calibrant.errors import InputError, Note, join_notes
+from calibrant.gce import GCE
+from calibrant.inference import resampling
+from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
+from calibrant.losses import RejectionRate, debiased_squared_gap
+from calibrant.table import ScoreTable
+
+__all__ = ["Equivalence", "Interval", "Null", "equivalence", "interval", "null"]
+
+Alternative: TypeAlias = Literal["greater", "two-sided"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with its confidence interval; see `interval`."""
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    level: float
+    method: str
+    unit: str
+    n_resamples: int
+    spec: Mapping[str, Any] = field(repr=False)
+    notes: tuple[Note, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return plain(self)
+
+
+@dataclass(frozen=True)
+class Null:
+    """What a metric would read if the model were right; see `null`."""
+
+    metric: str
+    value: float
+    expected: float
+    low: float
+    high: float
+    pvalue: float
+    alternative: Alternative
+    level: float
+    unit: str
+    n_resamples: int
+    spec: Mapping[str, Any] = field(repr=False)
+    notes: tuple[Note, ...] = ()
+    replicates: Floats = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+
+    @property
+    def excess(self) -> float:
+        """The value less what a right model reads."""
+        return self.value - self.expected
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the replicates as plain data for JSON."""
+        return {**plain(self), "excess": self.excess}
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Whether a metric is shown to lie within a margin; see `equivalence`."""
+
+    metric: str
+    value: float
+    margin: float
+    pvalue: float
+    alpha: float
+    bound: float
+    unit: str
+    n_resamples: int
+    spec: Mapping[str, Any] = field(repr=False)
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def within(self) -> bool:
+        """Whether the data show that the metric lies within the margin: pvalue <= alpha."""
+        return self.pvalue <= self.alpha
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {**plain(self), "within": self.within}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The replicates of one metric, from which limits and p-values are read.
+
+    Three kinds of limits, chosen by the coverage study (docs/inference):
+
+    - ``anchored`` for metrics of gaps, which are biased upwards, by chance alone at a right model, and whose bootstrap
+      doubles that bias. With w the value, u_0 and u_1 the upper quantiles of null and bootstrap: between the right
+      model (t = 0) and the data (t = 1) lies a world with t times the gaps, in which upper quantiles are about
+      sqrt(u_0^2 + t^2 (u_1^2 - u_0^2)). The lower limit is the metric t w of the world whose upper quantile is w: 0
+      where a right model could have given the value. The upper limit is w + (mean - lower quantile) of the bootstrap,
+      which leaves the bias in, on the safe side.
+    - ``hull`` for TCE, whose target is its mean over samples of this size: the hull of the percentile interval and of
+      the same interval moved so that its mean is the value.
+    - ``percentile`` for everything else.
+    """
+
+    metric: Measure
+    value: float
+    bootstrap: Floats
+    null: Floats
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def method(self) -> str:
+        return method_of(self.metric)
+
+    def limits(self, level: float) -> tuple[float, float]:
+        """Lower and upper limit of the interval of this level."""
+        tails = (1 - level) / 2, (1 + level) / 2
+        low, high = (float(v) for v in np.quantile(self.bootstrap, tails))
+        mean = float(np.mean(self.bootstrap))
+        if self.method == "percentile":
+            return low, high
+        if self.method == "hull":
+            centred = self.value + mean
+            return max(0.0, min(low, centred - high)), min(100.0, max(high, centred - low))
+        return self._anchored_low(high, tails[1]), self.value + mean - low
+
+    def _anchored_low(self, high: float, tail: float) -> float:
+        right = float(np.quantile(self.null, tail))
+        if self.value <= right:
+            return 0.0
+        share = (self.value**2 - right**2) / (high**2 - right**2) if high > right else 1.0
+        return self.value * float(np.sqrt(min(share, 1.0)))
+
+    def chance_beyond(self, margin: float) -> float:
+        """p-value of the hypothesis that the metric reaches the margin, on either side of 0 where it has two."""
+        if self.method == "anchored":
+            return _share(self.bootstrap <= self.value + np.mean(self.bootstrap) - margin)
+        if self.method == "hull":
+            return max(_share(self.bootstrap >= margin), _share(self.bootstrap <= self.value + np.mean(self.bootstrap) - margin))
+        if self.metric.measures_gaps:
+            return _share(self.bootstrap >= margin)
+        return max(_share(self.bootstrap >= margin), _share(self.bootstrap <= -margin))
+
+    def null_pvalue(self, alternative: Alternative) -> float:
+        """p-value of the hypothesis that the model is right. Ties within 1e-12 count as at least as extreme."""
+        slack = 1e-12 * max(1.0, abs(self.value))
+        above = _share(self.null >= self.value - slack)
+        if alternative == "greater":
+            return above
+        return min(1.0, 2 * min(above, _share(self.null <= self.value + slack)))
+
+    def to_interval(self, level: float) -> Interval:
+        low, high = self.limits(level)
+        m = self.metric
+        return Interval(m.name, self.value, low, high, level, self.method, m.unit, self.bootstrap.size, m.spec, self.notes)
+
+    def to_null(self, level: float, alternative: Alternative | None = None) -> Null:
+        side = alternative_of(self.metric) if alternative is None else alternative
+        low, high = (float(v) for v in np.quantile(self.null, ((1 - level) / 2, (1 + level) / 2)))
+        return Null(
+            metric=self.metric.name,
+            value=self.value,
+            expected=float(np.mean(self.null)),
+            low=low,
+            high=high,
+            pvalue=self.null_pvalue(side),
+            alternative=side,
+            level=level,
+            unit=self.metric.unit,
+            n_resamples=self.null.size,
+            spec=self.metric.spec,
+            notes=self.notes,
+            replicates=self.null,
+        )
+
+    def to_equivalence(self, margin: float, alpha: float) -> Equivalence:
+        m, (low, high) = self.metric, self.limits(1 - 2 * alpha)
+        bound = high if m.measures_gaps else max(high, -low)
+        pvalue = self.chance_beyond(margin)
+        return Equivalence(
+            m.name, self.value, margin, pvalue, alpha, bound, m.unit, self.bootstrap.size, m.spec, self.notes
+        )
+
+
+def _share(beyond: Any) -> float:
+    """p-value of a resampling test: the data themselves are one of the draws."""
+    return float((1 + np.count_nonzero(beyond)) / (1 + beyond.size))
+
+
+def method_of(metric: Measure) -> str:
+    """The kind of limits for a metric; see `Spread`."""
+    loss = metric.loss if isinstance(metric, GCE) else None
+    if isinstance(loss, RejectionRate):
+        return "hull"
+    return "anchored" if metric.measures_gaps and loss is not debiased_squared_gap else "percentile"
+
+
+def alternative_of(metric: Measure) -> Alternative:
+    """Which readings speak against a right model: high ones of metrics of gaps, extreme ones of all others."""
+    return "greater" if metric.measures_gaps else "two-sided"
+
+
+def spreads(
+    metrics: list[Measure],
+    table: ScoreTable,
+    *,
+    seed: SeedSequence,
+    n_resamples: int,
+    bootstrap: bool = True,
+    null: bool = True,
+    rows: PairedRows | None = None,
+    show: bool | None = None,
+) -> list[Spread]:
+    """The replicates of several metrics, all from the same draws."""
+    common: dict[str, Any] = {
+        "n_resamples": n_resamples,
+        "seed": seed,
+        "threads": table.size >= resampling.THREADS_FROM,
+        "show": show,
+    }
+
+    def measure(drawn: ScoreTable) -> list[float]:
+        return [resampling.value_or_nan(metric, drawn) for metric in metrics]
+
+    values = [metric.value(table) for metric in metrics]
+    drawn = np.empty((0, len(metrics)))
+    if bootstrap and rows is None:
+        drawn = resampling.replicates(resampling.bootstrap(table), measure, purpose="bootstrap", **common)
+    elif bootstrap and rows is not None:
+        drawn = resampling.replicates(lambda bits: rows(bits)[0], measure, purpose="bootstrap", **common)
+    right = np.empty((0, len(metrics)))
+    if null:
+        right = resampling.replicates(resampling.null(table), measure, purpose="null", **common)
+    found = []
+    for j, (metric, value) in enumerate(zip(metrics, values, strict=True)):
+        columns, notes = [], [table.notes]
+        for column in (drawn[:, j], right[:, j]):
+            kept, lost = resampling.existing(column, metric.name) if column.size else (column, ())
+            columns.append(kept)
+            notes.append(lost)
+        found.append(Spread(metric, value, *columns, join_notes(*notes)))
+    return found
+
+
+def interval(
+    metric: Measure,
+    table: ScoreTable | Column,
+    y_prob: Column | None = None,
+    *,
+    confidence_level: float = 0.95,
+    n_resamples: int = 999,
+    random_state: RandomState = None,
+    cluster: Column | None = None,
+    progress: bool | None = None,
+    **rows: Any,
+) -> Interval:
+    """Confidence interval of any metric, by the bootstrap.
+
+    Parameters
+    ----------
+    metric : metric object
+        ``TCE()``, ``ECE(n_bins=15)``, ``METRICS["brier"]()``.
+    table : ScoreTable, or y_true with y_prob
+        Rows are read with the options of `ScoreTable.from_arrays`.
+    confidence_level : float, default=0.95
+    n_resamples : int, default=999
+        Replicates; metrics of gaps draw as many again from the null.
+    random_state : int, Generator or None
+        The same seed gives the same bytes on both kernels and any number of threads.
+    cluster : column, optional
+        Rows of one cluster (a patient, a shop) are drawn together. Needs y_true and y_prob, not a table.
+    progress : bool, optional
+        Draw a progress bar; by default on a terminal and in a notebook, after a second.
+
+    Returns
+    -------
+    Interval
+        ``low``, ``high``, ``level``, ``method``, ``value``.
+
+    Notes
+    -----
+    What is covered: for metrics of gaps (ECE, ACE, RMSCE ...) the value in the population under the same kind of bins;
+    for TCE, which has none that does not depend on the number of rows, its mean over samples of this size. The kind of
+    interval follows from the metric, by a study of coverage: see "Inference" in the documentation for what holds where.
+
+    Examples
+    --------
+    >>> from calibrant import ECE
+    >>> table = ScoreTable.from_counts([0.2, 0.5, 0.8], [300, 300, 300], [100, 160, 210])
+    >>> found = interval(ECE(), table, random_state=0)
+    >>> bool(found.low < found.value < found.high), found.method
+    (True, 'anchored')
+    """
+    metric = check_metric(metric)
+    level, seed = check_share("confidence_level", confidence_level), resampling.seed_of(random_state)
+    counted, paired = _read(table, y_prob, cluster, rows)
+    (spread,) = spreads(
+        [metric],
+        counted,
+        seed=seed,
+        n_resamples=n_resamples,
+        null=method_of(metric) == "anchored",
+        rows=paired,
+        show=progress,
+    )
+    return spread.to_interval(level)
+
+
+def null(
+    metric: Measure,
+    table: ScoreTable | Column,
+    y_prob: Column | None = None,
+    *,
+    confidence_level: float = 0.95,
+    n_resamples: int = 999,
+    random_state: RandomState = None,
+    alternative: Alternative | None = None,
+    progress: bool | None = None,
+    **rows: Any,
+) -> Null:
+    """What a metric would read if the model were right: outcomes drawn from the scores, same kind of bins.
+
+    Parameters
+    ----------
+    metric, table, y_prob, n_resamples, random_state, progress
+        See `interval`.
+    confidence_level : float, default=0.95
+        Of the band, the middle of the distribution.
+    alternative : {"greater", "two-sided"}, optional
+        Which readings speak against the model. By default high ones for metrics of gaps, extreme ones for all others
+        (a Brier score can be lower than a right model's too, by scores that are too timid).
+
+    Returns
+    -------
+    Null
+        ``expected``, the band ``low`` to ``high``, ``pvalue``, and ``excess``, the value less what is expected.
+
+    Notes
+    -----
+    The p-value, (1 + draws at least as extreme) / (1 + draws), is exact: under the null the data are one more draw.
+
+    Examples
+    --------
+    >>> from calibrant import TCE
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> found = null(TCE(), rng.random(2000) < p, p, random_state=0)
+    >>> bool(found.low <= found.value <= found.high), found.pvalue > 0.05
+    (True, True)
+    """
+    metric = check_metric(metric)
+    if alternative not in (None, "greater", "two-sided"):
+        raise InputError(
+            f"alternative must be 'greater' or 'two-sided'; it is {alternative!r}.", argument="alternative"
+        )
+    level, seed = check_share("confidence_level", confidence_level), resampling.seed_of(random_state)
+    (spread,) = spreads(
+        [metric], table_of(table, y_prob, rows), seed=seed, n_resamples=n_resamples, bootstrap=False, show=progress
+    )
+    return spread.to_null(level, alternative)
+
+
+def equivalence(
+    metric: Measure,
+    table: ScoreTable | Column,
+    y_prob: Column | None = None,
+    *,
+    margin: float,
+    alpha: float = 0.05,
+    n_resamples: int = 999,
+    random_state: RandomState = None,
+    cluster: Column | None = None,
+    progress: bool | None = None,
+    **rows: Any,
+) -> Equivalence:
+    """Is the model calibrated *enough*? Tests the hypothesis that the metric is as large as the margin.
+
+    With many rows every model is miscalibrated beyond doubt, by amounts that matter to nobody; a small p-value here
+    says that the metric lies within the margin.
+
+    Parameters
+    ----------
+    metric, table, y_prob, n_resamples, random_state, cluster, progress
+        See `interval`.
+    margin : float
+        In the metric's unit: 0.01 for ECE is one percentage point, 10 for TCE is 10 %. A metric with a sign, such as
+        the bias, must lie between -margin and margin.
+    alpha : float, default=0.05
+
+    Returns
+    -------
+    Equivalence
+        ``pvalue``; ``within``, whether it is at most alpha; ``bound``, the upper limit at level 1 - alpha, which is
+        below the margin exactly then (but for the steps of resampling).
+
+    Examples
+    --------
+    >>> from calibrant import ECE
+    >>> table = ScoreTable.from_counts([0.2, 0.5, 0.8], [30_000, 30_000, 30_000], [6_050, 15_020, 24_060])
+    >>> equivalence(ECE(), table, margin=0.01, random_state=0).within
+    True
+    """
+    metric = check_metric(metric)
+    if not margin > 0:
+        raise InputError(f"margin must be positive; it is {margin!r}.", argument="margin", value=margin)
+    check_share("alpha", alpha)
+    if alpha >= 0.5:
+        raise InputError(f"alpha must lie below 0.5; it is {alpha!r}.", argument="alpha", value=alpha)
+    seed = resampling.seed_of(random_state)
+    counted, paired = _read(table, y_prob, cluster, rows)
+    (spread,) = spreads(
+        [metric],
+        counted,
+        seed=seed,
+        n_resamples=n_resamples,
+        null=method_of(metric) == "anchored",
+        rows=paired,
+        show=progress,
+    )
+    return spread.to_equivalence(margin, alpha)
+
+
+def _read(
+    table: ScoreTable | Column, y_prob: Column | None, cluster: Column | None, rows: dict[str, Any]
+) -> tuple[ScoreTable, PairedRows | None]:
+    if cluster is None:
+        return table_of(table, y_prob, rows), None
+    if isinstance(table, ScoreTable) or y_prob is None:
+        raise InputError(
+            "Clusters need rows: a ScoreTable no longer knows which belong together.",
+            hint="Pass y_true, y_prob and cluster.",
+            argument="cluster",
+        )
+    paired, tables = PairedRows.read(table, [y_prob], cluster=cluster, **rows)
+    return tables[0], paired

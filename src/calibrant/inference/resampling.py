@@ -1,0 +1,254 @@
+"""Replicates of tables: rows drawn again (the bootstrap), or outcomes drawn from the scores (the null).
+
+Replicate i of a purpose has a random stream of its own, seeded by (random_state, purpose, i), so that results are the
+same bytes on both kernels, on any number of threads, and whatever else is computed from the same `random_state`.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.random import SFC64, Generator, SeedSequence
+
+from calibrant import _columns, _kernels
+from calibrant._progress import progress
+from calibrant._rows import table_of
+from calibrant._typing import Column, Floats, Ints, Weights
+from calibrant.errors import InputError, Note
+from calibrant.table import ScoreTable
+
+T = TypeVar("T")
+RandomState: TypeAlias = int | Generator | SeedSequence | None
+
+# Where a table has at least one score to so many rows, rows are drawn one by one; where it has fewer, a draw from the
+# distribution of a score's whole count is quicker.
+_ROWS_A_SCORE = 16
+_MOST_ROWS = 2**27  # beyond, the chances of single rows would differ by more than 3 % (see the kernel's draw)
+THREADS_FROM = 20_000  # rows: below, Python itself is most of the work, and it runs one thread at a time
+
+PURPOSES = ("bootstrap", "null")
+
+
+class Measure(Protocol):
+    """A metric object: `GCE` or `Score`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def spec(self) -> dict[str, Any]: ...
+    @property
+    def measures_gaps(self) -> bool: ...
+    def value(self, table: ScoreTable) -> float: ...
+
+
+def check_metric(metric: object) -> Measure:
+    """The metric, if it is an object that measures tables."""
+    if all(hasattr(metric, name) for name in ("value", "spec", "measures_gaps")):
+        return metric  # type: ignore[return-value]
+    raise InputError(
+        f"metric must be a metric object, such as cb.TCE() or cb.METRICS['brier'](); it is {metric!r}.",
+        hint="The metric comes first, then the table or y_true and y_prob.",
+        argument="metric",
+        value=metric,
+    )
+
+
+def check_share(name: str, value: float) -> float:
+    """A level or an alpha: strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise InputError(f"{name} must lie between 0 and 1; it is {value!r}.", argument=name, value=value)
+    return value
+
+
+def seed_of(random_state: RandomState) -> SeedSequence:
+    """The root of all streams. None gives other draws each time; a Generator gives its next number as the seed."""
+    if isinstance(random_state, SeedSequence):
+        return random_state
+    if isinstance(random_state, Generator):
+        return SeedSequence(int(random_state.integers(2**63)))
+    if random_state is None or (isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)):
+        if random_state is None or random_state >= 0:
+            return SeedSequence(random_state)
+    raise InputError(
+        f"random_state must be None, a whole number that is not negative, or a numpy Generator; it is {random_state!r}.",
+        argument="random_state",
+        value=random_state,
+    )
+
+
+def replicates(
+    draw: Callable[[SFC64], T],
+    measure: Callable[[T], Sequence[float]],
+    *,
+    purpose: str,
+    n_resamples: int,
+    seed: SeedSequence,
+    threads: bool = False,
+    show: bool | None = None,
+) -> Floats:
+    """The measures of `n_resamples` replicates: one row a replicate, NaN where a measure does not exist."""
+    if isinstance(n_resamples, bool) or n_resamples != int(n_resamples) or n_resamples < 1:
+        raise InputError(
+            f"n_resamples must be a whole number of at least 1; it is {n_resamples!r}.", argument="n_resamples"
+        )
+    key = (*seed.spawn_key, PURPOSES.index(purpose))
+
+    def one(i: int) -> Sequence[float]:
+        return measure(draw(SFC64(SeedSequence(seed.entropy, spawn_key=(*key, i)))))
+
+    found = _in_order(one, int(n_resamples), threads)
+    return np.array(list(progress(found, int(n_resamples), f"drawing ({purpose})", show=show)), dtype=np.float64)
+
+
+def _in_order(one: Callable[[int], T], count: int, threads: bool) -> Iterator[T]:
+    workers = os.cpu_count() or 1
+    if not threads or workers == 1:
+        yield from map(one, range(count))
+        return
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield from pool.map(one, range(count))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def value_or_nan(metric: Measure, table: ScoreTable) -> float:
+    """The value; NaN where the metric does not exist, such as AUC of a replicate with one class."""
+    try:
+        return metric.value(table)
+    except InputError:
+        return float("nan")
+
+
+def existing(values: Floats, metric: str) -> tuple[Floats, tuple[Note, ...]]:
+    """The replicates that have a value, and a note if some have none."""
+    kept = values[~np.isnan(values)]
+    lost = values.size - kept.size
+    if lost * 2 > values.size:
+        raise InputError(
+            f"{metric} does not exist in {lost:,} of {values.size:,} replicates: there are too few rows, or too few of "
+            "one class."
+        )
+    if not lost:
+        return kept, ()
+    return kept, (Note("no_value", lost, f"Replicates left out because {metric} does not exist there: {{count}}."),)
+
+
+# Tables
+
+
+def bootstrap(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
+    """The sampler of bootstrap replicates: as many rows as the table has, drawn from it with replacement.
+
+    Importance weights are drawn as Poisson numbers of rows: a score with weights of sum n and squares w2 counts as
+    n^2 / w2 rows of weight w2 / n, which keeps mean and variance of its sum.
+    """
+    if table.importance:
+        return lambda bits: _poisson(table, Generator(bits))
+    size = int(table.size)
+    if _by_rows(table):
+        words = (size + 1) // 2
+        return lambda bits: ScoreTable(*_kernels.resample(table.score, table.n, table.k, bits.random_raw(words)))
+    chance = np.concatenate([table.k, table.n - table.k]) / size
+    return lambda bits: _compact(table.score, *np.split(Generator(bits).multinomial(size, chance), 2))
+
+
+def null(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
+    """The sampler of tables that a right model would give: the same scores, outcomes drawn from them.
+
+    A uniform number of 53 bits a row, an event where it is below the score. Importance weights: see `bootstrap`; the
+    number of rows behind a score is rounded.
+    """
+    score, n, w2 = table.score, table.n, table.w2
+    if w2 is not None:
+        trials = np.maximum(np.rint(n**2 / w2), 1).astype(np.int64)
+        return lambda bits: ScoreTable(score, n, n * (Generator(bits).binomial(trials, score) / trials), w2)
+    if not _by_rows(table):
+        return lambda bits: ScoreTable(score, n, Generator(bits).binomial(n, score))
+    size = int(table.size)
+    if len(table) == size:
+        return lambda bits: ScoreTable(score, n, (Generator(bits).random(size) < score).astype(np.int64))
+    each, start = np.repeat(score, n), np.concatenate([[0], np.cumsum(n)[:-1]])
+    return lambda bits: ScoreTable(score, n, np.add.reduceat((Generator(bits).random(size) < each).astype(np.int64), start))
+
+
+def _by_rows(table: ScoreTable) -> bool:
+    return table.size <= min(_ROWS_A_SCORE * len(table), _MOST_ROWS)
+
+
+def _compact(score: Floats, events: Any, others: Any, w2: Floats | None = None) -> ScoreTable:
+    n = events + others
+    used = n > 0
+    return ScoreTable(score[used], n[used], events[used], None if w2 is None else w2[used])
+
+
+def _poisson(table: ScoreTable, rng: Generator) -> ScoreTable:
+    assert table.w2 is not None
+    weight = table.w2 / table.n
+    events, others = (weight * rng.poisson(column / weight) for column in (table.k, table.n - table.k))
+    drawn = _compact(table.score, events, others, weight * (events + others))
+    return drawn if len(drawn) else table  # nothing drawn at all: one row of very few
+
+
+# Rows that belong together
+
+
+@dataclass(frozen=True)
+class PairedRows:
+    """Rows with several predictions each, or in clusters: for each row its place in each table.
+
+    A replicate draws rows (or whole clusters) once; every table then counts the rows that were drawn.
+    """
+
+    scores: tuple[Floats, ...]
+    places: tuple[Ints, ...]
+    event: Ints
+    weight: Weights | None
+    cluster: Ints | None
+    n_draws: int
+
+    @classmethod
+    def read(
+        cls, y_true: Column, y_probs: Sequence[Column], *, cluster: Column | None = None, **rows: Any
+    ) -> tuple["PairedRows", list[ScoreTable]]:
+        """The rows and their tables, checked and read as `ScoreTable.from_arrays` reads them."""
+        tables = [table_of(y_true, y_prob, rows) for y_prob in y_probs]
+        if rows.get("missing", "raise") != "raise":
+            raise InputError("Rows that belong together cannot be dropped one by one.", hint="Leave out missing=.")
+        event = _columns.labels(_columns.read(y_true, "y_true"), rows.get("pos_label")).values.astype(np.int64)
+        scores = [_columns.scores(_columns.read(p, "y_prob")).values for p in y_probs]
+        places = tuple(np.searchsorted(table.score, score) for table, score in zip(tables, scores, strict=True))
+        weight, codes = rows.get("sample_weight"), None
+        if cluster is not None:
+            column = _columns.read(cluster, "cluster")
+            _columns.check_lengths([_columns.Column("y_true", event), column])
+            _columns.refuse_missing([column])
+            codes = np.unique(column.values, return_inverse=True)[1]
+        weights = None if weight is None else _columns.weights(_columns.read(weight, "sample_weight")).values
+        if weights is not None and not tables[0].importance:
+            weights = weights.astype(np.int64)
+            if codes is None:  # weight 2 means two rows, each drawn for itself
+                again = np.repeat(np.arange(event.size), weights)
+                event, places, weights = event[again], tuple(place[again] for place in places), None
+        draws = event.size if codes is None else int(codes.max()) + 1
+        return cls(tuple(t.score for t in tables), places, event, weights, codes, draws), tables
+
+    def __call__(self, bits: SFC64) -> tuple[ScoreTable, ...]:
+        times = _kernels.draw(bits.random_raw((self.n_draws + 1) // 2), self.n_draws)
+        if self.cluster is not None:
+            times = times[self.cluster]
+        drawn = times if self.weight is None else times * self.weight
+        return tuple(self._table(*each, drawn) for each in zip(self.scores, self.places, strict=True))
+
+    def _table(self, score: Floats, place: Ints, drawn: Weights) -> ScoreTable:
+        def total(column: Weights) -> Weights:
+            return np.bincount(place, weights=column, minlength=score.size).astype(drawn.dtype)
+
+        importance = drawn.dtype.kind == "f" and self.weight is not None
+        squares = total(drawn * self.weight) if importance else None
+        return _compact(score, total(drawn * self.event), total(drawn * (1 - self.event)), squares)
