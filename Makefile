@@ -9,7 +9,7 @@ export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
 TORCH ?= torch==2.13.0
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all test-reference test-core lint types docs bench bench-decisions oracles sanitize clean
+.PHONY: demo test test-all test-reference test-core lint types docs bench bench-decisions study oracles sanitize clean
 
 demo: $(VENV)/demo.stamp  ## train two models and print how well calibrated they are
 	$(BIN)/python examples/demo.py
@@ -52,11 +52,19 @@ bench: $(VENV)/dev.stamp  ## speed against peers, side by side in one process
 bench-decisions: $(VENV)/dev.stamp  ## 1,000,000 decisions against scipy's, one by one (20 minutes)
 	$(BIN)/python benchmarks/decisions.py
 
+study: $(VENV)/dev.stamp  ## the simulations behind intervals, tests and verdicts (hours); tables go to docs/studies
+	$(BIN)/python studies/readings.py
+	$(BIN)/python studies/comparisons.py
+	$(BIN)/python studies/sizes.py
+	$(BIN)/python studies/coverage.py
+
 oracles:  ## freeze the values of other implementations again, in an environment of their own
 	$(PYTHON) -m venv .venv-oracles
 	.venv-oracles/bin/python $(PIP) --upgrade pip
 	.venv-oracles/bin/python $(PIP) --group oracles
 	.venv-oracles/bin/python tests/golden/make_scores.py
+	@command -v Rscript > /dev/null || { echo "make oracles needs R with the package rms (Debian: r-cran-rms)"; exit 1; }
+	.venv-oracles/bin/python tests/golden/make_val_prob.py
 
 sanitize:  ## run the kernel's tests under the address and undefined-behaviour sanitizers
 	bash tools/sanitize.sh

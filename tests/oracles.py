@@ -106,3 +106,15 @@ def mce(members):
 def rmsce(members):
     total = sum(n for n, _ in gaps(members))
     return (sum(n * gap**2 for n, gap in gaps(members)) / total) ** 0.5
+
+
+# resampling
+
+
+def draw(words, size):
+    """How often each row is drawn: halves of words, low half first, scaled to the rows in whole numbers."""
+    halves = [half for word in words.tolist() for half in (word % 2**32, word // 2**32)][:size]
+    times = np.zeros(size, dtype=np.int64)
+    for half in halves:
+        times[half * size // 2**32] += 1
+    return times

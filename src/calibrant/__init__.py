@@ -8,9 +8,11 @@ _HOME = {
     name: module
     for module, names in {
         "bins": "Edges EqualWidth PAVA PAVABC Quantile",
+        "comparison": "compare",
         "costs": "ExponentialCost LinearCost LogCost PowerCost StepCost",
         "cox": "slope_intercept",
         "errors": "CalibrantWarning InputError Note",
+        "evaluation": "evaluate",
         "gce": "Breakdown GCE",
         "inference.hypothesis_tests": "consistency ecce_test hosmer_lemeshow slope_intercept_test spiegelhalter",
         "inference.intervals": "equivalence interval null",
@@ -20,7 +22,7 @@ _HOME = {
         "multiclass": "classwise top_label",
         "optimality": "OptimalBins mean_within_error total_error",
         "partition": "Partition",
-        "proportions": "proportions",
+        "class_proportions": "proportions",
         "scores": "auc brier calbin calloss corp_decomposition ecce ecce_mad ecce_r isotonic_errors log_loss mcb "
         "murphy_decomposition oe_ratio smooth_ece stratified_brier",
         "table": "ScoreTable",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._json import number
 from calibrant._rows import table_of
+from calibrant._tables import html_table, text_table
 from calibrant._typing import Column
 from calibrant.bins import Bins
 from calibrant.errors import InputError, Note, join_notes
@@ -92,7 +93,10 @@ class GCE:
 
     def value(self, table: ScoreTable) -> float:
         """The value alone: what the thousands of replicates behind an interval need."""
-        partition = self.bins(table)
+        return self.value_over(self.bins(table))
+
+    def value_over(self, partition: Partition) -> float:
+        """The value over given bins, which metrics with the same kind of bins can share."""
         return float(self.norm(self.loss(partition), partition.n))
 
     @property
@@ -244,10 +248,7 @@ class Breakdown:
         return f"{value:.1f}" if column == "loss" and self.unit == "%" else _decimals(value)
 
     def __repr__(self) -> str:
-        cells = self._cells()
-        widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
-        lines = ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join([self._headline(), *lines, *self._remarks()])
+        return "\n".join([self._headline(), *text_table(self._cells()), *self._remarks()])
 
     @property
     def signed_bias(self) -> float | None:
@@ -266,13 +267,10 @@ class Breakdown:
         return remarks
 
     def _repr_html_(self) -> str:
-        heading, *rows = self._cells()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         notes = "".join(f"<li>{html.escape(remark.strip())}</li>" for remark in self._remarks())
         return (
             f"<p><strong>{html.escape(self._headline())}</strong></p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            + html_table(self._cells())
             + (f"<ul>{notes}</ul>" if notes else "")
         )
 

@@ -9,7 +9,17 @@ import os
 
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 
-__all__ = ["KERNEL", "bin_sums", "binomial_pvalue", "count", "draw", "pava_bc", "rejected", "resample", "window_distances"]
+__all__ = [
+    "KERNEL",
+    "bin_sums",
+    "binomial_pvalue",
+    "count",
+    "draw",
+    "pava_bc",
+    "rejected",
+    "resample",
+    "window_distances",
+]
 
 
 def _choose() -> str:

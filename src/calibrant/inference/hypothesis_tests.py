@@ -1,8 +1,8 @@
 """Tests of calibration: is the model right? A small p-value says that it is not.
 
-All take rows or a table. Under the hypothesis every outcome is drawn with its predicted probability, so any statistic can
-also be tested by drawing outcomes from the scores; `consistency` does that for any metric, exactly. The others
-have p-values that hold for many rows, and say so where they are too few.
+All take rows or a table. Under the hypothesis every outcome is drawn with its predicted probability, so any statistic
+can also be tested by drawing outcomes from the scores; `consistency` does that for any metric, exactly. The others have
+p-values that hold for many rows, and say so where they are too few.
 """
 
 from collections.abc import Callable, Iterator
@@ -68,9 +68,7 @@ class TestResult:
 
 
 @takes_rows
-def spiegelhalter(
-    table: ScoreTable, *, n_resamples: int = _RESAMPLES, random_state: RandomState = 0
-) -> TestResult:
+def spiegelhalter(table: ScoreTable, *, n_resamples: int = _RESAMPLES, random_state: RandomState = 0) -> TestResult:
     r"""Spiegelhalter's test: is the Brier score what a right model's would be?
 
     .. math::
@@ -143,8 +141,9 @@ def hosmer_lemeshow(
     ddof : int, default=0
         Taken off the degrees of freedom: 0 for rows that the model was not fitted to, 2 for those it was.
     n_resamples, random_state
-        For the p-value by resampling that is given as well where a group expects fewer than 5 events, or fewer than 5 of
-        the rest. At 500 rows of which 1 % have the event, the chi-squared p-value is below 0.05 for 12 % of right models.
+        For the p-value by resampling that is given as well where a group expects fewer than 5 events, or fewer than 5
+        of the rest. At 500 rows of which 1 % have the event, the chi-squared p-value is below 0.05 for 12 % of right
+        models.
 
     Notes
     -----
@@ -187,7 +186,13 @@ def hosmer_lemeshow(
     if few >= _ENOUGH_IN_A_GROUP:
         return result
     return _with_resampling(
-        result, table, lambda t: statistic(np.add.reduceat(t.k, start)), few, n_resamples, random_state, "a group expects"
+        result,
+        table,
+        lambda t: statistic(np.add.reduceat(t.k, start)),
+        few,
+        n_resamples,
+        random_state,
+        "a group expects",
     )
 
 
@@ -285,7 +290,9 @@ def slope_intercept_test(
         return max(0.0, 2 * likelihood_gain(logits.x, *logits.pooled(drawn)))
 
     value, df = statistic(table), min(2, logits.x.size)
-    result = TestResult(value, float(chi2.sf(value, df)), "slope and intercept", df=df, notes=table.notes + logits.notes)
+    result = TestResult(
+        value, float(chi2.sf(value, df)), "slope and intercept", df=df, notes=table.notes + logits.notes
+    )
     few = _fewest_expected(table)
     return result if few >= _ENOUGH else _with_resampling(result, table, statistic, few, n_resamples, random_state)
 
@@ -360,7 +367,12 @@ def _with_resampling(
         f"by resampling it is {pvalue:.3g}."
     )
     return TestResult(
-        result.statistic, result.pvalue, result.name, result.df, float(pvalue), (*result.notes, Note("few_events", 1, text))
+        result.statistic,
+        result.pvalue,
+        result.name,
+        result.df,
+        float(pvalue),
+        (*result.notes, Note("few_events", 1, text)),
     )
 
 
@@ -373,7 +385,7 @@ def _needs_counts(table: ScoreTable, name: str) -> None:
         )
 
 
-# Two series of reflections. Their terms alternate and die out within _TERMS of them for every x that is worth asking about.
+# Two series of reflections, whose terms alternate and die out within so many for every x that is worth asking about.
 _TERMS = 400
 _LEAST = 0.3  # below, both chances are 1 within 2e-6 and falling
 

@@ -1,7 +1,8 @@
 """Intervals by the bootstrap, the null reference, and equivalence within a margin: for any metric."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,6 +19,9 @@ from calibrant.losses import RejectionRate, debiased_squared_gap
 from calibrant.table import ScoreTable
 
 __all__ = ["Equivalence", "Interval", "Null", "equivalence", "interval", "null"]
+
+# The bootstrap of TCE spreads too little where bins follow the outcomes; by this factor, as the coverage study found.
+_WIDENED = 1.2
 
 Alternative: TypeAlias = Literal["greater", "two-sided"]
 
@@ -107,8 +111,9 @@ class Spread:
       sqrt(u_0^2 + t^2 (u_1^2 - u_0^2)). The lower limit is the metric t w of the world whose upper quantile is w: 0
       where a right model could have given the value. The upper limit is w + (mean - lower quantile) of the bootstrap,
       which leaves the bias in, on the safe side.
-    - ``hull`` for TCE, whose target is its mean over samples of this size: the hull of the percentile interval and of
-      the same interval moved so that its mean is the value.
+    - ``centred`` for TCE, whose target is its mean over samples of this size, so that the value itself is without bias,
+      while the bootstrap's mean is too high. On the scale of arcsin(sqrt(TCE / 100)) the replicates are moved so
+      that their mean is the value; the limits lie on both sides at 1.2 times the larger of their two reaches.
     - ``percentile`` for everything else.
     """
 
@@ -129,10 +134,17 @@ class Spread:
         mean = float(np.mean(self.bootstrap))
         if self.method == "percentile":
             return low, high
-        if self.method == "hull":
-            centred = self.value + mean
-            return max(0.0, min(low, centred - high)), min(100.0, max(high, centred - low))
+        if self.method == "centred":
+            offset, value = self._on_the_arcsine_scale()
+            below, above = (float(v) for v in np.quantile(offset, tails))
+            reach = _WIDENED * max(-below, above)
+            return _from_arcsine(value - reach), _from_arcsine(value + reach)
         return self._anchored_low(high, tails[1]), self.value + mean - low
+
+    def _on_the_arcsine_scale(self) -> tuple[Floats, float]:
+        """How far replicates lie from their mean, and the value."""
+        replicates = _to_arcsine(self.bootstrap)
+        return replicates - replicates.mean(), float(_to_arcsine(self.value))
 
     def _anchored_low(self, high: float, tail: float) -> float:
         right = float(np.quantile(self.null, tail))
@@ -145,8 +157,10 @@ class Spread:
         """p-value of the hypothesis that the metric reaches the margin, on either side of 0 where it has two."""
         if self.method == "anchored":
             return _share(self.bootstrap <= self.value + np.mean(self.bootstrap) - margin)
-        if self.method == "hull":
-            return max(_share(self.bootstrap >= margin), _share(self.bootstrap <= self.value + np.mean(self.bootstrap) - margin))
+        if self.method == "centred":
+            offset, value = self._on_the_arcsine_scale()
+            room = (float(_to_arcsine(margin)) - value) / _WIDENED
+            return max(_share(offset >= room), _share(-offset >= room))
         if self.metric.measures_gaps:
             return _share(self.bootstrap >= margin)
         return max(_share(self.bootstrap >= margin), _share(self.bootstrap <= -margin))
@@ -162,7 +176,9 @@ class Spread:
     def to_interval(self, level: float) -> Interval:
         low, high = self.limits(level)
         m = self.metric
-        return Interval(m.name, self.value, low, high, level, self.method, m.unit, self.bootstrap.size, m.spec, self.notes)
+        return Interval(
+            m.name, self.value, low, high, level, self.method, m.unit, self.bootstrap.size, m.spec, self.notes
+        )
 
     def to_null(self, level: float, alternative: Alternative | None = None) -> Null:
         side = alternative_of(self.metric) if alternative is None else alternative
@@ -192,6 +208,15 @@ class Spread:
         )
 
 
+def _to_arcsine(percent: Any) -> Any:
+    """The scale on which the spread of a percentage does not depend on the percentage."""
+    return np.arcsin(np.sqrt(np.clip(percent, 0, 100) / 100))
+
+
+def _from_arcsine(angle: float) -> float:
+    return float(100 * np.sin(np.clip(angle, 0, np.pi / 2)) ** 2)
+
+
 def _share(beyond: Any) -> float:
     """p-value of a resampling test: the data themselves are one of the draws."""
     return float((1 + np.count_nonzero(beyond)) / (1 + beyond.size))
@@ -201,7 +226,7 @@ def method_of(metric: Measure) -> str:
     """The kind of limits for a metric; see `Spread`."""
     loss = metric.loss if isinstance(metric, GCE) else None
     if isinstance(loss, RejectionRate):
-        return "hull"
+        return "centred"
     return "anchored" if metric.measures_gaps and loss is not debiased_squared_gap else "percentile"
 
 
@@ -218,37 +243,36 @@ def spreads(
     n_resamples: int,
     bootstrap: bool = True,
     null: bool = True,
+    null_only: Sequence[Measure] = (),
     rows: PairedRows | None = None,
+    threads: bool | None = None,
     show: bool | None = None,
 ) -> list[Spread]:
-    """The replicates of several metrics, all from the same draws."""
+    """The replicates of several metrics, all from the same draws, and of others from the null alone.
+
+    Threads by default where rows are many.
+    """
     common: dict[str, Any] = {
         "n_resamples": n_resamples,
         "seed": seed,
-        "threads": table.size >= resampling.THREADS_FROM,
+        "threads": table.size >= resampling.THREADS_FROM if threads is None else threads,
         "show": show,
     }
-
-    def measure(drawn: ScoreTable) -> list[float]:
-        return [resampling.value_or_nan(metric, drawn) for metric in metrics]
-
-    values = [metric.value(table) for metric in metrics]
-    drawn = np.empty((0, len(metrics)))
-    if bootstrap and rows is None:
-        drawn = resampling.replicates(resampling.bootstrap(table), measure, purpose="bootstrap", **common)
-    elif bootstrap and rows is not None:
-        drawn = resampling.replicates(lambda bits: rows(bits)[0], measure, purpose="bootstrap", **common)
-    right = np.empty((0, len(metrics)))
+    everything = [*metrics, *null_only]
+    values = [metric.value(table) for metric in everything]
+    drawn = right = np.empty((0, len(everything)))
+    if bootstrap:
+        draw = resampling.bootstrap(table) if rows is None else lambda bits: rows(bits)[0]
+        measure = partial(resampling.values, metrics)
+        drawn = resampling.replicates(draw, measure, purpose="bootstrap", **common)
     if null:
+        measure = partial(resampling.values, everything)
         right = resampling.replicates(resampling.null(table), measure, purpose="null", **common)
     found = []
-    for j, (metric, value) in enumerate(zip(metrics, values, strict=True)):
-        columns, notes = [], [table.notes]
-        for column in (drawn[:, j], right[:, j]):
-            kept, lost = resampling.existing(column, metric.name) if column.size else (column, ())
-            columns.append(kept)
-            notes.append(lost)
-        found.append(Spread(metric, value, *columns, join_notes(*notes)))
+    for j, (metric, value) in enumerate(zip(everything, values, strict=True)):
+        again = drawn[:, j] if j < drawn.shape[1] else np.empty(0)
+        kept, lost = zip(*(resampling.existing(column, metric.name) for column in (again, right[:, j])), strict=True)
+        found.append(Spread(metric, value, kept[0], kept[1], join_notes(table.notes, *lost)))
     return found
 
 
@@ -303,7 +327,7 @@ def interval(
     """
     metric = check_metric(metric)
     level, seed = check_share("confidence_level", confidence_level), resampling.seed_of(random_state)
-    counted, paired = _read(table, y_prob, cluster, rows)
+    counted, paired = read_rows(table, y_prob, cluster, rows)
     (spread,) = spreads(
         [metric],
         counted,
@@ -417,7 +441,7 @@ def equivalence(
     if alpha >= 0.5:
         raise InputError(f"alpha must lie below 0.5; it is {alpha!r}.", argument="alpha", value=alpha)
     seed = resampling.seed_of(random_state)
-    counted, paired = _read(table, y_prob, cluster, rows)
+    counted, paired = read_rows(table, y_prob, cluster, rows)
     (spread,) = spreads(
         [metric],
         counted,
@@ -430,9 +454,10 @@ def equivalence(
     return spread.to_equivalence(margin, alpha)
 
 
-def _read(
+def read_rows(
     table: ScoreTable | Column, y_prob: Column | None, cluster: Column | None, rows: dict[str, Any]
 ) -> tuple[ScoreTable, PairedRows | None]:
+    """The table, and the rows themselves where some belong together."""
     if cluster is None:
         return table_of(table, y_prob, rows), None
     if isinstance(table, ScoreTable) or y_prob is None:

@@ -35,9 +35,9 @@ class Detectable:
 def detectable(n: int, rate: float, *, alpha: float = 0.05, power: float = 0.8) -> Detectable:
     """The smallest deviation that a bin of `n` rows detects when the model predicts `rate`.
 
-    The exact two-sided binomial test of TCE rejects the prediction `rate` with a chance of at least `power` where the true
-    rate is at least ``rate + above`` or at most ``rate - below``. NaN where no true rate is far enough away: a
-    model that says 1 % can hardly be shown to be too high with 50 rows.
+    The exact two-sided binomial test of TCE rejects the prediction `rate` with a chance of at least `power` where the
+    true rate is at least ``rate + above`` or at most ``rate - below``. NaN where no true rate is far enough away: a
+    model that says 1 % can never be shown to be too high with 50 rows.
 
     Parameters
     ----------
@@ -58,15 +58,15 @@ def detectable(n: int, rate: float, *, alpha: float = 0.05, power: float = 0.8) 
     -----
     Read it against the width of a bin: TCE tests every score of a bin against the rate of the whole bin, so scores
     that lie further apart than a bin detects are rejected even if all of them are right. With N rows spread evenly over
-    [0, 1], the paper's bins of N/20 rows or more are at least 0.05 wide, and detect less than that from n = 800 on, which
-    is N = 16,000; the detectable deviation goes with n^(-1/2), so bins stay clear of it only while n is below about
-    N^(2/3). See "Inference" in the documentation.
+    [0, 1], the paper's bins of N/20 rows or more are at least 0.05 wide, and detect less than that from n = 800 on,
+    which is N = 16,000; the detectable deviation goes with n^(-1/2), so bins stay clear of it only while n is below
+    about N^(2/3). See "Inference" in the documentation.
 
     Examples
     --------
     >>> found = detectable(100, 0.2)
     >>> round(found.above, 3), round(found.below, 3)
-    (0.117, 0.106)
+    (0.125, 0.1)
     """
     if isinstance(n, bool) or n != int(n) or not 1 <= n <= _MOST_ROWS:
         raise InputError(f"n must be a whole number from 1 to {_MOST_ROWS:,}; it is {n!r}.", argument="n", value=n)

@@ -5,9 +5,9 @@ same bytes on both kernels, on any number of threads, and whatever else is compu
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -18,6 +18,8 @@ from calibrant._progress import progress
 from calibrant._rows import table_of
 from calibrant._typing import Column, Floats, Ints, Weights
 from calibrant.errors import InputError, Note
+from calibrant.gce import GCE
+from calibrant.partition import Partition
 from calibrant.table import ScoreTable
 
 T = TypeVar("T")
@@ -71,11 +73,11 @@ def seed_of(random_state: RandomState) -> SeedSequence:
         return random_state
     if isinstance(random_state, Generator):
         return SeedSequence(int(random_state.integers(2**63)))
-    if random_state is None or (isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)):
-        if random_state is None or random_state >= 0:
-            return SeedSequence(random_state)
+    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
+    if random_state is None or (whole and random_state >= 0):
+        return SeedSequence(random_state)
     raise InputError(
-        f"random_state must be None, a whole number that is not negative, or a numpy Generator; it is {random_state!r}.",
+        f"random_state must be None, a whole number of at least 0, or a numpy Generator; it is {random_state!r}.",
         argument="random_state",
         value=random_state,
     )
@@ -117,19 +119,34 @@ def _in_order(one: Callable[[int], T], count: int, threads: bool) -> Iterator[T]
         pool.shutdown(cancel_futures=True)
 
 
-def value_or_nan(metric: Measure, table: ScoreTable) -> float:
-    """The value; NaN where the metric does not exist, such as AUC of a replicate with one class."""
-    try:
-        return metric.value(table)
-    except InputError:
-        return float("nan")
+def values(metrics: Sequence[Measure], table: ScoreTable) -> list[float]:
+    """The values; NaN where a metric does not exist, such as AUC of a replicate with one class.
+
+    Metrics with equal bins share them: cutting a table costs as much as measuring it.
+    """
+    partitions: dict[Hashable, Partition] = {}
+
+    def value(metric: Measure) -> float:
+        if not (isinstance(metric, GCE) and isinstance(metric.bins, Hashable)):
+            return metric.value(table)
+        if metric.bins not in partitions:
+            partitions[metric.bins] = metric.bins(table)
+        return metric.value_over(partitions[metric.bins])
+
+    found = []
+    for metric in metrics:
+        try:
+            found.append(value(metric))
+        except InputError:
+            found.append(float("nan"))
+    return found
 
 
 def existing(values: Floats, metric: str) -> tuple[Floats, tuple[Note, ...]]:
     """The replicates that have a value, and a note if some have none."""
     kept = values[~np.isnan(values)]
     lost = values.size - kept.size
-    if lost * 2 > values.size:
+    if 0 < values.size < 2 * lost:
         raise InputError(
             f"{metric} does not exist in {lost:,} of {values.size:,} replicates: there are too few rows, or too few of "
             "one class."
@@ -155,7 +172,12 @@ def bootstrap(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
         words = (size + 1) // 2
         return lambda bits: ScoreTable(*_kernels.resample(table.score, table.n, table.k, bits.random_raw(words)))
     chance = np.concatenate([table.k, table.n - table.k]) / size
-    return lambda bits: _compact(table.score, *np.split(Generator(bits).multinomial(size, chance), 2))
+
+    def by_scores(bits: SFC64) -> ScoreTable:
+        events, others = np.split(Generator(bits).multinomial(size, chance), 2)
+        return _compact(table.score, events, others)
+
+    return by_scores
 
 
 def null(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
@@ -174,7 +196,9 @@ def null(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
     if len(table) == size:
         return lambda bits: ScoreTable(score, n, (Generator(bits).random(size) < score).astype(np.int64))
     each, start = np.repeat(score, n), np.concatenate([[0], np.cumsum(n)[:-1]])
-    return lambda bits: ScoreTable(score, n, np.add.reduceat((Generator(bits).random(size) < each).astype(np.int64), start))
+    return lambda bits: ScoreTable(
+        score, n, np.add.reduceat((Generator(bits).random(size) < each).astype(np.int64), start)
+    )
 
 
 def _by_rows(table: ScoreTable) -> bool:
@@ -228,7 +252,7 @@ class PairedRows:
             column = _columns.read(cluster, "cluster")
             _columns.check_lengths([_columns.Column("y_true", event), column])
             _columns.refuse_missing([column])
-            codes = np.unique(column.values, return_inverse=True)[1]
+            codes = _columns.encode(column)[1]
         weights = None if weight is None else _columns.weights(_columns.read(weight, "sample_weight")).values
         if weights is not None and not tables[0].importance:
             weights = weights.astype(np.int64)
@@ -237,6 +261,10 @@ class PairedRows:
                 event, places, weights = event[again], tuple(place[again] for place in places), None
         draws = event.size if codes is None else int(codes.max()) + 1
         return cls(tuple(t.score for t in tables), places, event, weights, codes, draws), tables
+
+    def only(self, i: int) -> "PairedRows":
+        """The same rows with one of their predictions."""
+        return replace(self, scores=(self.scores[i],), places=(self.places[i],))
 
     def __call__(self, bits: SFC64) -> tuple[ScoreTable, ...]:
         times = _kernels.draw(bits.random_raw((self.n_draws + 1) // 2), self.n_draws)

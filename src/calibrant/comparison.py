@@ -1,0 +1,257 @@
+"""`compare`: which of several models is better calibrated, on the same rows?"""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from calibrant._json import plain
+from calibrant._tables import html_table, text_table
+from calibrant._typing import Column, Floats
+from calibrant.costs import Cost
+from calibrant.errors import InputError, Note
+from calibrant.evaluation import MATTERS, Evaluation, Settings, evaluate_table, settings_of
+from calibrant.inference import resampling
+from calibrant.inference.multiplicity import holm
+from calibrant.inference.resampling import Measure, PairedRows, RandomState
+from calibrant.lines import amount, chance, frame, sizes_in_words, span
+from calibrant.table import ScoreTable
+
+__all__ = ["Comparison", "compare"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A model's metric less that of the baseline, on the same rows."""
+
+    model: str
+    baseline: str
+    metric: str
+    value: float
+    low: float
+    high: float
+    level: float
+    pvalue: float
+    unit: str
+
+    def cells(self) -> list[str]:
+        """For people: difference, interval, p-value."""
+        ends = span(self.low, self.high, self.unit, signed=True)
+        return [amount(self.value, self.unit, signed=True), ends, chance(self.pvalue)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return plain(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Models on the same rows; see `compare`.
+
+    Attributes
+    ----------
+    models : mapping
+        The `Evaluation` of every model.
+    differences : tuple of Difference
+        Of every model but the first, the baseline, in every metric.
+    """
+
+    models: Mapping[str, Evaluation]
+    differences: tuple[Difference, ...]
+    decides: str
+    settings: Settings
+
+    @property
+    def baseline(self) -> str:
+        return next(iter(self.models))
+
+    @cached_property
+    def adjusted(self) -> dict[str, float]:
+        """For every model but the baseline the p-value of its difference in the metric that decides, by Holm."""
+        deciding = [d for d in self.differences if d.metric == self.decides]
+        return dict(zip((d.model for d in deciding), holm([d.pvalue for d in deciding]).tolist(), strict=True))
+
+    @property
+    def verdict(self) -> str:
+        """Which models are shown to be better or worse calibrated than the baseline."""
+        better: list[str] = []
+        worse: list[str] = []
+        for d in self.differences:
+            if d.metric == self.decides and self.adjusted[d.model] <= self.settings.alpha:
+                (better if d.value < 0 else worse).append(d.model)
+        found = [f"{_and(better)} {_is(better)} better calibrated than {self.baseline}"] * bool(better)
+        found += [f"{_and(worse)} {_is(worse)} worse calibrated than {self.baseline}"] * bool(worse)
+        return "; ".join(found) or "no difference in calibration is shown"
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader must know about the input and the results."""
+        return tuple(dict.fromkeys(note for evaluation in self.models.values() for note in evaluation.notes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON, with its whole specification."""
+        return {
+            "schema_version": 1,
+            "kind": "comparison",
+            "verdict": self.verdict,
+            "baseline": self.baseline,
+            "decides": self.decides,
+            "differences": [d.to_dict() for d in self.differences],
+            "adjusted": self.adjusted,
+            "models": {name: evaluation.to_dict() for name, evaluation in self.models.items()},
+            "settings": self.settings.to_dict(),
+        }
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """One row a model and metric: value, interval, null band, and difference from the baseline."""
+        rows = [row for name, evaluation in self.models.items() for row in evaluation.rows(model=name)]
+        for row in rows:
+            d = self._difference(row["model"], row["metric"])
+            for part in ("value", "low", "high", "pvalue"):
+                row[f"difference_{part}"] = float("nan") if d is None else getattr(d, part)
+        return frame(rows, backend)
+
+    def _difference(self, model: str, metric: str) -> Difference | None:
+        return next((d for d in self.differences if (d.model, d.metric) == (model, metric)), None)
+
+    def __repr__(self) -> str:
+        lines = [f"Verdict: {self.verdict}", sizes_in_words(self.models[self.baseline].table), ""]
+        lines += text_table(self._cells(), left=2)
+        lines += ["", *(f"  {name}: {evaluation.verdict}" for name, evaluation in self.models.items())]
+        return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        verdicts = "".join(f"<li>{html.escape(f'{n}: {e.verdict}')}</li>" for n, e in self.models.items())
+        verdicts += "".join(f"<li>note: {html.escape(note.text)}</li>" for note in self.notes)
+        return (
+            f"<p><strong>Verdict: {html.escape(self.verdict)}</strong><br>"
+            f"{html.escape(sizes_in_words(self.models[self.baseline].table))}</p>"
+            f"{html_table(self._cells(), left=2)}<ul>{verdicts}</ul>"
+        )
+
+    def _cells(self) -> list[list[str]]:
+        level = f"{100 * self.settings.confidence_level:g} %"
+        heading = ["", "", "value", f"{level} interval", "a right model reads"]
+        cells = [[*heading, f"less {self.baseline}", f"{level} interval", "p-value"]]
+        for line in self.models[self.baseline].lines:
+            for name, evaluation in self.models.items():
+                own = next((each for each in evaluation.lines if each.name == line.name), None)
+                row = [
+                    line.name if name == self.baseline else "",
+                    name,
+                    *(["", "", ""] if own is None else own.cells()[:3]),
+                ]
+                d = self._difference(name, line.name)
+                cells.append([*row, *(["", "", ""] if d is None else d.cells())])
+        return cells
+
+
+def compare(
+    y_true: Column,
+    y_probs: Mapping[str, Column],
+    *,
+    costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None = None,
+    margin: float = 0.01,
+    alpha: float = 0.05,
+    metrics: Mapping[str, Measure] | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 499,
+    random_state: RandomState = 0,
+    cluster: Column | None = None,
+    progress: bool | None = None,
+    **rows: Any,
+) -> Comparison:
+    """Which model is better calibrated? Paired: every replicate draws rows once, for all models.
+
+    Parameters
+    ----------
+    y_true : column
+    y_probs : mapping of name to column
+        Predictions of two models or more for the same rows; the first is the baseline that others are compared with.
+    cluster : column, optional
+        Rows of one cluster are drawn together.
+    costs, margin, alpha, metrics, confidence_level, n_resamples, random_state, progress
+        See `evaluate`. Tables cannot be given: they no longer know which rows belong together.
+    sample_weight, pos_label, importance
+        How rows are read; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    Comparison
+        ``verdict``, ``models`` (an `Evaluation` each), ``differences``, ``to_frame()``, ``to_dict()``; print it.
+
+    Notes
+    -----
+    A difference has the interval of its replicates moved so that their mean is the difference of the data, and a
+    two-sided p-value by the same replicates; the verdict follows from ACE, adjusted for the number of models by Holm.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(3000)
+    >>> y = rng.random(3000) < p
+    >>> compare(y, {"squared": p**2, "right": p}, n_resamples=99).verdict
+    'right is better calibrated than squared'
+    """
+    if not isinstance(y_probs, Mapping) or len(y_probs) < 2:
+        raise InputError(
+            "compare needs the predictions of at least two models.",
+            hint='Pass {"name": predictions, ...}.',
+            argument="y_probs",
+        )
+    settings = settings_of(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
+    seed = resampling.seed_of(random_state)
+    paired, tables = PairedRows.read(y_true, list(y_probs.values()), cluster=cluster, **rows)
+    names = [str(name) for name in y_probs]
+    models = {
+        name: evaluate_table(table, settings, seed, show=progress, rows=None if cluster is None else paired.only(i))
+        for i, (name, table) in enumerate(zip(names, tables, strict=True))
+    }
+    measured = [{line.name for line in evaluation.lines} for evaluation in models.values()]
+    chosen = {name: m for name, m in settings.metrics.items() if set.intersection(*measured) >= {name}}
+    decides = MATTERS.name if chosen.get(MATTERS.name, MATTERS) == MATTERS else f"{MATTERS.name}, ten groups"
+    chosen[decides] = MATTERS
+
+    def measure(drawn: tuple[ScoreTable, ...]) -> list[float]:
+        return [value for table in drawn for value in resampling.values(list(chosen.values()), table)]
+
+    draws = resampling.replicates(
+        paired,
+        measure,
+        purpose="bootstrap",
+        n_resamples=n_resamples,
+        seed=seed,
+        threads=tables[0].size >= resampling.THREADS_FROM,
+        show=progress,
+    ).reshape(n_resamples, len(names), len(chosen))
+    values = np.array([[metric.value(table) for metric in chosen.values()] for table in tables])
+    found, spread = values[1:] - values[0], draws[:, 1:] - draws[:, :1]
+    differences = tuple(
+        Difference(
+            name, names[0], metric, *_inference(found[i, j], spread[:, i, j], confidence_level), chosen[metric].unit
+        )
+        for i, name in enumerate(names[1:])
+        for j, metric in enumerate(chosen)
+    )
+    return Comparison(MappingProxyType(models), differences, decides, settings)
+
+
+def _inference(value: float, draws: Floats, level: float) -> tuple[float, float, float, float, float]:
+    """Value, limits, level and p-value of a difference, by the spread of its replicates about their mean."""
+    kept, _ = resampling.existing(draws, "the difference")
+    offset = kept - kept.mean()
+    low, high = np.quantile(offset, ((1 - level) / 2, (1 + level) / 2))
+    pvalue = (1 + np.count_nonzero(np.abs(offset) >= abs(value))) / (1 + offset.size)
+    return float(value), float(value - high), float(value - low), level, float(pvalue)
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _is(names: list[str]) -> str:
+    return "are" if len(names) > 1 else "is"

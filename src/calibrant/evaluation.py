@@ -1,0 +1,519 @@
+"""`evaluate`: every metric of a model with its interval and its null, tests, and a verdict."""
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from calibrant import _columns
+from calibrant._json import label as json_label
+from calibrant._json import plain
+from calibrant._progress import progress as counted
+from calibrant._tables import html_table, text_table
+from calibrant._typing import Column
+from calibrant.bins import PAVABC, Quantile
+from calibrant.costs import Cost, LinearCost
+from calibrant.cox import SlopeIntercept, slope_intercept
+from calibrant.errors import InputError, Note
+from calibrant.inference import resampling
+from calibrant.inference.hypothesis_tests import TestResult, hosmer_lemeshow, slope_intercept_test, spiegelhalter
+from calibrant.inference.intervals import Equivalence, Null, read_rows, spreads
+from calibrant.inference.multiplicity import benjamini_hochberg, holm
+from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
+from calibrant.lines import Line, chance, frame, sizes, sizes_in_words
+from calibrant.metrics import ACE, ECC, ECE, METRICS, TCE, Bias
+from calibrant.table import ScoreTable
+
+__all__ = ["Evaluation", "evaluate"]
+
+_MOST_PARTS = 1_000
+
+# What decides the verdict: chosen in the studies of size and power (docs/inference).
+_IS_REAL: Measure = METRICS["ecce_r"]()
+MATTERS: Measure = ACE()
+_TOO_HIGH: Measure = ECC(LinearCost(over=1, under=0), bins=Quantile(10))
+_TOO_LOW: Measure = ECC(LinearCost(over=0, under=1), bins=Quantile(10))
+
+_PANEL: Mapping[str, Measure] = MappingProxyType(
+    {
+        "bias": Bias(),
+        "ECE": ECE(),
+        "ACE": ACE(),
+        "TCE": TCE(),
+        "TCE (consistent)": TCE(bins=PAVABC.consistent()),
+        "Brier": METRICS["brier"](),
+        "AUC": METRICS["auc"](),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an evaluation was asked for."""
+
+    margin: float
+    alpha: float
+    confidence_level: float
+    n_resamples: int
+    random_state: int | None
+    metrics: Mapping[str, Measure]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {**plain(self, leave_out=("metrics",)), "metrics": {k: m.spec for k, m in self.metrics.items()}}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """How well calibrated a model is: see `evaluate`.
+
+    Attributes
+    ----------
+    table : ScoreTable
+    lines : tuple of Line
+        The metrics, each with an interval and a null.
+    omnibus : TestResult
+        The test that decides whether a deviation is real.
+    equivalence : Equivalence
+        The test that decides whether it is small enough: within the margin.
+    tests : tuple of TestResult
+        Other tests of calibration, for information.
+    cox : SlopeIntercept or None
+        Calibration slope and intercept, where they exist.
+    parts : mapping
+        The evaluation of every part, by the values of `by`.
+    """
+
+    table: ScoreTable
+    lines: tuple[Line, ...]
+    omnibus: TestResult
+    equivalence: Equivalence
+    too_high: Null
+    too_low: Null
+    tests: tuple[TestResult, ...]
+    cox: SlopeIntercept | None
+    settings: Settings
+    parts: "Mapping[Any, Evaluation]" = field(default_factory=dict)
+    by: str | None = None
+
+    def __getitem__(self, name: str) -> Line:
+        for line in self.lines:
+            if line.name == name:
+                return line
+        raise KeyError(f"{name!r}; there are {', '.join(line.name for line in self.lines)}")
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the omnibus test finds the model miscalibrated."""
+        return self.omnibus.pvalue <= self.settings.alpha
+
+    @property
+    def is_within_margin(self) -> bool:
+        """Whether the deviation is shown to lie within the margin."""
+        return self.equivalence.within
+
+    @property
+    def direction(self) -> str:
+        """Which way predictions are off: "too high", "too low" or "mixed".
+
+        Bins that are too high, and bins that are too low, are each weighed against the null; what is beyond chance
+        counts. If neither is by itself, the sign of the bias decides.
+        """
+        high, low = (n.pvalue <= self.settings.alpha for n in (self.too_high, self.too_low))
+        if high != low:
+            return "too high" if high else "too low"
+        if high:
+            return "mixed"
+        return "too high" if self.too_high.value >= self.too_low.value else "too low"
+
+    @property
+    def verdict(self) -> str:
+        """What the two tests say together; `evaluate` has the rule.
+
+        "calibrated within the margin", "miscalibrated (too high)" (or too low, or mixed), "miscalibrated but within the
+        margin", or "too few data".
+        """
+        if self.is_within_margin:
+            return "miscalibrated but within the margin" if self.is_real else "calibrated within the margin"
+        return f"miscalibrated ({self.direction})" if self.is_real else "too few data"
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader must know about the input and the results."""
+        found: dict[tuple[str, str], Note] = {}
+        lines = (notes for line in self.lines for notes in (line.interval.notes, line.null.notes))
+        for notes in (*lines, *(test.notes for test in self.tests)):
+            for note in notes:
+                found.setdefault((note.code, note.template), note)
+        return tuple(found.values())
+
+    @cached_property
+    def adjusted(self) -> dict[Any, dict[str, float]]:
+        """For every part the p-value of its omnibus test, and those adjusted for their number."""
+        raw = [part.omnibus.pvalue for part in self.parts.values()]
+        columns = zip(self.parts, raw, holm(raw).tolist(), benjamini_hochberg(raw).tolist(), strict=True)
+        return {name: {"pvalue": p, "holm": h, "benjamini_hochberg": b} for name, p, h, b in columns}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON, with its whole specification."""
+        result: dict[str, Any] = {
+            "schema_version": 1,
+            "kind": "evaluation",
+            "verdict": self.verdict,
+            "direction": self.direction,
+            **sizes(self.table),
+            "metrics": [line.to_dict() for line in self.lines],
+            "omnibus": self.omnibus.to_dict(),
+            "equivalence": self.equivalence.to_dict(),
+            "too_high": self.too_high.to_dict(),
+            "too_low": self.too_low.to_dict(),
+            "tests": [test.to_dict() for test in self.tests],
+            "slope_intercept": None if self.cox is None else plain(self.cox),
+            "settings": self.settings.to_dict(),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+        if self.parts:
+            result["by"] = self.by
+            result["parts"] = [
+                {"part": json_label(name), "adjusted": self.adjusted[name], **part.to_dict()}
+                for name, part in self.parts.items()
+            ]
+        return result
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """One row a metric (and part): value, interval, null band, p-value. `backend`: any that Narwhals can make."""
+        rows = self.rows(part="all")
+        rows += [row for name, part in self.parts.items() for row in part.rows(part=str(name))]
+        return frame(rows, backend)
+
+    def rows(self, **columns: Any) -> list[dict[str, Any]]:
+        """One row a metric, with further columns before it."""
+        size = {"rows": self.table.size, "prevalence": self.table.prevalence, "verdict": self.verdict}
+        return [{**columns, **line.to_row(), **size} for line in self.lines]
+
+    def __repr__(self) -> str:
+        return "\n".join(self._text())
+
+    def _text(self) -> Iterator[str]:
+        yield self._headline()
+        yield sizes_in_words(self.table)
+        yield ""
+        yield from text_table(self._cells(), left=1)
+        yield ""
+        yield from (f"  {line}" for line in self._reasons())
+        if self.parts:
+            yield ""
+            yield f"  By {self.by or 'part'}:"
+            yield from text_table(self._part_cells(), left=1)
+        yield from (f"  note: {note.text}" for note in self.notes)
+
+    def _repr_html_(self) -> str:
+        reasons = "".join(f"<li>{html.escape(line)}</li>" for line in self._reasons())
+        reasons += "".join(f"<li>note: {html.escape(note.text)}</li>" for note in self.notes)
+        parts = (
+            f"<p>By {html.escape(self.by or 'part')}:</p>{html_table(self._part_cells(), left=1)}" if self.parts else ""
+        )
+        return (
+            f"<p><strong>{html.escape(self._headline())}</strong><br>{html.escape(sizes_in_words(self.table))}</p>"
+            f"{html_table(self._cells(), left=1)}<ul>{reasons}</ul>{parts}"
+        )
+
+    def _headline(self) -> str:
+        return f"Verdict: {self.verdict}"
+
+    def _cells(self) -> list[list[str]]:
+        level = f"{100 * self.settings.confidence_level:g} %"
+        heading = ["", "value", f"{level} interval", "a right model reads", "p-value"]
+        return [heading, *([line.name, *line.cells()] for line in self.lines)]
+
+    def _reasons(self) -> Iterator[str]:
+        """The four questions, answered."""
+        e, alpha = self.equivalence, self.settings.alpha
+        bias = self.table.n @ self.table.score / self.table.size - self.table.prevalence
+        answer, side = ("Yes", "at most") if self.is_real else ("Not shown", "above")
+        yield f"Is it real?      {answer}: {self.omnibus.name}, p = {chance(self.omnibus.pvalue)}, {side} {alpha:g}."
+        if self.is_real:
+            yield f"Which way?       {self.direction.capitalize()}; by {bias:+.4f} on average."
+        yield (
+            f"Does it matter?  {e.metric} is at most {e.bound:.4f} with {100 * (1 - e.alpha):g} % confidence: "
+            f"{'within' if e.within else 'not shown to lie within'} the margin of {e.margin:g}."
+        )
+        if self.cox is not None:
+            slope, intercept = self.cox.slope, self.cox.intercept
+            yield f"What kind?       Slope {slope:.3f} (1 is best), intercept {intercept:+.3f} (0 is best)."
+
+    def _part_cells(self) -> list[list[str]]:
+        """A few metrics of every part with the band of a right model; `to_frame` has all."""
+        usual = ("ACE", "TCE (consistent)")
+        shown = [line.name for line in self.lines if line.name in usual] or [line.name for line in self.lines][:2]
+        heading = [self.by or "part", "rows", "events"]
+        heading += [title for name in shown for title in (name, "if right")]
+        cells = [[*heading, "p (Holm)", "verdict"]]
+        for name, part in self.parts.items():
+            row = [str(name), f"{part.table.size:,.6g}", f"{100 * part.table.prevalence:.3g} %"]
+            lines = {line.name: line for line in part.lines}
+            for metric in shown:
+                row += lines[metric].cells()[0:3:2] if metric in lines else ["", ""]
+            cells.append([*row, chance(self.adjusted[name]["holm"]), part.verdict])
+        return cells
+
+
+def evaluate(
+    y_true: ScoreTable | Mapping[Any, ScoreTable] | Column,
+    y_prob: Column | None = None,
+    *,
+    by: Column | None = None,
+    costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None = None,
+    margin: float = 0.01,
+    alpha: float = 0.05,
+    metrics: Mapping[str, Measure] | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 499,
+    random_state: RandomState = 0,
+    cluster: Column | None = None,
+    progress: bool | None = None,
+    **rows: Any,
+) -> Evaluation:
+    """Can the probabilities be believed? Every metric with its interval and its null, tests, and a verdict.
+
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Outcomes and predicted probabilities; or one `ScoreTable`; or a mapping of tables, one a part.
+    by : column, optional
+        Parts to evaluate as well, each for itself: a day, a country. Their p-values are adjusted for their number
+        (Holm; Benjamini and Hochberg). Over time this is monitoring: prevalence may move, and each reading must stay
+        in the band of its own null.
+    costs : cost, mapping or sequence of costs, optional
+        Adds the expected calibration cost of each: ``{"fraud": LinearCost(over=1, under=20)}``.
+    margin : float, default=0.01
+        How large ACE may be before it matters: 0.01 is one percentage point. For rare events choose it well below their
+        rate.
+    alpha : float, default=0.05
+        Level of both tests behind the verdict.
+    metrics : mapping of name to metric object, optional
+        In the place of the usual panel.
+    confidence_level : float, default=0.95
+        Of intervals and null bands.
+    n_resamples : int, default=499
+        Replicates of the bootstrap, and as many of the null.
+    random_state : int, Generator or None, default=0
+        0, so that the same data get the same verdict.
+    cluster : column, optional
+        Rows of one cluster (a patient, a shop) are drawn together, for the intervals of the whole.
+    progress : bool, optional
+        Draw a progress bar; by default on a terminal and in a notebook, after a second.
+    sample_weight, pos_label, missing, importance
+        How rows are read; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    Evaluation
+        ``verdict``, ``lines``, ``parts``, ``to_frame()``, ``to_dict()``; print it.
+
+    Notes
+    -----
+    The verdict follows from two tests. The omnibus test, the consistency test of ECCE-R, asks whether the deviation is
+    real (p-value at most `alpha`); the equivalence test asks whether ACE is shown to be below `margin`:
+
+    ======================  ====================================  ============================
+    verdict                 shown within the margin               not shown
+    ======================  ====================================  ============================
+    deviation is real       miscalibrated but within the margin   miscalibrated (which way)
+    not shown to be real    calibrated within the margin          too few data
+    ======================  ====================================  ============================
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(3000)
+    >>> evaluate(rng.random(3000) < p**1.3, p, n_resamples=99).verdict
+    'miscalibrated (too high)'
+    """
+    settings = settings_of(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
+    together = None
+    if isinstance(y_true, Mapping):
+        tables, name = _check_tables(y_true, y_prob, by, cluster, rows), None
+        whole = sum(tables.values(), ScoreTable.empty())
+    else:
+        whole, together = read_rows(y_true, y_prob, cluster, rows)
+        tables, name = _split(y_true, y_prob, by, rows)
+    seed = resampling.seed_of(random_state)
+    parts = {
+        key: evaluate_table(table, settings, seed, show=False)
+        for key, table in counted(tables.items(), len(tables), "evaluating parts", show=progress)
+    }
+    return evaluate_table(whole, settings, seed, show=progress, rows=together, parts=MappingProxyType(parts), by=name)
+
+
+def settings_of(
+    margin: float,
+    alpha: float,
+    metrics: Mapping[str, Measure] | None,
+    costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None,
+    confidence_level: float,
+    n_resamples: int,
+    random_state: RandomState,
+) -> Settings:
+    if not margin > 0:
+        raise InputError(f"margin must be positive; it is {margin!r}.", argument="margin", value=margin)
+    if check_share("alpha", alpha) >= 0.5:
+        raise InputError(f"alpha must lie below 0.5; it is {alpha!r}.", argument="alpha", value=alpha)
+    check_share("confidence_level", confidence_level)
+    panel = dict(_PANEL if metrics is None else metrics)
+    for metric in panel.values():
+        check_metric(metric)
+    panel.update({f"ECC ({name})": ECC(cost) for name, cost in _named_costs(costs).items()})
+    seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
+    return Settings(float(margin), float(alpha), float(confidence_level), n_resamples, seed, MappingProxyType(panel))
+
+
+def _named_costs(costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None) -> dict[str, Cost]:
+    if costs is None:
+        return {}
+    if isinstance(costs, Mapping):
+        return dict(costs)
+    several = list(costs) if isinstance(costs, Sequence) else [costs]
+    return {_cost_name(cost): cost for cost in several}
+
+
+def _cost_name(cost: Any) -> str:
+    name = str(getattr(cost, "__name__", cost))
+    return name.removesuffix(")").replace("LinearCost(", "").replace("(", " ")
+
+
+def evaluate_table(
+    table: ScoreTable,
+    settings: Settings,
+    seed: Any,
+    *,
+    show: bool | None,
+    rows: PairedRows | None = None,
+    parts: Mapping[Any, Evaluation] = MappingProxyType({}),
+    by: str | None = None,
+) -> Evaluation:
+    if not len(table):
+        raise InputError("The table holds no rows; an evaluation needs at least one.", argument="y_true")
+    # AUC does not exist with one class, TCE not with importance weights: such lines are left out, and noted.
+    panel = {name: metric for name, metric in settings.metrics.items() if _exists(metric, table)}
+    missing = [name for name in settings.metrics if name not in panel]
+    found = spreads(
+        [*panel.values(), MATTERS],
+        table,
+        seed=seed,
+        n_resamples=settings.n_resamples,
+        null_only=[_TOO_HIGH, _TOO_LOW, _IS_REAL],
+        rows=rows,
+        show=show,
+    )
+    level = settings.confidence_level
+    lines = tuple(
+        Line(name, spread.to_interval(level), spread.to_null(level)) for name, spread in zip(panel, found, strict=False)
+    )
+    matters, high, low, real = found[len(panel) :]
+    if missing:
+        text = f"Left out, because they do not exist for these rows: {', '.join(missing)}."
+        lines = _noted(lines, Note("left_out", len(missing), text))
+    if rows is not None:
+        text = (
+            "Intervals draw whole clusters; p-values and null bands take outcomes as independent, given their scores."
+        )
+        lines = _noted(lines, Note("clusters", 1, text))
+    return Evaluation(
+        table=table,
+        lines=lines,
+        omnibus=TestResult(real.value, real.to_null(level).pvalue, "ECCE-R by resampling"),
+        equivalence=matters.to_equivalence(settings.margin, settings.alpha),
+        too_high=high.to_null(level),
+        too_low=low.to_null(level),
+        tests=_tests(table, settings),
+        cox=_cox(table),
+        settings=settings,
+        parts=parts,
+        by=by,
+    )
+
+
+def _exists(metric: Measure, table: ScoreTable) -> bool:
+    return not np.isnan(resampling.values([metric], table)[0])
+
+
+def _noted(lines: tuple[Line, ...], note: Note) -> tuple[Line, ...]:
+    first = lines[0]
+    noted = replace(first, interval=replace(first.interval, notes=(*first.interval.notes, note)))
+    return (noted, *lines[1:])
+
+
+def _tests(table: ScoreTable, settings: Settings) -> tuple[TestResult, ...]:
+    found = []
+    for test in (spiegelhalter, hosmer_lemeshow, slope_intercept_test):
+        try:
+            found.append(test(table, n_resamples=settings.n_resamples))
+        except InputError:  # scores of 0 and 1 only, importance weights: the test does not exist
+            continue
+    return tuple(found)
+
+
+def _cox(table: ScoreTable) -> SlopeIntercept | None:
+    try:
+        return slope_intercept(table)
+    except InputError:
+        return None
+
+
+def _check_tables(
+    tables: Mapping[Any, ScoreTable], y_prob: Any, by: Any, cluster: Any, rows: Mapping[str, Any]
+) -> dict[Any, ScoreTable]:
+    options = {"y_prob": y_prob, "by": by, "cluster": cluster}
+    given = [name for name, value in options.items() if value is not None] + list(rows)
+    if given:
+        raise InputError(f"Tables were given, and {', '.join(given)} with them.", argument=given[0])
+    for key, table in tables.items():
+        if not isinstance(table, ScoreTable):
+            raise InputError(f"Every part must be a ScoreTable; {key!r} is {type(table).__name__}.", argument="y_true")
+    if not tables:
+        raise InputError("There are no tables; at least one is needed.", argument="y_true")
+    return dict(tables)
+
+
+def _split(
+    y_true: Any, y_prob: Any, by: Column | None, rows: Mapping[str, Any]
+) -> tuple[dict[Any, ScoreTable], str | None]:
+    """A table for every value of `by`, in their order."""
+    if by is None:
+        return {}, None
+    if isinstance(y_true, ScoreTable):
+        raise InputError(
+            "Parts need rows: a ScoreTable no longer knows which belong where.",
+            hint="Pass y_true, y_prob and by; or a mapping of tables.",
+            argument="by",
+        )
+    column = _columns.read(by, "by")
+    options = dict(rows)
+    weight = options.pop("sample_weight", None)
+    outside = {"y_true": y_true, "y_prob": y_prob, "sample_weight": weight}
+    _columns.check_alignment({**outside, "by": by})
+    read = {name: _columns.read(c, name) for name, c in outside.items() if c is not None}
+    _columns.check_lengths([read["y_true"], column])
+    _columns.refuse_missing([column], hint="Give such rows a part of their own.")
+    names, code = _columns.encode(column)
+    if len(names) > _MOST_PARTS:
+        raise InputError(
+            f"by has {len(names):,} different values; at most {_MOST_PARTS:,} parts are evaluated.",
+            hint="Round times to days or weeks, and numbers to groups.",
+            argument="by",
+        )
+    order = np.argsort(code, kind="stable")
+    bounds = np.searchsorted(code[order], np.arange(len(names) + 1))
+    cells: dict[str, Any] = {
+        n: np.ma.array(c.values, mask=c.mask) if c.missing is not None else c.values for n, c in read.items()
+    }
+    tables = {}
+    for i, name in enumerate(names):
+        own = order[bounds[i] : bounds[i + 1]]
+        tables[name] = ScoreTable.from_arrays(**{n: c[own] for n, c in cells.items()} | options)
+    return tables, getattr(by, "name", None) or None

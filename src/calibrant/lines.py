@@ -1,0 +1,106 @@
+"""One line of a result: a metric with its interval and its null, as people, frames and JSON want it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.inference.intervals import Interval, Null
+from calibrant.table import ScoreTable
+
+__all__ = ["Line"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One metric of an evaluation: its value with an interval, and what a right model would read."""
+
+    name: str
+    interval: Interval
+    null: Null
+
+    @property
+    def value(self) -> float:
+        return self.interval.value
+
+    @property
+    def unit(self) -> str:
+        return self.interval.unit
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {"name": self.name, "interval": self.interval.to_dict(), "null": self.null.to_dict()}
+
+    def to_row(self) -> dict[str, Any]:
+        """The numbers, one row of a frame."""
+        return {
+            "metric": self.name,
+            "unit": self.unit,
+            "value": self.value,
+            "low": self.interval.low,
+            "high": self.interval.high,
+            "expected": self.null.expected,
+            "null_low": self.null.low,
+            "null_high": self.null.high,
+            "excess": self.null.excess,
+            "pvalue": self.null.pvalue,
+        }
+
+    def cells(self) -> list[str]:
+        """The same for people: value, interval, null band, p-value."""
+        signed = self.null.low < 0
+        return [
+            amount(self.value, self.unit, signed=signed),
+            span(self.interval.low, self.interval.high, self.unit, signed=signed),
+            span(self.null.low, self.null.high, self.unit, signed=signed),
+            chance(self.null.pvalue),
+        ]
+
+
+def amount(value: float, unit: str, *, signed: bool = False) -> str:
+    """A value with its unit: one decimal of a percentage, else four, or the leading digits of what these would hide."""
+    sign = "+" if signed else ""
+    if unit == "%":
+        return f"{value:{sign}.1f} %"
+    return f"{value:{sign}.4f}" if value == 0 or abs(value) >= 0.0005 else f"{value:{sign}.1e}"
+
+
+def span(low: float, high: float, unit: str, *, signed: bool = False) -> str:
+    """From low to high, the unit once."""
+    return f"{amount(low, unit, signed=signed).removesuffix(' %')} to {amount(high, unit, signed=signed)}"
+
+
+def chance(pvalue: float) -> str:
+    """A p-value."""
+    return f"{pvalue:.3f}" if pvalue >= 0.001 else f"{pvalue:.0e}"
+
+
+def sizes(table: ScoreTable) -> dict[str, Any]:
+    """How many rows there are, and what was predicted and happened on average."""
+    return {
+        "n_in": table.n_in,
+        "n_used": table.n_used,
+        "n_dropped": table.n_dropped,
+        "size": table.size,
+        "positives": table.positives,
+        "prevalence": table.prevalence,
+        "mean_score": float(table.n @ table.score / table.size),
+    }
+
+
+def sizes_in_words(table: ScoreTable) -> str:
+    """The same as a sentence."""
+    rows = f"{table.size:,} rows" if not table.importance else f"total weight {table.size:,.6g}"
+    predicted, happened = (100 * sizes(table)[name] for name in ("mean_score", "prevalence"))
+    return f"{rows}; predicted on average {predicted:.4g} %, happened {happened:.4g} %"
+
+
+def frame(rows: list[dict[str, Any]], backend: Any) -> Any:
+    """Rows as a frame of the library that the user names."""
+    import narwhals as nw
+
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    try:
+        return nw.from_dict(columns, backend=backend).to_native()
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{backend} is not installed: pip install {backend}, or name another backend: pandas, polars, pyarrow."
+        ) from error

@@ -1,0 +1,302 @@
+"""evaluate and compare: the verdict's rule, parts, weights, frames, JSON, and what people read."""
+
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.evaluation import Evaluation
+
+FRAMES = [name for name in ("pandas", "polars", "pyarrow") if importlib.util.find_spec(name)]
+
+
+def draw(size=3000, power=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(size)
+    return (rng.random(size) < p**power).astype(int), p
+
+
+def mixed(size=6000):
+    """Too high below one half, too low above: scores that are too timid."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.3, 0.7, size)
+    return (rng.random(size) < 0.5 + 2 * (p - 0.5)).astype(int), p
+
+
+def quick(*args, **options):
+    return cb.evaluate(*args, **{"n_resamples": 60, **options})
+
+
+@pytest.mark.parametrize(
+    ("rows", "margin", "verdict"),
+    [
+        (draw(30_000), 0.03, "calibrated within the margin"),
+        (draw(3000, 1.4), 0.01, "miscalibrated (too high)"),
+        (draw(3000, 0.7), 0.01, "miscalibrated (too low)"),
+        (mixed(), 0.01, "miscalibrated (mixed)"),
+        (draw(30_000, 1.08), 0.06, "miscalibrated but within the margin"),
+        (draw(200), 0.01, "too few data"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_verdict(rows, margin, verdict):
+    found = quick(*rows, margin=margin)
+    assert found.verdict == verdict
+    assert f"Verdict: {verdict}" in repr(found)
+    assert found.is_real == (found.omnibus.pvalue <= 0.05)
+    assert found.is_within_margin == (found.equivalence.pvalue <= 0.05)
+
+
+def test_evaluation_agrees_with_the_functions_it_is_made_of():
+    y, p = draw(500, 1.1)
+    table = cb.ScoreTable.from_arrays(y, p)
+    found = cb.evaluate(y, p, n_resamples=60, random_state=3)
+    assert found.table == table
+    for name, metric in {"ECE": cb.ECE(), "TCE": cb.TCE(), "Brier": cb.METRICS["brier"]()}.items():
+        assert found[name].interval == cb.interval(metric, table, n_resamples=60, random_state=3)
+        assert found[name].null == cb.null(metric, table, n_resamples=60, random_state=3)
+    wanted = cb.equivalence(cb.ACE(), table, margin=0.01, n_resamples=60, random_state=3)
+    assert found.equivalence == wanted
+    assert found.omnibus.pvalue == cb.consistency(cb.METRICS["ecce_r"](), table, n_resamples=60, random_state=3).pvalue
+    assert found.cox == cb.slope_intercept(table)
+    assert cb.evaluate(table, n_resamples=60, random_state=3).to_dict()["metrics"] == found.to_dict()["metrics"]
+
+
+def test_the_same_data_get_the_same_verdict_by_default():
+    assert quick(*draw(300)).to_dict() == quick(*draw(300)).to_dict()
+
+
+def test_parts_are_evaluated_each_for_itself_and_adjusted():
+    y, p = draw(3000)
+    part = np.repeat(["c", "a", "b"], 1000)
+    wrong = part == "b"
+    y[wrong] = np.random.default_rng(5).random(1000) < p[wrong] ** 2
+    found = quick(y, p, by=part)
+    assert list(found.parts) == ["a", "b", "c"]
+    for name, own in found.parts.items():
+        alone = quick(y[part == name], p[part == name])
+        assert own.to_dict() == alone.to_dict()
+    raw = [own.omnibus.pvalue for own in found.parts.values()]
+    assert [found.adjusted[name]["pvalue"] for name in "abc"] == raw
+    assert all(
+        found.adjusted[n]["holm"] >= found.adjusted[n]["benjamini_hochberg"] >= raw[i] for i, n in enumerate("abc")
+    )
+    assert found.parts["b"].verdict == "miscalibrated (too high)"
+    assert "By part" in repr(found)
+    assert "By part" in found._repr_html_()
+
+
+def test_parts_by_time_come_in_order():
+    y, p = draw(300)
+    days = np.array(["2024-03-01", "2024-01-01", "2024-02-01"], dtype="datetime64[D]")[np.arange(300) % 3]
+    found = quick(y, p, by=days)
+    assert [str(day) for day in found.parts] == ["2024-01-01", "2024-02-01", "2024-03-01"]
+    assert [part["part"] for part in found.to_dict()["parts"]] == ["2024-01-01", "2024-02-01", "2024-03-01"]
+
+
+def test_a_mapping_of_tables_is_evaluated_by_its_keys():
+    y, p = draw(400)
+    tables = {"a": cb.ScoreTable.from_arrays(y[:200], p[:200]), "b": cb.ScoreTable.from_arrays(y[200:], p[200:])}
+    found = quick(tables)
+    assert found.table == cb.ScoreTable.from_arrays(y, p)
+    assert found.to_dict()["parts"][1]["verdict"] == found.parts["b"].verdict
+    for bad, message in (({}, "no tables"), ({"a": [1, 0]}, "must be a ScoreTable")):
+        with pytest.raises(cb.InputError, match=message):
+            quick(bad)
+    with pytest.raises(cb.InputError, match="by with them"):
+        quick(tables, by=[1])
+
+
+def test_bad_parts_are_named():
+    y, p = draw(30)
+    with pytest.raises(cb.InputError, match="by has 29 rows, y_true has 30|y_true has 30"):
+        quick(y, p, by=np.zeros(29))
+    with pytest.raises(cb.InputError, match="no longer knows which belong where"):
+        quick(cb.ScoreTable.from_arrays(y, p), by=np.zeros(30))
+    with pytest.raises(cb.InputError, match="by has 1 missing value"):
+        quick(y, p, by=[None, *["a"] * 29])
+    big = np.zeros(2000, dtype=int)
+    with pytest.raises(cb.InputError, match=r"2,000 different values.*Round times"):
+        quick(big, np.full(2000, 0.1), by=np.arange(2000))
+
+
+def test_missing_rows_are_dropped_from_parts_too():
+    y, p = draw(200)
+    p = p.copy()
+    p[:10] = np.nan
+    found = quick(y, p, by=np.arange(200) % 2, missing="drop")
+    assert found.to_dict()["n_dropped"] == 10
+    assert sum(part.table.n_dropped for part in found.parts.values()) == 10
+    assert "missing" in [note.code for note in found.notes]
+
+
+def test_costs_add_lines():
+    y, p = draw(300)
+    found = quick(y, p, costs=cb.LinearCost(over=1, under=5))
+    assert found["ECC (over=1, under=5)"].value == cb.ecc(y, p, cost=cb.LinearCost(over=1, under=5))
+    named = quick(y, p, costs={"fraud": cb.LinearCost(over=1, under=20)})
+    assert named["ECC (fraud)"].value == cb.ecc(y, p, cost=cb.LinearCost(over=1, under=20))
+    several = quick(y, p, costs=[cb.LinearCost(), cb.PowerCost(2)])
+    assert [line.name for line in several.lines][-2:] == [
+        "ECC (over=1.0, under=1.0)",
+        "ECC (PowerCost k=2, over=1.0, under=1.0)",
+    ]
+
+
+def test_metrics_of_ones_own():
+    y, p = draw(300)
+    found = quick(y, p, metrics={"worst": cb.MCE()})
+    assert [line.name for line in found.lines] == ["worst"]
+    with pytest.raises(KeyError, match="there are worst"):
+        found["ECE"]
+    with pytest.raises(cb.InputError, match="metric object"):
+        quick(y, p, metrics={"ece": cb.ece})
+
+
+def test_one_class_and_few_rows_are_evaluated_and_noted():
+    found = quick([0, 0, 0], [0.1, 0.2, 0.3])
+    assert found.verdict == "too few data"
+    assert {"one_class", "left_out"} <= {note.code for note in found.notes}
+    assert "AUC" not in [line.name for line in found.lines]
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert quick([1], [0.4]).verdict == "too few data"
+
+
+def test_importance_weights_leave_tce_out():
+    y, p = draw(300)
+    found = quick(y, p, sample_weight=np.linspace(0.5, 2, 300))
+    assert "TCE" not in [line.name for line in found.lines]
+    assert "total weight" in repr(found)
+    assert "left_out" in [note.code for note in found.notes]
+
+
+def test_clusters_widen_intervals_and_are_noted():
+    y, p = draw(100)
+    y, p, cluster = np.tile(y, 5), np.tile(p, 5), np.tile(np.arange(100), 5)
+    plain, clustered = quick(y, p), quick(y, p, cluster=cluster)
+    width = [e["bias"].interval.high - e["bias"].interval.low for e in (plain, clustered)]
+    assert width[1] > 1.5 * width[0]
+    assert "clusters" in [note.code for note in clustered.notes]
+
+
+@pytest.mark.parametrize("backend", FRAMES)
+def test_frames(backend):
+    found = quick(*draw(300), by=np.arange(300) % 2)
+    frame = found.to_frame(backend)
+    assert type(frame).__module__.split(".")[0] == backend
+    assert len(frame) == 3 * len(found.lines)
+    wanted = ["part", "metric", "unit", "value", "low", "high", "expected", "null_low", "null_high", "excess", "pvalue"]
+    names = list(frame.columns) if backend != "pyarrow" else frame.column_names
+    assert names[:11] == wanted
+
+
+def test_a_frame_of_a_library_that_is_not_there():
+    with pytest.raises(ModuleNotFoundError, match="modin is not installed: pip install modin"):
+        quick(*draw(50)).to_frame("modin")
+
+
+def test_json_carries_the_whole_specification():
+    found = json.loads(json.dumps(quick(*draw(200)).to_dict()))
+    assert (found["schema_version"], found["kind"]) == (1, "evaluation")
+    settings = found["settings"]
+    assert (settings["margin"], settings["alpha"], settings["n_resamples"], settings["random_state"]) == (
+        0.01,
+        0.05,
+        60,
+        0,
+    )
+    for name, spec in settings["metrics"].items():
+        rebuilt = cb.metrics.from_spec(spec)
+        (line,) = [line for line in found["metrics"] if line["name"] == name]
+        assert rebuilt.value(cb.ScoreTable.from_arrays(*draw(200))) == line["interval"]["value"]
+
+
+def test_what_people_read_fits_a_screen():
+    text = repr(quick(*draw(3000, 1.3), by=np.arange(3000) % 3))
+    assert max(map(len, text.splitlines())) <= 120
+    for question in ("Is it real?", "Which way?", "Does it matter?", "What kind?"):
+        assert question in text
+    assert not any(line != line.rstrip() for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"margin": 0}, "margin must be positive"),
+        ({"alpha": 0.6}, r"alpha must lie below 0.5"),
+        ({"confidence_level": 2}, "confidence_level must lie between"),
+        ({"n_resamples": -1}, "n_resamples must be"),
+        ({"random_state": "x"}, "random_state must be"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(cb.InputError, match=message):
+        quick(*draw(50), **options)
+    with pytest.raises(cb.InputError, match=message):
+        cb.compare([0, 1], {"a": [0.1, 0.8], "b": [0.2, 0.7]}, **{"n_resamples": 20, **options})
+
+
+# compare
+
+
+def test_the_better_calibrated_model_is_found():
+    y, p = draw(3000)
+    found = cb.compare(y, {"squared": p**2, "right": p, "root": np.sqrt(p)}, n_resamples=99)
+    assert found.verdict == "right is better calibrated than squared" or "right" in found.verdict
+    assert found.baseline == "squared"
+    assert isinstance(found.models["root"], Evaluation)
+    (ace,) = [d for d in found.differences if d.model == "right" and d.metric == "ACE"]
+    assert ace.value == pytest.approx(cb.ace(y, p) - cb.ace(y, p**2))
+    assert ace.low < ace.value < ace.high < 0
+    for text in (repr(found), found._repr_html_()):
+        assert "less squared" in text
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_equal_models_do_not_differ():
+    y, p = draw(500)
+    found = cb.compare(y, {"one": p, "other": p}, n_resamples=49)
+    assert found.verdict == "no difference in calibration is shown"
+    assert all((d.value, d.pvalue) == (0, 1) for d in found.differences)
+
+
+def test_pairing_makes_the_interval_narrow():
+    """Two models whose scores differ by a constant: their biases differ by it, in every replicate."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.8, 500)
+    y = rng.random(500) < p
+    found = cb.compare(y, {"a": p, "b": p + 0.1}, n_resamples=49)
+    (bias,) = [d for d in found.differences if d.metric == "bias"]
+    assert (bias.low, bias.value, bias.high) == pytest.approx((0.1, 0.1, 0.1))
+
+
+def test_comparison_by_clusters_and_weights():
+    y, p = draw(200)
+    w = np.arange(200) % 3 + 1
+    weighted = cb.compare(y, {"a": p, "b": p**2}, n_resamples=30, sample_weight=w)
+    repeated = cb.compare(np.repeat(y, w), {"a": np.repeat(p, w), "b": np.repeat(p**2, w)}, n_resamples=30)
+    assert weighted.differences == repeated.differences
+    clustered = cb.compare(y, {"a": p, "b": p**2}, n_resamples=30, cluster=np.arange(200) // 4)
+    assert "clusters" in [note.code for note in clustered.notes]
+
+
+@pytest.mark.parametrize("backend", FRAMES)
+def test_a_comparison_as_a_frame(backend):
+    y, p = draw(200)
+    found = cb.compare(y, {"a": p, "b": p**2}, n_resamples=30)
+    assert len(found.to_frame(backend)) == 2 * len(found.models["a"].lines)
+
+
+@pytest.mark.parametrize("bad", [{"a": [0.1, 0.2]}, [0.1, 0.2]])
+def test_one_model_cannot_be_compared(bad):
+    with pytest.raises(cb.InputError, match="at least two models"):
+        cb.compare([0, 1], bad)
+
+
+def test_the_metric_that_decides_keeps_its_name_apart():
+    y, p = draw(200)
+    found = cb.compare(y, {"a": p, "b": p**2}, n_resamples=30, metrics={"ACE": cb.ACE(n_bins=5)})
+    assert found.decides == "ACE, ten groups"
+    assert {d.metric for d in found.differences} == {"ACE", "ACE, ten groups"}

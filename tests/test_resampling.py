@@ -1,0 +1,220 @@
+"""Replicates: the same bytes on both kernels and any number of threads, and the right distribution."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.random import SFC64, SeedSequence
+from strategies import tables
+
+import calibrant as cb
+from calibrant import _kernels
+from calibrant._kernels import reference
+from calibrant.inference import resampling
+
+words = st.integers(0, 2**32 - 1).map(lambda seed: SFC64(seed).random_raw(80))
+
+
+@given(words, st.integers(1, 150))
+def test_drawing_equals_drawing_by_hand(words, size):
+    wanted = oracles.draw(words, size)
+    assert wanted.sum() == size
+    for kernel in (_kernels, reference):
+        drawn = kernel.draw(words, size)
+        assert drawn.dtype == np.int64
+        assert np.array_equal(drawn, wanted)
+
+
+@given(tables, words)
+def test_a_replicate_is_the_table_of_the_rows_that_were_drawn(table, words):
+    rows = [(s, j < k) for s, n, k in zip(table.score, table.n, table.k, strict=True) for j in range(n)]
+    times = oracles.draw(words, len(rows))
+    drawn = [row for row, t in zip(rows, times, strict=True) for _ in range(t)]
+    wanted = cb.ScoreTable.from_arrays([y for _, y in drawn], [p for p, _ in drawn])
+    for kernel in (_kernels, reference):
+        assert cb.ScoreTable(*kernel.resample(table.score, table.n, table.k, words)) == wanted
+
+
+def test_too_few_words_are_refused():
+    table = cb.ScoreTable.from_counts([0.1, 0.5], [5, 5], [1, 2])
+    if _kernels.KERNEL == "compiled":
+        with pytest.raises(ValueError, match="two draws"):
+            _kernels.resample(table.score, table.n, table.k, SFC64(0).random_raw(4))
+
+
+def sampled(make, table, count=3000):
+    sampler = make(table)
+    drawn = [sampler(SFC64(SeedSequence(7, spawn_key=(i,)))) for i in range(count)]
+    whole = np.zeros((count, 2, len(table)))
+    for i, replicate in enumerate(drawn):
+        place = np.searchsorted(table.score, replicate.score)
+        whole[i, 0, place], whole[i, 1, place] = replicate.n, replicate.k
+    return whole, drawn
+
+
+TIED = cb.ScoreTable.from_counts([0.1, 0.4, 0.8], [200, 500, 300], [30, 180, 250])  # drawn by scores
+LOOSE = cb.ScoreTable.from_counts([0.1, 0.4, 0.8], [2, 5, 3], [1, 2, 3])  # drawn row by row
+WEIGHTED = cb.ScoreTable.from_arrays(
+    [0, 1, 0, 1, 1, 0], [0.2, 0.2, 0.5, 0.5, 0.9, 0.9], sample_weight=[0.5, 1.5, 2.5, 1.0, 3.5, 0.7]
+)
+
+
+@pytest.mark.parametrize("table", [TIED, LOOSE], ids=["by scores", "row by row"])
+def test_bootstrap_counts_are_multinomial(table):
+    whole, drawn = sampled(resampling.bootstrap, table)
+    n, k = whole[:, 0], whole[:, 1]
+    assert (n.sum(axis=1) == table.size).all()
+    assert all((t.n > 0).all() and (t.k <= t.n).all() for t in drawn)
+    share = table.n / table.size
+    error = 5 / np.sqrt(len(whole))
+    assert n.mean(axis=0) == pytest.approx(table.n, abs=error * np.sqrt(table.n.max()))
+    assert n.var(axis=0) == pytest.approx(table.size * share * (1 - share), rel=0.2)
+    assert k.mean(axis=0) == pytest.approx(table.k, abs=error * np.sqrt(table.n.max()))
+
+
+@pytest.mark.parametrize("table", [TIED, LOOSE], ids=["by scores", "row by row"])
+def test_null_counts_are_binomial(table):
+    whole, _ = sampled(resampling.null, table)
+    assert (whole[:, 0] == table.n).all()
+    expected, variance = table.n * table.score, table.n * table.score * (1 - table.score)
+    assert whole[:, 1].mean(axis=0) == pytest.approx(expected, abs=5 * np.sqrt(variance.max() / len(whole)))
+    assert whole[:, 1].var(axis=0) == pytest.approx(variance, rel=0.2)
+
+
+def test_importance_weights_keep_mean_and_variance_of_sums():
+    whole, drawn = sampled(resampling.bootstrap, WEIGHTED, 8000)
+    assert all(t.importance for t in drawn)
+    assert whole[:, 0].mean(axis=0) == pytest.approx(WEIGHTED.n, rel=0.06)
+    assert whole[:, 0].var(axis=0) == pytest.approx(WEIGHTED.w2, rel=0.12)
+    null, _ = sampled(resampling.null, WEIGHTED)
+    assert null[:, 1].mean(axis=0) == pytest.approx(WEIGHTED.n * WEIGHTED.score, rel=0.1)
+
+
+def test_scores_of_0_and_1_never_surprise_a_right_model():
+    table = cb.ScoreTable.from_counts([0.0, 1.0], [10, 10], [5, 5])
+    drawn = resampling.null(table)(SFC64(0))
+    assert drawn.k.tolist() == [0, 10]
+
+
+def replicates(threads):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    table = cb.ScoreTable.from_arrays(rng.random(300) < p, p)
+    return resampling.replicates(
+        resampling.bootstrap(table),
+        lambda t: resampling.values([cb.ECE(), cb.TCE()], t),
+        purpose="bootstrap",
+        n_resamples=40,
+        seed=SeedSequence(3),
+        threads=threads,
+    )
+
+
+def test_threads_change_no_bit():
+    assert np.array_equal(replicates(threads=True), replicates(threads=False))
+
+
+def test_both_kernels_give_the_same_bytes():
+    code = (
+        "import sys; sys.path[:0] = ['tests']; import test_resampling as t; print(t.replicates(False).tobytes().hex())"
+    )
+    environment = {**os.environ, "CALIBRANT_KERNEL": "reference"}
+    root = Path(__file__).parent.parent
+    child = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=root, capture_output=True, text=True, check=False
+    )
+    assert child.stdout.strip() == replicates(threads=False).tobytes().hex(), child.stderr
+
+
+def test_metrics_with_equal_bins_share_them():
+    calls = []
+
+    class Counting(cb.Quantile):
+        def __call__(self, table):
+            calls.append(1)
+            return super().__call__(table)
+
+    table = cb.ScoreTable.from_counts([0.1, 0.5], [5, 5], [1, 2])
+    metrics = [cb.ACE(bins=Counting(2)), cb.MCE(bins=Counting(2)), cb.METRICS["auc"]()]
+    assert resampling.values(metrics, table) == [m.value(table) for m in metrics]
+    assert len(calls) == 1 + 2
+
+
+def test_a_metric_that_does_not_exist_is_nan_and_noted():
+    table = cb.ScoreTable.from_counts([0.1, 0.5], [5, 5], [0, 0])
+    assert np.isnan(resampling.values([cb.METRICS["auc"]()], table)[0])
+    kept, notes = resampling.existing(np.array([0.1, np.nan, 0.2]), "auc")
+    assert (kept.size, notes[0].count) == (2, 1)
+    with pytest.raises(cb.InputError, match="2 of 3 replicates"):
+        resampling.existing(np.array([np.nan, np.nan, 0.2]), "auc")
+
+
+@pytest.mark.parametrize("state", [-1, 1.5, "seed", True])
+def test_a_random_state_must_be_one(state):
+    with pytest.raises(cb.InputError, match="random_state"):
+        resampling.seed_of(state)
+
+
+def test_a_generator_moves_on_and_a_number_does_not():
+    rng = np.random.default_rng(0)
+    assert resampling.seed_of(rng).entropy != resampling.seed_of(rng).entropy
+    assert resampling.seed_of(5).entropy == resampling.seed_of(5).entropy == 5
+
+
+# rows that belong together
+
+
+def rows(size=400, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(size).round(2)
+    return (rng.random(size) < p).astype(int), p, rng.integers(0, 40, size)
+
+
+def test_paired_rows_are_drawn_together():
+    y, p, _ = rows()
+    paired, tables = resampling.PairedRows.read(y, [p, 1 - p])
+    left, right = paired(SFC64(1))
+    assert left.size == right.size == 400
+    assert left.positives == right.positives
+    assert np.allclose(np.sort(1 - right.score), left.score)
+    assert np.array_equal(right.n[::-1], left.n)
+    assert tables[0] == cb.ScoreTable.from_arrays(y, p)
+
+
+def test_clusters_are_drawn_whole():
+    y, _, cluster = rows()
+    paired, _ = resampling.PairedRows.read(y, [cluster / 100 + 0.005], cluster=cluster)  # the score names the cluster
+    (drawn,) = paired(SFC64(2))
+    size = {round(c / 100 + 0.005, 6): int(np.sum(cluster == c)) for c in range(40)}
+    assert all(n % size[round(float(s), 6)] == 0 for s, n in zip(drawn.score, drawn.n, strict=True))
+
+
+def test_whole_weights_are_rows():
+    y, p, _ = rows(50)
+    w = np.arange(50) % 3 + 1
+    paired, tables = resampling.PairedRows.read(y, [p], sample_weight=w)
+    repeated, _ = resampling.PairedRows.read(np.repeat(y, w), [np.repeat(p, w)])
+    assert paired(SFC64(3))[0] == repeated(SFC64(3))[0]
+    assert not tables[0].importance
+
+
+def test_importance_weights_stay_weights():
+    y, p, _ = rows(50)
+    paired, _ = resampling.PairedRows.read(y, [p], sample_weight=np.linspace(0.1, 2, 50))
+    (drawn,) = paired(SFC64(3))
+    assert drawn.importance
+    assert (drawn.k <= drawn.n + 1e-12).all()
+
+
+def test_whole_weights_in_clusters_count():
+    y, p, cluster = rows(50)
+    paired, _ = resampling.PairedRows.read(y, [p], sample_weight=np.full(50, 2), cluster=cluster)
+    (drawn,) = paired(SFC64(3))
+    assert drawn.n.dtype == np.int64
+    assert (drawn.n % 2 == 0).all()
