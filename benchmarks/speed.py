@@ -14,12 +14,14 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.random import SeedSequence
 from scipy.stats import binomtest
 from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cb
 from calibrant._kernels import KERNEL
+from calibrant.inference.intervals import spreads
 
 RNG = np.random.default_rng(1)
 # Until NumPy 2.3 the features were named one by one.
@@ -155,6 +157,64 @@ def extra_memory(y: np.ndarray, p: np.ndarray) -> float:
     return float(done.stdout)
 
 
+def naive_bootstrap(y: np.ndarray, p: np.ndarray, count: int) -> list[float]:
+    """ECE of rows drawn again, as one writes it in numpy."""
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(count):
+        rows = rng.integers(0, y.size, y.size)
+        again, score = y[rows], p[rows]
+        bins = np.minimum((score * 10).astype(int), 9)
+        gap = np.bincount(bins, weights=score - again, minlength=10)
+        values.append(np.abs(gap).sum() / y.size)
+    return values
+
+
+def resampling_cost() -> bool:
+    name, y, p = dog_scores()
+    table = cb.ScoreTable.from_arrays(y, p)
+    partition = cb.TCE()(table).partition
+    labels = partition.labels
+    chosen = RNG.choice(len(table), 300, replace=False)
+
+    def loop() -> None:
+        for i in chosen:
+            binomtest(int(partition.k[labels[i]]), int(partition.n[labels[i]]), float(table.score[i]))
+
+    once = seconds(loop, 3) / 300 * table.size
+    tce = seconds(lambda: cb.interval(cb.TCE(), table, n_resamples=1000, random_state=0, progress=False), 2)
+    # Uniform scores, so that ten bins are ten bins; 100 naive replicates, scaled.
+    y, p = rows(50_000)
+    table = cb.ScoreTable.from_arrays(y, p)
+    naive = seconds(lambda: naive_bootstrap(y, p, 100), 2) * 10
+    ece = seconds(lambda: spreads([cb.ECE()], table, seed=SeedSequence(0), n_resamples=1000, null=False, show=False), 2)
+    print(
+        f"\n{name}: one loop over binomtest {once:.1f} s, 1,000 bootstrap replicates of TCE {tce:.2f} s; "
+        f"50,000 uniform scores: of ECE {ece:.2f} s, in numpy {naive:.2f} s"
+    )
+    results = [
+        report(
+            "1,000 replicates of TCE against one loop over binomtest", f"1/{once / tce:.0f}", "< 1/20", tce < once / 20
+        ),
+        report("1,000 replicates of ECE against numpy", f"{ece / naive:.2f}", "< 0.33", ece < naive / 3),
+    ]
+    return all(results)
+
+
+def evaluation_cost() -> bool:
+    times = {}
+    for size in (250_000, 500_000, 1_000_000):
+        y, p = rows(size)
+        times[size] = seconds(partial(cb.evaluate, y, p, n_resamples=200, progress=False), 1)
+    print("\ncb.evaluate, 200 replicates: " + ", ".join(f"{n:,} rows {t:.1f} s" for n, t in times.items()))
+    largest, smallest = times[1_000_000], times[250_000]
+    results = [
+        report("cb.evaluate on 1,000,000 rows", f"{largest:.1f} s", "< 10 s", largest < 10),
+        report("cost of 4 times the rows", f"{largest / smallest:.1f} x", "<= 5 x (linear)", largest <= 5 * smallest),
+    ]
+    return all(results)
+
+
 def import_time() -> bool:
     def start(code: str) -> float:
         command = [sys.executable, "-c", code]
@@ -175,7 +235,15 @@ def main() -> None:
         f"calibrant {cb.__version__}, kernel {KERNEL}, numpy {np.__version__}, "
         f"scikit-learn {importlib.import_module('sklearn').__version__}"
     )
-    results = [against_binomtest(), against_scikit_learn(), every_metric(), at_ten_million(), import_time()]
+    results = [
+        against_binomtest(),
+        against_scikit_learn(),
+        every_metric(),
+        resampling_cost(),
+        evaluation_cost(),
+        at_ten_million(),
+        import_time(),
+    ]
     if not all(results):
         sys.exit("\nA target was missed.")
 

@@ -1,7 +1,7 @@
 """How often `compare` finds a difference where there is none, and where there is: 1,000 pairs of models a design.
 
-Both models predict the same outcomes. "equal": both see the truth through noise of the same size, and are right. "sharper":
-both are right, one with less noise. "distorted": the second has slope 1.4.
+Both models predict the same outcomes. "equal": both see the truth through noise of the same size, and are right.
+"sharper": both are right, one with less noise. "distorted": the second has slope 1.4.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Tests of calibration: other implementations, definitions row by row, distributions, and what they say when rows are few."""
+"""Tests of calibration: other implementations, definitions by rows, distributions, and what few rows bring."""
 
 import json
 from pathlib import Path

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import binom, binomtest
-from strategies import score
+from strategies import score, tables
 
+import calibrant as cb
 from calibrant import _kernels
 from calibrant._kernels import reference
 from calibrant._kernels.scipy_binomial import binomial_pvalue
@@ -286,3 +287,22 @@ def test_ties_of_the_two_tails_count_as_in_scipy():
 def test_the_environment_forces_a_kernel():
     wanted = os.environ.get("CALIBRANT_KERNEL")
     assert wanted in (None, "", RUNNING)
+
+
+# sums over a table
+
+
+@given(tables)
+def test_sums_over_a_table_have_the_same_bits_and_are_those_of_rows(table):
+    weighted = cb.ScoreTable(table.score, table.n / 3, table.k / 3, table.n / 9)
+    for each in (table, weighted):
+        for name in ("squared_errors", "cumulative_extremes"):
+            ours = getattr(_kernels, name)(each.score, each.n, each.k)
+            assert ours == getattr(reference, name)(each.score, each.n, each.k)
+    rows = [(p, j < k) for p, n, k in zip(table.score, table.n, table.k, strict=True) for j in range(n)]
+    squares = sum((p - y) ** 2 for p, y in rows)
+    assert _kernels.squared_errors(table.score, table.n, table.k) == pytest.approx(squares, abs=1e-12)
+    path = [0.0]
+    for p, n, k in zip(table.score, table.n, table.k, strict=True):
+        path.append(path[-1] + (k - n * p))
+    assert _kernels.cumulative_extremes(table.score, table.n, table.k) == (min(path), max(path))

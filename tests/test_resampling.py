@@ -1,5 +1,6 @@
 """Replicates: the same bytes on both kernels and any number of threads, and the right distribution."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -17,35 +18,90 @@ import calibrant as cb
 from calibrant import _kernels
 from calibrant._kernels import reference
 from calibrant.inference import resampling
+from calibrant.losses import max_distance
+from calibrant.norms import sup
 
-words = st.integers(0, 2**32 - 1).map(lambda seed: SFC64(seed).random_raw(80))
+compiled_only = pytest.mark.skipif(
+    _kernels.KERNEL != "compiled", reason=f"needs the compiled kernel; {_kernels.KERNEL} runs"
+)
+
+seeds = st.integers(0, 2**32 - 1)
+KERNELS = (_kernels, reference)
 
 
-@given(words, st.integers(1, 150))
-def test_drawing_equals_drawing_by_hand(words, size):
-    wanted = oracles.draw(words, size)
+@given(seeds, st.integers(1, 150))
+def test_drawing_equals_drawing_by_hand(seed, size):
+    wanted = oracles.draw(SFC64(seed).random_raw(75), size)
     assert wanted.sum() == size
-    for kernel in (_kernels, reference):
-        drawn = kernel.draw(words, size)
+    for kernel in KERNELS:
+        drawn = kernel.draw(SFC64(seed), size)
         assert drawn.dtype == np.int64
         assert np.array_equal(drawn, wanted)
 
 
-@given(tables, words)
-def test_a_replicate_is_the_table_of_the_rows_that_were_drawn(table, words):
+@given(tables, seeds)
+def test_a_replicate_is_the_table_of_the_rows_that_were_drawn(table, seed):
     rows = [(s, j < k) for s, n, k in zip(table.score, table.n, table.k, strict=True) for j in range(n)]
-    times = oracles.draw(words, len(rows))
+    times = oracles.draw(SFC64(seed).random_raw(len(rows)), len(rows))
     drawn = [row for row, t in zip(rows, times, strict=True) for _ in range(t)]
     wanted = cb.ScoreTable.from_arrays([y for _, y in drawn], [p for p, _ in drawn])
-    for kernel in (_kernels, reference):
-        assert cb.ScoreTable(*kernel.resample(table.score, table.n, table.k, words)) == wanted
+    for kernel in KERNELS:
+        assert cb.ScoreTable(*kernel.resample(table.score, table.n, table.k, SFC64(seed))) == wanted
 
 
-def test_too_few_words_are_refused():
+@given(tables, seeds)
+def test_events_of_the_null_are_rows_whose_uniform_number_lies_below_the_score(table, seed):
+    uniform = iter((SFC64(seed).random_raw(int(table.size)) >> np.uint64(11)) * 2.0**-53)
+    wanted = [sum(next(uniform) < p for _ in range(n)) for p, n in zip(table.score, table.n, strict=True)]
+    for kernel in KERNELS:
+        assert kernel.redraw(table.score, table.n, SFC64(seed)).tolist() == wanted
+
+
+@given(tables, seeds, st.integers(1, 12))
+def test_sums_over_fixed_bins_are_those_of_the_replicate(table, seed, n_bins):
+    metrics = [cb.ECE(n_bins=n_bins), cb.RMSCE(n_bins=n_bins), cb.ECC(cb.LinearCost(under=3), n_bins=n_bins)]
+    replicate = cb.ScoreTable(*reference.resample(table.score, table.n, table.k, SFC64(seed)))
+    wanted = [metric.value(replicate) for metric in metrics]
+    assert resampling.bootstrap_values(table, metrics)(SFC64(seed)) == wanted
+    start = cb.EqualWidth(n_bins)(table).start
+    arguments = (table.score, table.n, table.k, start)
+    ours, its = (kernel.resample_bins(*arguments, SFC64(seed)) for kernel in KERNELS)
+    assert all(np.array_equal(a, b) for a, b in zip(ours, its, strict=True))
+
+
+def test_metrics_that_need_more_than_sums_get_a_replicate():
+    table = cb.ScoreTable.from_counts([0.1, 0.5, 0.7], [5, 5, 2], [1, 2, 2])
+    for metrics in (
+        [cb.ECE(), cb.TCE()],
+        [cb.ACE()],
+        [cb.ECE(), cb.ECE(n_bins=5)],
+        [cb.GCE(cb.EqualWidth(3), max_distance, sup)],
+    ):
+        replicate = resampling.bootstrap(table)(SFC64(3))
+        assert resampling.bootstrap_values(table, metrics)(SFC64(3)) == [m.value(replicate) for m in metrics]
+
+
+def test_a_row_may_be_drawn_more_often_than_fits_in_a_byte():
+    """300 draws from one row: the kernel's histogram of bytes gives way to a wider one."""
+    table = cb.ScoreTable.from_counts([0.5], [1], [1])
+    assert _kernels.draw(SFC64(0), 1).tolist() == [1]
+    many = cb.ScoreTable.from_counts([0.25, 0.5], [10_000, 1], [10_000, 1])
+    for kernel in KERNELS:
+        drawn = cb.ScoreTable(*kernel.resample(many.score, many.n, many.k, SFC64(3)))
+        assert drawn.size == drawn.positives == 10_001
+    assert table.size == 1
+
+
+@compiled_only
+def test_what_the_kernel_cannot_draw_is_refused():
+    core = importlib.import_module("calibrant._kernels._core")
     table = cb.ScoreTable.from_counts([0.1, 0.5], [5, 5], [1, 2])
-    if _kernels.KERNEL == "compiled":
-        with pytest.raises(ValueError, match="two draws"):
-            _kernels.resample(table.score, table.n, table.k, SFC64(0).random_raw(4))
+    with pytest.raises(ValueError, match="four words"):
+        core.resample(table.score, table.n, table.k, np.zeros(3, dtype=np.uint64))
+    with pytest.raises(ValueError, match="k must lie between 0 and n"):
+        core.resample(table.score, table.k, table.n, np.zeros(4, dtype=np.uint64))
+    with pytest.raises(ValueError, match="at most 2"):
+        core.draw(np.zeros(4, dtype=np.uint64), 2**32)
 
 
 def sampled(make, table, count=3000):
@@ -106,9 +162,9 @@ def replicates(threads):
     rng = np.random.default_rng(0)
     p = rng.random(300)
     table = cb.ScoreTable.from_arrays(rng.random(300) < p, p)
+    sampler = resampling.bootstrap(table)
     return resampling.replicates(
-        resampling.bootstrap(table),
-        lambda t: resampling.values([cb.ECE(), cb.TCE()], t),
+        lambda bits: resampling.values([cb.ECE(), cb.TCE()], sampler(bits)),
         purpose="bootstrap",
         n_resamples=40,
         seed=SeedSequence(3),

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class EqualWidth:
 
     n_bins: int = 10
     closed: Literal["left", "right"] = "left"
+    fixed: ClassVar[bool] = True  # they depend on scores alone, not on how many rows have them
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_bins", _n_bins(self.n_bins))
@@ -83,8 +84,10 @@ class Quantile:
             ranks = [(b / count - _SLACK) * size for b in range(1, count)]
         else:
             ranks = [b * size // count for b in range(1, count)]
-        before = np.concatenate([[0], np.cumsum(table.n)[:-1]]) if len(table) else table.n
-        return Partition.from_cuts(table, np.searchsorted(before, np.asarray(ranks, dtype=table.n.dtype)))
+        # The first score with so many rows before it: the one after that at which the rank is reached.
+        wanted = np.asarray(ranks, dtype=table.n.dtype)
+        reached = np.searchsorted(np.cumsum(table.n), wanted)
+        return Partition.from_cuts(table, np.where(wanted > 0, np.minimum(reached + 1, len(table)), 0))
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,7 @@ class Edges:
     """
 
     edges: Sequence[float]
+    fixed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         edges = tuple(float(edge) for edge in self.edges)

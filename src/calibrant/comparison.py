@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.random import SFC64
 
 from calibrant._json import plain
 from calibrant._tables import html_table, text_table
@@ -18,8 +19,7 @@ from calibrant.evaluation import MATTERS, Evaluation, Settings, evaluate_table, 
 from calibrant.inference import resampling
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.resampling import Measure, PairedRows, RandomState
-from calibrant.lines import amount, chance, frame, sizes_in_words, span
-from calibrant.table import ScoreTable
+from calibrant.lines import Form, chance, frame, sizes_in_words
 
 __all__ = ["Comparison", "compare"]
 
@@ -40,8 +40,8 @@ class Difference:
 
     def cells(self) -> list[str]:
         """For people: difference, interval, p-value."""
-        ends = span(self.low, self.high, self.unit, signed=True)
-        return [amount(self.value, self.unit, signed=True), ends, chance(self.pvalue)]
+        form = Form.of(self.unit, self.high - self.low, signed=True)
+        return [form.amount(self.value), form.span(self.low, self.high), chance(self.pvalue)]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
@@ -216,12 +216,11 @@ def compare(
     decides = MATTERS.name if chosen.get(MATTERS.name, MATTERS) == MATTERS else f"{MATTERS.name}, ten groups"
     chosen[decides] = MATTERS
 
-    def measure(drawn: tuple[ScoreTable, ...]) -> list[float]:
-        return [value for table in drawn for value in resampling.values(list(chosen.values()), table)]
+    def one(bits: SFC64) -> list[float]:
+        return [value for table in paired(bits) for value in resampling.values(list(chosen.values()), table)]
 
     draws = resampling.replicates(
-        paired,
-        measure,
+        one,
         purpose="bootstrap",
         n_resamples=n_resamples,
         seed=seed,

@@ -11,6 +11,8 @@ from calibrant.table import ScoreTable
 
 __all__ = ["SlopeIntercept", "slope_intercept"]
 
+EPS = 2.0**-24  # how near to 0 and 1 a score may lie before its logit is that of a score so near
+
 
 @dataclass(frozen=True)
 class SlopeIntercept:
@@ -23,7 +25,7 @@ class SlopeIntercept:
 
 
 @takes_rows
-def slope_intercept(table: ScoreTable, *, eps: float = 2.0**-24) -> SlopeIntercept:
+def slope_intercept(table: ScoreTable, *, eps: float = EPS) -> SlopeIntercept:
     r"""Cox's calibration slope and intercept: the logistic regression of outcomes on the logits of the scores.
 
     .. math::
@@ -44,13 +46,11 @@ def slope_intercept(table: ScoreTable, *, eps: float = 2.0**-24) -> SlopeInterce
     """
     need_both_classes(table, "slope_intercept")
     logits = Logits.of(table, eps)
-    n, k = logits.pooled(table)
-    if logits.x.size == 1 or _separated(n, k):
+    line = logits.line(table)
+    if line is None:
         what = "all scores are equal" if logits.x.size == 1 else "a threshold separates the two classes"
         raise InputError(f"The calibration slope does not exist: {what}.", hint="Use calibrant.ece or calibrant.tce.")
-    slope, intercept = _fit(logits.x, n, k)
-    clipped = logits.n_clipped if table.importance else int(logits.n_clipped)
-    return SlopeIntercept(slope, intercept, clipped, table.notes + logits.notes)
+    return logits.result(table, line)
 
 
 @dataclass(frozen=True)
@@ -72,32 +72,48 @@ class Logits:
         text = f"Rows whose score was moved to lie {eps:.3g} from 0 and 1, where the logit is infinite: {{count}}."
         return cls(x, place, clipped, (Note("logit_clipped", round(clipped), text),) if clipped else ())
 
-    def pooled(self, table: ScoreTable) -> tuple[Floats, Floats]:
-        """Rows and events at every logit, for a table of the same scores."""
+    def line(self, table: ScoreTable) -> tuple[float, float] | None:
+        """Slope and intercept of a table of the same scores.
+
+        None where they do not exist: all scores or all outcomes are equal, or a threshold separates the outcomes.
+        """
+        n, k = self._pooled(table)
+        exists = self.x.size > 1 and table.has_both_classes and not _separated(n, k)
+        return _fit(self.x, n, k) if exists else None
+
+    def gain(self, table: ScoreTable, line: tuple[float, float] | None) -> float:
+        """How much log likelihood the best slope and intercept gain over slope 1 and intercept 0.
+
+        Where they do not exist the likelihood still has a least upper bound: that of the one score, if any, which has
+        outcomes of both kinds.
+        """
+        from scipy.special import xlogy
+
+        n, k = self._pooled(table)
+        if line is None:
+            best = float(np.sum(xlogy(k, k / n) + xlogy(n - k, 1 - k / n)))
+        else:
+            best = _likelihood(self.x, n, k, line[1], line[0])
+        return best - _likelihood(self.x, n, k, 0.0, 1.0)
+
+    def result(self, table: ScoreTable, line: tuple[float, float]) -> SlopeIntercept:
+        """The line with what a reader must know."""
+        clipped = self.n_clipped if table.importance else int(self.n_clipped)
+        return SlopeIntercept(*line, clipped, table.notes + self.notes)
+
+    def _pooled(self, table: ScoreTable) -> tuple[Floats, Floats]:
+        """Rows and events at every logit."""
         n, k = (np.bincount(self.place, weights=column).astype(np.float64) for column in (table.n, table.k))
         return n, k
 
 
-def likelihood_gain(x: Floats, n: Floats, k: Floats) -> float:
-    """How much log likelihood the best slope and intercept gain over slope 1 and intercept 0.
-
-    Where they do not exist, because all outcomes are equal or a threshold separates them, the likelihood still has a
-    least upper bound: that of the one score, if any, which has outcomes of both kinds.
-    """
-    from scipy.special import xlogy
-
-    own = _likelihood(x, n, k, 0.0, 1.0)
-    if x.size > 1 and 0 < k.sum() < n.sum() and not _separated(n, k):
-        slope, intercept = _fit(x, n, k)
-        return _likelihood(x, n, k, intercept, slope) - own
-    return float(np.sum(xlogy(k, k / n) + xlogy(n - k, 1 - k / n))) - own
-
-
 def _likelihood(x: Floats, n: Floats, k: Floats, intercept: float, slope: float) -> float:
+    """Sum of k ln q + (n - k) ln(1 - q): the unlikely one of the two is the likely one less the logit's size."""
     from scipy.special import log_expit
 
     eta = intercept + slope * x
-    return float(np.sum(k * log_expit(eta) + (n - k) * log_expit(-eta)))
+    size = np.abs(eta)
+    return float(np.sum(n * log_expit(size) - np.where(eta > 0, n - k, k) * size))
 
 
 def _separated(n: Floats, k: Floats) -> bool:

@@ -17,10 +17,10 @@ from calibrant._tables import html_table, text_table
 from calibrant._typing import Column
 from calibrant.bins import PAVABC, Quantile
 from calibrant.costs import Cost, LinearCost
-from calibrant.cox import SlopeIntercept, slope_intercept
+from calibrant.cox import EPS, Logits, SlopeIntercept
 from calibrant.errors import InputError, Note
 from calibrant.inference import resampling
-from calibrant.inference.hypothesis_tests import TestResult, hosmer_lemeshow, slope_intercept_test, spiegelhalter
+from calibrant.inference.hypothesis_tests import TestResult, hosmer_lemeshow, likelihood_ratio, spiegelhalter
 from calibrant.inference.intervals import Equivalence, Null, read_rows, spreads
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
@@ -46,7 +46,6 @@ _PANEL: Mapping[str, Measure] = MappingProxyType(
         "TCE": TCE(),
         "TCE (consistent)": TCE(bins=PAVABC.consistent()),
         "Brier": METRICS["brier"](),
-        "AUC": METRICS["auc"](),
     }
 )
 
@@ -148,7 +147,8 @@ class Evaluation:
         lines = (notes for line in self.lines for notes in (line.interval.notes, line.null.notes))
         for notes in (*lines, *(test.notes for test in self.tests)):
             for note in notes:
-                found.setdefault((note.code, note.template), note)
+                if note.code != "few_events":  # the tests keep it; here their p-values by resampling are shown
+                    found.setdefault((note.code, note.template), note)
         return tuple(found.values())
 
     @cached_property
@@ -223,7 +223,11 @@ class Evaluation:
         )
 
     def _headline(self) -> str:
-        return f"Verdict: {self.verdict}"
+        if self.verdict != "too few data":
+            return f"Verdict: {self.verdict}"
+        return (
+            f"Verdict: {self.verdict} (no deviation is shown, nor that there is none beyond {self.settings.margin:g})"
+        )
 
     def _cells(self) -> list[list[str]]:
         level = f"{100 * self.settings.confidence_level:g} %"
@@ -237,7 +241,7 @@ class Evaluation:
         answer, side = ("Yes", "at most") if self.is_real else ("Not shown", "above")
         yield f"Is it real?      {answer}: {self.omnibus.name}, p = {chance(self.omnibus.pvalue)}, {side} {alpha:g}."
         if self.is_real:
-            yield f"Which way?       {self.direction.capitalize()}; by {bias:+.4f} on average."
+            yield f"Which way?       {self.direction.capitalize()}; by {round(float(bias), 4) + 0.0:+.4f} on average."
         yield (
             f"Does it matter?  {e.metric} is at most {e.bound:.4f} with {100 * (1 - e.alpha):g} % confidence: "
             f"{'within' if e.within else 'not shown to lie within'} the margin of {e.margin:g}."
@@ -245,6 +249,8 @@ class Evaluation:
         if self.cox is not None:
             slope, intercept = self.cox.slope, self.cox.intercept
             yield f"What kind?       Slope {slope:.3f} (1 is best), intercept {intercept:+.3f} (0 is best)."
+        if self.tests:
+            yield f"Other tests:     {'; '.join(map(_test_in_words, self.tests))}."
 
     def _part_cells(self) -> list[list[str]]:
         """A few metrics of every part with the band of a right model; `to_frame` has all."""
@@ -398,7 +404,7 @@ def evaluate_table(
 ) -> Evaluation:
     if not len(table):
         raise InputError("The table holds no rows; an evaluation needs at least one.", argument="y_true")
-    # AUC does not exist with one class, TCE not with importance weights: such lines are left out, and noted.
+    # TCE does not exist with importance weights, AUC not with one class: such lines are left out, and noted.
     panel = {name: metric for name, metric in settings.metrics.items() if _exists(metric, table)}
     missing = [name for name in settings.metrics if name not in panel]
     found = spreads(
@@ -415,6 +421,9 @@ def evaluate_table(
         Line(name, spread.to_interval(level), spread.to_null(level)) for name, spread in zip(panel, found, strict=False)
     )
     matters, high, low, real = found[len(panel) :]
+    logits = Logits.of(table, EPS)
+    line = _line(logits, table)
+    tests = _tests(table, logits, line, settings)
     if missing:
         text = f"Left out, because they do not exist for these rows: {', '.join(missing)}."
         lines = _noted(lines, Note("left_out", len(missing), text))
@@ -430,8 +439,8 @@ def evaluate_table(
         equivalence=matters.to_equivalence(settings.margin, settings.alpha),
         too_high=high.to_null(level),
         too_low=low.to_null(level),
-        tests=_tests(table, settings),
-        cox=_cox(table),
+        tests=tests,
+        cox=None if line is None else logits.result(table, line),
         settings=settings,
         parts=parts,
         by=by,
@@ -448,20 +457,31 @@ def _noted(lines: tuple[Line, ...], note: Note) -> tuple[Line, ...]:
     return (noted, *lines[1:])
 
 
-def _tests(table: ScoreTable, settings: Settings) -> tuple[TestResult, ...]:
+def _test_in_words(test: TestResult) -> str:
+    if test.resampling_pvalue is None:
+        return f"{test.name} p = {chance(test.pvalue)}"
+    return f"{test.name} p = {chance(test.resampling_pvalue)} by resampling"
+
+
+def _tests(
+    table: ScoreTable, logits: Logits, line: tuple[float, float] | None, settings: Settings
+) -> tuple[TestResult, ...]:
+    """The tests that exist: none for importance weights, and not all where scores are 0 and 1 only."""
+    if table.importance:
+        return ()
     found = []
-    for test in (spiegelhalter, hosmer_lemeshow, slope_intercept_test):
+    for test in (spiegelhalter, hosmer_lemeshow):
         try:
             found.append(test(table, n_resamples=settings.n_resamples))
-        except InputError:  # scores of 0 and 1 only, importance weights: the test does not exist
+        except InputError:
             continue
-    return tuple(found)
+    return (*found, likelihood_ratio(table, logits, line, n_resamples=settings.n_resamples))
 
 
-def _cox(table: ScoreTable) -> SlopeIntercept | None:
+def _line(logits: Logits, table: ScoreTable) -> tuple[float, float] | None:
     try:
-        return slope_intercept(table)
-    except InputError:
+        return logits.line(table)
+    except InputError:  # almost separated, or weights that differ too much: no line was found
         return None
 
 

@@ -1,5 +1,6 @@
 """One line of a result: a metric with its interval and its null, as people, frames and JSON want it."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,26 +47,39 @@ class Line:
 
     def cells(self) -> list[str]:
         """The same for people: value, interval, null band, p-value."""
-        signed = self.null.low < 0
+        form = Form.of(self.unit, self.null.high - self.null.low, signed=self.null.low < 0)
         return [
-            amount(self.value, self.unit, signed=signed),
-            span(self.interval.low, self.interval.high, self.unit, signed=signed),
-            span(self.null.low, self.null.high, self.unit, signed=signed),
+            form.amount(self.value),
+            form.span(self.interval.low, self.interval.high),
+            form.span(self.null.low, self.null.high),
             chance(self.null.pvalue),
         ]
 
 
-def amount(value: float, unit: str, *, signed: bool = False) -> str:
-    """A value with its unit: one decimal of a percentage, else four, or the leading digits of what these would hide."""
-    sign = "+" if signed else ""
-    if unit == "%":
-        return f"{value:{sign}.1f} %"
-    return f"{value:{sign}.4f}" if value == 0 or abs(value) >= 0.0005 else f"{value:{sign}.1e}"
+@dataclass(frozen=True)
+class Form:
+    """How the numbers of one line are written: all alike."""
 
+    unit: str
+    decimals: int
+    signed: bool
 
-def span(low: float, high: float, unit: str, *, signed: bool = False) -> str:
-    """From low to high, the unit once."""
-    return f"{amount(low, unit, signed=signed).removesuffix(' %')} to {amount(high, unit, signed=signed)}"
+    @classmethod
+    def of(cls, unit: str, spread: float, *, signed: bool) -> "Form":
+        """One decimal of a percentage; of others four, or as many as show two digits of the spread."""
+        if unit == "%":
+            return cls(unit, 1, signed)
+        needed = 4 if not 0 < spread < math.inf else 1 + math.ceil(-math.log10(spread))
+        return cls(unit, min(max(needed, 4), 9), signed)
+
+    def amount(self, value: float) -> str:
+        """A value with its unit."""
+        number = f"{value:{'+' if self.signed else ''}.{self.decimals}f}"
+        return f"{number} %" if self.unit == "%" else number
+
+    def span(self, low: float, high: float) -> str:
+        """From low to high, the unit once."""
+        return f"{self.amount(low).removesuffix(' %')} to {self.amount(high)}"
 
 
 def chance(pvalue: float) -> str:

@@ -29,6 +29,11 @@ __all__ = [
 Loss: TypeAlias = Callable[[Partition], Floats]
 
 
+def needs_sums_only(loss: Loss) -> bool:
+    """Whether a loss looks at nothing but rows, events and mean score of every bin."""
+    return loss in (signed_gap, absolute_gap, squared_gap) or isinstance(loss, CostLoss)
+
+
 def signed_gap(partition: Partition) -> Floats:
     """Mean prediction minus rate of the event: positive where predictions are too high."""
     return partition.mean_score - partition.rate

@@ -103,6 +103,16 @@ class Partition:
         n, k, score = _kernels.bin_sums(table.score, table.n, table.k, self.start)
         return read_only(n), read_only(k), read_only(score)
 
+    def with_sums(self, n: Weights, k: Weights, score: Floats) -> "Partition":
+        """The same bins with other sums of n, k and n * score, which are those of a replicate; empty bins are left out.
+
+        Of the rows themselves it knows nothing: for losses of sums only.
+        """
+        occupied = np.flatnonzero(n)
+        other = Partition(self.table, self.start[occupied])
+        other.__dict__["_sums"] = n[occupied], k[occupied], score[occupied]
+        return other
+
     @property
     def n(self) -> Weights:
         """Rows in every bin."""

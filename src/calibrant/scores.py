@@ -149,8 +149,7 @@ def brier(table: ScoreTable) -> float:
     >>> round(brier([0, 1, 1], [0.2, 0.6, 0.9]), 4)
     0.07
     """
-    p, n, k = table.score, table.n, table.k
-    return float(np.sum(k * (1 - p) ** 2 + (n - k) * p**2) / table.size)
+    return _kernels.squared_errors(table.score, table.n, table.k) / table.size
 
 
 @as_number
@@ -416,8 +415,8 @@ def ecce(table: ScoreTable) -> Ecce:
     >>> round(result.mad, 4), round(result.r, 4)
     (0.05, 0.075)
     """
-    path = np.concatenate([[0.0], np.cumsum(table.k - table.n * table.score)]) / table.size
-    return Ecce(float(np.abs(path).max()), float(path.max() - path.min()), table.notes)
+    low, high = (end / table.size for end in _kernels.cumulative_extremes(table.score, table.n, table.k))
+    return Ecce(max(-low, high), high - low, table.notes)
 
 
 @as_number

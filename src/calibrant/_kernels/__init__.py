@@ -14,10 +14,15 @@ __all__ = [
     "bin_sums",
     "binomial_pvalue",
     "count",
+    "cumulative_extremes",
     "draw",
+    "free_memory",
     "pava_bc",
+    "redraw",
     "rejected",
     "resample",
+    "resample_bins",
+    "squared_errors",
     "window_distances",
 ]
 
@@ -38,6 +43,32 @@ def _choose() -> str:
 KERNEL = _choose()
 
 if KERNEL == "compiled":
-    from calibrant._kernels.compiled import bin_sums, count, draw, pava_bc, rejected, resample, window_distances
+    from calibrant._kernels.compiled import (
+        bin_sums,
+        count,
+        cumulative_extremes,
+        draw,
+        free_memory,
+        pava_bc,
+        redraw,
+        rejected,
+        resample,
+        resample_bins,
+        squared_errors,
+        window_distances,
+    )
 else:
-    from calibrant._kernels.reference import bin_sums, count, draw, pava_bc, rejected, resample, window_distances
+    from calibrant._kernels.reference import (
+        bin_sums,
+        count,
+        cumulative_extremes,
+        draw,
+        free_memory,
+        pava_bc,
+        redraw,
+        rejected,
+        resample,
+        resample_bins,
+        squared_errors,
+        window_distances,
+    )

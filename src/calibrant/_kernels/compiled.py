@@ -3,13 +3,27 @@
 from typing import Any
 
 import numpy as np
+from numpy.random import SFC64
 from numpy.typing import NDArray
 
 from calibrant._kernels import _core
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._typing import Floats, Ints, Weights
 
-__all__ = ["bin_sums", "count", "draw", "pava_bc", "rejected", "resample", "window_distances"]
+__all__ = [
+    "bin_sums",
+    "count",
+    "cumulative_extremes",
+    "draw",
+    "free_memory",
+    "pava_bc",
+    "redraw",
+    "rejected",
+    "resample",
+    "resample_bins",
+    "squared_errors",
+    "window_distances",
+]
 
 
 def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None:
@@ -35,13 +49,38 @@ def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alph
     return _plain(total)
 
 
-def draw(words: NDArray[np.uint64], size: int) -> Ints:
-    return _plain(_core.draw(words, size))
+def squared_errors(score: Floats, n: Weights, k: Weights) -> float:
+    return _core.squared_errors(score, n, k)
 
 
-def resample(score: Floats, n: Ints, k: Ints, words: NDArray[np.uint64]) -> tuple[Floats, Ints, Ints]:
-    drawn, drawn_n, drawn_k = _core.resample(score, n, k, words)
+def cumulative_extremes(score: Floats, n: Weights, k: Weights) -> tuple[float, float]:
+    return _core.cumulative_extremes(score, n, k)
+
+
+def draw(bits: SFC64, size: int) -> Ints:
+    return _plain(_core.draw(_state(bits), size))
+
+
+def resample(score: Floats, n: Ints, k: Ints, bits: SFC64) -> tuple[Floats, Ints, Ints]:
+    drawn, drawn_n, drawn_k = _core.resample(score, n, k, _state(bits))
     return drawn, _plain(drawn_n), _plain(drawn_k)
+
+
+def resample_bins(score: Floats, n: Ints, k: Ints, start: Ints, bits: SFC64) -> tuple[Ints, Ints, Floats]:
+    sum_n, sum_k, sum_score = _core.resample_bins(score, n, k, start, _state(bits))
+    return _plain(sum_n), _plain(sum_k), sum_score
+
+
+def redraw(score: Floats, n: Ints, bits: SFC64) -> Ints:
+    return _plain(_core.redraw(score, n, _state(bits)))
+
+
+def _state(bits: SFC64) -> NDArray[np.uint64]:
+    return bits.state["state"]["state"]
+
+
+def free_memory() -> None:
+    _core.free_memory()
 
 
 def window_distances(score: Floats, rate: Floats, window: int) -> Floats:

@@ -6,12 +6,26 @@ Both kernels give the same integers, the same decisions and the same bits of eve
 from typing import Any
 
 import numpy as np
+from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._typing import Floats, Ints, Weights
 
-__all__ = ["bin_sums", "count", "draw", "pava_bc", "rejected", "resample", "window_distances"]
+__all__ = [
+    "bin_sums",
+    "count",
+    "cumulative_extremes",
+    "draw",
+    "free_memory",
+    "pava_bc",
+    "redraw",
+    "rejected",
+    "resample",
+    "resample_bins",
+    "squared_errors",
+    "window_distances",
+]
 
 
 def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None:
@@ -93,28 +107,73 @@ def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alph
     return total
 
 
-def draw(words: NDArray[np.uint64], size: int) -> Ints:
+def squared_errors(score: Floats, n: Weights, k: Weights) -> float:
+    """Sum of the squared distances of scores and outcomes, added up from the left."""
+    rest = 1 - score
+    return _total(k * (rest * rest) + (n - k) * (score * score))
+
+
+def cumulative_extremes(score: Floats, n: Weights, k: Weights) -> tuple[float, float]:
+    """The lowest and the highest point of the cumulative sum of k - n * score, which begins at 0."""
+    path = np.cumsum(k - n * score)
+    return float(path.min(initial=0.0)), float(path.max(initial=0.0))
+
+
+def _total(values: Floats) -> float:
+    # cumsum adds from the left, sum in another order: the choice is part of the result's bits.
+    return float(np.cumsum(values)[-1]) if values.size else 0.0
+
+
+def draw(bits: SFC64, size: int) -> Ints:
     """How often each of `size` rows is drawn in `size` draws with equal chances.
 
     Every word gives two draws, its low half first; a half h stands for row floor(h size / 2^32), so a row's chance is
-    off by at most one part in 2^32 / size, evenly over the rows.
+    off by at most one part in 2^32 / size, evenly over the rows. The compiled kernel leaves `bits` where they were.
     """
-    used = words[: (size + 1) // 2]
+    used = bits.random_raw((size + 1) // 2)
     halves = np.stack([used & np.uint64(2**32 - 1), used >> np.uint64(32)], axis=1).ravel()[:size]
     rows = (halves * np.uint64(size)) >> np.uint64(32)
     return np.bincount(rows.astype(np.int64), minlength=size).astype(np.int64)
 
 
-def resample(score: Floats, n: Ints, k: Ints, words: NDArray[np.uint64]) -> tuple[Floats, Ints, Ints]:
+def resample(score: Floats, n: Ints, k: Ints, bits: SFC64) -> tuple[Floats, Ints, Ints]:
     """One bootstrap replicate of a table: its rows, `draw`n; scores that were never drawn are left out.
 
     Of the n rows of a score the first k are its events.
     """
-    times = np.concatenate([[0], np.cumsum(draw(words, int(n.sum())))])
-    start = np.concatenate([[0], np.cumsum(n)[:-1]])
-    drawn, events = times[start + n] - times[start], times[start + k] - times[start]
+    drawn, events = _drawn(n, k, bits)
     used = drawn > 0
     return score[used], drawn[used], events[used]
+
+
+def _drawn(n: Ints, k: Ints, bits: SFC64) -> tuple[Ints, Ints]:
+    times = np.concatenate([[0], np.cumsum(draw(bits, int(n.sum())))])
+    start = np.concatenate([[0], np.cumsum(n)[:-1]])
+    return times[start + n] - times[start], times[start + k] - times[start]
+
+
+def resample_bins(score: Floats, n: Ints, k: Ints, start: Ints, bits: SFC64) -> tuple[Ints, Ints, Floats]:
+    """Sums as of `bin_sums` for one bootstrap replicate, over bins that do not depend on it: 0 where one is empty.
+
+    The same replicate as that of `resample`, without its table.
+    """
+    drawn, events = _drawn(n, k, bits)
+    return bin_sums(score, drawn, events, start)
+
+
+def redraw(score: Floats, n: Ints, bits: SFC64) -> Ints:
+    """Events of one replicate of the null: outcomes drawn from the scores.
+
+    One word a row, an event where its first 53 bits, as a number in [0, 1), lie below the score.
+    """
+    happened = Generator(bits).random(int(n.sum())) < np.repeat(score, n)
+    times: Ints = np.concatenate([[0], np.cumsum(happened)])
+    end = np.cumsum(n)
+    return times[end] - times[end - n]
+
+
+def free_memory() -> None:
+    """Give back what was kept for the next call; the compiled kernel keeps memory of the sizes last used."""
 
 
 def window_distances(score: Floats, rate: Floats, window: int) -> Floats:

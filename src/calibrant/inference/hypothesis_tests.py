@@ -15,7 +15,7 @@ from calibrant._json import plain
 from calibrant._rows import table_of, takes_rows
 from calibrant._typing import Column, Weights
 from calibrant.bins import Bins, Quantile
-from calibrant.cox import Logits, likelihood_gain
+from calibrant.cox import EPS, Logits
 from calibrant.errors import InputError, Note
 from calibrant.inference import resampling
 from calibrant.inference.intervals import Alternative, null
@@ -251,7 +251,7 @@ def ecce_test(
 
 @takes_rows
 def slope_intercept_test(
-    table: ScoreTable, *, eps: float = 2.0**-24, n_resamples: int = _RESAMPLES, random_state: RandomState = 0
+    table: ScoreTable, *, eps: float = EPS, n_resamples: int = _RESAMPLES, random_state: RandomState = 0
 ) -> TestResult:
     """Likelihood ratio test of Cox's calibration: slope 1 and intercept 0.
 
@@ -284,12 +284,24 @@ def slope_intercept_test(
     """
     _needs_counts(table, "slope_intercept_test")
     logits = Logits.of(table, eps)
+    return likelihood_ratio(table, logits, logits.line(table), n_resamples=n_resamples, random_state=random_state)
+
+
+def likelihood_ratio(
+    table: ScoreTable,
+    logits: Logits,
+    line: tuple[float, float] | None,
+    *,
+    n_resamples: int = _RESAMPLES,
+    random_state: RandomState = 0,
+) -> TestResult:
+    """`slope_intercept_test` where the line is known already."""
     from scipy.stats import chi2
 
     def statistic(drawn: ScoreTable) -> float:
-        return max(0.0, 2 * likelihood_gain(logits.x, *logits.pooled(drawn)))
+        return max(0.0, 2 * logits.gain(drawn, logits.line(drawn)))
 
-    value, df = statistic(table), min(2, logits.x.size)
+    value, df = max(0.0, 2 * logits.gain(table, line)), min(2, logits.x.size)
     result = TestResult(
         value, float(chi2.sf(value, df)), "slope and intercept", df=df, notes=table.notes + logits.notes
     )
@@ -353,9 +365,9 @@ def _with_resampling(
     who: str = "the scores expect",
 ) -> TestResult:
     """The result with a p-value by resampling, and a note that says why."""
+    sampler = resampling.null(table)
     draws = resampling.replicates(
-        resampling.null(table),
-        lambda drawn: [statistic(drawn)],
+        lambda bits: [statistic(sampler(bits))],
         purpose="null",
         n_resamples=n_resamples,
         seed=resampling.seed_of(random_state),

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.random import SeedSequence
+from numpy.random import SFC64, SeedSequence
 
 from calibrant._json import plain
 from calibrant._rows import table_of
@@ -262,18 +262,26 @@ def spreads(
     values = [metric.value(table) for metric in everything]
     drawn = right = np.empty((0, len(everything)))
     if bootstrap:
-        draw = resampling.bootstrap(table) if rows is None else lambda bits: rows(bits)[0]
-        measure = partial(resampling.values, metrics)
-        drawn = resampling.replicates(draw, measure, purpose="bootstrap", **common)
+        one = resampling.bootstrap_values(table, metrics)
+        if rows is not None:
+            one = partial(_values_of_rows, rows, metrics)
+        drawn = resampling.replicates(one, purpose="bootstrap", **common)
     if null:
-        measure = partial(resampling.values, everything)
-        right = resampling.replicates(resampling.null(table), measure, purpose="null", **common)
+        sampler = resampling.null(table)
+        right = resampling.replicates(
+            lambda bits: resampling.values(everything, sampler(bits)), purpose="null", **common
+        )
     found = []
     for j, (metric, value) in enumerate(zip(everything, values, strict=True)):
         again = drawn[:, j] if j < drawn.shape[1] else np.empty(0)
         kept, lost = zip(*(resampling.existing(column, metric.name) for column in (again, right[:, j])), strict=True)
         found.append(Spread(metric, value, kept[0], kept[1], join_notes(table.notes, *lost)))
     return found
+
+
+def _values_of_rows(rows: PairedRows, metrics: Sequence[Measure], bits: SFC64) -> list[float]:
+    (table,) = rows(bits)
+    return resampling.values(metrics, table)
 
 
 def interval(

@@ -19,6 +19,7 @@ from calibrant._rows import table_of
 from calibrant._typing import Column, Floats, Ints, Weights
 from calibrant.errors import InputError, Note
 from calibrant.gce import GCE
+from calibrant.losses import needs_sums_only
 from calibrant.partition import Partition
 from calibrant.table import ScoreTable
 
@@ -29,7 +30,8 @@ RandomState: TypeAlias = int | Generator | SeedSequence | None
 # distribution of a score's whole count is quicker.
 _ROWS_A_SCORE = 16
 _MOST_ROWS = 2**27  # beyond, the chances of single rows would differ by more than 3 % (see the kernel's draw)
-THREADS_FROM = 20_000  # rows: below, Python itself is most of the work, and it runs one thread at a time
+THREADS_FROM = 100_000  # rows: below, Python itself is too much of the work, and it runs one thread at a time
+_BLOCKS = 16  # that each thread works through
 
 PURPOSES = ("bootstrap", "null")
 
@@ -84,8 +86,7 @@ def seed_of(random_state: RandomState) -> SeedSequence:
 
 
 def replicates(
-    draw: Callable[[SFC64], T],
-    measure: Callable[[T], Sequence[float]],
+    one: Callable[[SFC64], Sequence[float]],
     *,
     purpose: str,
     n_resamples: int,
@@ -93,18 +94,21 @@ def replicates(
     threads: bool = False,
     show: bool | None = None,
 ) -> Floats:
-    """The measures of `n_resamples` replicates: one row a replicate, NaN where a measure does not exist."""
+    """The values of `n_resamples` replicates, each from a stream of its own; NaN where a metric does not exist."""
     if isinstance(n_resamples, bool) or n_resamples != int(n_resamples) or n_resamples < 1:
         raise InputError(
             f"n_resamples must be a whole number of at least 1; it is {n_resamples!r}.", argument="n_resamples"
         )
     key = (*seed.spawn_key, PURPOSES.index(purpose))
 
-    def one(i: int) -> Sequence[float]:
-        return measure(draw(SFC64(SeedSequence(seed.entropy, spawn_key=(*key, i)))))
+    def at(i: int) -> Sequence[float]:
+        return one(SFC64(SeedSequence(seed.entropy, spawn_key=(*key, i))))
 
-    found = _in_order(one, int(n_resamples), threads)
-    return np.array(list(progress(found, int(n_resamples), f"drawing ({purpose})", show=show)), dtype=np.float64)
+    found = _in_order(at, int(n_resamples), threads)
+    try:
+        return np.array(list(progress(found, int(n_resamples), f"drawing ({purpose})", show=show)), dtype=np.float64)
+    finally:
+        _kernels.free_memory()
 
 
 def _in_order(one: Callable[[int], T], count: int, threads: bool) -> Iterator[T]:
@@ -112,11 +116,39 @@ def _in_order(one: Callable[[int], T], count: int, threads: bool) -> Iterator[T]
     if not threads or workers == 1:
         yield from map(one, range(count))
         return
+    block = max(1, count // (_BLOCKS * workers))  # handing out single replicates would cost as much as measuring them
+
+    def several(first: int) -> list[T]:
+        return [one(i) for i in range(first, min(first + block, count))]
+
     pool = ThreadPoolExecutor(workers)
     try:
-        yield from pool.map(one, range(count))
+        for found in pool.map(several, range(0, count, block)):
+            yield from found
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def bootstrap_values(table: ScoreTable, metrics: Sequence[Measure]) -> Callable[[SFC64], list[float]]:
+    """From a stream to the values of one bootstrap replicate.
+
+    Where all metrics want are sums over bins that no replicate moves (ECE, for one), no replicate is written out.
+    """
+    fixed = [m for m in metrics if isinstance(m, GCE) and getattr(m.bins, "fixed", False) and needs_sums_only(m.loss)]
+    if len(fixed) < len(metrics) or table.importance or not _by_rows(table):
+        sampler = bootstrap(table)
+        return lambda bits: values(metrics, sampler(bits))
+    partitions = {metric.bins: metric.bins(table) for metric in fixed}
+
+    def over_sums(bits: SFC64) -> list[float]:
+        found = {
+            bins: at.with_sums(*_kernels.resample_bins(table.score, table.n, table.k, at.start, bits))
+            for bins, at in partitions.items()
+        }
+        return [metric.value_over(found[metric.bins]) for metric in fixed]
+
+    # One kind of bins only: the reference kernel moves its stream on, and a second kind would see other draws.
+    return over_sums if len(partitions) == 1 else (lambda bits: values(metrics, bootstrap(table)(bits)))
 
 
 def values(metrics: Sequence[Measure], table: ScoreTable) -> list[float]:
@@ -169,8 +201,7 @@ def bootstrap(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
         return lambda bits: _poisson(table, Generator(bits))
     size = int(table.size)
     if _by_rows(table):
-        words = (size + 1) // 2
-        return lambda bits: ScoreTable(*_kernels.resample(table.score, table.n, table.k, bits.random_raw(words)))
+        return lambda bits: ScoreTable(*_kernels.resample(table.score, table.n, table.k, bits))
     chance = np.concatenate([table.k, table.n - table.k]) / size
 
     def by_scores(bits: SFC64) -> ScoreTable:
@@ -192,13 +223,7 @@ def null(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
         return lambda bits: ScoreTable(score, n, n * (Generator(bits).binomial(trials, score) / trials), w2)
     if not _by_rows(table):
         return lambda bits: ScoreTable(score, n, Generator(bits).binomial(n, score))
-    size = int(table.size)
-    if len(table) == size:
-        return lambda bits: ScoreTable(score, n, (Generator(bits).random(size) < score).astype(np.int64))
-    each, start = np.repeat(score, n), np.concatenate([[0], np.cumsum(n)[:-1]])
-    return lambda bits: ScoreTable(
-        score, n, np.add.reduceat((Generator(bits).random(size) < each).astype(np.int64), start)
-    )
+    return lambda bits: ScoreTable(score, n, _kernels.redraw(score, n, bits))
 
 
 def _by_rows(table: ScoreTable) -> bool:
@@ -267,7 +292,7 @@ class PairedRows:
         return replace(self, scores=(self.scores[i],), places=(self.places[i],))
 
     def __call__(self, bits: SFC64) -> tuple[ScoreTable, ...]:
-        times = _kernels.draw(bits.random_raw((self.n_draws + 1) // 2), self.n_draws)
+        times = _kernels.draw(bits, self.n_draws)
         if self.cluster is not None:
             times = times[self.cluster]
         drawn = times if self.weight is None else times * self.weight

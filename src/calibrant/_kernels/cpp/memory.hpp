@@ -1,10 +1,12 @@
-// Uninitialised memory, in huge pages where the system has them.
+// Uninitialised memory, in huge pages where the system has them, kept for the next call that wants as much.
 #pragma once
 
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -12,27 +14,92 @@
 
 namespace calibrant {
 
+// Every block begins with its capacity, in as many bytes as keep what follows aligned for any use.
+constexpr std::size_t kHeader = 64;
+
+inline std::size_t& capacity_of(void* memory) {
+    return *reinterpret_cast<std::size_t*>(static_cast<unsigned char*>(memory) - kHeader);
+}
+
+inline void* block_of(void* memory) { return static_cast<unsigned char*>(memory) - kHeader; }
+
+// Blocks that were given back. A bootstrap asks for the same sizes thousands of times, and the system's allocator
+// returns large blocks to the system at once, so that each would be fresh memory again: its first touch costs more than
+// what is then done with it.
+class Pool {
+  public:
+    static Pool& instance() {
+        static Pool* const pool = new Pool;  // never destroyed: arrays may outlive everything
+        return *pool;
+    }
+
+    // A block of at least `bytes` and not much more, or nothing.
+    void* take(std::size_t bytes) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (std::size_t i = 0; i < free_.size(); ++i) {
+            const std::size_t capacity = capacity_of(free_[i]);
+            if (capacity < bytes || capacity > 2 * bytes) continue;
+            void* memory = free_[i];
+            free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(i));
+            held_ -= capacity;
+            return memory;
+        }
+        return nullptr;
+    }
+
+    // Whether the block was kept; small ones are the system's own business.
+    bool keep(void* memory) {
+        const std::size_t capacity = capacity_of(memory);
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (capacity < kSmallest || held_ + capacity > kMost) return false;
+        free_.push_back(memory);
+        held_ += capacity;
+        return true;
+    }
+
+    void clear() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (void* memory : free_) std::free(block_of(memory));
+        free_.clear();
+        held_ = 0;
+    }
+
+  private:
+    static constexpr std::size_t kSmallest = std::size_t{1} << 16, kMost = std::size_t{1} << 28;
+    std::mutex mutex_;
+    std::vector<void*> free_;
+    std::size_t held_ = 0;
+};
+
 struct Release {
-    void operator()(void* memory) const noexcept { std::free(memory); }
+    void operator()(void* memory) const noexcept {
+        if (memory != nullptr && !Pool::instance().keep(memory)) std::free(block_of(memory));
+    }
 };
 using Memory = std::unique_ptr<void, Release>;
 
-// Touching fresh memory in pages of 4 kB costs more than sorting the keys that go there, so large
-// blocks ask for huge pages, as NumPy's own do.
-inline Memory allocate(std::size_t bytes) {
+inline void* fresh_block(std::size_t bytes) {
+    // Touching fresh memory in pages of 4 kB costs more than sorting the keys that go there, so large
+    // blocks ask for huge pages, as NumPy's own do.
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     constexpr std::size_t huge_page = std::size_t{1} << 21;
     if (bytes >= 2 * huge_page) {
         const std::size_t rounded = (bytes + huge_page - 1) / huge_page * huge_page;
-        if (void* memory = std::aligned_alloc(huge_page, rounded)) {
-            madvise(memory, rounded, MADV_HUGEPAGE);  // advice: refused, the memory is as good
-            return Memory(memory);
-        }
-        throw std::bad_alloc();
+        void* block = std::aligned_alloc(huge_page, rounded);
+        if (block != nullptr) madvise(block, rounded, MADV_HUGEPAGE);  // advice: refused, the memory is as good
+        return block;
     }
 #endif
-    if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return Memory(memory);
-    throw std::bad_alloc();
+    return std::malloc(bytes);
+}
+
+inline Memory allocate(std::size_t bytes) {
+    if (void* memory = Pool::instance().take(bytes)) return Memory(memory);
+    void* block = fresh_block(bytes + kHeader);
+    if (block == nullptr) throw std::bad_alloc();
+    void* memory = static_cast<unsigned char*>(block) + kHeader;
+    capacity_of(memory) = bytes;
+    return Memory(memory);
 }
 
 template <class T>

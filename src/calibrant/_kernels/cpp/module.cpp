@@ -10,6 +10,7 @@
 #include "count.hpp"
 #include "pava.hpp"
 #include "resample.hpp"
+#include "sums.hpp"
 #include "windows.hpp"
 
 namespace nb = nanobind;
@@ -163,40 +164,106 @@ Output<double> distances_in_windows(Input<double> score, Input<double> rate, std
     return out.array();
 }
 
-void check_words(Input<std::uint64_t> words, std::size_t size) {
+SFC64 words_of(Input<std::uint64_t> state, std::size_t size) {
     if (size >= (std::size_t{1} << 32)) throw std::invalid_argument("at most 2^32 - 1 rows can be drawn one by one");
-    if (words.shape(0) < (size + 1) / 2) throw std::invalid_argument("every two draws need one word");
+    if (state.shape(0) != 4) throw std::invalid_argument("the state of SFC64 has four words");
+    return SFC64(state.data());
 }
 
-Output<std::int64_t> draw_rows(Input<std::uint64_t> words, std::size_t size) {
-    check_words(words, size);
+// The rows of a table, where k lies between 0 and n.
+std::size_t size_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k) {
+    const std::size_t rows = score.shape(0);
+    if (n.shape(0) != rows || k.shape(0) != rows) throw std::invalid_argument("score, n and k must be equally long");
+    std::int64_t size = 0;
+    bool bad = false;  // looked at after the loop, which the compiler can then vectorise
+    for (std::size_t i = 0; i < rows; ++i) {
+        bad |= (k.data()[i] < 0) | (n.data()[i] < k.data()[i]);
+        size += n.data()[i];
+    }
+    if (bad) throw std::invalid_argument("k must lie between 0 and n");
+    return static_cast<std::size_t>(size);
+}
+
+Output<std::int64_t> draw_rows(Input<std::uint64_t> state, std::size_t size) {
+    const SFC64 words = words_of(state, size);
     Buffer<std::int64_t> out(size);
     {
         nb::gil_scoped_release release;
-        const auto times = draw(words.data(), size);
+        std::vector<std::uint32_t> times;
+        draw(words, size, times);
         std::copy(times.begin(), times.end(), out.data());
     }
     return out.array();
 }
 
-nb::tuple resample_table(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, Input<std::uint64_t> words) {
-    const std::size_t rows = score.shape(0);
-    if (n.shape(0) != rows || k.shape(0) != rows) throw std::invalid_argument("score, n and k must be equally long");
-    std::size_t size = 0;
-    for (std::size_t i = 0; i < rows; ++i) {
-        if (k.data()[i] < 0 || n.data()[i] < k.data()[i]) throw std::invalid_argument("k must lie between 0 and n");
-        size += static_cast<std::size_t>(n.data()[i]);
-    }
-    check_words(words, size);
+nb::tuple resample_table(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, Input<std::uint64_t> state) {
+    const std::size_t rows = score.shape(0), size = size_of(score, n, k);
+    const SFC64 words = words_of(state, size);
     Buffer<double> score_out(rows);
     Buffer<std::int64_t> n_out(rows), k_out(rows);
     std::size_t used;
     {
         nb::gil_scoped_release release;
-        used = resample(score.data(), n.data(), k.data(), rows, size, words.data(), score_out.data(), n_out.data(),
-                        k_out.data());
+        used = resample(score.data(), n.data(), k.data(), rows, size, words, score_out.data(), n_out.data(), k_out.data());
     }
     return nb::make_tuple(score_out.array(used), n_out.array(used), k_out.array(used));
+}
+
+nb::tuple resample_over_bins(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, Input<std::int64_t> start,
+                             Input<std::uint64_t> state) {
+    const std::size_t rows = score.shape(0), bins = start.shape(0), size = size_of(score, n, k);
+    check_starts(start, rows);
+    if (bins == 0 || start.data()[0] != 0) throw std::invalid_argument("the first bin must begin at row 0");
+    const SFC64 words = words_of(state, size);
+    Buffer<std::int64_t> n_out(bins), k_out(bins);
+    Buffer<double> score_out(bins);
+    {
+        nb::gil_scoped_release release;
+        resample_bins(score.data(), n.data(), k.data(), rows, size, start.data(), bins, words, n_out.data(),
+                      k_out.data(), score_out.data());
+    }
+    return nb::make_tuple(n_out.array(), k_out.array(), score_out.array());
+}
+
+Output<std::int64_t> redraw_events(Input<double> score, Input<std::int64_t> n, Input<std::uint64_t> state) {
+    const SFC64 words = words_of(state, size_of(score, n, n));
+    Buffer<std::int64_t> out(score.shape(0));
+    {
+        nb::gil_scoped_release release;
+        redraw(score.data(), n.data(), score.shape(0), words, out.data());
+    }
+    return out.array();
+}
+
+template <class Weight>
+double squared_errors_of(Input<double> score, Input<Weight> n, Input<Weight> k) {
+    const std::size_t rows = score.shape(0);
+    if (n.shape(0) != rows || k.shape(0) != rows) throw std::invalid_argument("score, n and k must be equally long");
+    nb::gil_scoped_release release;
+    return squared_errors(score.data(), n.data(), k.data(), rows);
+}
+
+template <class Weight>
+nb::tuple cumulative_extremes_of(Input<double> score, Input<Weight> n, Input<Weight> k) {
+    const std::size_t rows = score.shape(0);
+    if (n.shape(0) != rows || k.shape(0) != rows) throw std::invalid_argument("score, n and k must be equally long");
+    Extremes found;
+    {
+        nb::gil_scoped_release release;
+        found = cumulative_extremes(score.data(), n.data(), k.data(), rows);
+    }
+    return nb::make_tuple(found.low, found.high);
+}
+
+// Functions of (score, n, k) for counts and for weights.
+template <class Weight>
+void bind_sums(nb::module_& m) {
+    m.def("bin_sums", &bin_sums<Weight>, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
+          nb::arg("k").noconvert(), nb::arg("start").noconvert());
+    m.def("squared_errors", &squared_errors_of<Weight>, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
+          nb::arg("k").noconvert());
+    m.def("cumulative_extremes", &cumulative_extremes_of<Weight>, nb::arg("score").noconvert(),
+          nb::arg("n").noconvert(), nb::arg("k").noconvert());
 }
 
 template <class Score, class... Labels>
@@ -212,13 +279,16 @@ NB_MODULE(_core, m) {
           nb::arg("n_max"));
     m.def("pava_bc", &pava_bc_weights, nb::arg("n").noconvert(), nb::arg("k").noconvert(), nb::arg("n_min"),
           nb::arg("n_max"));
-    m.def("bin_sums", &bin_sums<std::int64_t>, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
-          nb::arg("k").noconvert(), nb::arg("start").noconvert());
-    m.def("bin_sums", &bin_sums<double>, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
-          nb::arg("k").noconvert(), nb::arg("start").noconvert());
-    m.def("draw", &draw_rows, nb::arg("words").noconvert(), nb::arg("size"));
+    bind_sums<std::int64_t>(m);
+    bind_sums<double>(m);
+    m.def("draw", &draw_rows, nb::arg("state").noconvert(), nb::arg("size"));
     m.def("resample", &resample_table, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
-          nb::arg("k").noconvert(), nb::arg("words").noconvert());
+          nb::arg("k").noconvert(), nb::arg("state").noconvert());
+    m.def("resample_bins", &resample_over_bins, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
+          nb::arg("k").noconvert(), nb::arg("start").noconvert(), nb::arg("state").noconvert());
+    m.def("redraw", &redraw_events, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
+          nb::arg("state").noconvert());
+    m.def("free_memory", [] { Pool::instance().clear(); });
     m.def("window_distances", &distances_in_windows, nb::arg("score").noconvert(), nb::arg("rate").noconvert(),
           nb::arg("window"));
     m.def("rejected", &rejected, nb::arg("score").noconvert(), nb::arg("n").noconvert(), nb::arg("start").noconvert(),

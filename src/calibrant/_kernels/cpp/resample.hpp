@@ -1,34 +1,59 @@
-// Bootstrap replicates of a table, drawn from raw 64-bit words without sorting anything again.
+// Replicates of a table, drawn without sorting anything again, from the stream of NumPy's SFC64.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace calibrant {
 
-// How often each of `size` rows is drawn in `size` draws. Every word gives two draws, its low half first:
-// a half h stands for row floor(h size / 2^32), so a row's chance is off by at most one part in 2^32 / size.
-inline std::vector<std::uint32_t> draw(const std::uint64_t* words, std::size_t size) {
-    std::vector<std::uint32_t> times(size, 0);
-    const auto row = [size](std::uint64_t half) { return static_cast<std::size_t>((half * size) >> 32); };
-    constexpr std::uint64_t low = 0xffffffffu;
-    const std::size_t pairs = size / 2;
-    for (std::size_t i = 0; i < pairs; ++i) {
-        ++times[row(words[i] & low)];
-        ++times[row(words[i] >> 32)];
+// Chris Doty-Humphrey's generator, word for word the one of numpy.random.SFC64 with the same state.
+class SFC64 {
+  public:
+    explicit SFC64(const std::uint64_t* state) { std::copy_n(state, 4, s_.begin()); }
+
+    std::uint64_t next() {
+        const std::uint64_t word = s_[0] + s_[1] + s_[3]++;
+        s_[0] = s_[1] ^ (s_[1] >> 11);
+        s_[1] = s_[2] + (s_[2] << 3);
+        s_[2] = ((s_[2] << 24) | (s_[2] >> 40)) + word;
+        return word;
     }
-    if (size % 2 == 1) ++times[row(words[pairs] & low)];
-    return times;
+
+  private:
+    std::array<std::uint64_t, 4> s_;
+};
+
+// How often each of `size` rows is drawn in `size` draws, or nothing where Count is too small to tell. Every word gives
+// two draws, its low half first: a half h stands for row floor(h size / 2^32), so a row's chance is off by at most
+// one part in 2^32 / size.
+template <class Count>
+bool draw(SFC64 words, std::size_t size, std::vector<Count>& times) {
+    times.assign(size, 0);
+    Count* const count = times.data();
+    Count largest = 0;
+    const auto add = [&largest, count, size](std::uint64_t half) {
+        Count& here = count[(half * size) >> 32];
+        largest = std::max(largest, ++here);
+    };
+    constexpr std::uint64_t low = 0xffffffffu;
+    for (std::size_t i = 0; i < size / 2; ++i) {
+        const std::uint64_t word = words.next();
+        add(word & low);
+        add(word >> 32);
+    }
+    if (size % 2 == 1) add(words.next() & low);
+    return largest < static_cast<Count>(-1);  // it may have passed the largest number only if it reached it
 }
 
 // The rows of one replicate: scores that were drawn at all. Of the n rows of a score the first k are its events.
 // The outputs hold as many rows as the table; returns how many were written.
-inline std::size_t resample(const double* score, const std::int64_t* n, const std::int64_t* k, std::size_t rows,
-                            std::size_t size, const std::uint64_t* words, double* score_out, std::int64_t* n_out,
-                            std::int64_t* k_out) {
-    const std::vector<std::uint32_t> times = draw(words, size);
-    const std::uint32_t* next = times.data();
+template <class Count>
+std::size_t gather(const double* score, const std::int64_t* n, const std::int64_t* k, std::size_t rows,
+                   const std::vector<Count>& times, double* score_out, std::int64_t* n_out, std::int64_t* k_out) {
+    const Count* next = times.data();
     std::size_t out = 0;
     for (std::size_t i = 0; i < rows; ++i) {
         std::int64_t drawn = 0, events = 0;
@@ -48,6 +73,71 @@ inline std::size_t resample(const double* score, const std::int64_t* n, const st
         out += drawn > 0;
     }
     return out;
+}
+
+inline std::size_t resample(const double* score, const std::int64_t* n, const std::int64_t* k, std::size_t rows,
+                            std::size_t size, SFC64 words, double* score_out, std::int64_t* n_out, std::int64_t* k_out) {
+    // Eight bits a row keep the histogram in the cache; that a row of many is drawn 255 times will never happen, but
+    // one of very few may be.
+    std::vector<std::uint8_t> small;
+    if (draw(words, size, small)) return gather(score, n, k, rows, small, score_out, n_out, k_out);
+    std::vector<std::uint32_t> large;
+    draw(words, size, large);
+    return gather(score, n, k, rows, large, score_out, n_out, k_out);
+}
+
+// Sums of n, of k and of n * score of one replicate over bins that do not depend on it, so that its rows need not be
+// gathered. Added up from the left like those of a table; rows that were not drawn add 0, which changes no bit.
+template <class Count>
+void sum_bins(const double* score, const std::int64_t* n, const std::int64_t* k, std::size_t rows,
+              const std::int64_t* start, std::size_t bins, const std::vector<Count>& times, std::int64_t* n_out,
+              std::int64_t* k_out, double* score_out) {
+    const Count* next = times.data();
+    for (std::size_t b = 0; b < bins; ++b) {
+        const std::size_t end = b + 1 < bins ? static_cast<std::size_t>(start[b + 1]) : rows;
+        std::int64_t total_n = 0, total_k = 0;
+        double total_score = 0;
+        for (auto i = static_cast<std::size_t>(start[b]); i < end; ++i) {
+            std::int64_t drawn = *next++, events = drawn * k[i];
+            if (n[i] != 1) {
+                if (k[i] == 0) events = 0;
+                if (k[i] > 0) events = drawn;
+                for (std::int64_t j = 1; j < n[i]; ++j) {
+                    const std::int64_t more = *next++;
+                    drawn += more;
+                    events += j < k[i] ? more : 0;
+                }
+            }
+            total_n += drawn;
+            total_k += events;
+            total_score += static_cast<double>(drawn) * score[i];
+        }
+        n_out[b] = total_n;
+        k_out[b] = total_k;
+        score_out[b] = total_score;
+    }
+}
+
+inline void resample_bins(const double* score, const std::int64_t* n, const std::int64_t* k, std::size_t rows,
+                          std::size_t size, const std::int64_t* start, std::size_t bins, SFC64 words,
+                          std::int64_t* n_out, std::int64_t* k_out, double* score_out) {
+    std::vector<std::uint8_t> small;
+    if (draw(words, size, small)) return sum_bins(score, n, k, rows, start, bins, small, n_out, k_out, score_out);
+    std::vector<std::uint32_t> large;
+    draw(words, size, large);
+    sum_bins(score, n, k, rows, start, bins, large, n_out, k_out, score_out);
+}
+
+// Events of one replicate of the null: one word a row, an event where its first 53 bits, as a number in [0, 1), lie
+// below the score.
+inline void redraw(const double* score, const std::int64_t* n, std::size_t rows, SFC64 words, std::int64_t* k_out) {
+    for (std::size_t i = 0; i < rows; ++i) {
+        std::int64_t events = 0;
+        for (std::int64_t j = 0; j < n[i]; ++j) {
+            events += static_cast<double>(words.next() >> 11) * 0x1.0p-53 < score[i];
+        }
+        k_out[i] = events;
+    }
 }
 
 }  // namespace calibrant
