@@ -169,7 +169,8 @@ def redraw(score: Floats, n: Ints, bits: SFC64) -> Ints:
     happened = Generator(bits).random(int(n.sum())) < np.repeat(score, n)
     times: Ints = np.concatenate([[0], np.cumsum(happened)])
     end = np.cumsum(n)
-    return times[end] - times[end - n]
+    events: Ints = times[end] - times[end - n]
+    return events
 
 
 def free_memory() -> None:

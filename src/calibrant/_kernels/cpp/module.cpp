@@ -177,10 +177,10 @@ std::size_t size_of(Input<double> score, Input<std::int64_t> n, Input<std::int64
     std::int64_t size = 0;
     bool bad = false;  // looked at after the loop, which the compiler can then vectorise
     for (std::size_t i = 0; i < rows; ++i) {
-        bad |= (k.data()[i] < 0) | (n.data()[i] < k.data()[i]);
+        bad |= (n.data()[i] < 1) | (k.data()[i] < 0) | (n.data()[i] < k.data()[i]);
         size += n.data()[i];
     }
-    if (bad) throw std::invalid_argument("k must lie between 0 and n");
+    if (bad) throw std::invalid_argument("n must be at least 1, and k must lie between 0 and n");
     return static_cast<std::size_t>(size);
 }
 

@@ -84,8 +84,8 @@ std::vector<std::int64_t> pava_bc(const typename Arithmetic::Weight* n, const ty
         any = true;
         top.n += n_i;
         top.k += k_i;
-        // A row of ones raises mean and size of the top block, so a merge refused before it stays refused.
-        if (Arithmetic::exact && k_i == n_i) continue;
+        // Looked at after a row of ones too, though a merge refused before it stays refused: the processor foretells
+        // the answer, mostly no, but not the label.
         while (!below.empty() && merges(below.back(), top.n, top.k)) {
             top = {below.back().start, below.back().n + top.n, below.back().k + top.k};
             below.pop_back();
