@@ -14,43 +14,30 @@ from sklearn.preprocessing import StandardScaler
 import calibrant as cb
 
 MODELS = {
-    "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000)),
-    "random forest": RandomForestClassifier(random_state=0),
+    "forest": RandomForestClassifier(random_state=0),
+    "logistic": make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000)),
 }
-
-
-def shown(result: cb.Breakdown) -> str:
-    return f"{result.value:.1f} %" if result.unit == "%" else f"{result.value:.3f}"
 
 
 def main() -> None:
     pixels, digit = load_digits(return_X_y=True)
     y = digit == 8
-    print(f"Is this digit an 8?  {y.size:,} handwritten digits, {y.mean():.1%} are; scores are out of fold.\n")
-
-    tables = {}
-    for name, model in MODELS.items():
-        scores = cross_val_predict(model, pixels, y, cv=5, method="predict_proba")[:, 1]
-        tables[name] = cb.ScoreTable.from_arrays(y, scores)
-
-    metrics = {
-        "TCE": cb.TCE(),
-        "TCE, small bins": cb.TCE(bins=cb.PAVABC.consistent()),
-        "ECE": cb.ECE(),
-        "ACE": cb.ACE(),
-        "MCE": cb.MCE(),
+    print(f"Is this digit an 8?  {y.size:,} handwritten digits, {y.mean():.1%} are; scores are out of fold.")
+    print("A random forest, evaluated: every number with an interval, and with what a right model would read.\n")
+    scores = {
+        name: cross_val_predict(model, pixels, y, cv=5, method="predict_proba")[:, 1] for name, model in MODELS.items()
     }
-    print(f"{'model':<20}" + "".join(f"{name:>{len(name) + 6}}" for name in metrics))
-    for model, table in tables.items():
-        print(f"{model:<20}" + "".join(f"{shown(metric(table)):>{len(name) + 6}}" for name, metric in metrics.items()))
+    print(cb.evaluate(y, scores["forest"]))
 
+    print("\n\nWhere do its scores fail? Bin by bin (its high scores are too low: it is too modest):\n")
+    print(cb.TCE()(y, scores["forest"]))
+
+    print("\n\nAnd a logistic regression beside it, on the same digits:\n")
+    print(cb.compare(y, scores))
     print(
-        "\nTCE: the percentage of predictions that an exact test finds incompatible with what happened near them;"
-        "\n     with small bins (about the root of N rows) a perfect model reads 2-8 % on average."
-        "\nECE, ACE, MCE: how far predictions and outcomes lie apart, from 0 to 1. Lower is better for all.\n"
-        "\nWhere do the forest's scores fail? Bin by bin (its high scores are too low: it is too modest):\n"
+        "\nTCE: the percentage of predictions that an exact test finds incompatible with what happened near them."
+        "\nECE, ACE: how far predictions and outcomes lie apart, from 0 to 1. Lower is better for all."
     )
-    print(cb.TCE()(tables["random forest"]))
 
 
 if __name__ == "__main__":

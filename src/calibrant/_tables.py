@@ -1,28 +1,28 @@
 """Tables that people read, in a terminal and in a notebook. The first row is the heading; cells are text."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 
-def text_table(cells: Sequence[Sequence[str]], *, left: int = 0) -> list[str]:
-    """Lines with aligned columns: the first `left` to the left, the others to the right."""
+def text_table(cells: Sequence[Sequence[str]], *, left: Collection[int] = ()) -> list[str]:
+    """Lines with aligned columns: those numbered in `left` to the left, the others to the right."""
     widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
 
     def line(row: Sequence[str]) -> str:
         padded = (
-            cell.ljust(w) if c < left else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(w) if c in left else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths, strict=True))
         )
         return ("  " + "  ".join(padded)).rstrip()
 
     return [line(row) for row in cells]
 
 
-def html_table(cells: Sequence[Sequence[str]], *, left: int = 0) -> str:
+def html_table(cells: Sequence[Sequence[str]], *, left: Collection[int] = ()) -> str:
     """The same as HTML, escaped."""
     heading, *rows = cells
 
     def row(kind: str, texts: Sequence[str]) -> str:
-        sides = ("left" if c < left else "right" for c in range(len(texts)))
+        sides = ("left" if c in left else "right" for c in range(len(texts)))
         return "".join(
             f'<{kind} style="text-align:{s}">{html.escape(t)}</{kind}>' for t, s in zip(texts, sides, strict=True)
         )

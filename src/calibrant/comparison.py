@@ -19,7 +19,7 @@ from calibrant.evaluation import MATTERS, Evaluation, Settings, evaluate_table, 
 from calibrant.inference import resampling
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.resampling import Measure, PairedRows, RandomState
-from calibrant.lines import Form, chance, frame, sizes_in_words
+from calibrant.lines import Form, chance, frame, rows_in_words
 
 __all__ = ["Comparison", "compare"]
 
@@ -119,8 +119,8 @@ class Comparison:
         return next((d for d in self.differences if (d.model, d.metric) == (model, metric)), None)
 
     def __repr__(self) -> str:
-        lines = [f"Verdict: {self.verdict}", sizes_in_words(self.models[self.baseline].table), ""]
-        lines += text_table(self._cells(), left=2)
+        lines = [f"Verdict: {self.verdict}", self._sizes(), ""]
+        lines += text_table(self._cells(), left=(0, 1))
         lines += ["", *(f"  {name}: {evaluation.verdict}" for name, evaluation in self.models.items())]
         return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
 
@@ -129,9 +129,13 @@ class Comparison:
         verdicts += "".join(f"<li>note: {html.escape(note.text)}</li>" for note in self.notes)
         return (
             f"<p><strong>Verdict: {html.escape(self.verdict)}</strong><br>"
-            f"{html.escape(sizes_in_words(self.models[self.baseline].table))}</p>"
-            f"{html_table(self._cells(), left=2)}<ul>{verdicts}</ul>"
+            f"{html.escape(self._sizes())}</p>"
+            f"{html_table(self._cells(), left=(0, 1))}<ul>{verdicts}</ul>"
         )
+
+    def _sizes(self) -> str:
+        table = self.models[self.baseline].table
+        return f"{rows_in_words(table)}, {100 * table.prevalence:.4g} % events"
 
     def _cells(self) -> list[list[str]]:
         level = f"{100 * self.settings.confidence_level:g} %"

@@ -1,11 +1,11 @@
 """`evaluate`: every metric of a model with its interval and its null, tests, and a verdict."""
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from calibrant.metrics import ACE, ECC, ECE, METRICS, TCE, Bias
 from calibrant.table import ScoreTable
 
 __all__ = ["Evaluation", "evaluate"]
+
+T = TypeVar("T")
 
 _MOST_PARTS = 1_000
 
@@ -202,24 +204,22 @@ class Evaluation:
         yield self._headline()
         yield sizes_in_words(self.table)
         yield ""
-        yield from text_table(self._cells(), left=1)
+        yield from text_table(self._cells(), left=(0,))
         yield ""
         yield from (f"  {line}" for line in self._reasons())
         if self.parts:
             yield ""
             yield f"  By {self.by or 'part'}:"
-            yield from text_table(self._part_cells(), left=1)
+            yield from self._part_lines(text_table)
         yield from (f"  note: {note.text}" for note in self.notes)
 
     def _repr_html_(self) -> str:
         reasons = "".join(f"<li>{html.escape(line)}</li>" for line in self._reasons())
         reasons += "".join(f"<li>note: {html.escape(note.text)}</li>" for note in self.notes)
-        parts = (
-            f"<p>By {html.escape(self.by or 'part')}:</p>{html_table(self._part_cells(), left=1)}" if self.parts else ""
-        )
+        parts = f"<p>By {html.escape(self.by or 'part')}:</p>{self._part_lines(html_table)}" if self.parts else ""
         return (
             f"<p><strong>{html.escape(self._headline())}</strong><br>{html.escape(sizes_in_words(self.table))}</p>"
-            f"{html_table(self._cells(), left=1)}<ul>{reasons}</ul>{parts}"
+            f"{html_table(self._cells(), left=(0,))}<ul>{reasons}</ul>{parts}"
         )
 
     def _headline(self) -> str:
@@ -251,6 +251,10 @@ class Evaluation:
             yield f"What kind?       Slope {slope:.3f} (1 is best), intercept {intercept:+.3f} (0 is best)."
         if self.tests:
             yield f"Other tests:     {'; '.join(map(_test_in_words, self.tests))}."
+
+    def _part_lines(self, table: Callable[..., T]) -> T:
+        cells = self._part_cells()
+        return table(cells, left=(0, len(cells[0]) - 1))
 
     def _part_cells(self) -> list[list[str]]:
         """A few metrics of every part with the band of a right model; `to_frame` has all."""

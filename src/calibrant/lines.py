@@ -100,11 +100,15 @@ def sizes(table: ScoreTable) -> dict[str, Any]:
     }
 
 
+def rows_in_words(table: ScoreTable) -> str:
+    """How many rows there are."""
+    return f"{table.size:,} rows" if not table.importance else f"total weight {table.size:,.6g}"
+
+
 def sizes_in_words(table: ScoreTable) -> str:
-    """The same as a sentence."""
-    rows = f"{table.size:,} rows" if not table.importance else f"total weight {table.size:,.6g}"
+    """The same with what was predicted and happened."""
     predicted, happened = (100 * sizes(table)[name] for name in ("mean_score", "prevalence"))
-    return f"{rows}; predicted on average {predicted:.4g} %, happened {happened:.4g} %"
+    return f"{rows_in_words(table)}; predicted on average {predicted:.4g} %, happened {happened:.4g} %"
 
 
 def frame(rows: list[dict[str, Any]], backend: Any) -> Any:
