@@ -83,7 +83,7 @@ def main(sizes: tuple[int, ...]) -> None:
                             "events": f"{prevalence:.0%}",
                             "truth": truth.name,
                             "metric": name,
-                            "target": f"{target:.4g}",
+                            "target": f"{target:.4g}" if target > 1e-12 else "0",
                             "mean reading": f"{value.mean():.4g}",
                             "coverage": f"{inside.mean():.3f}",
                             "too high": f"{(low - 1e-12 > target).mean():.3f}",

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 import calibrant as cb
 from calibrant.inference.intervals import Spread, alternative_of, method_of
@@ -112,8 +113,12 @@ def test_the_kind_of_interval_follows_from_the_metric():
     assert {name for name in kinds if alternative_of(cb.METRICS[name]()) == "two-sided"} == two_sided
 
 
-def spread(metric, value, bootstrap, null):
-    return Spread(metric, value, np.asarray(bootstrap, float), np.asarray(null, float))
+# 100,000 rows that are right on average, so that the exact limits of the bias decide nothing
+MANY = cb.ScoreTable.from_counts([0.5], [100_000], [50_000])
+
+
+def spread(metric, value, bootstrap, null, table=MANY):
+    return Spread(metric, value, np.asarray(bootstrap, float), np.asarray(null, float), table)
 
 
 def test_an_anchored_interval_by_hand():
@@ -122,8 +127,38 @@ def test_an_anchored_interval_by_hand():
     low, high = spread(cb.ECE(), 0.4, boot, null).limits(0.95)
     u0, u1 = 0.195, 0.495
     assert low == pytest.approx(0.4 * np.sqrt((0.4**2 - u0**2) / (u1**2 - u0**2)))
-    assert high == pytest.approx(0.4 + 0.4 - 0.305)
+    assert high == pytest.approx(0.4 + 0.4 - 0.305)  # both tails are equally long
     assert spread(cb.ECE(), 0.19, boot, null).limits(0.95)[0] == 0
+
+
+def test_the_upper_limit_reaches_as_far_as_the_longer_tail():
+    """A bootstrap that is folded at 0, as that of one bin: its lower tail is short."""
+    folded = np.abs(np.linspace(-1, 1, 2001)) ** 0.5
+    _, high = spread(cb.ECE(), 0.1, folded**4, [0.0] * 9).limits(0.95)
+    low, up = np.quantile(folded**4, (0.025, 0.975))
+    assert up - np.mean(folded**4) > np.mean(folded**4) - low
+    assert high == pytest.approx(0.1 + up - np.mean(folded**4))
+
+
+@pytest.mark.parametrize("k", [0, 1, 7, 20])
+def test_no_limit_is_surer_than_the_exact_one_of_the_bias(k):
+    """Clopper and Pearson's limits of k of 20 where 0.3 was predicted, and the p-value of their edge."""
+    table = cb.ScoreTable.from_counts([0.3], [20], [k])
+    limits = binomtest(k, 20).proportion_ci(0.95)
+    wanted = max(0.3 - limits.low, limits.high - 0.3)
+    assert cb.interval(cb.ACE(), table, random_state=0).high >= wanted - 1e-12
+    still = spread(cb.ACE(), abs(k / 20 - 0.3), [abs(k / 20 - 0.3)] * 99, [0.5] * 99, table)
+    assert still.limits(0.95)[1] == pytest.approx(wanted)
+    if 0 < k < 20:
+        assert still._exact_chance(wanted) == pytest.approx(0.025)
+    else:  # the limit is 0 or 1 itself
+        assert still._exact_chance(wanted - 0.01) == 1
+
+
+def test_nothing_is_shown_by_a_bootstrap_that_cannot_move():
+    for y, p in (([0], [0.001]), ([0] * 100, [0.0001] * 100), ([0, 1], [0, 1])):
+        assert not cb.equivalence(cb.ACE(), y, p, margin=0.01, random_state=0).within
+    assert cb.equivalence(cb.ACE(), [0] * 1000, [0.0001] * 1000, margin=0.01, random_state=0).within
 
 
 def test_a_centred_interval_by_hand():
@@ -174,6 +209,7 @@ def test_p_values_of_right_models_are_uniform():
     [
         ({"confidence_level": 1}, "confidence_level must lie between 0 and 1; it is 1"),
         ({"n_resamples": 0}, "n_resamples must be a whole number of at least 1; it is 0"),
+        ({"n_resamples": float("nan")}, "n_resamples must be a whole number of at least 1; it is nan"),
         ({"random_state": -3}, "random_state must be None"),
     ],
 )
@@ -196,6 +232,15 @@ def test_bad_margins_and_alternatives_are_named():
         cb.equivalence(cb.ECE(), table(50), margin=0.1, alpha=0.7)
     with pytest.raises(cb.InputError, match="alternative must be"):
         cb.null(cb.ECE(), table(50), alternative="less")
+
+
+def test_an_infinite_log_loss_has_an_infinite_interval():
+    data = cb.ScoreTable.from_counts([0.0, 0.5], [10, 100], [3, 50])
+    metric = cb.METRICS["log_loss"]()
+    found, right = cb.interval(metric, data, random_state=0, n_resamples=50), cb.null(metric, data, n_resamples=50)
+    assert found.value == found.high == np.inf
+    json.dumps(found.to_dict(), allow_nan=False)
+    json.dumps(right.to_dict(), allow_nan=False)
 
 
 def test_notes_travel():

@@ -260,6 +260,17 @@ def test_whole_weights_are_rows():
     assert not tables[0].importance
 
 
+def test_rows_of_weight_0_are_no_rows():
+    y, p, cluster = rows(60)
+    w = np.arange(60) % 3
+    weighted, _ = resampling.PairedRows.read(y, [p], sample_weight=w)
+    kept, _ = resampling.PairedRows.read(y[w > 0], [p[w > 0]], sample_weight=w[w > 0])
+    assert weighted(SFC64(1))[0] == kept(SFC64(1))[0]
+    grouped, _ = resampling.PairedRows.read(y, [p], sample_weight=w, cluster=cluster)
+    assert grouped.n_draws == len(set(cluster[w > 0]))
+    assert len(grouped(SFC64(1))[0]) > 0
+
+
 def test_importance_weights_stay_weights():
     y, p, _ = rows(50)
     paired, _ = resampling.PairedRows.read(y, [p], sample_weight=np.linspace(0.1, 2, 50))

@@ -102,7 +102,7 @@ class GCE:
     @property
     def measures_gaps(self) -> bool:
         """Whether the value only grows with gaps of either sign, so that a right model reads lowest."""
-        return self.loss is not signed_gap
+        return not (self.loss is signed_gap and self.norm is weighted_mean)
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -8,15 +8,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.random import SFC64, SeedSequence
 
-from calibrant._json import plain
+from calibrant._json import number, plain
 from calibrant._rows import table_of
 from calibrant._typing import Column, Floats
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.gce import GCE
 from calibrant.inference import resampling
 from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
-from calibrant.losses import RejectionRate, debiased_squared_gap
-from calibrant.table import ScoreTable
+from calibrant.losses import RejectionRate, absolute_gap, debiased_squared_gap
+from calibrant.table import ScoreTable, read_only
 
 __all__ = ["Equivalence", "Interval", "Null", "equivalence", "interval", "null"]
 
@@ -71,7 +71,7 @@ class Null:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the replicates as plain data for JSON."""
-        return {**plain(self), "excess": self.excess}
+        return {**plain(self), **number("excess", self.excess)}
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,10 @@ class Spread:
       doubles that bias. With w the value, u_0 and u_1 the upper quantiles of null and bootstrap: between the right
       model (t = 0) and the data (t = 1) lies a world with t times the gaps, in which upper quantiles are about
       sqrt(u_0^2 + t^2 (u_1^2 - u_0^2)). The lower limit is the metric t w of the world whose upper quantile is w: 0
-      where a right model could have given the value. The upper limit is w + (mean - lower quantile) of the bootstrap,
-      which leaves the bias in, on the safe side.
+      where a right model could have given the value. The upper limit lies above w by the larger of the bootstrap's two
+      reaches from its mean, which leaves the bias in, on the safe side. Where the bias is part of the metric (the
+      gaps of ECE, ACE, RMSCE, MCE), it is at least the exact binomial limit of the bias: with no event among few rows
+      the bootstrap does not move, and would be sure of what nobody knows.
     - ``centred`` for TCE, whose target is its mean over samples of this size, so that the value itself is without bias,
       while the bootstrap's mean is too high. On the scale of arcsin(sqrt(TCE / 100)) the replicates are moved so
       that their mean is the value; the limits lie on both sides at 1.2 times the larger of their two reaches.
@@ -121,6 +123,8 @@ class Spread:
     value: float
     bootstrap: Floats
     null: Floats
+    table: ScoreTable
+    clustered: bool = False
     notes: tuple[Note, ...] = ()
 
     @property
@@ -130,16 +134,17 @@ class Spread:
     def limits(self, level: float) -> tuple[float, float]:
         """Lower and upper limit of the interval of this level."""
         tails = (1 - level) / 2, (1 + level) / 2
-        low, high = (float(v) for v in np.quantile(self.bootstrap, tails))
+        low, high = _quantiles(self.bootstrap, tails)
         mean = float(np.mean(self.bootstrap))
         if self.method == "percentile":
             return low, high
         if self.method == "centred":
             offset, value = self._on_the_arcsine_scale()
-            below, above = (float(v) for v in np.quantile(offset, tails))
+            below, above = _quantiles(offset, tails)
             reach = _WIDENED * max(-below, above)
             return _from_arcsine(value - reach), _from_arcsine(value + reach)
-        return self._anchored_low(high, tails[1]), self.value + mean - low
+        above = self.value + max(mean - low, high - mean)
+        return self._anchored_low(high, tails[1]), max(above, self._exact_bound(tails[0]))
 
     def _on_the_arcsine_scale(self) -> tuple[Floats, float]:
         """How far replicates lie from their mean, and the value."""
@@ -147,16 +152,50 @@ class Spread:
         return replicates - replicates.mean(), float(_to_arcsine(self.value))
 
     def _anchored_low(self, high: float, tail: float) -> float:
-        right = float(np.quantile(self.null, tail))
+        (right,) = _quantiles(self.null, (tail,))
         if self.value <= right:
             return 0.0
         share = (self.value**2 - right**2) / (high**2 - right**2) if high > right else 1.0
         return self.value * float(np.sqrt(min(share, 1.0)))
 
+    @property
+    def _holds_bias(self) -> bool:
+        """Whether the metric cannot be smaller than the bias: a norm of gaps."""
+        return isinstance(self.metric, GCE) and self.metric.loss is absolute_gap and not self.clustered
+
+    def _rows(self) -> tuple[float, float, float]:
+        """Rows, events, mean score; with importance weights as many as hold as much information."""
+        table = self.table
+        size = float(table.size if table.w2 is None else table.size**2 / np.sum(table.w2))
+        return size, size * table.prevalence, float(table.n @ table.score / table.size)
+
+    def _exact_bound(self, tail: float) -> float:
+        """The largest bias that the rows do not exclude: exact binomial limits (Clopper and Pearson)."""
+        if not self._holds_bias:
+            return 0.0
+        from scipy.special import betaincinv
+
+        n, k, mean = self._rows()
+        least = betaincinv(k, n - k + 1, tail) if k > 0 else 0.0
+        most = betaincinv(k + 1, n - k, 1 - tail) if k < n else 1.0
+        return float(max(mean - least, most - mean))
+
+    def _exact_chance(self, margin: float) -> float:
+        """p-value of the hypothesis that the bias reaches the margin on either side, by the same limits."""
+        if not self._holds_bias:
+            return 0.0
+        from scipy.special import betainc, betaincc
+
+        n, k, mean = self._rows()
+        high = betaincc(k + 1, n - k, mean + margin) if mean + margin < 1 and k < n else float(mean + margin < 1)
+        low = betainc(k, n - k + 1, mean - margin) if mean - margin > 0 and k > 0 else float(mean - margin > 0)
+        return float(max(high, low))
+
     def chance_beyond(self, margin: float) -> float:
         """p-value of the hypothesis that the metric reaches the margin, on either side of 0 where it has two."""
         if self.method == "anchored":
-            return _share(self.bootstrap <= self.value + np.mean(self.bootstrap) - margin)
+            offset, room = self.bootstrap - np.mean(self.bootstrap), margin - self.value
+            return max(_share(offset >= room), _share(-offset >= room), self._exact_chance(margin))
         if self.method == "centred":
             offset, value = self._on_the_arcsine_scale()
             room = (float(_to_arcsine(margin)) - value) / _WIDENED
@@ -182,7 +221,7 @@ class Spread:
 
     def to_null(self, level: float, alternative: Alternative | None = None) -> Null:
         side = alternative_of(self.metric) if alternative is None else alternative
-        low, high = (float(v) for v in np.quantile(self.null, ((1 - level) / 2, (1 + level) / 2)))
+        low, high = _quantiles(self.null, ((1 - level) / 2, (1 + level) / 2))
         return Null(
             metric=self.metric.name,
             value=self.value,
@@ -196,7 +235,7 @@ class Spread:
             n_resamples=self.null.size,
             spec=self.metric.spec,
             notes=self.notes,
-            replicates=self.null,
+            replicates=read_only(self.null),
         )
 
     def to_equivalence(self, margin: float, alpha: float) -> Equivalence:
@@ -215,6 +254,12 @@ def _to_arcsine(percent: Any) -> Any:
 
 def _from_arcsine(angle: float) -> float:
     return float(100 * np.sin(np.clip(angle, 0, np.pi / 2)) ** 2)
+
+
+def _quantiles(values: Floats, shares: tuple[float, ...]) -> tuple[float, ...]:
+    """Quantiles, between two values by nearness; where some are infinite (log loss), the nearest value."""
+    method: Any = "linear" if np.isfinite(values).all() else "nearest"
+    return tuple(float(v) for v in np.quantile(values, shares, method=method))
 
 
 def _share(beyond: Any) -> float:
@@ -275,7 +320,8 @@ def spreads(
     for j, (metric, value) in enumerate(zip(everything, values, strict=True)):
         again = drawn[:, j] if j < drawn.shape[1] else np.empty(0)
         kept, lost = zip(*(resampling.existing(column, metric.name) for column in (again, right[:, j])), strict=True)
-        found.append(Spread(metric, value, kept[0], kept[1], join_notes(table.notes, *lost)))
+        together = rows is not None
+        found.append(Spread(metric, value, kept[0], kept[1], table, together, join_notes(table.notes, *lost)))
     return found
 
 
@@ -379,7 +425,8 @@ def null(
 
     Notes
     -----
-    The p-value, (1 + draws at least as extreme) / (1 + draws), is exact: under the null the data are one more draw.
+    The p-value, (1 + draws at least as extreme) / (1 + draws), is exact for counts: under the null the data are one
+    more draw. With importance weights it is as good as the effective number of rows.
 
     Examples
     --------

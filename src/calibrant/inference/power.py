@@ -9,7 +9,7 @@ from calibrant._json import plain
 from calibrant._kernels import binomial_pvalue
 from calibrant._typing import Ints
 from calibrant.errors import InputError
-from calibrant.inference.resampling import check_share
+from calibrant.inference.resampling import check_count, check_share
 
 __all__ = ["Detectable", "detectable"]
 
@@ -68,8 +68,7 @@ def detectable(n: int, rate: float, *, alpha: float = 0.05, power: float = 0.8) 
     >>> round(found.above, 3), round(found.below, 3)
     (0.125, 0.1)
     """
-    if isinstance(n, bool) or n != int(n) or not 1 <= n <= _MOST_ROWS:
-        raise InputError(f"n must be a whole number from 1 to {_MOST_ROWS:,}; it is {n!r}.", argument="n", value=n)
+    check_count("n", n, _MOST_ROWS)
     if not 0 <= rate <= 1:
         raise InputError(f"rate must lie in [0, 1]; it is {rate!r}.", argument="rate", value=rate)
     check_share("alpha", alpha)

@@ -4,6 +4,7 @@ Replicate i of a purpose has a random stream of its own, seeded by (random_state
 same bytes on both kernels, on any number of threads, and whatever else is computed from the same `random_state`.
 """
 
+import math
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -69,6 +70,14 @@ def check_share(name: str, value: float) -> float:
     return value
 
 
+def check_count(name: str, value: int, most: float = math.inf) -> int:
+    """A whole number from 1 to `most`."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= value <= most:
+        return int(value)
+    up_to = "of at least 1" if most == math.inf else f"from 1 to {most:,}"
+    raise InputError(f"{name} must be a whole number {up_to}; it is {value!r}.", argument=name, value=value)
+
+
 def seed_of(random_state: RandomState) -> SeedSequence:
     """The root of all streams. None gives other draws each time; a Generator gives its next number as the seed."""
     if isinstance(random_state, SeedSequence):
@@ -95,10 +104,7 @@ def replicates(
     show: bool | None = None,
 ) -> Floats:
     """The values of `n_resamples` replicates, each from a stream of its own; NaN where a metric does not exist."""
-    if isinstance(n_resamples, bool) or n_resamples != int(n_resamples) or n_resamples < 1:
-        raise InputError(
-            f"n_resamples must be a whole number of at least 1; it is {n_resamples!r}.", argument="n_resamples"
-        )
+    check_count("n_resamples", n_resamples)
     key = (*seed.spawn_key, PURPOSES.index(purpose))
 
     def at(i: int) -> Sequence[float]:
@@ -279,6 +285,10 @@ class PairedRows:
             _columns.refuse_missing([column])
             codes = _columns.encode(column)[1]
         weights = None if weight is None else _columns.weights(_columns.read(weight, "sample_weight")).values
+        if weights is not None and (weights == 0).any():  # no rows at all, and not in the tables
+            kept = weights > 0
+            event, weights, places = event[kept], weights[kept], tuple(place[kept] for place in places)
+            codes = None if codes is None else np.unique(codes[kept], return_inverse=True)[1]
         if weights is not None and not tables[0].importance:
             weights = weights.astype(np.int64)
             if codes is None:  # weight 2 means two rows, each drawn for itself

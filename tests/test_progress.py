@@ -1,0 +1,32 @@
+"""The progress bar: seen where it should be, gone when the work is done, never in the way."""
+
+import io
+
+from calibrant import _progress
+
+
+def run(monkeypatch, *, show, count=5, patience=-1.0):
+    monkeypatch.setattr(_progress, "_PATIENCE", patience)
+    monkeypatch.setattr(_progress, "_PAUSE", -1.0)
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    items = list(_progress.progress(range(count), count, "drawing", show=show))
+    assert items == list(range(count))
+    return stream.getvalue()
+
+
+def test_a_bar_counts_and_is_wiped_away(monkeypatch):
+    text = run(monkeypatch, show=True)
+    assert "drawing" in text
+    assert "5/5" in text
+    assert text.endswith("\r")
+    assert text.rsplit("\r", 2)[1].strip() == ""
+
+
+def test_no_bar_where_nobody_looks(monkeypatch):
+    assert run(monkeypatch, show=None) == ""  # a string is not a terminal
+    assert run(monkeypatch, show=False) == ""
+
+
+def test_no_bar_for_short_work(monkeypatch):
+    assert run(monkeypatch, show=True, patience=60.0) == ""
