@@ -1,13 +1,16 @@
 """evaluate and compare: the verdict's rule, parts, weights, frames, JSON, and what people read."""
 
+import copy
 import importlib.util
 import json
+import pickle
 
 import numpy as np
 import pytest
 
 import calibrant as cb
 from calibrant.evaluation import Evaluation
+from calibrant.inference import omnibus
 
 FRAMES = [name for name in ("pandas", "polars", "pyarrow") if importlib.util.find_spec(name)]
 
@@ -59,7 +62,8 @@ def test_evaluation_agrees_with_the_functions_it_is_made_of():
         assert found[name].null == cb.null(metric, table, n_resamples=60, random_state=3)
     wanted = cb.equivalence(cb.ACE(), table, margin=0.01, n_resamples=60, random_state=3)
     assert found.equivalence == wanted
-    assert found.omnibus.pvalue == cb.consistency(cb.METRICS["ecce_r"](), table, n_resamples=60, random_state=3).pvalue
+    seed = np.random.SeedSequence(3)
+    assert found.omnibus == omnibus.omnibus(table, seed=seed, n_resamples=60)
     assert found.cox == cb.slope_intercept(table)
     assert cb.evaluate(table, n_resamples=60, random_state=3).to_dict()["metrics"] == found.to_dict()["metrics"]
 
@@ -77,9 +81,10 @@ def test_parts_are_evaluated_each_for_itself_and_adjusted():
     assert list(found.parts) == ["a", "b", "c"]
     for name, own in found.parts.items():
         alone = quick(y[part == name], p[part == name])
-        assert own.to_dict() == alone.to_dict()
+        assert own.to_dict()["metrics"] == alone.to_dict()["metrics"]
     raw = [own.omnibus.pvalue for own in found.parts.values()]
     assert [found.adjusted[name]["pvalue"] for name in "abc"] == raw
+    assert [own.adjusted_pvalue for own in found.parts.values()] == [found.adjusted[name]["holm"] for name in "abc"]
     assert all(
         found.adjusted[n]["holm"] >= found.adjusted[n]["benjamini_hochberg"] >= raw[i] for i, n in enumerate("abc")
     )
@@ -233,6 +238,10 @@ def test_what_people_read_fits_a_screen():
         ({"alpha": 0.6}, r"alpha must lie below 0.5"),
         ({"confidence_level": 2}, "confidence_level must lie between"),
         ({"n_resamples": -1}, "n_resamples must be"),
+        ({"n_resamples": 18}, "n_resamples must be at least 19 for a p-value of 0.05"),
+        ({"metrics": {}}, "metrics must name at least one"),
+        ({"metrics": [cb.ECE()]}, "metrics must name at least one"),
+        ({"costs": [abs, abs]}, "Two costs have the same name"),
         ({"random_state": "x"}, "random_state must be"),
     ],
 )
@@ -243,15 +252,112 @@ def test_bad_options_are_named(options, message):
         cb.compare([0, 1], {"a": [0.1, 0.8], "b": [0.2, 0.7]}, **{"n_resamples": 20, **options})
 
 
+def test_gaps_that_change_sign_from_group_to_group_are_found():
+    """ECCE-R is blind to them; ACE, the other half of the omnibus test, is not."""
+    score, n = np.linspace(0.1, 0.9, 10), np.full(10, 2000)
+    k = np.rint(n * (score + 0.03 * (-1) ** np.arange(10))).astype(int)
+    found = quick(cb.ScoreTable.from_counts(score, n, k))
+    assert cb.consistency(cb.METRICS["ecce_r"](), found.table, n_resamples=99, random_state=0).pvalue > 0.2
+    assert found.verdict == "miscalibrated (mixed)"
+
+
+def test_the_omnibus_test_is_exact():
+    """Ranks of the data among draws of the same distribution are uniform, ties and all."""
+    rng = np.random.default_rng(0)
+    pvalues = []
+    for _ in range(2000):
+        values = rng.integers(0, 30, (40, 2)) + rng.integers(0, 3, (40, 1))
+        pvalues.append(omnibus.from_draws(list(map(float, values[0])), values[1:].astype(float)).pvalue)
+    for level in (0.05, 0.1, 0.5):
+        assert np.mean(np.array(pvalues) <= level) <= level + 3 * np.sqrt(level / 2000)
+    assert np.mean(np.array(pvalues) <= 0.5) > 0.4
+
+
+def test_one_wrong_day_of_many_is_found():
+    """499 draws give no p-value below 1/500, which 26 parts would adjust to 0.052: it is tested again with more."""
+    y, p = draw(26 * 300)
+    day = np.repeat(np.arange(26), 300)
+    wrong = day == 3
+    y[wrong] = np.random.default_rng(1).random(300) < p[wrong] ** 6
+    found = quick(y, p, by=day)
+    assert [name for name, part in found.parts.items() if part.is_real] == [3]
+    assert found.parts[3].verdict.startswith("miscalibrated")
+    assert found.adjusted[3]["holm"] < 0.01
+
+
+def test_clusters_reach_the_verdict():
+    """100 rows copied ten times are 100 rows: right models must not be found wrong more often than alpha says."""
+    wrong = 0
+    for seed in range(40):
+        y, p = draw(100, seed=seed)
+        found = quick(np.tile(y, 10), np.tile(p, 10), cluster=np.tile(np.arange(100), 10), metrics={"ECE": cb.ECE()})
+        wrong += found.is_real
+    assert wrong <= 6
+    y, p = draw(1000, power=2.0)
+    assert quick(y, p, cluster=np.arange(1000)).is_real
+    with pytest.raises(cb.InputError, match="only one cluster"):
+        quick(y, p, cluster=np.zeros(1000))
+
+
+def test_parts_are_weighed_as_the_whole_is():
+    y, p = draw(200)
+    weights = np.where(np.arange(200) % 2 == 0, 100.0, 0.5)
+    found = quick(y, p, by=np.arange(200) % 2, sample_weight=weights)
+    assert all(part.table.importance for part in found.parts.values())
+
+
+def test_parts_without_rows_are_left_out_and_noted():
+    y, p = draw(90)
+    p = np.where(np.arange(90) % 3 == 0, np.nan, p)
+    for options in ({"missing": "drop"},):
+        found = quick(y, p, by=np.arange(90) % 3, **options)
+        assert list(found.parts) == [1, 2]
+        assert "Parts without a row that counts: 0." in repr(found)
+    found = quick(y, np.nan_to_num(p), by=np.arange(90) % 3, sample_weight=(np.arange(90) % 3).astype(float))
+    assert list(found.parts) == [1, 2]
+    assert list(quick({"a": cb.ScoreTable.empty(), "b": found.table}).parts) == ["b"]
+
+
+def test_a_metric_that_few_replicates_have_is_left_out():
+    y = np.zeros(500, dtype=int)
+    y[7] = 1
+    found = quick(y, np.linspace(1e-5, 1e-4, 500), metrics={"ACE": cb.ACE(), "AUC": cb.METRICS["auc"]()})
+    assert [line.name for line in found.lines] == ["ACE"]
+    assert "left_out" in [note.code for note in found.notes]
+
+
+def test_results_can_be_pickled_and_copied():
+    y, p = draw(60)
+    for result in (quick(y, p, by=np.arange(60) % 2), cb.compare(y, {"a": p, "b": p**2}, n_resamples=20)):
+        assert pickle.loads(pickle.dumps(result)).to_dict() == copy.deepcopy(result).to_dict() == result.to_dict()
+
+
+def test_names_that_are_not_text():
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    y, p = draw(60)
+    found = quick(y, p, by=pandas.Series(np.arange(60) % 2, name=2023), metrics={1: cb.ECE()})
+    assert "By 2023" in repr(found)
+    assert "By 2023" in found._repr_html_()
+    assert found["1"].value == cb.ece(y, p)
+
+
+def test_numpy_numbers_are_numbers_in_json():
+    y, p = draw(60)
+    found = quick(y, p, margin=np.float64(0.02), n_resamples=np.int64(30), alpha=np.float32(0.1)).to_dict()
+    assert (found["settings"]["margin"], found["settings"]["n_resamples"]) == (0.02, 30)
+    assert found["equivalence"]["margin"] == 0.02
+    assert cb.interval(cb.ECE(), y, p, confidence_level=np.float64(0.9), n_resamples=20).to_dict()["level"] == 0.9
+
+
 # compare
 
 
 def test_the_better_calibrated_model_is_found():
     y, p = draw(3000)
-    found = cb.compare(y, {"squared": p**2, "right": p, "root": np.sqrt(p)}, n_resamples=99)
-    assert found.verdict == "right is better calibrated than squared" or "right" in found.verdict
+    found = cb.compare(y, {"squared": p**2, "right": p, "other": p**2.2}, n_resamples=99)
+    assert found.verdict == "right is better calibrated than squared; other is worse calibrated than squared"
     assert found.baseline == "squared"
-    assert isinstance(found.models["root"], Evaluation)
+    assert isinstance(found.models["other"], Evaluation)
     (ace,) = [d for d in found.differences if d.model == "right" and d.metric == "ACE"]
     assert ace.value == pytest.approx(cb.ace(y, p) - cb.ace(y, p**2))
     assert ace.low < ace.value < ace.high < 0
@@ -292,6 +398,31 @@ def test_a_comparison_as_a_frame(backend):
     y, p = draw(200)
     found = cb.compare(y, {"a": p, "b": p**2}, n_resamples=30)
     assert len(found.to_frame(backend)) == 2 * len(found.models["a"].lines)
+
+
+def test_what_decides_is_printed():
+    y, p = draw(300)
+    text = repr(cb.compare(y, {"a": p, "b": p**2, "c": p}, n_resamples=30, metrics={"worst": cb.MCE()}))
+    assert "Decided by ACE: b less a" in text
+    assert "adjusted" in text
+    with pytest.raises(cb.InputError, match="the same name"):
+        cb.compare(y, {1: p, "1": p}, n_resamples=30)
+
+
+def test_rows_that_do_not_match_are_refused():
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    y, p = draw(60)
+    column = pandas.Series(p)
+    with pytest.raises(cb.InputError, match="indexes of y_prob of model 1 and y_prob of model 2 differ"):
+        cb.compare(y, {"a": column, "b": column.sample(frac=1, random_state=0)}, n_resamples=30)
+    with pytest.raises(cb.InputError, match="indexes of cluster and y_prob of model 1 differ"):
+        cb.interval(cb.ECE(), y, column, cluster=pandas.Series(np.arange(60)).sample(frac=1, random_state=0))
+
+
+def test_too_many_whole_weights_are_refused():
+    y, p = draw(300)
+    with pytest.raises(cb.InputError, match=r"300,000,000.*importance=True"):
+        cb.compare(y, {"a": p, "b": p}, sample_weight=np.full(300, 10**6), n_resamples=30)
 
 
 @pytest.mark.parametrize("bad", [{"a": [0.1, 0.2]}, [0.1, 0.2]])

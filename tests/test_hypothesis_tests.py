@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
+from scipy.special import logit
 from scipy.stats import chi2, norm
 from strategies import columns, some_rows
 
@@ -154,3 +155,12 @@ def test_adjusted_p_values():
     assert holm([]).size == benjamini_hochberg([]).size == 0
     with pytest.raises(cb.InputError, match="p-values"):
         holm([0.5, 1.5])
+
+
+def test_a_slope_is_found_where_scores_lie_far_apart():
+    """Two scores: slope and intercept have a closed form. Newton's steps from slope 0 went astray here."""
+    table = cb.ScoreTable.from_counts([1e-6, 0.999], [10**7, 1000], [9, 999])
+    fit = cb.slope_intercept(table)
+    x, y = logit([1e-6, 0.999]), logit([9e-7, 0.999])
+    slope = (y[1] - y[0]) / (x[1] - x[0])
+    assert (fit.slope, fit.intercept) == pytest.approx((slope, y[0] - slope * x[0]))

@@ -15,10 +15,15 @@ def power(n, rate, true, alpha):
     return binom.pmf(rejected, n, true).sum()
 
 
-@given(st.integers(1, 60), st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 0.92, 1.0]), st.sampled_from([0.01, 0.05, 0.2]))
+@given(
+    st.integers(1, 60), st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 0.92, 1.0]), st.sampled_from([0.01, 0.05, 0.2, 0.6])
+)
 def test_deviations_are_those_at_which_power_is_reached(n, rate, alpha):
     found = cb.detectable(n, rate, alpha=alpha, power=0.8)
     for sign, deviation, end in ((1, found.above, 1.0), (-1, found.below, 0.0)):
+        if deviation == 0:
+            assert power(n, rate, rate, alpha) >= 0.8
+            continue
         if np.isnan(deviation):
             assert rate == end or power(n, rate, end, alpha) < 0.8
             continue

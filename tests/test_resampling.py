@@ -81,17 +81,6 @@ def test_metrics_that_need_more_than_sums_get_a_replicate():
         assert resampling.bootstrap_values(table, metrics)(SFC64(3)) == [m.value(replicate) for m in metrics]
 
 
-def test_a_row_may_be_drawn_more_often_than_fits_in_a_byte():
-    """300 draws from one row: the kernel's histogram of bytes gives way to a wider one."""
-    table = cb.ScoreTable.from_counts([0.5], [1], [1])
-    assert _kernels.draw(SFC64(0), 1).tolist() == [1]
-    many = cb.ScoreTable.from_counts([0.25, 0.5], [10_000, 1], [10_000, 1])
-    for kernel in KERNELS:
-        drawn = cb.ScoreTable(*kernel.resample(many.score, many.n, many.k, SFC64(3)))
-        assert drawn.size == drawn.positives == 10_001
-    assert table.size == 1
-
-
 @compiled_only
 def test_what_the_kernel_cannot_draw_is_refused():
     core = importlib.import_module("calibrant._kernels._core")

@@ -5,6 +5,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 
 def number(name: str, value: float) -> dict[str, Any]:
     """A field with the value; infinities and NaN are null, with the reason beside them."""
@@ -15,7 +17,8 @@ def number(name: str, value: float) -> dict[str, Any]:
 
 def label(value: Any) -> Any:
     """A label as JSON has it: text, whole numbers, booleans and floats as they are, anything else as text."""
-    return value if isinstance(value, (str, int, bool, float)) else str(value)
+    plain_number = isinstance(value, float) and math.isfinite(value)
+    return value if plain_number or isinstance(value, (str, int, bool)) else str(value)
 
 
 def plain(result: Any, *, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -23,8 +26,10 @@ def plain(result: Any, *, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
     fields: dict[str, Any] = {"schema_version": 1}
     for each in dataclasses.fields(result):
         value = getattr(result, each.name)
-        if each.name in leave_out or hasattr(value, "dtype"):
+        if each.name in leave_out or isinstance(value, np.ndarray):
             continue
+        if isinstance(value, np.generic):
+            value = value.item()
         if each.name == "notes":
             fields["notes"] = [note.to_dict() for note in value]
         elif isinstance(value, float):

@@ -1,10 +1,9 @@
 """`compare`: which of several models is better calibrated, on the same rows?"""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -121,17 +120,27 @@ class Comparison:
     def __repr__(self) -> str:
         lines = [f"Verdict: {self.verdict}", self._sizes(), ""]
         lines += text_table(self._cells(), left=(0, 1))
-        lines += ["", *(f"  {name}: {evaluation.verdict}" for name, evaluation in self.models.items())]
+        lines += ["", *(f"  {line}" for line in self._reasons())]
         return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        verdicts = "".join(f"<li>{html.escape(f'{n}: {e.verdict}')}</li>" for n, e in self.models.items())
+        verdicts = "".join(f"<li>{html.escape(line)}</li>" for line in self._reasons())
         verdicts += "".join(f"<li>note: {html.escape(note.text)}</li>" for note in self.notes)
         return (
             f"<p><strong>Verdict: {html.escape(self.verdict)}</strong><br>"
             f"{html.escape(self._sizes())}</p>"
             f"{html_table(self._cells(), left=(0, 1))}<ul>{verdicts}</ul>"
         )
+
+    def _reasons(self) -> Iterator[str]:
+        """What decided, and the verdict of every model for itself."""
+        for d in self.differences:
+            if d.metric == self.decides:
+                value, ends, p = d.cells()
+                adjusted = f", adjusted {chance(self.adjusted[d.model])}" if len(self.adjusted) > 1 else ""
+                yield f"Decided by {d.metric}: {d.model} less {d.baseline} {value} ({ends}), p = {p}{adjusted}."
+        for name, evaluation in self.models.items():
+            yield f"{name}: {evaluation.verdict}"
 
     def _sizes(self) -> str:
         table = self.models[self.baseline].table
@@ -211,6 +220,8 @@ def compare(
     seed = resampling.seed_of(random_state)
     paired, tables = PairedRows.read(y_true, list(y_probs.values()), cluster=cluster, **rows)
     names = [str(name) for name in y_probs]
+    if len(set(names)) < len(names):
+        raise InputError(f"Two models have the same name: {names}.", argument="y_probs", value=names)
     models = {
         name: evaluate_table(table, settings, seed, show=progress, rows=None if cluster is None else paired.only(i))
         for i, (name, table) in enumerate(zip(names, tables, strict=True))
@@ -240,7 +251,7 @@ def compare(
         for i, name in enumerate(names[1:])
         for j, metric in enumerate(chosen)
     )
-    return Comparison(MappingProxyType(models), differences, decides, settings)
+    return Comparison(models, differences, decides, settings)
 
 
 def _inference(value: float, draws: Floats, level: float) -> tuple[float, float, float, float, float]:

@@ -124,12 +124,12 @@ def _separated(n: Floats, k: Floats) -> bool:
 
 def _fit(x: Floats, n: Floats, k: Floats) -> tuple[float, float]:
     """Newton's method, halving a step that lowers the likelihood; x is standardised for a well-behaved Hessian."""
-    from scipy.special import expit, logit
+    from scipy.special import expit
 
     centre = np.average(x, weights=n)
     spread = np.sqrt(np.average((x - centre) ** 2, weights=n))
     z = (x - centre) / spread
-    beta = np.array([logit(k.sum() / n.sum()), 0.0])
+    beta = np.array([centre, spread])  # slope 1, intercept 0: where a model that is not far off is nearly right
     best = _likelihood(z, n, k, *beta)
     for _ in range(100):
         q = expit(beta[0] + beta[1] * z)

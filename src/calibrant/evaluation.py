@@ -1,13 +1,14 @@
 """`evaluate`: every metric of a model with its interval and its null, tests, and a verdict."""
 
 import html
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.random import SeedSequence
 
 from calibrant import _columns
 from calibrant._json import label as json_label
@@ -23,6 +24,7 @@ from calibrant.inference import resampling
 from calibrant.inference.hypothesis_tests import TestResult, hosmer_lemeshow, likelihood_ratio, spiegelhalter
 from calibrant.inference.intervals import Equivalence, Null, read_rows, spreads
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
+from calibrant.inference.omnibus import STATISTICS, by_clusters, from_draws, omnibus
 from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
 from calibrant.lines import Line, chance, frame, sizes, sizes_in_words
 from calibrant.metrics import ACE, ECC, ECE, METRICS, TCE, Bias
@@ -33,23 +35,21 @@ __all__ = ["Evaluation", "evaluate"]
 T = TypeVar("T")
 
 _MOST_PARTS = 1_000
+_MOST_DRAWS = 20_000  # enough for Holm to reject one of 1,000 parts at 0.05
 
 # What decides the verdict: chosen in the studies of size and power (docs/inference).
-_IS_REAL: Measure = METRICS["ecce_r"]()
-MATTERS: Measure = ACE()
+MATTERS: Measure = STATISTICS[1]
 _TOO_HIGH: Measure = ECC(LinearCost(over=1, under=0), bins=Quantile(10))
 _TOO_LOW: Measure = ECC(LinearCost(over=0, under=1), bins=Quantile(10))
 
-_PANEL: Mapping[str, Measure] = MappingProxyType(
-    {
-        "bias": Bias(),
-        "ECE": ECE(),
-        "ACE": ACE(),
-        "TCE": TCE(),
-        "TCE (consistent)": TCE(bins=PAVABC.consistent()),
-        "Brier": METRICS["brier"](),
-    }
-)
+_PANEL: Mapping[str, Measure] = {
+    "bias": Bias(),
+    "ECE": ECE(),
+    "ACE": ACE(),
+    "TCE": TCE(),
+    "TCE (consistent)": TCE(bins=PAVABC.consistent()),
+    "Brier": METRICS["brier"](),
+}
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,8 @@ class Evaluation:
         Calibration slope and intercept, where they exist.
     parts : mapping
         The evaluation of every part, by the values of `by`.
+    adjusted_pvalue : float or None
+        Of a part: the p-value of its omnibus test, adjusted for the number of parts by Holm. It decides the verdict.
     """
 
     table: ScoreTable
@@ -100,6 +102,8 @@ class Evaluation:
     settings: Settings
     parts: "Mapping[Any, Evaluation]" = field(default_factory=dict)
     by: str | None = None
+    adjusted_pvalue: float | None = None
+    own_notes: tuple[Note, ...] = ()
 
     def __getitem__(self, name: str) -> Line:
         for line in self.lines:
@@ -109,8 +113,12 @@ class Evaluation:
 
     @property
     def is_real(self) -> bool:
-        """Whether the omnibus test finds the model miscalibrated."""
-        return self.omnibus.pvalue <= self.settings.alpha
+        """Whether the omnibus test finds the model miscalibrated; in a part, with its p-value adjusted by Holm."""
+        return self._deciding_pvalue <= self.settings.alpha
+
+    @property
+    def _deciding_pvalue(self) -> float:
+        return self.omnibus.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
 
     @property
     def is_within_margin(self) -> bool:
@@ -147,7 +155,7 @@ class Evaluation:
         """What a reader must know about the input and the results."""
         found: dict[tuple[str, str], Note] = {}
         lines = (notes for line in self.lines for notes in (line.interval.notes, line.null.notes))
-        for notes in (*lines, *(test.notes for test in self.tests)):
+        for notes in (self.own_notes, *lines, *(test.notes for test in self.tests)):
             for note in notes:
                 if note.code != "few_events":  # the tests keep it; here their p-values by resampling are shown
                     found.setdefault((note.code, note.template), note)
@@ -209,14 +217,14 @@ class Evaluation:
         yield from (f"  {line}" for line in self._reasons())
         if self.parts:
             yield ""
-            yield f"  By {self.by or 'part'}:"
+            yield f"  By {self.by or 'part'} (verdicts follow from p-values adjusted for the number of parts):"
             yield from self._part_lines(text_table)
         yield from (f"  note: {note.text}" for note in self.notes)
 
     def _repr_html_(self) -> str:
         reasons = "".join(f"<li>{html.escape(line)}</li>" for line in self._reasons())
         reasons += "".join(f"<li>note: {html.escape(note.text)}</li>" for note in self.notes)
-        parts = f"<p>By {html.escape(self.by or 'part')}:</p>{self._part_lines(html_table)}" if self.parts else ""
+        parts = f"<p>By {html.escape(str(self.by or 'part'))}:</p>{self._part_lines(html_table)}" if self.parts else ""
         return (
             f"<p><strong>{html.escape(self._headline())}</strong><br>{html.escape(sizes_in_words(self.table))}</p>"
             f"{html_table(self._cells(), left=(0,))}<ul>{reasons}</ul>{parts}"
@@ -239,7 +247,9 @@ class Evaluation:
         e, alpha = self.equivalence, self.settings.alpha
         bias = self.table.n @ self.table.score / self.table.size - self.table.prevalence
         answer, side = ("Yes", "at most") if self.is_real else ("Not shown", "above")
-        yield f"Is it real?      {answer}: {self.omnibus.name}, p = {chance(self.omnibus.pvalue)}, {side} {alpha:g}."
+        adjusted = "" if self.adjusted_pvalue is None else " (adjusted)"
+        p = chance(self._deciding_pvalue)
+        yield f"Is it real?      {answer}: {self.omnibus.name}, p = {p}{adjusted}, {side} {alpha:g}."
         if self.is_real:
             yield f"Which way?       {self.direction.capitalize()}; by {round(float(bias), 4) + 0.0:+.4f} on average."
         yield (
@@ -260,7 +270,7 @@ class Evaluation:
         """A few metrics of every part with the band of a right model; `to_frame` has all."""
         usual = ("ACE", "TCE (consistent)")
         shown = [line.name for line in self.lines if line.name in usual] or [line.name for line in self.lines][:2]
-        heading = [self.by or "part", "rows", "events"]
+        heading = [str(self.by or "part"), "rows", "events"]
         heading += [title for name in shown for title in (name, "if right")]
         cells = [[*heading, "p (Holm)", "verdict"]]
         for name, part in self.parts.items():
@@ -327,8 +337,8 @@ def evaluate(
 
     Notes
     -----
-    The verdict follows from two tests. The omnibus test, the consistency test of ECCE-R, asks whether the deviation is
-    real (p-value at most `alpha`); the equivalence test asks whether ACE is shown to be below `margin`:
+    The verdict follows from two tests. The omnibus test, the joint consistency test of ECCE-R and ACE, asks whether the
+    deviation is real (p-value at most `alpha`); the equivalence test asks whether ACE is shown to be below `margin`:
 
     ======================  ====================================  ============================
     verdict                 shown within the margin               not shown
@@ -351,13 +361,35 @@ def evaluate(
         whole = sum(tables.values(), ScoreTable.empty())
     else:
         whole, together = read_rows(y_true, y_prob, cluster, rows)
-        tables, name = _split(y_true, y_prob, by, rows)
+        tables, name = _split(y_true, y_prob, by, {**rows, "importance": whole.importance})
     seed = resampling.seed_of(random_state)
+    empty = [key for key, table in tables.items() if not len(table)]
     parts = {
         key: evaluate_table(table, settings, seed, show=False)
         for key, table in counted(tables.items(), len(tables), "evaluating parts", show=progress)
+        if len(table)
     }
-    return evaluate_table(whole, settings, seed, show=progress, rows=together, parts=MappingProxyType(parts), by=name)
+    parts = _adjusted(parts, settings, seed)
+    result = evaluate_table(whole, settings, seed, show=progress, rows=together, parts=parts, by=name)
+    if not empty:
+        return result
+    note = Note("empty_parts", len(empty), f"Parts without a row that counts: {', '.join(map(str, empty))}.")
+    return replace(result, own_notes=(*result.own_notes, note))
+
+
+def _adjusted(parts: dict[Any, Evaluation], settings: Settings, seed: SeedSequence) -> dict[Any, Evaluation]:
+    """Parts with p-values adjusted for their number.
+
+    n draws give no p-value below 1 / (n + 1), which times the number of parts may be more than alpha: parts whose
+    p-value is as small as it can be are then tested again with as many draws as it takes.
+    """
+    needed = min(math.ceil(20 * len(parts) / settings.alpha), _MOST_DRAWS)
+    if needed > settings.n_resamples:
+        for name, part in parts.items():
+            if part.omnibus.pvalue <= 2 / (settings.n_resamples + 1):
+                parts[name] = replace(part, omnibus=omnibus(part.table, seed=seed, n_resamples=needed))
+    adjusted = holm([part.omnibus.pvalue for part in parts.values()]).tolist()
+    return {name: replace(part, adjusted_pvalue=p) for (name, part), p in zip(parts.items(), adjusted, strict=True)}
 
 
 def settings_of(
@@ -374,12 +406,18 @@ def settings_of(
     if check_share("alpha", alpha) >= 0.5:
         raise InputError(f"alpha must lie below 0.5; it is {alpha!r}.", argument="alpha", value=alpha)
     check_share("confidence_level", confidence_level)
-    panel = dict(_PANEL if metrics is None else metrics)
-    for metric in panel.values():
-        check_metric(metric)
+    resampling.check_resamples(n_resamples, alpha)
+    if metrics is not None and not (isinstance(metrics, Mapping) and metrics):
+        raise InputError(
+            f"metrics must name at least one metric; it is {metrics!r}.",
+            hint='For example {"ECE": cb.ECE()}.',
+            argument="metrics",
+            value=metrics,
+        )
+    panel = {str(name): check_metric(m) for name, m in (_PANEL if metrics is None else metrics).items()}
     panel.update({f"ECC ({name})": ECC(cost) for name, cost in _named_costs(costs).items()})
     seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
-    return Settings(float(margin), float(alpha), float(confidence_level), n_resamples, seed, MappingProxyType(panel))
+    return Settings(float(margin), float(alpha), float(confidence_level), n_resamples, seed, panel)
 
 
 def _named_costs(costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None) -> dict[str, Cost]:
@@ -388,7 +426,12 @@ def _named_costs(costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None) -> di
     if isinstance(costs, Mapping):
         return dict(costs)
     several = list(costs) if isinstance(costs, Sequence) else [costs]
-    return {_cost_name(cost): cost for cost in several}
+    named = {_cost_name(cost): cost for cost in several}
+    if len(named) < len(several):
+        raise InputError(
+            "Two costs have the same name.", hint='Pass a mapping: {"name": cost, ...}.', argument="costs", value=costs
+        )
+    return named
 
 
 def _cost_name(cost: Any) -> str:
@@ -403,62 +446,61 @@ def evaluate_table(
     *,
     show: bool | None,
     rows: PairedRows | None = None,
-    parts: Mapping[Any, Evaluation] = MappingProxyType({}),
+    parts: Mapping[Any, Evaluation] | None = None,
     by: str | None = None,
 ) -> Evaluation:
     if not len(table):
         raise InputError("The table holds no rows; an evaluation needs at least one.", argument="y_true")
-    # TCE does not exist with importance weights, AUC not with one class: such lines are left out, and noted.
+    level, notes = settings.confidence_level, []
     panel = {name: metric for name, metric in settings.metrics.items() if _exists(metric, table)}
-    missing = [name for name in settings.metrics if name not in panel]
     found = spreads(
         [*panel.values(), MATTERS],
         table,
         seed=seed,
         n_resamples=settings.n_resamples,
-        null_only=[_TOO_HIGH, _TOO_LOW, _IS_REAL],
+        null_only=[_TOO_HIGH, _TOO_LOW, STATISTICS[0]],
         rows=rows,
         show=show,
+        skip_missing=True,
     )
-    level = settings.confidence_level
+    matters, high, low, path = found[len(panel) :]
     lines = tuple(
-        Line(name, spread.to_interval(level), spread.to_null(level)) for name, spread in zip(panel, found, strict=False)
+        Line(name, spread.to_interval(level), spread.to_null(level))
+        for name, spread in zip(panel, found, strict=False)
+        if spread.exists
     )
-    matters, high, low, real = found[len(panel) :]
-    logits = Logits.of(table, EPS)
-    line = _line(logits, table)
-    tests = _tests(table, logits, line, settings)
-    if missing:
-        text = f"Left out, because they do not exist for these rows: {', '.join(missing)}."
-        lines = _noted(lines, Note("left_out", len(missing), text))
+    # TCE does not exist with importance weights, AUC not with one class, and in too few replicates with few of one.
+    if missing := [name for name in settings.metrics if name not in [line.name for line in lines]]:
+        text = f"Left out, because they do not exist for these rows, or for most replicates: {', '.join(missing)}."
+        notes.append(Note("left_out", len(missing), text))
+    real = from_draws([path.value, matters.value], np.column_stack([path.null, matters.null]))
     if rows is not None:
+        real = by_clusters(table, rows, seed=seed, n_resamples=settings.n_resamples, show=show)
         text = (
-            "Intervals draw whole clusters; p-values and null bands take outcomes as independent, given their scores."
+            "Intervals and the omnibus test draw whole clusters; other p-values and null bands take outcomes as "
+            "independent, given their scores."
         )
-        lines = _noted(lines, Note("clusters", 1, text))
+        notes.append(Note("clusters", 1, text))
+    logits = Logits.of(table, EPS)
+    line, line_known = _line(logits, table)
     return Evaluation(
         table=table,
         lines=lines,
-        omnibus=TestResult(real.value, real.to_null(level).pvalue, "ECCE-R by resampling"),
+        omnibus=real,
         equivalence=matters.to_equivalence(settings.margin, settings.alpha),
         too_high=high.to_null(level),
         too_low=low.to_null(level),
-        tests=tests,
+        tests=_tests(table, settings, seed) + ((_ratio(table, logits, line, settings, seed),) if line_known else ()),
         cox=None if line is None else logits.result(table, line),
         settings=settings,
-        parts=parts,
+        parts={} if parts is None else parts,
         by=by,
+        own_notes=tuple(notes),
     )
 
 
 def _exists(metric: Measure, table: ScoreTable) -> bool:
     return not np.isnan(resampling.values([metric], table)[0])
-
-
-def _noted(lines: tuple[Line, ...], note: Note) -> tuple[Line, ...]:
-    first = lines[0]
-    noted = replace(first, interval=replace(first.interval, notes=(*first.interval.notes, note)))
-    return (noted, *lines[1:])
 
 
 def _test_in_words(test: TestResult) -> str:
@@ -467,26 +509,29 @@ def _test_in_words(test: TestResult) -> str:
     return f"{test.name} p = {chance(test.resampling_pvalue)} by resampling"
 
 
-def _tests(
-    table: ScoreTable, logits: Logits, line: tuple[float, float] | None, settings: Settings
-) -> tuple[TestResult, ...]:
+def _tests(table: ScoreTable, settings: Settings, seed: SeedSequence) -> tuple[TestResult, ...]:
     """The tests that exist: none for importance weights, and not all where scores are 0 and 1 only."""
-    if table.importance:
-        return ()
-    found = []
-    for test in (spiegelhalter, hosmer_lemeshow):
+    found: list[TestResult] = []
+    for test in () if table.importance else (spiegelhalter, hosmer_lemeshow):
         try:
-            found.append(test(table, n_resamples=settings.n_resamples))
+            found.append(test(table, n_resamples=settings.n_resamples, random_state=seed))
         except InputError:
             continue
-    return (*found, likelihood_ratio(table, logits, line, n_resamples=settings.n_resamples))
+    return tuple(found)
 
 
-def _line(logits: Logits, table: ScoreTable) -> tuple[float, float] | None:
+def _ratio(
+    table: ScoreTable, logits: Logits, line: tuple[float, float] | None, settings: Settings, seed: SeedSequence
+) -> TestResult:
+    return likelihood_ratio(table, logits, line, n_resamples=settings.n_resamples, random_state=seed)
+
+
+def _line(logits: Logits, table: ScoreTable) -> tuple[tuple[float, float] | None, bool]:
+    """Slope and intercept, if they exist; and whether the test of them can be made."""
     try:
-        return logits.line(table)
-    except InputError:  # almost separated, or weights that differ too much: no line was found
-        return None
+        return logits.line(table), not table.importance
+    except InputError:  # almost separated, or weights that differ too much: none was found, though one may exist
+        return None, False
 
 
 def _check_tables(
@@ -539,5 +584,19 @@ def _split(
     tables = {}
     for i, name in enumerate(names):
         own = order[bounds[i] : bounds[i + 1]]
-        tables[name] = ScoreTable.from_arrays(**{n: c[own] for n, c in cells.items()} | options)
-    return tables, getattr(by, "name", None) or None
+        columns = {n: c[own] for n, c in cells.items()}
+        counts = _counting_rows(columns, options)
+        tables[name] = ScoreTable.from_arrays(**columns | options) if counts else ScoreTable.empty()
+    name = getattr(by, "name", None)
+    return tables, None if name is None else str(name)
+
+
+def _counting_rows(columns: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+    """Whether a part has a row that counts: with a weight, and with no cell missing where such rows are dropped."""
+    counts = np.ones(len(columns["y_true"]), dtype=bool)
+    if options.get("missing") == "drop":
+        for column in columns.values():
+            counts &= ~np.ma.getmaskarray(column)
+    if "sample_weight" in columns:
+        counts &= np.ma.getdata(columns["sample_weight"]) != 0
+    return bool(counts.any())

@@ -84,6 +84,8 @@ class Form:
 
 def chance(pvalue: float) -> str:
     """A p-value."""
+    if pvalue < 1e-300:
+        return "< 1e-300"
     return f"{pvalue:.3f}" if pvalue >= 0.001 else f"{pvalue:.0e}"
 
 
@@ -102,7 +104,9 @@ def sizes(table: ScoreTable) -> dict[str, Any]:
 
 def rows_in_words(table: ScoreTable) -> str:
     """How many rows there are."""
-    return f"{table.size:,} rows" if not table.importance else f"total weight {table.size:,.6g}"
+    if table.importance:
+        return f"total weight {table.size:,.6g}"
+    return f"{table.size:,} row{'s' if table.size != 1 else ''}"
 
 
 def sizes_in_words(table: ScoreTable) -> str:

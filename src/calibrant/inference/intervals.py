@@ -126,6 +126,7 @@ class Spread:
     table: ScoreTable
     clustered: bool = False
     notes: tuple[Note, ...] = ()
+    exists: bool = True
 
     @property
     def method(self) -> str:
@@ -292,10 +293,12 @@ def spreads(
     rows: PairedRows | None = None,
     threads: bool | None = None,
     show: bool | None = None,
+    skip_missing: bool = False,
 ) -> list[Spread]:
-    """The replicates of several metrics, all from the same draws, and of others from the null alone.
+    """A `Spread` for every metric, all from the same draws, and for others from the null alone.
 
-    Threads by default where rows are many.
+    Threads by default where rows are many. A metric that exists in fewer than half of the replicates is an error, or,
+    with `skip_missing`, marked as one that does not.
     """
     common: dict[str, Any] = {
         "n_resamples": n_resamples,
@@ -319,6 +322,9 @@ def spreads(
     found = []
     for j, (metric, value) in enumerate(zip(everything, values, strict=True)):
         again = drawn[:, j] if j < drawn.shape[1] else np.empty(0)
+        if skip_missing and not (resampling.mostly_exist(again) and resampling.mostly_exist(right[:, j])):
+            found.append(Spread(metric, value, again, right[:, j], table, exists=False))
+            continue
         kept, lost = zip(*(resampling.existing(column, metric.name) for column in (again, right[:, j])), strict=True)
         together = rows is not None
         found.append(Spread(metric, value, kept[0], kept[1], table, together, join_notes(table.notes, *lost)))
@@ -495,6 +501,7 @@ def equivalence(
     check_share("alpha", alpha)
     if alpha >= 0.5:
         raise InputError(f"alpha must lie below 0.5; it is {alpha!r}.", argument="alpha", value=alpha)
+    resampling.check_resamples(n_resamples, alpha)
     seed = resampling.seed_of(random_state)
     counted, paired = read_rows(table, y_prob, cluster, rows)
     (spread,) = spreads(

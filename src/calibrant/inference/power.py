@@ -89,7 +89,7 @@ def _rejections(n: int, rate: float, alpha: float) -> tuple[int, int]:
         one: Ints = np.array([k])
         return bool(binomial_pvalue(one, np.array([n]), np.array([rate]))[0] <= alpha)
 
-    middle = min(n, int(n * rate + 0.5))
+    middle = min(n, int((n + 1) * rate))  # the likeliest number of events, whose p-value is 1
     low, high = -1, middle  # rejected at and below `low`, accepted at `high`
     while high - low > 1:
         k = (low + high) // 2

@@ -70,6 +70,18 @@ def check_share(name: str, value: float) -> float:
     return value
 
 
+def check_resamples(n_resamples: int, alpha: float) -> int:
+    """As many replicates as a p-value of alpha needs: with fewer, nothing could be shown."""
+    if check_count("n_resamples", n_resamples) + 1 < 1 / alpha - 1e-9:
+        raise InputError(
+            f"n_resamples must be at least {math.ceil(1 / alpha - 1e-9) - 1:,} for a p-value of {alpha:g}; it is "
+            f"{n_resamples}.",
+            argument="n_resamples",
+            value=n_resamples,
+        )
+    return int(n_resamples)
+
+
 def check_count(name: str, value: int, most: float = math.inf) -> int:
     """A whole number from 1 to `most`."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= value <= most:
@@ -180,11 +192,16 @@ def values(metrics: Sequence[Measure], table: ScoreTable) -> list[float]:
     return found
 
 
+def mostly_exist(values: Floats) -> bool:
+    """Whether at least half of the replicates have a value."""
+    return bool(2 * np.count_nonzero(np.isnan(values)) <= values.size)
+
+
 def existing(values: Floats, metric: str) -> tuple[Floats, tuple[Note, ...]]:
     """The replicates that have a value, and a note if some have none."""
     kept = values[~np.isnan(values)]
     lost = values.size - kept.size
-    if 0 < values.size < 2 * lost:
+    if not mostly_exist(values):
         raise InputError(
             f"{metric} does not exist in {lost:,} of {values.size:,} replicates: there are too few rows, or too few of "
             "one class."
@@ -272,6 +289,8 @@ class PairedRows:
         cls, y_true: Column, y_probs: Sequence[Column], *, cluster: Column | None = None, **rows: Any
     ) -> tuple["PairedRows", list[ScoreTable]]:
         """The rows and their tables, checked and read as `ScoreTable.from_arrays` reads them."""
+        outside = {"y_true": y_true, "sample_weight": rows.get("sample_weight"), "cluster": cluster}
+        _columns.check_alignment(outside | {f"y_prob of model {i}": p for i, p in enumerate(y_probs, 1)})
         tables = [table_of(y_true, y_prob, rows) for y_prob in y_probs]
         if rows.get("missing", "raise") != "raise":
             raise InputError("Rows that belong together cannot be dropped one by one.", hint="Leave out missing=.")
@@ -291,20 +310,32 @@ class PairedRows:
             codes = None if codes is None else np.unique(codes[kept], return_inverse=True)[1]
         if weights is not None and not tables[0].importance:
             weights = weights.astype(np.int64)
+            if codes is None and weights.sum() > _MOST_ROWS:
+                raise InputError(
+                    f"Whole weights mean so many rows, and at most {_MOST_ROWS:,} are drawn one by one; "
+                    f"these are {weights.sum():,}.",
+                    hint="Pass importance=True, or weights that are smaller.",
+                    argument="sample_weight",
+                )
             if codes is None:  # weight 2 means two rows, each drawn for itself
                 again = np.repeat(np.arange(event.size), weights)
                 event, places, weights = event[again], tuple(place[again] for place in places), None
         draws = event.size if codes is None else int(codes.max()) + 1
+        if draws == 1 and codes is not None:
+            raise InputError("There is only one cluster: nothing can be drawn.", argument="cluster")
         return cls(tuple(t.score for t in tables), places, event, weights, codes, draws), tables
 
     def only(self, i: int) -> "PairedRows":
         """The same rows with one of their predictions."""
         return replace(self, scores=(self.scores[i],), places=(self.places[i],))
 
-    def __call__(self, bits: SFC64) -> tuple[ScoreTable, ...]:
+    def times(self, bits: SFC64) -> Ints:
+        """How often each row is drawn."""
         times = _kernels.draw(bits, self.n_draws)
-        if self.cluster is not None:
-            times = times[self.cluster]
+        return times if self.cluster is None else times[self.cluster]
+
+    def __call__(self, bits: SFC64) -> tuple[ScoreTable, ...]:
+        times = self.times(bits)
         drawn = times if self.weight is None else times * self.weight
         return tuple(self._table(*each, drawn) for each in zip(self.scores, self.places, strict=True))
 

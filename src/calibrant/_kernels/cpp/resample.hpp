@@ -77,8 +77,8 @@ std::size_t gather(const double* score, const std::int64_t* n, const std::int64_
 
 inline std::size_t resample(const double* score, const std::int64_t* n, const std::int64_t* k, std::size_t rows,
                             std::size_t size, SFC64 words, double* score_out, std::int64_t* n_out, std::int64_t* k_out) {
-    // Eight bits a row keep the histogram in the cache; that a row of many is drawn 255 times will never happen, but
-    // one of very few may be.
+    // Eight bits a row keep the histogram in the cache. No row will ever be drawn 255 times (a chance of some 1 / 255!);
+    // should one be, the wider histogram is right.
     std::vector<std::uint8_t> small;
     if (draw(words, size, small)) return gather(score, n, k, rows, small, score_out, n_out, k_out);
     std::vector<std::uint32_t> large;
