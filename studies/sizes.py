@@ -11,6 +11,8 @@ import numpy as np
 from designs import BUMPED, PREVALENCES, RIGHT, SHIFTED, SIZES, STEEP, Truth, scores, spread_over_cores, write
 
 import calibrant as cb
+from calibrant.inference import resampling
+from calibrant.inference.omnibus import STATISTICS, from_draws
 
 ALPHA = 0.05
 DRAWS = 199
@@ -24,6 +26,8 @@ BY_RESAMPLING = {
     "MCB": cb.METRICS["mcb"](),
     "Brier": cb.METRICS["brier"](),
 }
+JOINT = "ECCE-R and ACE jointly (resampling)"  # the omnibus test of evaluate
+TWO = [list(BY_RESAMPLING).index(name) for name in ("ECCE-R", "ACE")]
 ASYMPTOTIC = {
     "Spiegelhalter": cb.spiegelhalter,
     "Hosmer-Lemeshow": cb.hosmer_lemeshow,
@@ -59,7 +63,8 @@ def rejections(task: tuple[int, float, Truth, int, int]) -> dict[str, int]:
         return cb.ScoreTable.from_arrays(rng.random(size) < p, p)
 
     drawn = np.array([[metric.value(t) for metric in BY_RESAMPLING.values()] for t in (table() for _ in range(DRAWS))])
-    found = dict.fromkeys([*(f"{name} (resampling)" for name in BY_RESAMPLING), *ASYMPTOTIC, "kernel (blocks)"], 0)
+    by_resampling = [f"{name} (resampling)" for name in BY_RESAMPLING]
+    found = dict.fromkeys([JOINT, *by_resampling, *ASYMPTOTIC, "kernel (blocks)"], 0)
     for _ in range(outcomes):
         y = rng.random(size) < rate
         data = cb.ScoreTable.from_arrays(y, p)
@@ -68,6 +73,7 @@ def rejections(task: tuple[int, float, Truth, int, int]) -> dict[str, int]:
             above, below = ((1 + np.sum(side)) / (1 + DRAWS) for side in (drawn[:, j] >= value, drawn[:, j] <= value))
             pvalue = above if metric.measures_gaps else 2 * min(above, below)
             found[f"{name} (resampling)"] += pvalue <= ALPHA
+        found[JOINT] += from_draws(resampling.values(STATISTICS, data), drawn[:, TWO]).pvalue <= ALPHA
         for name, test in ASYMPTOTIC.items():
             found[name] += test(data, n_resamples=1).pvalue <= ALPHA
         if size <= 5_000:

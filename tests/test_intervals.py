@@ -113,7 +113,7 @@ def test_the_kind_of_interval_follows_from_the_metric():
     assert {name for name in kinds if alternative_of(cb.METRICS[name]()) == "two-sided"} == two_sided
 
 
-# 100,000 rows that are right on average, so that the exact limits of the bias decide nothing
+# no bin without events, or with events only
 MANY = cb.ScoreTable.from_counts([0.5], [100_000], [50_000])
 
 
@@ -140,19 +140,14 @@ def test_the_upper_limit_reaches_as_far_as_the_longer_tail():
     assert high == pytest.approx(0.1 + up - np.mean(folded**4))
 
 
-@pytest.mark.parametrize("k", [0, 1, 7, 20])
-def test_no_limit_is_surer_than_the_exact_one_of_the_bias(k):
-    """Clopper and Pearson's limits of k of 20 where 0.3 was predicted, and the p-value of their edge."""
-    table = cb.ScoreTable.from_counts([0.3], [20], [k])
-    limits = binomtest(k, 20).proportion_ci(0.95)
-    wanted = max(0.3 - limits.low, limits.high - 0.3)
-    assert cb.interval(cb.ACE(), table, random_state=0).high >= wanted - 1e-12
-    still = spread(cb.ACE(), abs(k / 20 - 0.3), [abs(k / 20 - 0.3)] * 99, [0.5] * 99, table)
-    assert still.limits(0.95)[1] == pytest.approx(wanted)
-    if 0 < k < 20:
-        assert still._exact_chance(wanted) == pytest.approx(0.025)
-    else:  # the limit is 0 or 1 itself
-        assert still._exact_chance(wanted - 0.01) == 1
+def test_what_pure_bins_may_hide_is_added():
+    """Ten of 30 rows lie in a bin without an event, ten in one with events only: exact limits, by their shares."""
+    table = cb.ScoreTable.from_counts([0.1, 0.5, 0.9], [10, 10, 10], [0, 5, 10])
+    plain = 0.0667
+    still = spread(cb.ECE(), plain, [plain] * 99, [0.0] * 99, table)
+    limit = binomtest(0, 10).proportion_ci(0.95).high  # two-sided 95 %: a tail of 0.025
+    assert still.limits(0.95)[1] == pytest.approx(plain + 2 * limit / 3)
+    assert spread(cb.TCE(), 10.0, [10.0] * 99, [0.0] * 99, table).limits(0.95)[1] == pytest.approx(10)
 
 
 def test_nothing_is_shown_by_a_bootstrap_that_cannot_move():

@@ -110,9 +110,8 @@ class Spread:
       model (t = 0) and the data (t = 1) lies a world with t times the gaps, in which upper quantiles are about
       sqrt(u_0^2 + t^2 (u_1^2 - u_0^2)). The lower limit is the metric t w of the world whose upper quantile is w: 0
       where a right model could have given the value. The upper limit lies above w by the larger of the bootstrap's two
-      reaches from its mean, which leaves the bias in, on the safe side. Where the bias is part of the metric (the
-      gaps of ECE, ACE, RMSCE, MCE), it is at least the exact binomial limit of the bias: with no event among few rows
-      the bootstrap does not move, and would be sure of what nobody knows.
+      reaches from its mean, which leaves the bias in, on the safe side, and by what bins without an event may hide:
+      there the bootstrap does not move, and would be sure of what nobody knows.
     - ``centred`` for TCE, whose target is its mean over samples of this size, so that the value itself is without bias,
       while the bootstrap's mean is too high. On the scale of arcsin(sqrt(TCE / 100)) the replicates are moved so
       that their mean is the value; the limits lie on both sides at 1.2 times the larger of their two reaches.
@@ -124,7 +123,6 @@ class Spread:
     bootstrap: Floats
     null: Floats
     table: ScoreTable
-    clustered: bool = False
     notes: tuple[Note, ...] = ()
     exists: bool = True
 
@@ -136,7 +134,6 @@ class Spread:
         """Lower and upper limit of the interval of this level."""
         tails = (1 - level) / 2, (1 + level) / 2
         low, high = _quantiles(self.bootstrap, tails)
-        mean = float(np.mean(self.bootstrap))
         if self.method == "percentile":
             return low, high
         if self.method == "centred":
@@ -144,8 +141,7 @@ class Spread:
             below, above = _quantiles(offset, tails)
             reach = _WIDENED * max(-below, above)
             return _from_arcsine(value - reach), _from_arcsine(value + reach)
-        above = self.value + max(mean - low, high - mean)
-        return self._anchored_low(high, tails[1]), max(above, self._exact_bound(tails[0]))
+        return self._anchored_low(high, tails[1]), self._upper(tails[0])
 
     def _on_the_arcsine_scale(self) -> tuple[Floats, float]:
         """How far replicates lie from their mean, and the value."""
@@ -159,44 +155,29 @@ class Spread:
         share = (self.value**2 - right**2) / (high**2 - right**2) if high > right else 1.0
         return self.value * float(np.sqrt(min(share, 1.0)))
 
-    @property
-    def _holds_bias(self) -> bool:
-        """Whether the metric cannot be smaller than the bias: a norm of gaps."""
-        return isinstance(self.metric, GCE) and self.metric.loss is absolute_gap and not self.clustered
+    def _upper(self, tail: float) -> float:
+        """Upper limit of a metric of gaps, which the truth exceeds with the chance `tail`."""
+        low, high = _quantiles(self.bootstrap, (tail, 1 - tail))
+        mean = float(np.mean(self.bootstrap))
+        return self.value + max(mean - low, high - mean) + self._unseen(tail)
 
-    def _rows(self) -> tuple[float, float, float]:
-        """Rows, events, mean score; with importance weights as many as hold as much information."""
-        table = self.table
-        size = float(table.size if table.w2 is None else table.size**2 / np.sum(table.w2))
-        return size, size * table.prevalence, float(table.n @ table.score / table.size)
+    def _unseen(self, tail: float) -> float:
+        """What bins without an event, or without anything else, may hide: there the bootstrap does not move.
 
-    def _exact_bound(self, tail: float) -> float:
-        """The largest bias that the rows do not exclude: exact binomial limits (Clopper and Pearson)."""
-        if not self._holds_bias:
+        Of n rows without an event the rate is below 1 - tail^(1/n) (Clopper and Pearson); rows of all such bins count
+        as one group.
+        """
+        if not (isinstance(self.metric, GCE) and self.metric.loss is absolute_gap):
             return 0.0
-        from scipy.special import betaincinv
-
-        n, k, mean = self._rows()
-        least = betaincinv(k, n - k + 1, tail) if k > 0 else 0.0
-        most = betaincinv(k + 1, n - k, 1 - tail) if k < n else 1.0
-        return float(max(mean - least, most - mean))
-
-    def _exact_chance(self, margin: float) -> float:
-        """p-value of the hypothesis that the bias reaches the margin on either side, by the same limits."""
-        if not self._holds_bias:
-            return 0.0
-        from scipy.special import betainc, betaincc
-
-        n, k, mean = self._rows()
-        high = betaincc(k + 1, n - k, mean + margin) if mean + margin < 1 and k < n else float(mean + margin < 1)
-        low = betainc(k, n - k + 1, mean - margin) if mean - margin > 0 and k > 0 else float(mean - margin > 0)
-        return float(max(high, low))
+        bins, size = self.metric.bins(self.table), float(self.table.size)
+        hidden = (bins.effective_n[pure].sum() for pure in (bins.k == 0, bins.k == bins.n))
+        shares = (bins.n[pure].sum() / size for pure in (bins.k == 0, bins.k == bins.n))
+        return float(sum(share * (1 - tail ** (1 / n)) for n, share in zip(hidden, shares, strict=True) if n > 0))
 
     def chance_beyond(self, margin: float) -> float:
         """p-value of the hypothesis that the metric reaches the margin, on either side of 0 where it has two."""
         if self.method == "anchored":
-            offset, room = self.bootstrap - np.mean(self.bootstrap), margin - self.value
-            return max(_share(offset >= room), _share(-offset >= room), self._exact_chance(margin))
+            return self._least_tail(margin)
         if self.method == "centred":
             offset, value = self._on_the_arcsine_scale()
             room = (float(_to_arcsine(margin)) - value) / _WIDENED
@@ -204,6 +185,18 @@ class Spread:
         if self.metric.measures_gaps:
             return _share(self.bootstrap >= margin)
         return max(_share(self.bootstrap >= margin), _share(self.bootstrap <= -margin))
+
+    def _least_tail(self, margin: float) -> float:
+        """The smallest tail whose upper limit is below the margin, by halving; not below what the draws can show."""
+        least, most = 1 / (1 + self.bootstrap.size), 0.5
+        if self._upper(least) < margin:
+            return least
+        if self._upper(most) >= margin:
+            return 1.0
+        while most - least > 1e-6:
+            middle = (least + most) / 2
+            least, most = (least, middle) if self._upper(middle) < margin else (middle, most)
+        return most
 
     def null_pvalue(self, alternative: Alternative) -> float:
         """p-value of the hypothesis that the model is right. Ties within 1e-12 count as at least as extreme."""
@@ -326,8 +319,7 @@ def spreads(
             found.append(Spread(metric, value, again, right[:, j], table, exists=False))
             continue
         kept, lost = zip(*(resampling.existing(column, metric.name) for column in (again, right[:, j])), strict=True)
-        together = rows is not None
-        found.append(Spread(metric, value, kept[0], kept[1], table, together, join_notes(table.notes, *lost)))
+        found.append(Spread(metric, value, kept[0], kept[1], table, join_notes(table.notes, *lost)))
     return found
 
 
