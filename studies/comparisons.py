@@ -1,4 +1,4 @@
-"""How often `compare` finds a difference where there is none, and where there is: 1,000 pairs of models a design.
+"""How often `compare` finds a difference where there is none, and where there is: 300 pairs of models a design.
 
 Both models predict the same outcomes. "equal": both see the truth through noise of the same size, and are right.
 "sharper": both are right, one with less noise. "distorted": the second has slope 1.4.
@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 
 import calibrant as cb
 
-PAIRS = 1_000
+PAIRS = 300
 SIZES = (500, 5_000)
 
 
