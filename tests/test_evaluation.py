@@ -326,6 +326,12 @@ def test_a_metric_that_few_replicates_have_is_left_out():
     assert "left_out" in [note.code for note in found.notes]
 
 
+def test_no_metric_at_all_is_an_error():
+    y, p = draw(60)
+    with pytest.raises(cb.InputError, match="None of the metrics exists for these rows: TCE"):
+        quick(y, p, metrics={"TCE": cb.TCE()}, sample_weight=np.linspace(0.5, 1, 60))
+
+
 def test_results_can_be_pickled_and_copied():
     y, p = draw(60)
     for result in (quick(y, p, by=np.arange(60) % 2), cb.compare(y, {"a": p, "b": p**2}, n_resamples=20)):

@@ -274,7 +274,9 @@ class Evaluation:
         heading += [title for name in shown for title in (name, "if right")]
         cells = [[*heading, "p (Holm)", "verdict"]]
         for name, part in self.parts.items():
-            row = [str(name), f"{part.table.size:,.6g}", f"{100 * part.table.prevalence:.3g} %"]
+            size = part.table.size
+            row = [str(name), f"{size:,}" if isinstance(size, int) else f"{size:,.6g}"]
+            row.append(f"{100 * part.table.prevalence:.3g} %")
             lines = {line.name: line for line in part.lines}
             for metric in shown:
                 row += lines[metric].cells()[0:3:2] if metric in lines else ["", ""]
@@ -470,9 +472,14 @@ def evaluate_table(
         if spread.exists
     )
     # TCE does not exist with importance weights, AUC not with one class, and in too few replicates with few of one.
-    if missing := [name for name in settings.metrics if name not in [line.name for line in lines]]:
+    missing = [name for name in settings.metrics if name not in [line.name for line in lines]]
+    if missing:
         text = f"Left out, because they do not exist for these rows, or for most replicates: {', '.join(missing)}."
         notes.append(Note("left_out", len(missing), text))
+    if not lines:
+        raise InputError(
+            f"None of the metrics exists for these rows: {', '.join(missing)}.", argument="metrics", value=missing
+        )
     real = from_draws([path.value, matters.value], np.column_stack([path.null, matters.null]))
     if rows is not None:
         real = by_clusters(table, rows, seed=seed, n_resamples=settings.n_resamples, show=show)
