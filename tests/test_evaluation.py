@@ -295,6 +295,8 @@ def test_clusters_reach_the_verdict():
     assert wrong <= 6
     y, p = draw(1000, power=2.0)
     assert quick(y, p, cluster=np.arange(1000)).is_real
+    parts = quick(y, p, cluster=np.arange(1000), by=np.arange(1000) % 2)
+    assert "clusters_in_parts" in [note.code for note in parts.notes]
     with pytest.raises(cb.InputError, match="only one cluster"):
         quick(y, p, cluster=np.zeros(1000))
 

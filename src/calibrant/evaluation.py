@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.random import SeedSequence
 
-from calibrant import _columns
 from calibrant._json import label as json_label
 from calibrant._json import plain
 from calibrant._progress import progress as counted
@@ -22,19 +21,19 @@ from calibrant.cox import EPS, Logits, SlopeIntercept
 from calibrant.errors import InputError, Note
 from calibrant.inference import resampling
 from calibrant.inference.hypothesis_tests import TestResult, hosmer_lemeshow, likelihood_ratio, spiegelhalter
-from calibrant.inference.intervals import Equivalence, Null, read_rows, spreads
+from calibrant.inference.intervals import Equivalence, Null, Spread, check_margin, read_rows, spreads
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.omnibus import STATISTICS, by_clusters, from_draws, omnibus
 from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
 from calibrant.lines import Line, chance, frame, sizes, sizes_in_words
 from calibrant.metrics import ACE, ECC, ECE, METRICS, TCE, Bias
+from calibrant.parts import check_tables, split
 from calibrant.table import ScoreTable
 
 __all__ = ["Evaluation", "evaluate"]
 
 T = TypeVar("T")
 
-_MOST_PARTS = 1_000
 _MOST_DRAWS = 20_000  # enough for Holm to reject one of 1,000 parts at 0.05
 
 # What decides the verdict: chosen in the studies of size and power (docs/inference).
@@ -326,7 +325,8 @@ def evaluate(
     random_state : int, Generator or None, default=0
         0, so that the same data get the same verdict.
     cluster : column, optional
-        Rows of one cluster (a patient, a shop) are drawn together, for the intervals of the whole.
+        Rows of one cluster (a patient, a shop) are drawn together, for intervals and verdict of the whole; parts take
+        their rows as independent, and a note says so.
     progress : bool, optional
         Draw a progress bar; by default on a terminal and in a notebook, after a second.
     sample_weight, pos_label, missing, importance
@@ -359,11 +359,11 @@ def evaluate(
     settings = settings_of(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
     together = None
     if isinstance(y_true, Mapping):
-        tables, name = _check_tables(y_true, y_prob, by, cluster, rows), None
+        tables, name = check_tables(y_true, y_prob, by, cluster, rows), None
         whole = sum(tables.values(), ScoreTable.empty())
     else:
         whole, together = read_rows(y_true, y_prob, cluster, rows)
-        tables, name = _split(y_true, y_prob, by, {**rows, "importance": whole.importance})
+        tables, name = split(y_true, y_prob, by, {**rows, "importance": whole.importance})
     seed = resampling.seed_of(random_state)
     empty = [key for key, table in tables.items() if not len(table)]
     parts = {
@@ -371,12 +371,16 @@ def evaluate(
         for key, table in counted(tables.items(), len(tables), "evaluating parts", show=progress)
         if len(table)
     }
-    parts = _adjusted(parts, settings, seed)
-    result = evaluate_table(whole, settings, seed, show=progress, rows=together, parts=parts, by=name)
-    if not empty:
-        return result
-    note = Note("empty_parts", len(empty), f"Parts without a row that counts: {', '.join(map(str, empty))}.")
-    return replace(result, own_notes=(*result.own_notes, note))
+    notes = []
+    if empty:
+        text = f"Parts without a row that counts: {', '.join(map(str, empty))}."
+        notes.append(Note("empty_parts", len(empty), text))
+    if parts and together is not None:
+        notes.append(
+            Note("clusters_in_parts", 1, "Parts take their rows as independent: clusters are drawn for the whole.")
+        )
+    result = evaluate_table(whole, settings, seed, show=progress, rows=together)
+    return replace(result, parts=_adjusted(parts, settings, seed), by=name, own_notes=(*result.own_notes, *notes))
 
 
 def _adjusted(parts: dict[Any, Evaluation], settings: Settings, seed: SeedSequence) -> dict[Any, Evaluation]:
@@ -386,12 +390,19 @@ def _adjusted(parts: dict[Any, Evaluation], settings: Settings, seed: SeedSequen
     p-value is as small as it can be are then tested again with as many draws as it takes.
     """
     needed = min(math.ceil(20 * len(parts) / settings.alpha), _MOST_DRAWS)
-    if needed > settings.n_resamples:
-        for name, part in parts.items():
-            if part.omnibus.pvalue <= 2 / (settings.n_resamples + 1):
-                parts[name] = replace(part, omnibus=omnibus(part.table, seed=seed, n_resamples=needed))
-    adjusted = holm([part.omnibus.pvalue for part in parts.values()]).tolist()
-    return {name: replace(part, adjusted_pvalue=p) for (name, part), p in zip(parts.items(), adjusted, strict=True)}
+
+    def tested(part: Evaluation) -> TestResult:
+        at_the_end = part.omnibus.pvalue <= 2 / (settings.n_resamples + 1)
+        if not (at_the_end and needed > settings.n_resamples):
+            return part.omnibus
+        return omnibus(part.table, seed=seed, n_resamples=needed)
+
+    tests = [tested(part) for part in parts.values()]
+    adjusted = holm([test.pvalue for test in tests]).tolist()
+    return {
+        name: replace(part, omnibus=test, adjusted_pvalue=p)
+        for (name, part), test, p in zip(parts.items(), tests, adjusted, strict=True)
+    }
 
 
 def settings_of(
@@ -403,12 +414,8 @@ def settings_of(
     n_resamples: int,
     random_state: RandomState,
 ) -> Settings:
-    if not margin > 0:
-        raise InputError(f"margin must be positive; it is {margin!r}.", argument="margin", value=margin)
-    if check_share("alpha", alpha) >= 0.5:
-        raise InputError(f"alpha must lie below 0.5; it is {alpha!r}.", argument="alpha", value=alpha)
+    check_margin(margin, alpha, n_resamples)
     check_share("confidence_level", confidence_level)
-    resampling.check_resamples(n_resamples, alpha)
     if metrics is not None and not (isinstance(metrics, Mapping) and metrics):
         raise InputError(
             f"metrics must name at least one metric; it is {metrics!r}.",
@@ -442,18 +449,12 @@ def _cost_name(cost: Any) -> str:
 
 
 def evaluate_table(
-    table: ScoreTable,
-    settings: Settings,
-    seed: Any,
-    *,
-    show: bool | None,
-    rows: PairedRows | None = None,
-    parts: Mapping[Any, Evaluation] | None = None,
-    by: str | None = None,
+    table: ScoreTable, settings: Settings, seed: SeedSequence, *, show: bool | None, rows: PairedRows | None = None
 ) -> Evaluation:
+    """One table, without parts; `rows` where some of them belong together."""
     if not len(table):
         raise InputError("The table holds no rows; an evaluation needs at least one.", argument="y_true")
-    level, notes = settings.confidence_level, []
+    level = settings.confidence_level
     panel = {name: metric for name, metric in settings.metrics.items() if _exists(metric, table)}
     found = spreads(
         [*panel.values(), MATTERS],
@@ -466,44 +467,49 @@ def evaluate_table(
         skip_missing=True,
     )
     matters, high, low, path = found[len(panel) :]
-    lines = tuple(
-        Line(name, spread.to_interval(level), spread.to_null(level))
-        for name, spread in zip(panel, found, strict=False)
-        if spread.exists
-    )
-    # TCE does not exist with importance weights, AUC not with one class, and in too few replicates with few of one.
-    missing = [name for name in settings.metrics if name not in [line.name for line in lines]]
-    if missing:
-        text = f"Left out, because they do not exist for these rows, or for most replicates: {', '.join(missing)}."
-        notes.append(Note("left_out", len(missing), text))
-    if not lines:
-        raise InputError(
-            f"None of the metrics exists for these rows: {', '.join(missing)}.", argument="metrics", value=missing
-        )
-    real = from_draws([path.value, matters.value], np.column_stack([path.null, matters.null]))
+    lines, notes = _lines(dict(zip(panel, found, strict=False)), settings)
+    omnibus_test = from_draws([path.value, matters.value], np.column_stack([path.null, matters.null]))
     if rows is not None:
-        real = by_clusters(table, rows, seed=seed, n_resamples=settings.n_resamples, show=show)
-        text = (
-            "Intervals and the omnibus test draw whole clusters; other p-values and null bands take outcomes as "
-            "independent, given their scores."
-        )
-        notes.append(Note("clusters", 1, text))
+        omnibus_test = by_clusters(table, rows, seed=seed, n_resamples=settings.n_resamples, show=show)
+        notes += (Note("clusters", 1, _CLUSTERS),)
     logits = Logits.of(table, EPS)
     line, line_known = _line(logits, table)
     return Evaluation(
         table=table,
         lines=lines,
-        omnibus=real,
+        omnibus=omnibus_test,
         equivalence=matters.to_equivalence(settings.margin, settings.alpha),
         too_high=high.to_null(level),
         too_low=low.to_null(level),
         tests=_tests(table, settings, seed) + ((_ratio(table, logits, line, settings, seed),) if line_known else ()),
         cox=None if line is None else logits.result(table, line),
         settings=settings,
-        parts={} if parts is None else parts,
-        by=by,
-        own_notes=tuple(notes),
+        own_notes=notes,
     )
+
+
+_CLUSTERS = (
+    "Intervals and the omnibus test draw whole clusters; other p-values and null bands take outcomes as independent, "
+    "given their scores."
+)
+
+
+def _lines(found: Mapping[str, Spread], settings: Settings) -> tuple[tuple[Line, ...], tuple[Note, ...]]:
+    """The metrics that exist, and a note about the others.
+
+    TCE does not exist with importance weights, AUC not with one class, and in too few replicates with few of one.
+    """
+    level = settings.confidence_level
+    lines = tuple(
+        Line(name, spread.to_interval(level), spread.to_null(level)) for name, spread in found.items() if spread.exists
+    )
+    missing = [name for name in settings.metrics if name not in [line.name for line in lines]]
+    if not lines:
+        raise InputError(
+            f"None of the metrics exists for these rows: {', '.join(missing)}.", argument="metrics", value=missing
+        )
+    text = f"Left out, because they do not exist for these rows, or for most replicates: {', '.join(missing)}."
+    return lines, (Note("left_out", len(missing), text),) if missing else ()
 
 
 def _exists(metric: Measure, table: ScoreTable) -> bool:
@@ -539,71 +545,3 @@ def _line(logits: Logits, table: ScoreTable) -> tuple[tuple[float, float] | None
         return logits.line(table), not table.importance
     except InputError:  # almost separated, or weights that differ too much: none was found, though one may exist
         return None, False
-
-
-def _check_tables(
-    tables: Mapping[Any, ScoreTable], y_prob: Any, by: Any, cluster: Any, rows: Mapping[str, Any]
-) -> dict[Any, ScoreTable]:
-    options = {"y_prob": y_prob, "by": by, "cluster": cluster}
-    given = [name for name, value in options.items() if value is not None] + list(rows)
-    if given:
-        raise InputError(f"Tables were given, and {', '.join(given)} with them.", argument=given[0])
-    for key, table in tables.items():
-        if not isinstance(table, ScoreTable):
-            raise InputError(f"Every part must be a ScoreTable; {key!r} is {type(table).__name__}.", argument="y_true")
-    if not tables:
-        raise InputError("There are no tables; at least one is needed.", argument="y_true")
-    return dict(tables)
-
-
-def _split(
-    y_true: Any, y_prob: Any, by: Column | None, rows: Mapping[str, Any]
-) -> tuple[dict[Any, ScoreTable], str | None]:
-    """A table for every value of `by`, in their order."""
-    if by is None:
-        return {}, None
-    if isinstance(y_true, ScoreTable):
-        raise InputError(
-            "Parts need rows: a ScoreTable no longer knows which belong where.",
-            hint="Pass y_true, y_prob and by; or a mapping of tables.",
-            argument="by",
-        )
-    column = _columns.read(by, "by")
-    options = dict(rows)
-    weight = options.pop("sample_weight", None)
-    outside = {"y_true": y_true, "y_prob": y_prob, "sample_weight": weight}
-    _columns.check_alignment({**outside, "by": by})
-    read = {name: _columns.read(c, name) for name, c in outside.items() if c is not None}
-    _columns.check_lengths([read["y_true"], column])
-    _columns.refuse_missing([column], hint="Give such rows a part of their own.")
-    names, code = _columns.encode(column)
-    if len(names) > _MOST_PARTS:
-        raise InputError(
-            f"by has {len(names):,} different values; at most {_MOST_PARTS:,} parts are evaluated.",
-            hint="Round times to days or weeks, and numbers to groups.",
-            argument="by",
-        )
-    order = np.argsort(code, kind="stable")
-    bounds = np.searchsorted(code[order], np.arange(len(names) + 1))
-    cells: dict[str, Any] = {
-        n: np.ma.array(c.values, mask=c.mask) if c.missing is not None else c.values for n, c in read.items()
-    }
-    tables = {}
-    for i, name in enumerate(names):
-        own = order[bounds[i] : bounds[i + 1]]
-        columns = {n: c[own] for n, c in cells.items()}
-        counts = _counting_rows(columns, options)
-        tables[name] = ScoreTable.from_arrays(**columns | options) if counts else ScoreTable.empty()
-    name = getattr(by, "name", None)
-    return tables, None if name is None else str(name)
-
-
-def _counting_rows(columns: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
-    """Whether a part has a row that counts: with a weight, and with no cell missing where such rows are dropped."""
-    counts = np.ones(len(columns["y_true"]), dtype=bool)
-    if options.get("missing") == "drop":
-        for column in columns.values():
-            counts &= ~np.ma.getmaskarray(column)
-    if "sample_weight" in columns:
-        counts &= np.ma.getdata(columns["sample_weight"]) != 0
-    return bool(counts.any())

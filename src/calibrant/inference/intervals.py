@@ -323,6 +323,12 @@ def spreads(
     return found
 
 
+def _bootstrapped(metric: Measure, table: ScoreTable, rows: PairedRows | None, **draws: Any) -> Spread:
+    """The bootstrap of one metric, with the null where its limits need it."""
+    (spread,) = spreads([metric], table, null=method_of(metric) == "anchored", rows=rows, **draws)
+    return spread
+
+
 def _values_of_rows(rows: PairedRows, metrics: Sequence[Measure], bits: SFC64) -> list[float]:
     (table,) = rows(bits)
     return resampling.values(metrics, table)
@@ -380,15 +386,7 @@ def interval(
     metric = check_metric(metric)
     level, seed = check_share("confidence_level", confidence_level), resampling.seed_of(random_state)
     counted, paired = read_rows(table, y_prob, cluster, rows)
-    (spread,) = spreads(
-        [metric],
-        counted,
-        seed=seed,
-        n_resamples=n_resamples,
-        null=method_of(metric) == "anchored",
-        rows=paired,
-        show=progress,
-    )
+    spread = _bootstrapped(metric, counted, paired, seed=seed, n_resamples=n_resamples, show=progress)
     return spread.to_interval(level)
 
 
@@ -488,24 +486,20 @@ def equivalence(
     True
     """
     metric = check_metric(metric)
-    if not margin > 0:
-        raise InputError(f"margin must be positive; it is {margin!r}.", argument="margin", value=margin)
-    check_share("alpha", alpha)
-    if alpha >= 0.5:
-        raise InputError(f"alpha must lie below 0.5; it is {alpha!r}.", argument="alpha", value=alpha)
-    resampling.check_resamples(n_resamples, alpha)
+    check_margin(margin, alpha, n_resamples)
     seed = resampling.seed_of(random_state)
     counted, paired = read_rows(table, y_prob, cluster, rows)
-    (spread,) = spreads(
-        [metric],
-        counted,
-        seed=seed,
-        n_resamples=n_resamples,
-        null=method_of(metric) == "anchored",
-        rows=paired,
-        show=progress,
-    )
+    spread = _bootstrapped(metric, counted, paired, seed=seed, n_resamples=n_resamples, show=progress)
     return spread.to_equivalence(margin, alpha)
+
+
+def check_margin(margin: float, alpha: float, n_resamples: int) -> None:
+    """What a test of equivalence needs: a positive margin, an alpha below 0.5, and draws enough for it."""
+    if not margin > 0:
+        raise InputError(f"margin must be positive; it is {margin!r}.", argument="margin", value=margin)
+    if check_share("alpha", alpha) >= 0.5:
+        raise InputError(f"alpha must lie below 0.5; it is {alpha!r}.", argument="alpha", value=alpha)
+    resampling.check_resamples(n_resamples, alpha)
 
 
 def read_rows(

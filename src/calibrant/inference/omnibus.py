@@ -16,9 +16,7 @@ STATISTICS: tuple[Measure, Measure] = (METRICS["ecce_r"](), ACE())
 NAME = "ECCE-R and ACE by resampling"
 
 
-def omnibus(
-    table: ScoreTable, *, seed: SeedSequence, n_resamples: int, show: bool | None = None, threads: bool = False
-) -> TestResult:
+def omnibus(table: ScoreTable, *, seed: SeedSequence, n_resamples: int, show: bool | None = None) -> TestResult:
     """Test of calibration by both statistics, with outcomes drawn from the scores."""
     sampler = resampling.null(table)
     draws = resampling.replicates(
@@ -26,7 +24,7 @@ def omnibus(
         purpose="null",
         n_resamples=n_resamples,
         seed=seed,
-        threads=threads,
+        threads=table.size >= resampling.THREADS_FROM,
         show=show,
     )
     return from_draws(resampling.values(STATISTICS, table), draws)

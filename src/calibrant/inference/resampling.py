@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
@@ -37,6 +37,7 @@ _BLOCKS = 16  # that each thread works through
 PURPOSES = ("bootstrap", "null")
 
 
+@runtime_checkable
 class Measure(Protocol):
     """A metric object: `GCE` or `Score`."""
 
@@ -53,8 +54,8 @@ class Measure(Protocol):
 
 def check_metric(metric: object) -> Measure:
     """The metric, if it is an object that measures tables."""
-    if all(hasattr(metric, name) for name in ("value", "spec", "measures_gaps")):
-        return metric  # type: ignore[return-value]
+    if isinstance(metric, Measure):
+        return metric
     raise InputError(
         f"metric must be a metric object, such as cb.TCE() or cb.METRICS['brier'](); it is {metric!r}.",
         hint="The metric comes first, then the table or y_true and y_prob.",
@@ -153,20 +154,18 @@ def bootstrap_values(table: ScoreTable, metrics: Sequence[Measure]) -> Callable[
     Where all metrics want are sums over bins that no replicate moves (ECE, for one), no replicate is written out.
     """
     fixed = [m for m in metrics if isinstance(m, GCE) and getattr(m.bins, "fixed", False) and needs_sums_only(m.loss)]
-    if len(fixed) < len(metrics) or table.importance or not _by_rows(table):
+    # One kind of bins only: the reference kernel moves its stream on, and a second kind would see other draws.
+    shared = len(fixed) == len(metrics) and len({metric.bins for metric in fixed}) == 1
+    if not shared or table.importance or not _by_rows(table):
         sampler = bootstrap(table)
         return lambda bits: values(metrics, sampler(bits))
-    partitions = {metric.bins: metric.bins(table) for metric in fixed}
+    partition = fixed[0].bins(table)
 
     def over_sums(bits: SFC64) -> list[float]:
-        found = {
-            bins: at.with_sums(*_kernels.resample_bins(table.score, table.n, table.k, at.start, bits))
-            for bins, at in partitions.items()
-        }
-        return [metric.value_over(found[metric.bins]) for metric in fixed]
+        drawn = partition.with_sums(*_kernels.resample_bins(table.score, table.n, table.k, partition.start, bits))
+        return [metric.value_over(drawn) for metric in fixed]
 
-    # One kind of bins only: the reference kernel moves its stream on, and a second kind would see other draws.
-    return over_sums if len(partitions) == 1 else (lambda bits: values(metrics, bootstrap(table)(bits)))
+    return over_sums
 
 
 def values(metrics: Sequence[Measure], table: ScoreTable) -> list[float]:
