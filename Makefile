@@ -9,7 +9,7 @@ export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
 TORCH ?= torch==2.13.0
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all test-reference test-core lint types docs bench bench-decisions study oracles sanitize clean
+.PHONY: gallery demo test test-all test-reference test-core lint types docs bench bench-decisions study oracles sanitize clean
 
 demo: $(VENV)/demo.stamp  ## train two models and print how well calibrated they are
 	$(BIN)/python examples/demo.py
@@ -46,6 +46,10 @@ docs: $(VENV)/dev.stamp  ## build the documentation; its examples run
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
 	@echo "documentation: docs/_build/html/index.html"
 
+gallery: $(VENV)/dev.stamp  ## render every diagram on real data and on hard cases, and those of the documentation
+	$(BIN)/python -m gallery --docs
+	$(BIN)/python -m gallery
+
 bench: $(VENV)/dev.stamp  ## speed against peers, side by side in one process
 	$(BIN)/python benchmarks/speed.py
 
@@ -78,7 +82,7 @@ $(VENV)/base.stamp:
 	touch $@
 
 $(VENV)/demo.stamp: $(VENV)/base.stamp pyproject.toml $(KERNEL_SOURCES)
-	$(BIN)/python $(PIP) --editable ".[sklearn]"
+	$(BIN)/python $(PIP) --editable ".[sklearn,plot]"
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp

@@ -4,6 +4,7 @@ Handwritten digits that ship with scikit-learn; the event is "this is an 8". Eve
 has not seen that digit (five-fold cross-validation).
 """
 
+import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -19,14 +20,19 @@ MODELS = {
 }
 
 
-def main() -> None:
+def predictions() -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Outcomes, and the predictions of both models."""
     pixels, digit = load_digits(return_X_y=True)
     y = digit == 8
-    print(f"Is this digit an 8?  {y.size:,} handwritten digits, {y.mean():.1%} are; scores are out of fold.")
-    print("A random forest, evaluated: every number with an interval, and with what a right model would read.\n")
-    scores = {
+    return y, {
         name: cross_val_predict(model, pixels, y, cv=5, method="predict_proba")[:, 1] for name, model in MODELS.items()
     }
+
+
+def main() -> None:
+    y, scores = predictions()
+    print(f"Is this digit an 8?  {y.size:,} handwritten digits, {y.mean():.1%} are; scores are out of fold.")
+    print("A random forest, evaluated: every number with an interval, and with what a right model would read.\n")
     print(cb.evaluate(y, scores["forest"]))
 
     print("\n\nWhere do its scores fail? Bin by bin (its high scores are too low: it is too modest):\n")

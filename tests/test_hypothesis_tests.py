@@ -84,8 +84,8 @@ def test_distributions_of_brownian_motion():
         assert hypothesis_tests._range_survival(x) == pytest.approx(1 - inside, abs=1e-12)
         m = np.arange(200)
         inside = 4 / np.pi * np.sum((-1.0) ** m / (2 * m + 1) * np.exp(-(((2 * m + 1) * np.pi / x) ** 2) / 8))
-        assert hypothesis_tests._maximum_survival(x) == pytest.approx(1 - inside, abs=1e-12)
-    assert hypothesis_tests._range_survival(0.0) == hypothesis_tests._maximum_survival(0.0) == 1
+        assert hypothesis_tests.maximum_survival(x) == pytest.approx(1 - inside, abs=1e-12)
+    assert hypothesis_tests._range_survival(0.0) == hypothesis_tests.maximum_survival(0.0) == 1
 
 
 @pytest.mark.parametrize("kind", ["r", "mad"])

@@ -2,7 +2,7 @@
 
 from importlib import import_module as _import_module
 
-_MODULES = ("bins", "costs", "losses", "metrics", "norms", "optimality", "scores", "significance")
+_MODULES = ("bins", "costs", "losses", "metrics", "norms", "optimality", "plots", "scores", "significance")
 
 _HOME = {
     name: module

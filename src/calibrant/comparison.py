@@ -117,6 +117,12 @@ class Comparison:
     def _difference(self, model: str, metric: str) -> Difference | None:
         return next((d for d in self.differences if (d.model, d.metric) == (model, metric)), None)
 
+    def plot(self, *, fig: Any = None) -> Any:
+        """Draw the models and their differences, in `fig` or a new figure: a `calibrant.plots.ComparisonDisplay`."""
+        from calibrant.plots.overview import ComparisonDisplay
+
+        return ComparisonDisplay(self).plot(fig=fig)
+
     def __repr__(self) -> str:
         lines = [f"Verdict: {self.verdict}", self._sizes(), ""]
         lines += text_table(self._cells(), left=(0, 1))

@@ -25,7 +25,7 @@ from calibrant.inference.intervals import Equivalence, Null, Spread, check_margi
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.omnibus import STATISTICS, by_clusters, from_draws, omnibus
 from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
-from calibrant.lines import Line, chance, frame, sizes, sizes_in_words
+from calibrant.lines import Line, chance, frame, p_is, sizes, sizes_in_words
 from calibrant.metrics import ACE, ECC, ECE, METRICS, TCE, Bias
 from calibrant.parts import check_tables, split
 from calibrant.table import ScoreTable
@@ -113,10 +113,11 @@ class Evaluation:
     @property
     def is_real(self) -> bool:
         """Whether the omnibus test finds the model miscalibrated; in a part, with its p-value adjusted by Holm."""
-        return self._deciding_pvalue <= self.settings.alpha
+        return self.deciding_pvalue <= self.settings.alpha
 
     @property
-    def _deciding_pvalue(self) -> float:
+    def deciding_pvalue(self) -> float:
+        """The p-value of the omnibus test that the verdict follows from: in a part, the adjusted one."""
         return self.omnibus.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
 
     @property
@@ -204,6 +205,12 @@ class Evaluation:
         size = {"rows": self.table.size, "prevalence": self.table.prevalence, "verdict": self.verdict}
         return [{**columns, **line.to_row(), **size} for line in self.lines]
 
+    def plot(self, *, fig: Any = None) -> Any:
+        """Draw the verdict and what it rests on, in `fig` or a new figure: a `calibrant.plots.EvaluationDisplay`."""
+        from calibrant.plots.overview import EvaluationDisplay
+
+        return EvaluationDisplay(self).plot(fig=fig)
+
     def __repr__(self) -> str:
         return "\n".join(self._text())
 
@@ -247,8 +254,8 @@ class Evaluation:
         bias = self.table.n @ self.table.score / self.table.size - self.table.prevalence
         answer, side = ("Yes", "at most") if self.is_real else ("Not shown", "above")
         adjusted = "" if self.adjusted_pvalue is None else " (adjusted)"
-        p = chance(self._deciding_pvalue)
-        yield f"Is it real?      {answer}: {self.omnibus.name}, p = {p}{adjusted}, {side} {alpha:g}."
+        p = p_is(self.deciding_pvalue)
+        yield f"Is it real?      {answer}: {self.omnibus.name}, {p}{adjusted}, {side} {alpha:g}."
         if self.is_real:
             yield f"Which way?       {self.direction.capitalize()}; by {round(float(bias), 4) + 0.0:+.4f} on average."
         yield (
@@ -518,8 +525,8 @@ def _exists(metric: Measure, table: ScoreTable) -> bool:
 
 def _test_in_words(test: TestResult) -> str:
     if test.resampling_pvalue is None:
-        return f"{test.name} p = {chance(test.pvalue)}"
-    return f"{test.name} p = {chance(test.resampling_pvalue)} by resampling"
+        return f"{test.name} {p_is(test.pvalue)}"
+    return f"{test.name} {p_is(test.resampling_pvalue)} by resampling"
 
 
 def _tests(table: ScoreTable, settings: Settings, seed: SeedSequence) -> tuple[TestResult, ...]:

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from calibrant._json import number
 from calibrant._rows import table_of
 from calibrant._tables import html_table, text_table
-from calibrant._typing import Column
+from calibrant._typing import Column, Floats
 from calibrant.bins import Bins
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.losses import Loss, signed_gap
 from calibrant.norms import Norm, weighted_mean
 from calibrant.partition import Partition
+from calibrant.significance import clopper_pearson
 from calibrant.table import ScoreTable, read_only
 
 __all__ = ["GCE", "Breakdown"]
@@ -181,6 +182,11 @@ class Breakdown:
             **self._columns,
         }
         return {name: read_only(column) for name, column in columns.items()}
+
+    def rate_interval(self, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
+        """Exact limits of the rate of the event in every bin; see `significance.clopper_pearson`."""
+        p = self.partition
+        return clopper_pearson(p.effective_k, p.effective_n, confidence_level=confidence_level)
 
     @property
     def n_in(self) -> int:

@@ -89,6 +89,12 @@ def chance(pvalue: float) -> str:
     return f"{pvalue:.3f}" if pvalue >= 0.001 else f"{pvalue:.0e}"
 
 
+def p_is(pvalue: float) -> str:
+    """A p-value in a sentence: "p = 0.012", "p < 1e-300"."""
+    text = chance(pvalue)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
 def sizes(table: ScoreTable) -> dict[str, Any]:
     """How many rows there are, and what was predicted and happened on average."""
     return {

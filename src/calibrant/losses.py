@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant import _kernels, significance
-from calibrant._typing import Floats, Weights
+from calibrant._typing import Floats, Ints, Weights
 from calibrant.costs import Cost, LinearCost
 from calibrant.errors import InputError, Note
 from calibrant.partition import Partition
@@ -195,8 +196,11 @@ class RejectionRate:
                     argument="test",
                 )
             return _kernels.rejected(table.score, table.n, partition.start, partition.n, partition.k, self.alpha)
-        labels, size = partition.labels, partition.effective_n
-        # k n_eff / n, which rounding must not keep from n_eff where every row has the event
-        events = np.where(partition.k == partition.n, size, np.minimum(partition.k * (size / partition.n), size))
-        pvalue = self.test(events[labels], size[labels], table.score)
-        return np.bincount(labels, weights=np.where(pvalue <= self.alpha, table.n, 0)).astype(table.n.dtype)
+        labels = partition.labels
+        rejected = np.where(self.rejects(partition, labels, table.score), table.n, 0)
+        return np.bincount(labels, weights=rejected).astype(table.n.dtype)
+
+    def rejects(self, partition: Partition, bins: Ints, score: Floats) -> NDArray[np.bool_]:
+        """Whether the outcomes of the bins with these numbers reject these scores, one a bin."""
+        events, size = partition.effective_k, partition.effective_n
+        return np.asarray(self.test(events[bins], size[bins], score) <= self.alpha)

@@ -149,6 +149,13 @@ class Partition:
         return self.n**2 / np.add.reduceat(self.table.w2, self.start)
 
     @property
+    def effective_k(self) -> Floats:
+        """Events in a simple sample of the effective size: rate times `effective_n`."""
+        size = self.effective_n
+        # rounding must not keep it from the size where every row has the event
+        return np.where(self.k == self.n, size, np.minimum(self.k * (size / self.n), size))
+
+    @property
     def labels(self) -> Ints:
         """For every table row the number of its bin, from 0."""
         return np.repeat(np.arange(len(self)), self._stop - self.start)

@@ -15,7 +15,7 @@ from calibrant import _kernels
 from calibrant._typing import Floats
 from calibrant.errors import InputError
 
-__all__ = ["Test", "bayes", "binomial", "score", "t"]
+__all__ = ["Test", "bayes", "binomial", "clopper_pearson", "score", "t"]
 
 Test: TypeAlias = Callable[[ArrayLike, ArrayLike, ArrayLike], Floats]
 
@@ -103,6 +103,31 @@ def bayes(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
     below, above = betainc(k + 0.5, n - k + 0.5, p), betaincc(k + 0.5, n - k + 0.5, p)
     tail = np.where(k == 0, above, np.where(k == n, below, np.minimum(below, above)))
     return _at_borders(np.minimum(1.0, 2 * tail), k, n, p)
+
+
+def clopper_pearson(k: ArrayLike, n: ArrayLike, *, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
+    """Exact interval of a rate, given k events in n rows: each limit is wrong with a chance of at most 2.5 %.
+
+    Clopper and Pearson (1934); the limits of ``scipy.stats.binomtest(k, n).proportion_ci()``. k and n may be real, such
+    as effective sizes of weighted rows. It covers with at least the confidence level, so a probability that lies
+    outside may still have a p-value of `binomial` slightly above 5 %, and the other way round.
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson([0, 3], 10)
+    >>> low.round(4), high.round(4)
+    (array([0.    , 0.0667]), array([0.3085, 0.6525]))
+    """
+    from scipy.special import betaincinv
+
+    if not 0 < confidence_level < 1:
+        raise InputError(f"confidence_level must lie between 0 and 1; it is {confidence_level!r}.")
+    k, n, _ = _arguments(k, n, 0.5)
+    tail = (1 - confidence_level) / 2
+    with np.errstate(invalid="ignore"):  # at the ends, where there is no such beta distribution
+        low = np.where(k == 0, 0.0, betaincinv(np.maximum(k, 1e-300), n - k + 1, tail))
+        high = np.where(k == n, 1.0, betaincinv(k + 1, np.maximum(n - k, 1e-300), 1 - tail))
+    return low, high
 
 
 def _arguments(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> tuple[Floats, Floats, Floats]:

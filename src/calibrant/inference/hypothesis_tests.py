@@ -243,7 +243,7 @@ def ecce_test(
         return float(getattr(ecce(drawn), kind) * table.size / spread)
 
     value = statistic(table)
-    pvalue = _range_survival(value) if kind == "r" else _maximum_survival(value)
+    pvalue = _range_survival(value) if kind == "r" else maximum_survival(value)
     result = TestResult(value, pvalue, f"ECCE-{kind.upper()}", notes=table.notes)
     few = _fewest_expected(table)
     return result if few >= _ENOUGH else _with_resampling(result, table, statistic, few, n_resamples, random_state)
@@ -402,7 +402,7 @@ _TERMS = 400
 _LEAST = 0.3  # below, both chances are 1 within 2e-6 and falling
 
 
-def _maximum_survival(x: float) -> float:
+def maximum_survival(x: float) -> float:
     """P(max |W| > x) for a Brownian motion W over [0, 1]."""
     from scipy.stats import norm
 

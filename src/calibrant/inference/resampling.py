@@ -108,7 +108,7 @@ def seed_of(random_state: RandomState) -> SeedSequence:
 
 
 def replicates(
-    one: Callable[[SFC64], Sequence[float]],
+    one: Callable[[SFC64], Sequence[float] | Floats],
     *,
     purpose: str,
     n_resamples: int,
@@ -120,7 +120,7 @@ def replicates(
     check_count("n_resamples", n_resamples)
     key = (*seed.spawn_key, PURPOSES.index(purpose))
 
-    def at(i: int) -> Sequence[float]:
+    def at(i: int) -> Sequence[float] | Floats:
         return one(SFC64(SeedSequence(seed.entropy, spawn_key=(*key, i))))
 
     found = _in_order(at, int(n_resamples), threads)

@@ -1,0 +1,355 @@
+"""Where diagrams are drawn: figures and their panels, axes of probabilities, shapes with an id, files."""
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from os import PathLike
+from typing import Any, Literal, Protocol, TypeAlias
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis as Side
+from matplotlib.figure import Figure, FigureBase, SubFigure
+from matplotlib.legend import Legend
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from calibrant._typing import Floats
+from calibrant.errors import InputError
+from calibrant.lines import frame
+from calibrant.plots._palette import mixed
+
+Scale: TypeAlias = Literal["linear", "log", "logit"]
+
+# With more bins than this, all shapes of a kind are one artist: nobody reads a bin's id then, and files stay small.
+MOST_SINGLE = 200
+
+
+# Coordinates of paths, in points: a hundredth of one is finer than any screen or press.
+_PATH = re.compile(r' d="[^"]*"')
+_BETWEEN_TAGS = re.compile(r">\n\s*<(?!text|tspan)")
+_DIGITS = re.compile(r"(\.\d\d)\d+")
+
+
+def _shortened(path: re.Match[str]) -> str:
+    return _DIGITS.sub(r"\1", path.group()).replace(" \n", " ")
+
+
+class Drawn(Protocol):
+    """A display that has been drawn."""
+
+    figure_: FigureBase
+
+
+def svg(display: Drawn) -> str:
+    """The display's figure as SVG, the same text for the same input: ids from a fixed salt, no date, text as text.
+
+    Text stays text (searched, selected, read aloud) in the reader's own sans-serif font.
+    """
+    stream = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "calibrant", "svg.fonttype": "none"}):
+        _whole(display).savefig(stream, format="svg", metadata={"Date": None, "Creator": "Calibrant"})
+    return _BETWEEN_TAGS.sub("><", _PATH.sub(_shortened, stream.getvalue()))
+
+
+def save(display: Drawn, path: str | PathLike[str], *, dpi: float = 150) -> None:
+    """Write the display's figure to a file, by its suffix (.svg, .png, .pdf): the same bytes for the same input."""
+    name = str(path)
+    if name.endswith(".svg"):
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(svg(display))
+        return
+    dated = {"CreationDate": None} if name.endswith(".pdf") else None
+    _whole(display).savefig(path, dpi=dpi, metadata=dated)
+
+
+def _whole(display: Drawn) -> Figure:
+    figure = getattr(display, "figure_", None)
+    if figure is None:
+        raise InputError("This display has not been drawn yet.", hint="Call its plot() first.", argument="display")
+    while isinstance(figure, SubFigure):
+        figure = figure.figure
+    assert isinstance(figure, Figure)
+    return figure
+
+
+def panels(
+    ax: Axes | None,
+    fig: FigureBase | None,
+    *,
+    widths: Sequence[float] = (1.0,),
+    heights: Sequence[float] = (1.0,),
+    size: tuple[float, float] = (6.4, 4.8),
+) -> tuple[FigureBase, Any]:
+    """A grid of places for axes: in the place of `ax`, in `fig`, or in a new figure of pyplot's.
+
+    Returns the figure, and a grid specification to be indexed by row and column.
+    """
+    if ax is not None and fig is not None:
+        raise InputError("ax and fig were both given.", hint="Pass one: where to draw.", argument="ax")
+    shape: dict[str, Any] = {"nrows": len(heights), "ncols": len(widths)}
+    shape |= {"width_ratios": widths, "height_ratios": heights}
+    if ax is not None:
+        place = ax.get_subplotspec()
+        if place is None:
+            raise InputError(
+                "This diagram has several panels, and ax has no place in a grid that could be divided.",
+                hint="Make ax with plt.subplots(), or pass fig.",
+                argument="ax",
+            )
+        ax.set_axis_off()
+        return ax.figure, place.subgridspec(**shape)
+    figure = new_figure(size) if fig is None else fig
+    return figure, figure.add_gridspec(**shape)
+
+
+def single(ax: Axes | None, fig: FigureBase | None, size: tuple[float, float] = (6.4, 4.8)) -> Axes:
+    """One pair of axes: `ax` itself, a new one in `fig`, or in a new figure of pyplot's."""
+    if ax is not None and fig is None:
+        return ax
+    figure, grid = panels(ax, fig, size=size)
+    return figure.add_subplot(grid[0, 0])
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """A figure that ``plt.show()`` will show, as every library of displays makes it."""
+    import matplotlib.pyplot as plt
+
+    return plt.figure(figsize=size, layout="constrained")
+
+
+def headline(ax: Axes, text: str, small: str = "") -> None:
+    """A title at the left, and beneath it a line in small print. Names of users hold no formulas: a $ is a $."""
+    ax.set_title(text, loc="left", pad=22 if small else None, parse_math=False)
+    if small:
+        ax.annotate(
+            small,
+            (0, 1),
+            (0, 6),
+            "axes fraction",
+            "offset points",
+            color=mixed(0.65),
+            fontsize="small",
+            va="bottom",
+            parse_math=False,
+        )
+
+
+def legend_above(ax: Axes, handles: Sequence[Any], labels: Sequence[str], columns: int | None = None) -> None:
+    """A legend in a row over the axes, where nothing is drawn; the title above it makes the room."""
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    drawn = legend(ax, handles, labels, ncols=columns or len(labels), handlelength=1.6, columnspacing=1.4, **place)
+    drawn.set_in_layout(False)  # it may be wider than the axes, which must not shrink for it
+
+
+def legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], **options: Any) -> Legend:
+    """A legend without a frame, its labels taken as they are."""
+    for handle, label in zip(handles, labels, strict=True):
+        handle.set_label(label)
+    drawn = ax.legend(handles, [""] * len(labels), frameon=False, fontsize="small", **options)
+    for text, label in zip(drawn.get_texts(), labels, strict=True):
+        text.set_parse_math(False)
+        text.set_text(label)
+    return drawn
+
+
+def label_right(ax: Axes, text: str) -> None:
+    """What upright axes show, written along their right side."""
+    ax.yaxis.set_label_position("right")
+    ax.set_ylabel(text, rotation=270, va="bottom", fontsize="small")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of probabilities from `low` to `high`.
+
+    A log or logit axis has no place for 0 (and 1): what is beyond its ends is gathered at them. Where the user ends the
+    axis (`cut`), what is beyond is out of sight, as on any axis.
+    """
+
+    scale: Scale
+    low: float
+    high: float
+    cut: bool = False
+
+    @classmethod
+    def fitting(cls, scale: Scale, values: Iterable[Any], limit: float | None = None) -> "Axis":
+        """The axis on which all of these probabilities have a place, up to `limit` if that is given.
+
+        A linear axis starts at 0 and ends at 1, or at the limit. A log axis starts below the smallest of the values
+        that is not 0; a logit axis ends as far from 1.
+        """
+        if scale not in ("linear", "log", "logit"):
+            raise InputError(
+                f"scale must be 'linear', 'log' or 'logit'; it is {scale!r}.", argument="scale", value=scale
+            )
+        if limit is not None and not 0 < limit <= 1:
+            raise InputError(f"ymax must lie in (0, 1]; it is {limit!r}.", argument="ymax", value=limit)
+        if scale == "linear":
+            return cls(scale, 0.0, limit or 1.0, limit is not None)
+        every = np.concatenate([np.ravel(np.asarray(v, dtype=np.float64)) for v in values])
+        low = _step_below(min(every[every > 0], default=0.1))
+        if scale == "log":
+            return cls(scale, min(low, (limit or 1.0) / 10), limit or 1.0, limit is not None)
+        high = 1 - _step_below(min(1 - every[every < 1], default=0.1))
+        if limit is None:
+            return cls(scale, min(low, 0.1), max(high, 0.9))
+        return cls(scale, min(low, limit / 10), min(limit, 1 - 1e-9), cut=True)
+
+    def inside(self, p: Any) -> Any:
+        """The probabilities, those that have no place moved to the end where they are gathered."""
+        if self.scale == "linear":
+            return np.asarray(p, dtype=np.float64)
+        top = 1.0 if self.scale == "log" else 1 - 1e-12 if self.cut else self.high
+        return np.clip(p, self.low, top)
+
+    def forward(self, p: Any) -> Any:
+        """Places along the axis."""
+        p = np.asarray(self.inside(p), dtype=np.float64)
+        if self.scale == "linear":
+            return p
+        return np.log(p) if self.scale == "log" else np.log(p / (1 - p))
+
+    def backward(self, place: Any) -> Any:
+        """Probabilities at places along the axis."""
+        if self.scale == "linear":
+            return place
+        return np.exp(place) if self.scale == "log" else 1 / (1 + np.exp(-place))
+
+    def apply(self, side: Side, *, at_ends: bool = True) -> None:
+        """Set scale, limits and ticks of one side of axes; the ticks at gathering ends say "or less", "or more"."""
+        axes, margin = side.axes, 0.02
+        low, high = self.forward(self.low), self.forward(self.high)
+        reach = margin * (high - low)
+        limits = (0.0 - 0.01 * self.high, 1.01 * self.high) if self.scale == "linear" else None
+        upright = side is axes.yaxis
+        if limits is None:
+            (axes.set_yscale if upright else axes.set_xscale)(self.scale)
+            limits = self._unbounded(low - reach), self._unbounded(high + reach)
+        (axes.set_ylim if upright else axes.set_xlim)(*limits)
+        if self.scale == "linear":
+            return
+        side.set_major_locator(FixedLocator(self._ticks(0.07 if upright else 0.15)))  # words are wider than high
+        side.set_minor_locator(NullLocator())
+        side.set_major_formatter(FuncFormatter(lambda p, _: self._label(p, at_ends)))
+
+    def _unbounded(self, place: float) -> float:
+        return float(np.exp(place) if self.scale == "log" else 1 / (1 + np.exp(-place)))
+
+    def _ticks(self, room: float) -> list[float]:
+        """Both ends, and powers of ten between them (and a few more, where these are few), each with so much room."""
+        below = [10.0**d for d in np.arange(np.floor(np.log10(self.low) + 1e-9), 0)]
+        above = [1.0] if self.scale == "log" else [0.5, *(1 - p for p in reversed(below))]
+        every = below + above
+        if len(every) < 5:
+            every += [m * p for p in below for m in (2, 5) if m * p < 0.5 or self.scale == "log"]
+        low, high = self.forward(self.low), self.forward(self.high)
+        taken, kept = low, []
+        for p in sorted(every):
+            place = self.forward(p)
+            if p < self.high and min(place - taken, high - place) > room * (high - low):
+                kept.append(p)
+                taken = place
+        return [self.low, *kept, self.high]
+
+    def _label(self, p: float, at_ends: bool) -> str:
+        text = _plain(p)
+        if not at_ends:
+            return text
+        if np.isclose(p, self.low, rtol=1e-6, atol=0):
+            return f"≤ {text}"
+        gathers = self.scale == "logit" and not self.cut
+        return f"≥ {text}" if gathers and np.isclose(1 - p, 1 - self.high, rtol=1e-6, atol=0) else text
+
+
+def _step_below(value: float) -> float:
+    """The largest of 1, 2 and 5 times a power of ten that is below the value, and no less than 1e-9."""
+    value = max(float(value), 2e-9)
+    decade = 10.0 ** np.floor(np.log10(value))
+    return float(max(m * decade for m in (0.5, 1, 2, 5) if m * decade < value * (1 - 1e-9)))
+
+
+def _plain(p: float) -> str:
+    """A probability without more digits than it needs."""
+    if 0 < p < 1e-4:
+        return f"{p:.0e}".replace("e-0", "e-")
+    if 0 < 1 - p < 1e-3:
+        return f"1 - {1 - p:.0e}".replace("e-0", "e-")
+    return f"{p:.9f}".rstrip("0").rstrip(".")
+
+
+def ids_of(names: Iterable[object]) -> dict[str, str]:
+    """Each name as part of an id: letters, digits and hyphens, no two alike."""
+    found: dict[str, str] = {}
+    for name in map(str, names):
+        plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unnamed"
+        taken, count = plain, 2
+        while taken in found.values():
+            taken, count = f"{plain}-{count}", count + 1
+        found[name] = taken
+    return found
+
+
+def rectangle(left: float, right: float, bottom: float, top: float) -> Path:
+    """A box as a path."""
+    corners = [(left, bottom), (right, bottom), (right, top), (left, top), (left, bottom)]
+    return Path(corners, closed=True)
+
+
+def strokes(*lines: Sequence[tuple[float, float]]) -> Path:
+    """Lines from one point to another, as one path."""
+    return Path([point for line in lines for point in line], [Path.MOVETO, Path.LINETO] * len(lines))
+
+
+def shapes(ax: Axes, paths: Sequence[Path | None], ids: str, **style: Any) -> list[Artist]:
+    """A patch for every path, with the id ``ids`` in which ``{}`` is its number; None leaves a number out.
+
+    Where they are very many, one patch of all. The limits of the axes do not follow.
+    """
+    present = [(i, path) for i, path in enumerate(paths) if path is not None]
+    if len(paths) > MOST_SINGLE and present:
+        present = [(-1, Path.make_compound_path(*(path for _, path in present)))]
+    found: list[Artist] = []
+    for i, path in present:
+        patch = PathPatch(path, gid=ids.format(i if i >= 0 else "all"), joinstyle="round", **style)
+        ax.add_artist(patch)
+        patch.set_clip_path(ax.patch)
+        patch.set_in_layout(False)  # inside the axes by their limits; layouts need not measure each
+        found.append(patch)
+    return found
+
+
+def rows_label(importance: bool) -> str:
+    """What sizes are counted in."""
+    return "weight" if importance else "rows"
+
+
+def thin(values: Floats, most: int) -> Any:
+    """Which points draw a curve as well as all of them: in each of `most` runs the first, the last and the extremes."""
+    if values.size <= 4 * most:
+        return np.arange(values.size)
+    bounds = np.linspace(0, values.size, most + 1).astype(np.int64)
+    lowest = [a + int(np.argmin(values[a:b])) for a, b in pairwise(bounds)]
+    highest = [a + int(np.argmax(values[a:b])) for a, b in pairwise(bounds)]
+    return np.unique(np.concatenate([bounds[:-1], bounds[1:] - 1, lowest, highest]))
+
+
+def distinct(values: Floats) -> list[str]:
+    """Numbers with as few digits as tell neighbours apart, from two to six."""
+    for digits in range(2, 7):
+        texts = [f"{v:.{digits}g}" for v in values]
+        if len(set(texts)) == len(set(values.tolist())):
+            break
+    return texts
+
+
+def frame_of(columns: dict[str, Any], backend: str) -> Any:
+    """Arrays of equal length as a frame of the library that the user names."""
+    plain = [np.asarray(column).tolist() for column in columns.values()]
+    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*plain, strict=True)]
+    return frame(rows, backend)

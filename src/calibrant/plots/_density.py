@@ -1,0 +1,66 @@
+"""How predictions are distributed, from the table: what a violin and a histogram need, whatever the number of rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant._typing import Floats
+from calibrant.partition import Partition
+from calibrant.plots._canvas import Axis
+from calibrant.table import ScoreTable
+
+
+@dataclass(frozen=True, eq=False)
+class Violin:
+    """The outline of a distribution: half its width at each of several probabilities; the widest is 1."""
+
+    at: Floats
+    width: Floats
+
+
+def violins(partition: Partition, axis: Axis, cells: int) -> list[Violin]:
+    """The distribution of predictions in every bin, from its lowest to its highest score.
+
+    Rows are counted in cells of equal length along the axis, exactly, and smoothed over neighbouring cells, reflected
+    at the ends: by 0.9 s n^(-1/5), s the standard deviation (Silverman's rule), and at least 0.6 cells.
+    """
+    from scipy.ndimage import gaussian_filter1d
+
+    table = partition.table
+    before = np.concatenate([[0.0], np.cumsum(table.n, dtype=np.float64)])
+    stops = np.append(partition.start[1:], len(table))
+    found = []
+    for start, stop, size in zip(partition.start, stops, partition.effective_n, strict=True):
+        ends = axis.forward(table.score[[start, stop - 1]])
+        if ends[0] == ends[1]:
+            found.append(Violin(axis.backward(ends), np.ones(2)))
+            continue
+        edges = np.linspace(ends[0], ends[1], cells + 1)
+        inner = start + np.searchsorted(table.score[start:stop], axis.backward(edges[1:-1]))
+        counts = np.diff(before[np.concatenate([[start], inner, [stop]])])
+        middle = np.arange(cells)
+        mean = np.average(middle, weights=counts)
+        spread = np.sqrt(np.average((middle - mean) ** 2, weights=counts))
+        smooth = gaussian_filter1d(counts, max(0.6, 0.9 * spread * size**-0.2), mode="reflect")
+        places = np.concatenate([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
+        width = np.concatenate([smooth[:1], smooth, smooth[-1:]])
+        found.append(Violin(axis.backward(places), width / width.max()))
+    return found
+
+
+def histogram(table: ScoreTable, axis: Axis, cells: int = 40) -> tuple[Floats, Floats]:
+    """Edges, and rows between them: cells of equal length along the axis.
+
+    Cells are closed on the left, the last one on both sides. What the axis gathers at its ends counts there.
+    """
+    edges = axis.backward(np.linspace(axis.forward(axis.low), axis.forward(axis.high), cells + 1))
+    inner = np.searchsorted(table.score, edges[1:-1])
+    before = np.concatenate([[0.0], np.cumsum(table.n, dtype=np.float64)])
+    end = np.searchsorted(table.score, axis.high, side="right") if axis.cut else len(table)
+    return edges, np.diff(before[np.concatenate([[0], inner, [end]])])
+
+
+def quantile(table: ScoreTable, share: float) -> float:
+    """The lowest score that at least this share of rows does not exceed."""
+    reached = np.cumsum(table.n, dtype=np.float64)
+    return float(table.score[min(np.searchsorted(reached, share * reached[-1]), len(table) - 1)])

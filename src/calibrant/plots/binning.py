@@ -1,0 +1,263 @@
+"""`BinningDisplay`: kinds of bins of one model's predictions, beneath each other."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from calibrant._rows import table_of
+from calibrant.bins import PAVA, PAVABC, Bins, Quantile
+from calibrant.gce import GCE, Breakdown
+from calibrant.losses import absolute_gap
+from calibrant.norms import weighted_l1
+from calibrant.optimality import mean_within_error, total_error
+from calibrant.partition import Partition
+from calibrant.plots._canvas import (
+    Axis,
+    Scale,
+    frame_of,
+    ids_of,
+    legend_above,
+    panels,
+    rectangle,
+    rows_label,
+    shapes,
+    strokes,
+)
+from calibrant.plots._density import quantile
+from calibrant.plots._palette import ACCEPTED, EVENT, REJECTED, mixed
+from calibrant.plots._sources import estimated, named, need_breakdown
+
+__all__ = ["BinningDisplay"]
+
+_KINDS: Mapping[str, Bins] = {"PAVA": PAVA(), "PAVA-BC": PAVABC(), "10 quantiles": Quantile(10)}
+
+
+@dataclass(eq=False)
+class BinningDisplay:
+    """Kinds of bins compared: Figures 2 to 4 of Matsubara et al. (2023).
+
+    A row of panels for each kind: at the left the size of every bin between its edges (dotted), at the right the rate
+    of the event in it. A bin whose rate is below that of the bin before it violates monotony: a triangle marks it.
+    Above each row the two yardsticks of the paper's Table 1: the total estimation error (equation (8)) and the mean
+    error within a bin.
+
+    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+
+    Attributes
+    ----------
+    partitions : mapping of name to Partition
+    figure_ : Figure or SubFigure
+    ax_sizes_, ax_rates_ : mappings of name to Axes
+    sizes_, rates_, boundaries_, violations_ : mappings of name to artists
+        Those of single bins have the id (gid) ``binning-<kind>-bin-<number>-<part>``.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> display = BinningDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9], fig=Figure())
+    >>> [len(partition) for partition in display.partitions.values()]
+    [3, 4, 4]
+    """
+
+    partitions: Mapping[str, Partition]
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        bins: Mapping[str, Bins] | None = None,
+        scale: Scale = "linear",
+        xmax: float | None = None,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        **rows: Any,
+    ) -> "BinningDisplay":
+        """Bin predictions in several ways, and draw.
+
+        Parameters
+        ----------
+        y_true, y_prob : columns
+            Outcomes and predicted probabilities; or one `ScoreTable`.
+        bins : mapping of name to kind of bins, optional
+            By default PAVA, PAVA-BC and ten quantiles, as in the paper.
+        scale, xmax, ax, fig
+            See `plot`.
+        sample_weight, pos_label, missing, importance
+            How rows are read; see `ScoreTable.from_arrays`.
+        """
+        table = table_of(y_true, y_prob, rows)
+        kinds = _KINDS if bins is None else bins
+        measured = {name: GCE(kind, absolute_gap, weighted_l1)(table) for name, kind in kinds.items()}
+        return cls.from_breakdown(measured, scale=scale, xmax=xmax, ax=ax, fig=fig)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "BinningDisplay":
+        """Predict with a fitted classifier, bin, and draw; options as for `from_predictions`."""
+        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+
+    @classmethod
+    def from_breakdown(
+        cls,
+        breakdown: Breakdown | Mapping[str, Breakdown],
+        *,
+        scale: Scale = "linear",
+        xmax: float | None = None,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+    ) -> "BinningDisplay":
+        """Draw the bins of what was measured: of one Breakdown, or a mapping of name to Breakdown."""
+        measured = named(breakdown, default="bins")
+        partitions = {name: need_breakdown(each).partition for name, each in measured.items()}
+        return cls(partitions).plot(scale=scale, xmax=xmax, ax=ax, fig=fig)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        scale: Scale = "linear",
+        xmax: float | None = None,
+    ) -> "BinningDisplay":
+        """Draw in the place of `ax`, in `fig`, or in a new figure.
+
+        `scale` ("linear", "log" or "logit") is that of predictions and rates; `xmax` ends both axes there, as in the
+        paper's Figure 4.
+        """
+        kinds = len(self.partitions)
+        figure, grid = panels(ax, fig, widths=(1, 1), heights=(1,) * kinds, size=(8, 0.6 + 2.1 * kinds))
+        self.figure_ = figure
+        axis = self._axis(scale, xmax)
+        self.ax_sizes_: dict[str, Axes] = {}
+        self.ax_rates_: dict[str, Axes] = {}
+        self.sizes_: dict[str, list[Artist]] = {}
+        self.rates_: dict[str, list[Artist]] = {}
+        self.boundaries_: dict[str, tuple[LineCollection, ...]] = {}
+        self.violations_: dict[str, Line2D] = {}
+        for row, name in enumerate(self.partitions):
+            left, right = figure.add_subplot(grid[row, 0]), figure.add_subplot(grid[row, 1])
+            self.ax_sizes_[name], self.ax_rates_[name] = left, right
+            self._draw(name, left, right, axis)
+            for side in (left, right):
+                axis.apply(side.xaxis)
+                side.spines[["top", "right"]].set_visible(False)
+                side.tick_params(labelbottom=row == kinds - 1)
+                if row == kinds - 1:
+                    side.set_xlabel("predicted probability")
+        self._keys()
+        return self
+
+    def _axis(self, scale: Scale, xmax: float | None) -> Axis:
+        every = [value for p in self.partitions.values() for value in (p.mean_score, p.rate)]
+        table = next(iter(self.partitions.values())).table
+        return Axis.fitting(scale, (*every, quantile(table, 0.01), quantile(table, 0.99)), xmax)
+
+    def _draw(self, name: str, left: Axes, right: Axes, axis: Axis) -> None:
+        p, ids = self.partitions[name], f"binning-{self._ids[name]}-bin-{{}}-"
+        lower, upper, rate = axis.inside(p.lower), axis.inside(p.upper), p.rate
+        spans = list(zip(lower, upper, p.n.tolist(), axis.inside(rate), strict=True))
+        shown = p.lower < axis.high
+        self.sizes_[name] = shapes(
+            left,
+            [rectangle(a, z, 0, n) if s else None for (a, z, n, _), s in zip(spans, shown, strict=True)],
+            ids + "size",
+            facecolor=ACCEPTED,
+            linewidth=0,
+        )
+        self.rates_[name] = shapes(
+            right,
+            [strokes([(a, r), (z, r)]) if s else None for (a, z, _, r), s in zip(spans, shown, strict=True)],
+            ids + "rate",
+            facecolor="none",
+            edgecolor=EVENT,
+            linewidth=2,
+        )
+        inner = p.lower[1:][p.lower[1:] <= axis.high]
+        self.boundaries_[name] = tuple(
+            side.vlines(inner, 0, 1, transform=side.get_xaxis_transform(), color=mixed(0.55), ls=":", lw=0.8, zorder=3)
+            for side in (left, right)
+        )
+        axis.apply(right.yaxis)
+        wrong = self.falling(p)
+        wrong = wrong[shown[wrong]]
+        middle = axis.backward((axis.forward(p.lower[wrong]) + axis.forward(p.upper[wrong])) / 2)
+        (self.violations_[name],) = right.plot(
+            middle, axis.inside(rate[wrong]), ls="", marker="v", ms=6, mfc=REJECTED, mec=mixed(0.9), mew=0.7, zorder=5
+        )
+        left.set_ylim(0, float(p.n.max()) * 1.08)
+        left.locator_params(axis="y", nbins=4)
+        left.set_ylabel(rows_label(p.table.importance))
+        right.set_ylabel("rate of the event")
+        count = f"{len(p)} bin{'s' * (len(p) != 1)}"
+        errors = f"total error {total_error(p):.4f}, mean within a bin {mean_within_error(p):.4f}"
+        pad = 24 if name == next(iter(self.partitions)) else None  # the first row has legends under its titles
+        left.set_title(f"{name}: {count}", loc="left", fontsize="medium", pad=pad, parse_math=False)
+        right.set_title(errors, loc="left", fontsize="small", color=mixed(0.75), pad=pad)
+
+    @staticmethod
+    def falling(partition: Partition) -> Any:
+        """Numbers of the bins whose rate is below that of the bin before, compared in exact products of counts."""
+        k, n = partition.k.astype(object), partition.n.astype(object)
+        return np.flatnonzero((k[1:] * n[:-1] < k[:-1] * n[1:]).astype(bool)) + 1
+
+    def _keys(self) -> None:
+        """Legends over the first row."""
+        first = next(iter(self.partitions))
+        left, right = self.ax_sizes_[first], self.ax_rates_[first]
+        edge = Line2D([], [], color=mixed(0.55), ls=":", lw=0.8)
+        legend_above(left, [Patch(color=ACCEPTED), edge], ["size of a bin", "edge"])
+        handles, labels = [Line2D([], [], color=EVENT, lw=2)], ["rate"]
+        if any(self.falling(p).size for p in self.partitions.values()):
+            handles.append(Line2D([], [], ls="", marker="v", ms=6, mfc=REJECTED, mec=mixed(0.9), mew=0.7))
+            labels.append("falls below the one before")
+        legend_above(right, handles, labels)
+
+    @property
+    def _ids(self) -> dict[str, str]:
+        return ids_of(self.partitions)
+
+    def data(self, backend: str = "pandas") -> Any:
+        """What was drawn, one row a kind and bin; the errors of a kind stand in each of its rows."""
+        parts = []
+        for name, p in self.partitions.items():
+            falls = np.zeros(len(p), dtype=bool)
+            falls[self.falling(p)] = True
+            parts.append(
+                {
+                    "bins": np.full(len(p), name, dtype=object),
+                    "bin": np.arange(len(p)),
+                    "lower": p.lower,
+                    "upper": p.upper,
+                    "n": p.n,
+                    "k": p.k,
+                    "rate": p.rate,
+                    "mean_score": p.mean_score,
+                    "falls": falls,
+                    "total_error": np.full(len(p), total_error(p)),
+                    "mean_within_error": np.full(len(p), mean_within_error(p)),
+                }
+            )
+        return frame_of({c: np.concatenate([part[c] for part in parts]) for c in parts[0]}, backend)
+
+    def alt_text(self) -> str:
+        """The diagram in one sentence."""
+        kinds = "; ".join(
+            f"{name}, {len(p)} bins of {_amount(p.n.min())} to {_amount(p.n.max())} rows, {self.falling(p).size} of "
+            f"which fall below the one before, total error {total_error(p):.4f}, mean within a bin "
+            f"{mean_within_error(p):.4f}"
+            for name, p in self.partitions.items()
+        )
+        return f"Bins of the same predictions in {len(self.partitions)} ways: {kinds}."
+
+
+def _amount(size: Any) -> str:
+    return f"{size:,.6g}" if isinstance(size, float) else f"{size:,}"

@@ -1,0 +1,255 @@
+"""`CostDisplay`: what miscalibration costs, whatever the ratio of the two unit costs."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from calibrant._typing import Floats
+from calibrant.bins import Bins, EqualWidth
+from calibrant.costs import Cost, LinearCost
+from calibrant.errors import InputError
+from calibrant.inference import resampling
+from calibrant.inference.intervals import Spread, spreads
+from calibrant.inference.resampling import RandomState, check_share
+from calibrant.metrics import ECC
+from calibrant.plots._canvas import frame_of, headline, ids_of, legend, single
+from calibrant.plots._palette import DASHES, mixed, models
+from calibrant.plots._sources import counted, estimated, named, tables
+from calibrant.table import ScoreTable
+
+__all__ = ["CostDisplay"]
+
+_RATIOS = tuple(float(r) for r in np.geomspace(0.05, 20, 61))
+
+
+@dataclass(frozen=True, eq=False)
+class CostCurve:
+    """One model: what its gaps up and down cost at a unit cost of 1, and the interval of ECC at every ratio."""
+
+    over: float
+    under: float
+    low: Floats | None = None
+    high: Floats | None = None
+
+
+@dataclass(eq=False)
+class CostDisplay:
+    r"""Expected calibration cost against the ratio of unit costs, C_u / C_o.
+
+    How dear is a prediction that is too low, compared with one as far too high? Few people know exactly; the curve
+    shows ECC for every answer, and which model is cheapest at which. Unit costs have the mean 1, so that curves stay on
+    one scale and at ratio 1 linear ECC is ECE:
+
+    .. math::
+
+       C_o = \frac{2}{1 + r}, \quad C_u = \frac{2 r}{1 + r}, \quad r = C_u / C_o
+
+    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+
+    Attributes
+    ----------
+    curves : mapping of name to CostCurve
+    ratios : ndarray
+    confidence_level : float
+    figure_, ax_ : Figure, Axes
+    lines_, bands_ : mappings of name to artists
+        With the id (gid) ``cost-<model>`` and ``cost-<model>-interval``.
+
+    Examples
+    --------
+    >>> from calibrant import ScoreTable
+    >>> from matplotlib.figure import Figure
+    >>> table = ScoreTable.from_counts([0.2, 0.8], [10, 10], [4, 7])
+    >>> display = CostDisplay.from_predictions(table, ratios=[1.0, 3.0], n_resamples=0, fig=Figure())
+    >>> display.lines_["model"].get_ydata().round(3)
+    array([0.15 , 0.175])
+    """
+
+    curves: Mapping[str, CostCurve]
+    ratios: Floats
+    confidence_level: float = 0.95
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        cost: Callable[..., Cost] = LinearCost,
+        bins: Bins = EqualWidth(10),  # noqa: B008  (frozen)
+        ratios: Any = _RATIOS,
+        n_resamples: int = 199,
+        confidence_level: float = 0.95,
+        random_state: RandomState = 0,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        **rows: Any,
+    ) -> "CostDisplay":
+        """Measure costs, and draw.
+
+        Parameters
+        ----------
+        y_true, y_prob : columns
+            Outcomes and predicted probabilities, or a mapping of name to predictions for several models; or one
+            `ScoreTable`, or a mapping of them.
+        cost : callable, default=LinearCost
+            Called as ``cost(over=..., under=...)`` it gives a cost of (p, a): ``ExponentialCost``, or
+            ``partial(PowerCost, 2)``. Costs must be in proportion to the two units, as all of `calibrant.costs` are.
+        bins : callable, default=EqualWidth(10)
+        ratios : sequence of float
+            C_u / C_o, from 1/20 to 20 by default.
+        n_resamples : int, default=199
+            Draws behind the intervals; 0 leaves them out.
+        confidence_level, random_state
+            Of the intervals; see `calibrant.interval`.
+        ax, fig
+            See `plot`.
+        sample_weight, pos_label, missing, importance
+            How rows are read; see `ScoreTable.from_arrays`.
+        """
+        level = check_share("confidence_level", confidence_level)
+        asked = np.asarray(ratios, dtype=np.float64)
+        if asked.ndim != 1 or not asked.size or not ((asked > 0) & np.isfinite(asked)).all():
+            raise InputError("ratios must be positive, finite numbers; at least one.", argument="ratios", value=ratios)
+        metrics = [ECC(cost(over=1, under=0), bins=bins), ECC(cost(over=0, under=1), bins=bins)]
+        curves = {}
+        for name, table in tables(y_true, y_prob, rows).items():
+            curves[name] = _curve(table, metrics, asked, n_resamples, level, random_state)
+        return cls(curves, asked, level).plot(ax=ax, fig=fig)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CostDisplay":
+        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
+        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+
+    @classmethod
+    def from_breakdown(cls, breakdown: Any, **options: Any) -> "CostDisplay":
+        """Draw the costs of the rows behind what was measured, by its bins; options as for `from_predictions`."""
+        results = named(breakdown)
+        first = next(iter(results.values()))
+        if hasattr(first, "gce"):
+            options.setdefault("bins", first.gce.bins)
+        return cls.from_predictions({name: counted(each) for name, each in results.items()}, **options)
+
+    def values(self, name: str) -> Floats:
+        """ECC of one model at every ratio."""
+        over, under = _units(self.ratios)
+        return over * self.curves[name].over + under * self.curves[name].under
+
+    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "CostDisplay":
+        """Draw in `ax`, in `fig`, or in a new figure."""
+        self.ax_ = single(ax, fig, (6.4, 4.4))
+        self.figure_ = self.ax_.figure
+        self.lines_: dict[str, Line2D] = {}
+        self.bands_: dict[str, Artist] = {}
+        colours = models(len(self.curves))
+        for i, (name, curve) in enumerate(self.curves.items()):
+            if curve.low is not None and curve.high is not None:
+                self.bands_[name] = self.ax_.fill_between(
+                    self.ratios,
+                    curve.low,
+                    curve.high,
+                    color=colours[i],
+                    alpha=0.15,
+                    lw=0,
+                    gid=f"cost-{self._ids[name]}-interval",
+                )
+            (self.lines_[name],) = self.ax_.plot(
+                self.ratios,
+                self.values(name),
+                color=colours[i],
+                lw=1.8,
+                ls=DASHES[i % len(DASHES)],
+                marker="o" if self.ratios.size == 1 else None,
+                gid=f"cost-{self._ids[name]}",
+            )
+        self._dress()
+        return self
+
+    def _dress(self) -> None:
+        ax, low, high = self.ax_, self.ratios.min(), self.ratios.max()
+        ax.set_xscale("log")
+        ticks = [t for t in (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low * 0.999 <= t <= high * 1.001]
+        ticks = ticks or [float(low)]
+        ax.xaxis.set_major_locator(FixedLocator(ticks))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_xticklabels([f"1 : {1 / t:g}" if t < 1 else f"{t:g} : 1" for t in ticks])
+        ax.axvline(1, color=mixed(0.4), lw=1, ls=(0, (4, 3)), zorder=0.5)
+        ax.set_ylim(bottom=0)
+        ax.set_xlabel("unit cost of too low : of too high")
+        ax.set_ylabel("expected calibration cost")
+        ax.spines[["top", "right"]].set_visible(False)
+        if len(self.curves) > 1:
+            legend(ax, list(self.lines_.values()), list(self.lines_))
+        small = "unit costs have the mean 1"
+        if self.bands_:
+            small += f"; bands: {100 * self.confidence_level:g} % intervals"
+        headline(ax, "ECC by the ratio of unit costs", small)
+
+    @property
+    def _ids(self) -> dict[str, str]:
+        return ids_of(self.curves)
+
+    def data(self, backend: str = "pandas") -> Any:
+        """What was drawn, one row a model and ratio."""
+        parts = []
+        over, under = _units(self.ratios)
+        for name, curve in self.curves.items():
+            columns = {
+                "model": np.full(self.ratios.size, name, dtype=object),
+                "ratio": self.ratios,
+                "over": over,
+                "under": under,
+                "ecc": self.values(name),
+            }
+            if curve.low is not None and curve.high is not None:
+                columns |= {"low": curve.low, "high": curve.high}
+            parts.append(columns)
+        return frame_of({c: np.concatenate([part[c] for part in parts]) for c in parts[0]}, backend)
+
+    def alt_text(self) -> str:
+        """The diagram in one sentence."""
+        first, last = int(np.argmin(self.ratios)), int(np.argmax(self.ratios))
+        costs = {name: self.values(name)[[first, last]] for name in self.curves}
+        each = "; ".join(f"{'' if n == 'model' else n + ' '}from {a:.4f} to {z:.4f}" for n, (a, z) in costs.items())
+        best = ""
+        if len(costs) > 1:
+            cheapest = [min(costs, key=lambda name: float(costs[name][end])) for end in (0, 1)]
+            best = f"; cheapest is {cheapest[0]} at first, {cheapest[1]} at last"
+        return (
+            f"Expected calibration cost, where a prediction that is too low costs {self.ratios[first]:g} to "
+            f"{self.ratios[last]:g} times what one too high does: {each}{best}."
+        )
+
+
+def _units(ratios: Floats) -> tuple[Floats, Floats]:
+    """Unit costs of too high and too low, with the mean 1."""
+    return 2 / (1 + ratios), 2 * ratios / (1 + ratios)
+
+
+def _curve(
+    table: ScoreTable, metrics: list[Any], ratios: Floats, n_resamples: int, level: float, random_state: RandomState
+) -> CostCurve:
+    if not n_resamples:
+        return CostCurve(*(metric.value(table) for metric in metrics))
+    a, b = spreads(metrics, table, seed=resampling.seed_of(random_state), n_resamples=n_resamples)
+    limits = []
+    for over, under in zip(*_units(ratios), strict=True):
+        # ECC is a sum in proportion to the units, in the data and in every replicate.
+        both = Spread(
+            a.metric,
+            over * a.value + under * b.value,
+            over * a.bootstrap + under * b.bootstrap,
+            over * a.null + under * b.null,
+            table,
+        )
+        limits.append(both.limits(level))
+    low, high = np.array(limits).T
+    return CostCurve(a.value, b.value, low, high)

@@ -1,0 +1,174 @@
+"""`CumulativeDisplay`: cumulative differences between outcomes and predictions, the picture of ECCE."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+
+from calibrant._rows import table_of
+from calibrant._typing import Floats
+from calibrant.errors import InputError
+from calibrant.inference.bands import Band, cumulative_band
+from calibrant.inference.hypothesis_tests import TestResult, ecce_test
+from calibrant.lines import p_is, rows_in_words
+from calibrant.plots._canvas import distinct, frame_of, headline, single, thin
+from calibrant.plots._density import quantile
+from calibrant.plots._palette import EVENT, mixed
+from calibrant.plots._sources import counted, estimated
+from calibrant.scores import Ecce, ecce
+from calibrant.table import ScoreTable
+
+__all__ = ["CumulativeDisplay"]
+
+_RUNS = 500  # of the curve, each drawn by at most four points
+
+
+@dataclass(eq=False)
+class CumulativeDisplay:
+    """Cumulative differences, in order of prediction: the curve whose extremes are ECCE.
+
+    At a share of rows x the curve is the sum of (outcome - prediction) over the rows with the lowest predictions, over
+    the number of all rows. Where it rises, predictions are too low; where it falls, too high; its slope says by how
+    much. No bins, no bandwidth. The curve of a right model wanders inside the band with a probability of 95 %
+    (Arrieta-Ibarra, Gujral, Tannen, Tygert and Xu 2022).
+
+    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+
+    Attributes
+    ----------
+    table : ScoreTable
+    band : Band
+        One height for all rows: for many of them. Where few events are expected `test` has a p-value by resampling.
+    test : TestResult or None
+        ``ecce_test(kind="mad")``; None where it does not exist (importance weights, scores of 0 and 1 only).
+    ecce : Ecce
+    figure_, ax_, curve_, band_, extremes_
+        After drawing.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> display = CumulativeDisplay.from_predictions([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9], fig=Figure())
+    >>> display.curve_.get_ydata().round(3)
+    array([ 0.   , -0.025,  0.025,  0.05 ])
+    """
+
+    table: ScoreTable
+    band: Band
+    test: TestResult | None
+    ecce: Ecce
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        confidence_level: float = 0.95,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        **rows: Any,
+    ) -> "CumulativeDisplay":
+        """Add up the differences, and draw.
+
+        Parameters
+        ----------
+        y_true, y_prob : columns
+            Outcomes and predicted probabilities; or one `ScoreTable`.
+        confidence_level : float, default=0.95
+            Share of right models whose whole curve stays in the band.
+        ax, fig
+            See `plot`.
+        sample_weight, pos_label, missing, importance
+            How rows are read; see `ScoreTable.from_arrays`.
+        """
+        table = table_of(y_true, y_prob, rows)
+        try:
+            test: TestResult | None = ecce_test(table, kind="mad")
+        except InputError:  # weights, or hard labels: the curve exists, the test does not
+            test = None
+        band = cumulative_band(table, confidence_level=confidence_level)
+        return cls(table, band, test, ecce(table)).plot(ax=ax, fig=fig)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CumulativeDisplay":
+        """Predict with a fitted classifier, and draw; options as for `from_predictions`."""
+        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+
+    @classmethod
+    def from_breakdown(cls, breakdown: Any, **options: Any) -> "CumulativeDisplay":
+        """Draw the curve of the rows behind what was measured; options as for `from_predictions`."""
+        return cls.from_predictions(counted(breakdown), **options)
+
+    def points(self) -> tuple[Floats, Floats, Floats]:
+        """Share of rows, cumulative difference and score, at 0 and after each distinct score."""
+        t = self.table
+        share = np.concatenate([[0.0], np.cumsum(t.n, dtype=np.float64)]) / t.size
+        curve = np.concatenate([[0.0], np.cumsum(t.k - t.n * t.score)]) / t.size
+        return share, curve, np.concatenate([t.score[:1], t.score])
+
+    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "CumulativeDisplay":
+        """Draw in `ax`, in `fig`, or in a new figure."""
+        share, curve, _ = self.points()
+        kept = thin(curve, _RUNS)
+        self.ax_ = single(ax, fig, (6.4, 4.4))
+        self.figure_ = self.ax_.figure
+        reach = float(self.band.high[0])
+        self.band_: PolyCollection = self.ax_.fill_between(
+            [0, 1], [-reach, -reach], [reach, reach], color=mixed(0.5), alpha=0.2, lw=0, gid="cumulative-band"
+        )
+        self.ax_.axhline(0, color=mixed(0.45), lw=1, ls=(0, (4, 3)))
+        (self.curve_,) = self.ax_.plot(share[kept], curve[kept], color=EVENT, lw=1.6, gid="cumulative-curve")
+        low, high = int(np.argmin(curve)), int(np.argmax(curve))
+        self.extremes_: Line2D
+        (self.extremes_,) = self.ax_.plot(
+            share[[low, high]], curve[[low, high]], ls="", marker="o", ms=5, color=EVENT, gid="cumulative-extremes"
+        )
+        self._dress()
+        return self
+
+    def _dress(self) -> None:
+        ax = self.ax_
+        shares = np.linspace(0, 1, 6)
+        scores = distinct(np.array([quantile(self.table, s) for s in shares]))
+        ax.set_xlim(0, 1)
+        ax.set_xticks(shares, [f"{100 * share:.0f} %\n{score}" for share, score in zip(shares, scores, strict=True)])
+        ax.set_xlabel("share of rows, and prediction there")
+        ax.set_ylabel("sum of outcome - prediction")
+        ax.spines[["top", "right"]].set_visible(False)
+        p = "" if self.test is None else f", {p_is(self.pvalue)}"
+        small = f"grey: {100 * self.band.level:g} % of right models stay inside"
+        headline(ax, f"ECCE-MAD = {self.ecce.mad:.4f}{p}", small)
+
+    @property
+    def pvalue(self) -> float:
+        """Of the test; by resampling where few events are expected; NaN where it does not exist."""
+        if self.test is None:
+            return float("nan")
+        by_draws = self.test.resampling_pvalue
+        return self.test.pvalue if by_draws is None else by_draws
+
+    def data(self, backend: str = "pandas") -> Any:
+        """What was drawn: the curve's points, and the band."""
+        share, curve, score = self.points()
+        kept = thin(curve, _RUNS)
+        reach = float(self.band.high[0])
+        columns = {"share": share[kept], "score": score[kept], "difference": curve[kept]}
+        sides = {"band_low": np.full(kept.size, -reach), "band_high": np.full(kept.size, reach)}
+        return frame_of(columns | sides, backend)
+
+    def alt_text(self) -> str:
+        """The diagram in one sentence."""
+        share, curve, score = self.points()
+        far = int(np.argmax(np.abs(curve)))
+        leaves = "leaves" if self.ecce.mad > float(self.band.high[0]) else "stays inside"
+        p = "" if self.test is None else f" ({p_is(self.pvalue)})"
+        return (
+            f"Cumulative differences of {rows_in_words(self.table)} in order of prediction: farthest from 0 is "
+            f"{curve[far]:+.4f}, at a prediction of {score[far]:.3g} and {100 * share[far]:.0f} % of rows; the curve "
+            f"{leaves} the band in which {100 * self.band.level:g} % of right models stay{p}."
+        )

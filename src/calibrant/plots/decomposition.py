@@ -1,0 +1,259 @@
+"""`DecompositionDisplay`: miscalibration against discrimination, of several models."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+
+from calibrant._typing import Floats
+from calibrant.inference import resampling
+from calibrant.inference.intervals import Spread
+from calibrant.inference.resampling import RandomState, check_share
+from calibrant.metrics import METRICS
+from calibrant.plots._canvas import frame_of, ids_of, legend, shapes, single, strokes
+from calibrant.plots._palette import MARKERS, mixed, models
+from calibrant.plots._sources import counted, estimated, named, tables
+from calibrant.scores import CorpDecomposition, corp_decomposition
+from calibrant.table import ScoreTable
+
+__all__ = ["DecompositionDisplay"]
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposed:
+    """One model: its decomposition, and the intervals of mcb and dsc where they were asked for."""
+
+    parts: CorpDecomposition
+    mcb: tuple[float, float] | None = None
+    dsc: tuple[float, float] | None = None
+
+
+@dataclass(eq=False)
+class DecompositionDisplay:
+    """Miscalibration (MCB) against discrimination (DSC): what is wrong with a model, and what it is worth.
+
+    The Brier score is MCB - DSC + UNC (`corp_decomposition`), so models on one line have equal scores; the best are
+    towards the upper left. A model to the right of another of equal height loses by its probabilities alone, which
+    recalibration can repair; a lower one ranks worse, which it cannot. Dimitriadis, Gneiting and Jordan (2021).
+
+    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+
+    Attributes
+    ----------
+    models : mapping of name to Decomposed
+    confidence_level : float
+    figure_, ax_, points_, crosses_, isolines_
+        After drawing; a model's artists have the id (gid) ``decomposition-<model>-<part>``.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> display = DecompositionDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9], n_resamples=0, fig=Figure())
+    >>> display.points_["model"].get_xydata()
+    array([[0.0625, 0.125 ]])
+    """
+
+    models: Mapping[str, Decomposed]
+    confidence_level: float = 0.95
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        n_resamples: int = 199,
+        confidence_level: float = 0.95,
+        random_state: RandomState = 0,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        **rows: Any,
+    ) -> "DecompositionDisplay":
+        """Decompose the Brier scores, and draw.
+
+        Parameters
+        ----------
+        y_true, y_prob : columns
+            Outcomes and predicted probabilities, or a mapping of name to predictions for several models; or one
+            `ScoreTable`, or a mapping of them.
+        n_resamples : int, default=199
+            Draws behind the intervals; 0 leaves them out.
+        confidence_level, random_state
+            Of the intervals: that of MCB is the one of `calibrant.interval`, that of DSC is of percentiles.
+        ax, fig
+            See `plot`.
+        sample_weight, pos_label, missing, importance
+            How rows are read; see `ScoreTable.from_arrays`.
+        """
+        level = check_share("confidence_level", confidence_level)
+        found = {
+            name: _decomposed(table, n_resamples, level, random_state)
+            for name, table in tables(y_true, y_prob, rows).items()
+        }
+        return cls(found, level).plot(ax=ax, fig=fig)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "DecompositionDisplay":
+        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
+        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+
+    @classmethod
+    def from_breakdown(cls, breakdown: Any, **options: Any) -> "DecompositionDisplay":
+        """Decompose the rows behind what was measured, of one model or a mapping of them."""
+        return cls.from_predictions({name: counted(each) for name, each in named(breakdown).items()}, **options)
+
+    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "DecompositionDisplay":
+        """Draw in `ax`, in `fig`, or in a new figure."""
+        self.ax_ = single(ax, fig, (6.4, 4.8))
+        self.figure_ = self.ax_.figure
+        self.points_: dict[str, Line2D] = {}
+        self.crosses_: dict[str, list[Artist]] = {}
+        colours = models(len(self.models))
+        for i, (name, each) in enumerate(self.models.items()):
+            x, y = each.parts.mcb, each.parts.dsc
+            if each.mcb is not None and each.dsc is not None:
+                cross = strokes([(each.mcb[0], y), (each.mcb[1], y)], [(x, each.dsc[0]), (x, each.dsc[1])])
+                self.crosses_[name] = shapes(
+                    self.ax_,
+                    [cross],
+                    f"decomposition-{self._ids[name]}-interval",
+                    facecolor="none",
+                    edgecolor=colours[i],
+                    linewidth=1.2,
+                    alpha=0.8,
+                )
+            (self.points_[name],) = self.ax_.plot(
+                x,
+                y,
+                ls="",
+                marker=MARKERS[i % len(MARKERS)],
+                ms=8,
+                color=colours[i],
+                zorder=4,
+                gid=f"decomposition-{self._ids[name]}-point",
+            )
+        self._limits()
+        self._draw_isolines()
+        self._dress()
+        return self
+
+    def _limits(self) -> None:
+        x, y = self._reach("mcb"), self._reach("dsc")
+        width, height = max(x[1] - x[0], 1e-4), max(y[1] - y[0], 1e-4)
+        self.ax_.set_xlim(max(0.0, x[0] - 0.15 * width), x[1] + 0.15 * width)
+        self.ax_.set_ylim(max(-0.02 * height, y[0] - 0.15 * height), y[1] + 0.15 * height)
+
+    def _reach(self, part: str) -> tuple[float, float]:
+        """From the lowest to the highest of what is drawn; from 0 where that is near."""
+        values = [getattr(each.parts, part) for each in self.models.values()]
+        for each in self.models.values():
+            values += list(getattr(each, part) or ())
+        low, high = min(values), max(values)
+        return (0.0 if low < 0.5 * high or len(self.models) == 1 else low), high
+
+    def _draw_isolines(self) -> None:
+        """Lines of equal score, DSC = MCB + UNC - score, labelled where they leave the axes."""
+        (x0, x1), (y0, y1) = self.ax_.get_xlim(), self.ax_.get_ylim()
+        unc = self._shared_uncertainty()
+        base = 0.0 if unc is None else unc
+        low, high = base + x0 - y1, base + x1 - y0
+        step = _nice((high - low) / 7)
+        self.isolines_: list[Line2D] = []
+        for score in np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step:
+            ends = np.array([x0, x1])
+            self.isolines_ += self.ax_.plot(ends, ends + base - score, color=mixed(0.3), lw=0.8, zorder=0.5)
+            x = min(x1, y1 - base + score)  # where it leaves at the top or at the right
+            if x0 + 0.04 * (x1 - x0) < x:
+                at_top = x < x1
+                self.ax_.annotate(
+                    f"{score + 0.0:.{max(0, int(np.ceil(-np.log10(step))))}f}",
+                    (x, x + base - score),
+                    (0, 2) if at_top else (3, 0),
+                    textcoords="offset points",
+                    ha="center" if at_top else "left",
+                    va="bottom" if at_top else "center",
+                    fontsize="x-small",
+                    color=mixed(0.55),
+                    annotation_clip=False,
+                )
+        self.ax_.set_xlim(x0, x1)
+        self.ax_.set_ylim(y0, y1)
+
+    def _shared_uncertainty(self) -> float | None:
+        """That of all models, if it is one: if they were measured on the same outcomes."""
+        every = [each.parts.unc for each in self.models.values()]
+        return every[0] if max(every) - min(every) <= 1e-12 else None
+
+    def _dress(self) -> None:
+        ax, unc = self.ax_, self._shared_uncertainty()
+        ax.set_xlabel("miscalibration, MCB (lower is better)")
+        ax.set_ylabel("discrimination, DSC (higher is better)")
+        ax.spines[["top", "right"]].set_visible(False)
+        if len(self.models) > 1:
+            legend(ax, list(self.points_.values()), list(self.points_))
+        lines = "lines: equal Brier scores" if unc is not None else "lines: equal Brier scores, less the uncertainty"
+        if self.crosses_:
+            lines += f"; crosses: {100 * self.confidence_level:g} % intervals"
+        known = "" if unc is None else f" ({unc:.4f})"
+        ax.set_title(f"Brier = MCB - DSC + UNC{known}", loc="left", pad=30)
+        ax.annotate(lines, (0, 1), (0, 16), "axes fraction", "offset points", color=mixed(0.65), fontsize="small")
+
+    @property
+    def _ids(self) -> dict[str, str]:
+        return ids_of(self.models)
+
+    def data(self, backend: str = "pandas") -> Any:
+        """What was drawn, one row a model."""
+        parts = [each.parts for each in self.models.values()]
+        columns: dict[str, Any] = {"model": np.array(list(self.models), dtype=object)}
+        columns |= {part: np.array([getattr(p, part) for p in parts]) for part in ("mcb", "dsc", "unc", "brier")}
+        for part in ("mcb", "dsc"):
+            limits = [getattr(each, part) for each in self.models.values()]
+            if None not in limits:
+                columns |= {
+                    f"{part}_low": np.array([a for a, _ in limits]),
+                    f"{part}_high": np.array([z for _, z in limits]),
+                }
+        return frame_of(columns, backend)
+
+    def alt_text(self) -> str:
+        """The diagram in one sentence."""
+        each = "; ".join(
+            f"{'' if name == 'model' else name + ', '}miscalibration {m.parts.mcb:.4f}, "
+            f"discrimination {m.parts.dsc:.4f}, Brier score {m.parts.brier:.4f}"
+            for name, m in self.models.items()
+        )
+        return f"Miscalibration against discrimination: {each}."
+
+
+def _decomposed(table: ScoreTable, n_resamples: int, level: float, random_state: RandomState) -> Decomposed:
+    parts = corp_decomposition(table)
+    if not n_resamples:
+        return Decomposed(parts)
+    again, right = resampling.bootstrap(table), resampling.null(table)
+
+    def both(drawn: ScoreTable) -> list[float]:
+        found = corp_decomposition(drawn)
+        return [found.mcb, found.dsc]
+
+    common: dict[str, Any] = {
+        "n_resamples": n_resamples,
+        "seed": resampling.seed_of(random_state),
+        "threads": table.size >= resampling.THREADS_FROM,
+    }
+    draws: Floats = resampling.replicates(lambda bits: both(again(bits)), purpose="bootstrap", **common)
+    null = resampling.replicates(lambda bits: both(right(bits)), purpose="null", **common)
+    low, high = np.quantile(draws[:, 1], ((1 - level) / 2, (1 + level) / 2))
+    mcb = Spread(METRICS["mcb"](), parts.mcb, draws[:, 0], null[:, 0], table).limits(level)
+    return Decomposed(parts, mcb, (float(low), float(high)))
+
+
+def _nice(step: float) -> float:
+    """The step of 1, 2 or 5 times a power of ten that is nearest above."""
+    decade = 10.0 ** np.floor(np.log10(step))
+    return float(next(m * decade for m in (1, 2, 5, 10) if m * decade >= step * (1 - 1e-9)))

@@ -1,0 +1,309 @@
+"""`GroupDisplay`: a metric of every group or day, each against its own null."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from numbers import Real
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from calibrant.errors import InputError
+from calibrant.evaluation import MATTERS, Evaluation, evaluate
+from calibrant.lines import Form, Line, p_is
+from calibrant.plots._canvas import frame_of, ids_of, legend_above, rectangle, shapes, single, strokes
+from calibrant.plots._palette import REJECTED, mixed, models
+from calibrant.plots._sources import counted, estimated, named
+
+__all__ = ["GroupDisplay"]
+
+Along: TypeAlias = Literal["x", "y"]
+
+_MOST_NAMES = 30  # groups that have room for their names beneath each other
+_MOST_LABELS = 12  # along a horizontal axis
+
+
+@dataclass(eq=False)
+class GroupDisplay:
+    """One metric of every part of the data: its value with an interval, and the band of a right model.
+
+    Groups are listed, days run from left to right. The grey bar of a group is what a right model would read on its
+    rows: it is wide where rows are few, so that a large value there is no alarm. A filled point is a group whose
+    deviation is beyond chance after adjusting for the number of groups (Holm), as its verdict says.
+
+    Make it with `from_predictions` and ``by=``, `from_estimator`, `from_breakdown` or `from_evaluation`, which draw it.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+        With parts.
+    metric : str
+        The name of one of its lines.
+    figure_, ax_ : Figure, Axes
+    points_, intervals_, bands_ : lists of artists
+        One a group, with the id (gid) ``group-<name>-<part>``.
+
+    Examples
+    --------
+    >>> from calibrant import ScoreTable
+    >>> from matplotlib.figure import Figure
+    >>> tables = {
+    ...     "north": ScoreTable.from_counts([0.2, 0.7], [200, 100], [42, 69]),
+    ...     "south": ScoreTable.from_counts([0.2, 0.7], [200, 100], [80, 50]),
+    ... }
+    >>> display = GroupDisplay.from_predictions(tables, n_resamples=99, fig=Figure())
+    >>> display.data()["beyond_chance"].tolist()
+    [False, True]
+    """
+
+    evaluation: Evaluation
+    metric: str = MATTERS.name
+
+    def __post_init__(self) -> None:
+        if not self.evaluation.parts:
+            raise InputError(
+                "There are no groups to draw.", hint="Pass by= to evaluate, or a mapping of tables.", argument="by"
+            )
+        names = [line.name for line in self.evaluation.lines]
+        if self.metric not in names:
+            raise InputError(
+                f"metric must be one of {', '.join(names)}; it is {self.metric!r}.",
+                argument="metric",
+                value=self.metric,
+            )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        by: Any = None,
+        metric: str = MATTERS.name,
+        along: Along | None = None,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        **options: Any,
+    ) -> "GroupDisplay":
+        """Evaluate every group, and draw.
+
+        Parameters
+        ----------
+        y_true, y_prob : columns
+            Outcomes and predicted probabilities; or a mapping of group to `ScoreTable`.
+        by : column
+            The group, or the day, of every row.
+        metric : str, default="ACE"
+            Which of the evaluation's metrics to draw.
+        along, ax, fig
+            See `plot`.
+        **options
+            Those of `calibrant.evaluate`.
+        """
+        return cls.from_evaluation(
+            evaluate(y_true, y_prob, by=by, **options), metric=metric, along=along, ax=ax, fig=fig
+        )
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "GroupDisplay":
+        """Predict with a fitted classifier, evaluate, and draw; options as for `from_predictions`."""
+        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+
+    @classmethod
+    def from_breakdown(cls, breakdown: Mapping[Any, Any], **options: Any) -> "GroupDisplay":
+        """Draw a mapping of group to Breakdown, all of one metric, with intervals and nulls; options as above."""
+        if not isinstance(breakdown, Mapping):
+            raise InputError("Groups are needed: a mapping of name to Breakdown.", argument="breakdown")
+        first = next(iter(named(breakdown).values()))
+        if hasattr(first, "gce"):
+            options.setdefault("metrics", {first.gce.name: first.gce})
+            options.setdefault("metric", first.gce.name)
+        return cls.from_predictions({name: counted(each) for name, each in breakdown.items()}, **options)
+
+    @classmethod
+    def from_evaluation(
+        cls,
+        evaluation: Evaluation,
+        *,
+        metric: str = MATTERS.name,
+        along: Along | None = None,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+    ) -> "GroupDisplay":
+        """Draw the parts of an evaluation."""
+        return cls(evaluation, metric).plot(along=along, ax=ax, fig=fig)
+
+    @property
+    def lines(self) -> dict[Any, Line]:
+        """The metric of every group that has it."""
+        found = {
+            name: [line for line in part.lines if line.name == self.metric]
+            for name, part in self.evaluation.parts.items()
+        }
+        return {name: lines[0] for name, lines in found.items() if lines}
+
+    def plot(
+        self, *, along: Along | None = None, ax: Axes | None = None, fig: FigureBase | None = None
+    ) -> "GroupDisplay":
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        `along` says which axis groups lie along: "y" lists them, "x" runs through them. By default "x" for dates and
+        numbers, and for more than 30 groups.
+        """
+        if along not in (None, "x", "y"):
+            raise InputError(f"along must be 'x' or 'y'; it is {along!r}.", argument="along", value=along)
+        upright = (along or self._usual()) == "y"
+        lines = self.lines
+        size = (7.2, 1.4 + 0.3 * len(lines)) if upright else (8.0, 4.0)
+        self.ax_ = single(ax, fig, size)
+        self.figure_ = self.ax_.figure
+        ids, real = ids_of(lines), [self.evaluation.parts[name].is_real for name in lines]
+        names = [ids[str(name)] for name in lines]
+        self.bands_ = self._each("band", names, [self._box(i, each, upright) for i, each in enumerate(lines.values())])
+        self.intervals_ = self._each(
+            "interval", names, [self._bar(i, each, upright) for i, each in enumerate(lines.values())]
+        )
+        self.points_: list[Line2D] = []
+        for i, (each, beyond) in enumerate(zip(lines.values(), real, strict=True)):
+            at = (each.value, i) if upright else (i, each.value)
+            face = REJECTED if beyond else self.ax_.get_facecolor()
+            edge = REJECTED if beyond else models(1)[0]
+            self.points_ += self.ax_.plot(
+                *at, ls="", marker="o", ms=6, mfc=face, mec=edge, mew=1.4, zorder=4, gid=f"group-{names[i]}-point"
+            )
+        self._dress(upright, lines, real)
+        return self
+
+    def _usual(self) -> Along:
+        names = list(self.lines)
+        ordered = all(isinstance(n, (date, np.datetime64, Real)) and not isinstance(n, bool) for n in names)
+        return "x" if ordered or len(names) > _MOST_NAMES else "y"
+
+    def _each(self, part: str, names: list[str], paths: list[Any]) -> list[Artist]:
+        style: dict[str, Any] = {"facecolor": mixed(0.16), "linewidth": 0}
+        if part == "interval":
+            style = {"facecolor": "none", "edgecolor": mixed(0.75), "linewidth": 1.4}
+        found: list[Artist] = []
+        for name, path in zip(names, paths, strict=True):
+            found += shapes(self.ax_, [path], f"group-{name}-{part}", **style)
+        return found
+
+    @staticmethod
+    def _box(place: int, each: Line, upright: bool) -> Any:
+        n, half = each.null, 0.36
+        if upright:
+            return rectangle(n.low, n.high, place - half, place + half)
+        return rectangle(place - half, place + half, n.low, n.high)
+
+    @staticmethod
+    def _bar(place: int, each: Line, upright: bool) -> Any:
+        ends = [(each.interval.low, float(place)), (each.interval.high, float(place))]
+        return strokes(ends if upright else [(p, v) for v, p in ends])
+
+    def _dress(self, upright: bool, lines: dict[Any, Line], real: list[bool]) -> None:
+        ax, names = self.ax_, [str(name) for name in lines]
+        unit = " (%)" if next(iter(lines.values())).unit == "%" else ""
+        limits = self._limits(list(lines.values()))
+        if upright:
+            ax.set_yticks(range(len(names)), [self._named(n) for n in names], parse_math=False)
+            ax.set_ylim(len(names) - 0.4, -0.6)
+            ax.set_xlim(*limits)
+            ax.set_xlabel(f"{self.metric}{unit}")
+            self._sizes_at_right(lines)
+        else:
+            step = -(-len(names) // _MOST_LABELS)
+            shown = list(range(0, len(names), step))
+            turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if max(len(names[i]) for i in shown) > 5 else {}
+            ax.set_xticks(shown, [self._named(names[i], 16) for i in shown], parse_math=False, **turned)
+            ax.set_xlim(-0.7, len(names) - 0.3)
+            ax.set_ylim(*limits)
+            ax.set_ylabel(f"{self.metric}{unit}")
+        if limits[0] < 0 < limits[1]:
+            (ax.axvline if upright else ax.axhline)(0, color=mixed(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
+        ax.spines[["top", "right"]].set_visible(False)
+        level = f"{100 * self.evaluation.settings.confidence_level:g} %"
+        colour, alpha = models(1)[0], self.evaluation.settings.alpha
+        handles: list[Any] = [
+            Line2D([], [], color=mixed(0.75), lw=1.4, marker="o", ms=6, mfc=ax.get_facecolor(), mec=colour, mew=1.4),
+            Line2D([], [], color=mixed(0.75), lw=1.4, marker="o", ms=6, mfc=REJECTED, mec=REJECTED),
+            Patch(facecolor=mixed(0.16)),
+        ]
+        labels = [f"value, {level} interval", "beyond chance", "a right model"]
+        legend_above(ax, handles, labels)
+        by = self.evaluation.by or "group"
+        ax.set_title(
+            f"{self.metric} by {by}: {sum(real)} of {len(real)} beyond chance (Holm, {alpha:g})",
+            loc="left",
+            pad=24,
+            parse_math=False,
+        )
+
+    @staticmethod
+    def _limits(lines: list[Line]) -> tuple[float, float]:
+        every = [
+            v
+            for each in lines
+            for v in (each.interval.low, each.interval.high, each.null.low, each.null.high, each.value)
+        ]
+        finite = [v for v in every if np.isfinite(v)] or [0.0, 1.0]
+        low, high = min(finite), max(finite)
+        room = 0.06 * max(high - low, 1e-9)
+        return (0.0 if 0 <= low < 0.4 * high or high == low else low - room), high + room
+
+    def _sizes_at_right(self, lines: dict[Any, Line]) -> None:
+        """Rows and adjusted p-value of every group, in a column beside it."""
+        for i, name in enumerate(lines):
+            part = self.evaluation.parts[name]
+            size = part.table.size
+            amount = f"{size:,}" if isinstance(size, int) else f"{size:,.4g}"
+            self.ax_.annotate(
+                f"{amount} rows, {p_is(part.deciding_pvalue)}",
+                (1, i),
+                (6, 0),
+                ("axes fraction", "data"),
+                "offset points",
+                va="center",
+                fontsize="small",
+                color=mixed(0.65),
+                annotation_clip=False,
+            )
+
+    @staticmethod
+    def _named(name: str, most: int = 28) -> str:
+        return name if len(name) <= most else f"{name[: most - 1]}…"
+
+    def data(self, backend: str = "pandas") -> Any:
+        """What was drawn, one row a group."""
+        lines = self.lines
+        parts = [self.evaluation.parts[name] for name in lines]
+        columns = {
+            "group": np.array([str(name) for name in lines], dtype=object),
+            "rows": np.array([part.table.size for part in parts]),
+            "value": np.array([each.value for each in lines.values()]),
+            "low": np.array([each.interval.low for each in lines.values()]),
+            "high": np.array([each.interval.high for each in lines.values()]),
+            "null_low": np.array([each.null.low for each in lines.values()]),
+            "null_high": np.array([each.null.high for each in lines.values()]),
+            "adjusted_pvalue": np.array([part.deciding_pvalue for part in parts]),
+            "beyond_chance": np.array([part.is_real for part in parts]),
+        }
+        return frame_of(columns, backend)
+
+    def alt_text(self) -> str:
+        """The diagram in one sentence."""
+        lines = self.lines
+        beyond = [str(name) for name in lines if self.evaluation.parts[name].is_real]
+        form = Form.of(next(iter(lines.values())).unit, 0, signed=False)
+        values = {str(name): each.value for name, each in lines.items()}
+        top = max(values, key=lambda name: values[name])
+        which = f": {', '.join(beyond[:6])}{' and others' if len(beyond) > 6 else ''}" if beyond else ""
+        return (
+            f"{self.metric} of {len(lines)} groups, from {form.amount(min(values.values()))} to "
+            f"{form.amount(values[top])} ({top}); {len(beyond)} of them deviate beyond chance after "
+            f"adjusting for their number{which}."
+        )

@@ -1,0 +1,396 @@
+"""`TestBasedReliabilityDisplay`: which predictions the outcomes of their bin reject."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.path import Path
+
+from calibrant._rows import table_of
+from calibrant.errors import InputError
+from calibrant.gce import GCE, Breakdown
+from calibrant.inference.intervals import Null
+from calibrant.inference.intervals import null as null_of
+from calibrant.inference.resampling import RandomState
+from calibrant.lines import Form, p_is, rows_in_words
+from calibrant.losses import RejectionRate
+from calibrant.metrics import TCE
+from calibrant.plots._canvas import (
+    MOST_SINGLE,
+    Axis,
+    Scale,
+    distinct,
+    frame_of,
+    label_right,
+    legend_above,
+    panels,
+    rectangle,
+    rows_label,
+    shapes,
+    strokes,
+)
+from calibrant.plots._density import Violin, histogram, quantile, violins
+from calibrant.plots._palette import ACCEPTED, EVENT, REJECTED, mixed
+from calibrant.plots._sources import estimated, need_breakdown
+
+__all__ = ["TestBasedReliabilityDisplay"]
+
+_HALF = 0.42  # half the width of a bin's place that its shapes take
+_MANY = 60  # bins: beyond, shapes are simpler, so that files stay small
+_MOST_CELLS = 800  # of all violins together, for the same reason
+
+
+@dataclass(eq=False)
+class TestBasedReliabilityDisplay:
+    """The test-based reliability diagram: Figure 1 (left) of Matsubara et al. (2023), the picture of TCE.
+
+    For every bin, side by side: the distribution of its predictions (a violin, red where the exact test against the
+    bin's outcomes rejects them), the rate of the event as a red line with its exact interval, and below the size of the
+    bin with the rejected part in red. At the right the histogram of all predictions. A well calibrated model has its
+    lines where its violins are.
+
+    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+
+    Attributes
+    ----------
+    breakdown : Breakdown
+        Of TCE, or any metric whose loss is `losses.RejectionRate`.
+    null : Null or None
+        What a right model would read, shown beside the value.
+    confidence_level : float
+        Of the rates' intervals (Clopper and Pearson).
+    figure_, ax_, ax_sizes_, ax_histogram_
+        Figure and axes, after drawing; ax_ holds violins and rates.
+    accepted_violins_, rejected_violins_, rates_, intervals_, accepted_sizes_, rejected_sizes_, histogram_
+        Lists of artists: one a bin, where the bin has such a part. The id (gid) of each is
+        ``test-based-bin-<number>-<part>``, numbers from 0 as in ``Breakdown.per_bin``. With more than 60 bins rate and
+        interval are one shape; with more than 200 there are no intervals, and all of a kind are one artist.
+
+    Examples
+    --------
+    >>> from calibrant import ScoreTable
+    >>> from matplotlib.figure import Figure
+    >>> table = ScoreTable.from_counts([0.1, 0.2, 0.5], [50, 50, 50], [15, 12, 26])
+    >>> display = TestBasedReliabilityDisplay.from_breakdown(TCE()(table), fig=Figure())
+    >>> [bar.get_gid() for bar in display.rejected_sizes_]
+    ['test-based-bin-0-size-rejected']
+    >>> display.data()["rejected"].tolist()
+    [50, 0, 0]
+    """
+
+    __test__ = False  # not a test case of pytest
+
+    breakdown: Breakdown
+    null: Null | None = None
+    confidence_level: float = 0.95
+
+    def __post_init__(self) -> None:
+        if not isinstance(need_breakdown(self.breakdown).gce.loss, RejectionRate):
+            raise InputError(
+                f"A test-based diagram shows what tests reject; the loss of {self.breakdown.metric} is not a test.",
+                hint="Pass the Breakdown of cb.TCE(); for others there is ReliabilityDisplay.",
+                argument="breakdown",
+            )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        metric: GCE | None = None,
+        n_resamples: int = 199,
+        random_state: RandomState = 0,
+        scale: Scale = "linear",
+        ymax: float | None = None,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        **rows: Any,
+    ) -> "TestBasedReliabilityDisplay":
+        """Measure predictions, and draw.
+
+        Parameters
+        ----------
+        y_true, y_prob : columns
+            Outcomes and predicted probabilities; or one `ScoreTable`.
+        metric : GCE, default=TCE()
+            Any with the loss `losses.RejectionRate`: ``TCE(bins=PAVABC.consistent(), alpha=0.01)``.
+        n_resamples : int, default=199
+            Draws behind "a right model reads"; 0 leaves it out.
+        random_state : int, Generator or None, default=0
+        scale, ymax, ax, fig
+            See `plot`.
+        sample_weight, pos_label, missing, importance
+            How rows are read; see `ScoreTable.from_arrays`.
+        """
+        gce = TCE() if metric is None else metric
+        table = table_of(y_true, y_prob, rows)
+        breakdown = gce(table)
+        display = cls(breakdown)  # refuses other losses before anything is drawn at random
+        if n_resamples:
+            display.null = null_of(gce, table, n_resamples=n_resamples, random_state=random_state)
+        return display.plot(ax=ax, fig=fig, scale=scale, ymax=ymax)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "TestBasedReliabilityDisplay":
+        """Predict with a fitted classifier, measure, and draw; options as for `from_predictions`."""
+        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+
+    @classmethod
+    def from_breakdown(
+        cls,
+        breakdown: Breakdown,
+        *,
+        null: Null | None = None,
+        scale: Scale = "linear",
+        ymax: float | None = None,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+    ) -> "TestBasedReliabilityDisplay":
+        """Draw what was measured; `null`, from `calibrant.null`, adds what a right model would read."""
+        return cls(breakdown, null).plot(ax=ax, fig=fig, scale=scale, ymax=ymax)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        scale: Scale = "linear",
+        ymax: float | None = None,
+    ) -> "TestBasedReliabilityDisplay":
+        """Draw in the place of `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Its place is divided into the panels.
+        fig : Figure or SubFigure, optional
+        scale : {"linear", "log", "logit"}
+            Of the axis of probabilities. "log" shows rare events, "logit" both ends. They have no place for 0 and 1:
+            what is beyond an end is drawn at it, and its tick says "or less" or "or more".
+        ymax : float, optional
+            Where the axis ends; triangles mark bins that go on above it. By default at 1, or below where a linear axis
+            holds everything.
+        """
+        b = self.breakdown.per_bin
+        low, high = self.breakdown.rate_interval(self.confidence_level)
+        axis = self._axis(scale, ymax, high)
+        figure, grid = panels(ax, fig, widths=(6, 1), heights=(4, 1), size=(8, 5.6))
+        self.figure_ = figure
+        self.ax_: Axes = figure.add_subplot(grid[0, 0])
+        self.ax_sizes_: Axes = figure.add_subplot(grid[1, 0], sharex=self.ax_)
+        self.ax_histogram_: Axes = figure.add_subplot(grid[0, 1], sharey=self.ax_)
+        axis.apply(self.ax_.yaxis)
+        self._draw_violins(axis)
+        self._draw_rates(axis, low, high)
+        self._draw_sizes()
+        edges, counts = histogram(self.breakdown.partition.table, axis)
+        bars = [rectangle(0, c, e0, e1) for c, e0, e1 in zip(counts, edges[:-1], edges[1:], strict=True) if c > 0]
+        self.histogram_ = shapes(self.ax_histogram_, bars, "test-based-histogram-{}", facecolor=mixed(0.45), lw=0)
+        self.ax_histogram_.set_xlim(0, max(float(counts.max()), 1.0) * 1.05)
+        self._mark_beyond(axis, np.maximum(b["max_score"], b["rate"]))
+        self._dress()
+        return self
+
+    def _axis(self, scale: Scale, ymax: float | None, high: Any) -> Axis:
+        p, b = self.breakdown.partition, self.breakdown.per_bin
+        if scale == "linear" and ymax is None:
+            top = float(max(b["max_score"].max(), high.max()))
+            ymax = next((step for step in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if top <= step), 1.0)
+        return Axis.fitting(scale, (b["rate"], p.mean_score, quantile(p.table, 0.01), quantile(p.table, 0.99)), ymax)
+
+    def _draw_violins(self, axis: Axis) -> None:
+        partition, loss = self.breakdown.partition, self.breakdown.gce.loss
+        assert isinstance(loss, RejectionRate)
+        outlines = violins(partition, axis, int(np.clip(_MOST_CELLS // len(partition), 3, 48)))
+        lengths = [v.at.size for v in outlines]
+        bins = np.repeat(np.arange(len(outlines)), lengths)
+        # On a log axis what lies beyond is drawn at its end, outside of the bin.
+        score = np.clip(np.concatenate([v.at for v in outlines]), partition.min_score[bins], partition.max_score[bins])
+        rejected = np.split(loss.rejects(partition, bins, score), np.cumsum(lengths)[:-1])
+        pairs = list(enumerate(zip(outlines, rejected, strict=True)))
+        shape = _outline if len(pairs) <= MOST_SINGLE else _spine
+        self.accepted_violins_ = self._filled(self.ax_, [shape(i, v, ~r) for i, (v, r) in pairs], "violin")
+        self.rejected_violins_ = self._filled(self.ax_, [shape(i, v, r) for i, (v, r) in pairs], "violin-rejected")
+
+    def _draw_sizes(self) -> None:
+        n, rejected = self.breakdown.per_bin["n"], self.breakdown.per_bin["rejected"]
+        if len(n) > MOST_SINGLE:
+            self.accepted_sizes_, self.rejected_sizes_ = (
+                self._stairs(n, "size"),
+                self._stairs(rejected, "size-rejected"),
+            )
+            self.ax_sizes_.set_ylim(0, float(n.max()) * 1.05)
+            return
+        half = self._half
+        cells = list(enumerate(zip(rejected.tolist(), n.tolist(), strict=True)))
+        accepted = [rectangle(i - half, i + half, r, size) if r < size else None for i, (r, size) in cells]
+        parts = [rectangle(i - half, i + half, 0, r) if r > 0 else None for i, (r, _) in cells]
+        self.accepted_sizes_ = self._filled(self.ax_sizes_, accepted, "size")
+        self.rejected_sizes_ = self._filled(self.ax_sizes_, parts, "size-rejected")
+        few = len(n) <= 16
+        self.ax_sizes_.set_ylim(0, float(n.max()) * (1.32 if few else 1.05))
+        for i, (size, share) in enumerate(zip(n, self.breakdown.per_bin["loss"], strict=True)):
+            if few:
+                self.ax_sizes_.annotate(
+                    f"{share:.0f} %", (i, size), (0, 2), textcoords="offset points", ha="center", fontsize="x-small"
+                )
+
+    def _stairs(self, sizes: Any, part: str) -> list[Artist]:
+        """All bars as one outline, rejected rows in front."""
+        colour = REJECTED if part.endswith("rejected") else ACCEPTED
+        edges = np.arange(len(sizes) + 1) - 0.5
+        return [self.ax_sizes_.stairs(sizes, edges, fill=True, color=colour, gid=f"test-based-bin-all-{part}")]
+
+    @property
+    def _shows_intervals(self) -> bool:
+        return len(self.breakdown.partition) <= MOST_SINGLE
+
+    @property
+    def _half(self) -> float:
+        """Half the width of a bin's bar: with very many bins there is no room for gaps."""
+        return _HALF if len(self.breakdown.partition) <= _MANY else 0.5
+
+    def _filled(self, ax: Axes, paths: list[Path | None], part: str) -> list[Artist]:
+        colour = REJECTED if part.endswith("rejected") else ACCEPTED
+        outline = {"edgecolor": colour, "linewidth": 1.2} if "violin" in part else {"linewidth": 0}
+        return shapes(ax, paths, f"test-based-bin-{{}}-{part}", facecolor=colour, **outline)
+
+    def _draw_rates(self, axis: Axis, low: Any, high: Any) -> None:
+        """Rates and their intervals: with many bins both as one shape, with very many no intervals, which hide all."""
+        rate = self.breakdown.per_bin["rate"]
+        ends = list(enumerate(zip(axis.inside(rate), axis.inside(low), axis.inside(high), strict=True)))
+        style = {"facecolor": "none", "edgecolor": EVENT}
+        if len(ends) > _MANY:
+            both = [strokes([(i - 0.5, r), (i + 0.5, r)], [(i, a), (i, z)]) for i, (r, a, z) in ends]
+            if not self._shows_intervals:
+                both = [strokes([(i - 0.5, r), (i + 0.5, r)]) for i, (r, _, _) in ends]
+            self.rates_ = self.intervals_ = shapes(self.ax_, both, "test-based-bin-{}-rate", linewidth=1.1, **style)
+            return
+        cap = 0.12
+        whiskers = [
+            strokes([(i - cap, a), (i + cap, a)], [(i, a), (i, z)], [(i - cap, z), (i + cap, z)])
+            for i, (_, a, z) in ends
+        ]
+        marks = [strokes([(i - _HALF, r), (i + _HALF, r)]) for i, (r, _, _) in ends]
+        self.intervals_ = shapes(self.ax_, whiskers, "test-based-bin-{}-interval", linewidth=1.1, **style)
+        self.rates_ = shapes(self.ax_, marks, "test-based-bin-{}-rate", linewidth=2.4, **style)
+
+    def _mark_beyond(self, axis: Axis, top: Any) -> None:
+        beyond = np.flatnonzero(top > axis.high) if axis.cut else np.empty(0, dtype=np.int64)
+        self.beyond_: list[Line2D] = []
+        if beyond.size:
+            high = np.full(beyond.size, axis.high)
+            self.beyond_ = self.ax_.plot(beyond, high, ls="", marker="^", ms=5, color=EVENT, clip_on=False, zorder=5)
+
+    def _dress(self) -> None:
+        breakdown, count = self.breakdown, len(self.breakdown.partition)
+        assert isinstance(breakdown.gce.loss, RejectionRate)
+        table, alpha = breakdown.partition.table, breakdown.gce.loss.alpha
+        self.ax_.set_xlim(-0.6, count - 0.4)
+        self.ax_.set_ylabel("prediction, and rate of the event")
+        self.ax_.tick_params(labelbottom=False, bottom=False)
+        self._label_edges()
+        self.ax_sizes_.set_ylabel(rows_label(table.importance))
+        self.ax_sizes_.set_xlabel("bins, with their edges")
+        self.ax_sizes_.locator_params(axis="y", nbins=3)
+        self.ax_histogram_.tick_params(labelleft=False)
+        self.ax_histogram_.locator_params(axis="x", nbins=2)
+        label_right(self.ax_histogram_, f"all {rows_label(table.importance)}")
+        for ax in (self.ax_, self.ax_sizes_, self.ax_histogram_):
+            ax.spines[["top", "right"]].set_visible(False)
+        level = f", {100 * self.confidence_level:g} % interval" if self._shows_intervals else ""
+        rate = Line2D([], [], color=EVENT, linewidth=2.4, marker="|", markersize=10, markeredgewidth=1.1)
+        legend_above(
+            self.ax_,
+            [Patch(color=ACCEPTED), Patch(color=REJECTED), rate],
+            ["predictions", f"predictions rejected at {alpha:g}", "rate of the event" + level],
+        )
+        self.ax_.set_title(self.headline(), loc="left", pad=24, parse_math=False)
+
+    def _label_edges(self) -> None:
+        lower, upper = self.breakdown.per_bin["lower"], self.breakdown.per_bin["upper"]
+        edges = np.append(lower, upper[-1:])
+        step = -(-edges.size // 13)
+        shown = np.arange(0, edges.size, step)
+        self.ax_sizes_.set_xticks(shown - 0.5, distinct(edges[shown]))
+        self.ax_sizes_.tick_params(axis="x", labelsize="small")
+
+    def headline(self) -> str:
+        """The value, with what a right model reads where that is known."""
+        b = self.breakdown
+        text = f"{b.metric} = {b.value:.1f} %"
+        if self.null is None:
+            return text
+        form = Form.of("%", 0, signed=False)
+        return f"{text}   (a right model reads {form.span(self.null.low, self.null.high)}, {p_is(self.null.pvalue)})"
+
+    def data(self, backend: str = "pandas") -> Any:
+        """What was drawn, one row a bin: edges, sizes, rate with its interval, predictions, rejected rows."""
+        low, high = self.breakdown.rate_interval(self.confidence_level)
+        bins = {"bin": np.arange(low.size), **self.breakdown.per_bin}
+        return frame_of({**bins, "rate_low": low, "rate_high": high}, backend)
+
+    def alt_text(self) -> str:
+        """The diagram in one sentence."""
+        b, per_bin = self.breakdown, self.breakdown.per_bin
+        assert isinstance(b.gce.loss, RejectionRate)
+        count, hit = len(b.partition), int((per_bin["rejected"] > 0).sum())
+        reads = (
+            "" if self.null is None else f" (a right model would read {self.null.low:.1f} to {self.null.high:.1f} %)"
+        )
+        where = "no bin"
+        if hit:
+            worst = int(np.argmax(per_bin["rejected"]))
+            side = "above" if per_bin["mean_score"][worst] > per_bin["rate"][worst] else "below"
+            where = (
+                f"{hit} of them, most in the bin from {per_bin['lower'][worst]:.3g} to {per_bin['upper'][worst]:.3g}, "
+                f"where predictions are on average {per_bin['mean_score'][worst]:.3g}, {side} the rate of "
+                f"{per_bin['rate'][worst]:.3g}"
+            )
+        return (
+            f"Test-based reliability diagram of {b.metric} over {count} bin{'s' * (count != 1)} of "
+            f"{rows_in_words(b.partition.table)}: {b.value:.1f} % of predictions are rejected at "
+            f"{b.gce.loss.alpha:g}{reads}, in {where}."
+        )
+
+
+def _outline(place: int, violin: Violin, shown: Any) -> Path | None:
+    """The parts of a violin where `shown` holds, each a closed shape; a part of one point reaches half way on."""
+    at, half = violin.at, _HALF * violin.width
+    parts = []
+    for first, after in _runs(shown):
+        y, x = _reaching(at, half, first, after)
+        vertices = np.concatenate([np.column_stack([place - x, y]), np.column_stack([place + x, y])[::-1]])
+        parts.append(Path(np.concatenate([vertices, vertices[:1]]), closed=True))
+    return Path.make_compound_path(*parts) if parts else None
+
+
+def _spine(place: int, violin: Violin, shown: Any) -> Path | None:
+    """As `_outline`, as lines: for bins too narrow for an outline."""
+    parts = []
+    for first, after in _runs(shown):
+        y, _ = _reaching(violin.at, violin.width, first, after)
+        parts.append([(float(place), float(y[0])), (float(place), float(y[-1]))])
+    return strokes(*parts) if parts else None
+
+
+def _runs(shown: Any) -> list[tuple[int, int]]:
+    """Where it begins to hold, and where no longer."""
+    turns = np.flatnonzero(np.diff(np.concatenate([[False], shown, [False]]).astype(np.int8)))
+    return list(zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True))
+
+
+def _reaching(at: Any, half: Any, first: int, after: int) -> tuple[Any, Any]:
+    """Points of a part, from half way to its neighbour below to half way to the one above."""
+    y, x = [*at[first:after]], [*half[first:after]]
+    if first > 0:
+        y, x = [(at[first - 1] + at[first]) / 2, *y], [(half[first - 1] + half[first]) / 2, *x]
+    if after < at.size:
+        y, x = [*y, (at[after - 1] + at[after]) / 2], [*x, (half[after - 1] + half[after]) / 2]
+    return np.array(y), np.array(x)

@@ -1,0 +1,209 @@
+"""`RocHullDisplay`: the ROC curve and its convex hull, whose segments are the bins of PAVA."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.path import Path
+
+from calibrant._rows import need_both_classes, table_of
+from calibrant._typing import Floats
+from calibrant.bins import PAVA
+from calibrant.lines import rows_in_words
+from calibrant.partition import Partition
+from calibrant.plots._canvas import frame_of, headline, legend, shapes, single, strokes
+from calibrant.plots._palette import EVENT, REJECTED, mixed, models
+from calibrant.plots._sources import counted, estimated
+from calibrant.scores import auc
+from calibrant.table import ScoreTable
+
+__all__ = ["RocHullDisplay"]
+
+_MOST_POINTS = 1_000
+
+
+@dataclass(eq=False)
+class RocHullDisplay:
+    """The ROC curve with its convex hull.
+
+    Each segment of the hull is a bin of `PAVA`, and its slope is that bin's odds of the event, over those of all rows.
+    Where the curve sags below the hull (a concavity, shaded), the model ranks rows worse than if it gave them one and
+    the same score: isotonic recalibration would do that (Flach and Wu 2005).
+
+    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+
+    Attributes
+    ----------
+    hull : Partition
+        The bins of PAVA.
+    auc, hull_auc : float
+        Areas under curve and hull.
+    figure_, ax_, curve_, segments_, concavities_
+        After drawing; segments and concavities have the id (gid) ``roc-hull-bin-<number>-<part>``, numbers from 0 for
+        the lowest scores.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> display = RocHullDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9], fig=Figure())
+    >>> display.auc, display.hull_auc
+    (0.75, 0.875)
+    """
+
+    hull: Partition
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_prob: Any = None, *, ax: Axes | None = None, fig: FigureBase | None = None, **rows: Any
+    ) -> "RocHullDisplay":
+        """Rank predictions, and draw.
+
+        Parameters
+        ----------
+        y_true, y_prob : columns
+            Outcomes and predicted probabilities; or one `ScoreTable`. Both classes are needed.
+        ax, fig
+            See `plot`.
+        sample_weight, pos_label, missing, importance
+            How rows are read; see `ScoreTable.from_arrays`.
+        """
+        table = table_of(y_true, y_prob, rows)
+        need_both_classes(table, "A ROC curve")
+        return cls(PAVA()(table)).plot(ax=ax, fig=fig)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "RocHullDisplay":
+        """Predict with a fitted classifier, and draw; options as for `from_predictions`."""
+        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+
+    @classmethod
+    def from_breakdown(cls, breakdown: Any, **options: Any) -> "RocHullDisplay":
+        """Draw the curve of the rows behind what was measured."""
+        return cls.from_predictions(counted(breakdown), **options)
+
+    @property
+    def table(self) -> ScoreTable:
+        """The rows."""
+        return self.hull.table
+
+    @property
+    def auc(self) -> float:
+        """Area under the curve."""
+        return float(auc.of_table(self.table))
+
+    @property
+    def hull_auc(self) -> float:
+        """Area under the hull: that of the scores recalibrated by PAVA."""
+        p = self.hull
+        return float(auc.of_table(ScoreTable(np.arange(len(p), dtype=np.float64), p.n, p.k)))
+
+    def _rates(self, n: Any, k: Any) -> tuple[Floats, Floats]:
+        """False and true positive rates at thresholds from above all scores to below all of them."""
+        others, events = np.cumsum((n - k)[::-1]), np.cumsum(k[::-1])
+        return np.append(0.0, others / others[-1]), np.append(0.0, events / events[-1])
+
+    def curve(self) -> tuple[Floats, Floats]:
+        """False and true positive rates of the curve: all, or so many that none left out is 0.2 % away."""
+        x, y = self._rates(self.table.n, self.table.k)
+        if x.size <= _MOST_POINTS:
+            return x, y
+        steps = np.searchsorted(x + y, np.linspace(0, 2, _MOST_POINTS))
+        corners = np.concatenate([[0], len(self.table) - self.hull.start])  # the hull touches the curve there
+        kept = np.unique(np.concatenate([np.minimum(steps, x.size - 1), corners, [x.size - 1]]))
+        return x[kept], y[kept]
+
+    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "RocHullDisplay":
+        """Draw in `ax`, in `fig`, or in a new figure."""
+        self.ax_ = single(ax, fig, (5.6, 5.6))
+        self.figure_ = self.ax_.figure
+        x, y = self.curve()
+        colour = models(1)[0]
+        hx, hy = self._rates(self.hull.n, self.hull.k)
+        segments = [((hx[i], hy[i]), (hx[i + 1], hy[i + 1])) for i in range(hx.size - 1)][::-1]  # by score, rising
+        self.ax_.plot([0, 1], [0, 1], color=mixed(0.45), lw=1, ls=(0, (4, 3)))
+        self.concavities_: list[Artist] = shapes(
+            self.ax_,
+            [_sag(x, y, a, z) for a, z in segments],
+            "roc-hull-bin-{}-concavity",
+            facecolor=REJECTED,
+            alpha=0.45,
+            linewidth=0,
+        )
+        self.segments_: list[Artist] = shapes(
+            self.ax_,
+            [strokes([a, z]) for a, z in segments],
+            "roc-hull-bin-{}-segment",
+            facecolor="none",
+            edgecolor=EVENT,
+            linewidth=1.8,
+        )
+        few = len(segments) <= 60
+        (self.corners_,) = self.ax_.plot(hx, hy, ls="", marker="o", ms=4 if few else 2, color=EVENT, zorder=4)
+        (self.curve_,) = self.ax_.plot(x, y, color=colour, lw=1.3, gid="roc-hull-curve", zorder=3)
+        self._dress(colour)
+        return self
+
+    def _dress(self, colour: str) -> None:
+        ax = self.ax_
+        ax.set_xlim(-0.01, 1.01)
+        ax.set_ylim(-0.01, 1.01)
+        ax.set_aspect("equal")
+        ax.set_xlabel("share of other rows above the threshold")
+        ax.set_ylabel("share of events above the threshold")
+        ax.spines[["top", "right"]].set_visible(False)
+        hull = Line2D([], [], color=EVENT, lw=1.8, marker="o", ms=4)
+        legend(
+            ax,
+            [Line2D([], [], color=colour, lw=1.3), hull, Patch(color=REJECTED, alpha=0.45, lw=0)],
+            ["ROC curve", "its convex hull: bins of PAVA", "concavities"],
+            loc="lower right",
+        )
+        count = len(self.hull)
+        headline(
+            ax,
+            f"AUC = {self.auc:.4f}, of the hull {self.hull_auc:.4f}",
+            f"{rows_in_words(self.table)}, {count} segment{'s' * (count != 1)}",
+        )
+
+    def data(self, backend: str = "pandas") -> Any:
+        """What was drawn, one row a segment of the hull, by rising score: where it ends, size, rate, depth below it."""
+        p = self.hull
+        hx, hy = self._rates(p.n, p.k)
+        x, y = self._rates(self.table.n, self.table.k)
+        depth = (np.interp(x, hx, hy) - y)[1:][::-1]  # a row of the table each, rising
+        deepest = np.maximum.reduceat(depth, p.start)
+        columns = {
+            "bin": np.arange(len(p)),
+            "min_score": p.min_score,
+            "max_score": p.max_score,
+            "n": p.n,
+            "k": p.k,
+            "rate": p.rate,
+            "fpr": hx[1:][::-1],
+            "tpr": hy[1:][::-1],
+            "depth": np.maximum(deepest, 0.0),
+        }
+        return frame_of(columns, backend)
+
+    def alt_text(self) -> str:
+        """The diagram in one sentence."""
+        count = len(self.hull)
+        return (
+            f"ROC curve of {rows_in_words(self.table)} with an area of {self.auc:.4f}, and its convex hull of {count} "
+            f"segment{'s' * (count != 1)}, the bins of PAVA, with an area of {self.hull_auc:.4f}."
+        )
+
+
+def _sag(x: Floats, y: Floats, a: tuple[float, float], z: tuple[float, float]) -> Path | None:
+    """What lies between a segment of the hull and the curve below it; None if the curve follows the segment."""
+    inside = (x >= a[0]) & (x <= z[0]) & (y >= a[1]) & (y <= z[1])
+    points = np.column_stack([x[inside], y[inside]])
+    across = (points[:, 0] - a[0]) * (z[1] - a[1]) - (points[:, 1] - a[1]) * (z[0] - a[0])
+    if points.shape[0] < 3 or across.max() <= 1e-9:
+        return None
+    return Path(np.concatenate([points, points[:1]]), closed=True)
