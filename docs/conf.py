@@ -31,5 +31,5 @@ html_title = "Calibrant"
 html_show_sourcelink = False
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
 html_sidebars = {
-    page: [] for page in ("index", "quickstart", "concepts", "measures", "inference", "exactness")
+    page: [] for page in ("index", "quickstart", "concepts", "measures", "inference", "diagrams", "exactness")
 }  # nothing to list beside them

@@ -4,7 +4,10 @@ Handwritten digits that ship with scikit-learn; the event is "this is an 8". Eve
 has not seen that digit (five-fold cross-validation).
 """
 
+from pathlib import Path
+
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -14,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import calibrant as cb
 
+PICTURES = Path(__file__).parent.parent / "build" / "demo"
 MODELS = {
     "forest": RandomForestClassifier(random_state=0),
     "logistic": make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000)),
@@ -29,6 +33,13 @@ def predictions() -> tuple[np.ndarray, dict[str, np.ndarray]]:
     }
 
 
+def ink() -> np.ndarray:
+    """How much ink every digit took, in five groups of equal size."""
+    amount = load_digits().data.sum(axis=1)
+    fifths = np.searchsorted(np.quantile(amount, (0.2, 0.4, 0.6, 0.8)), amount, side="right")
+    return np.array(["1 least ink", "2", "3", "4", "5 most ink"])[fifths]
+
+
 def main() -> None:
     y, scores = predictions()
     print(f"Is this digit an 8?  {y.size:,} handwritten digits, {y.mean():.1%} are; scores are out of fold.")
@@ -39,11 +50,18 @@ def main() -> None:
     print(cb.TCE()(y, scores["forest"]))
 
     print("\n\nAnd a logistic regression beside it, on the same digits:\n")
-    print(cb.compare(y, scores))
+    comparison = cb.compare(y, scores)
+    print(comparison)
     print(
         "\nTCE: the percentage of predictions that an exact test finds incompatible with what happened near them."
         "\nECE, ACE: how far predictions and outcomes lie apart, from 0 to 1. Lower is better for all."
     )
+
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name, result in (("forest", comparison.models["forest"]), ("comparison", comparison)):
+        figure = Figure(figsize=(11, 6.2), layout="constrained")
+        cb.plots.save(result.plot(fig=figure), PICTURES / f"{name}.png")
+    print(f"\nThe same in pictures: {PICTURES / 'forest.png'} and {PICTURES / 'comparison.png'}")
 
 
 if __name__ == "__main__":

@@ -128,25 +128,24 @@ def documentation() -> dict[str, tuple[tuple[float, float], Draw]]:
 
     y, scores = demo.predictions()
     forest = cb.ScoreTable.from_arrays(y, scores["forest"])
-    display = plots
     return {
         "test_based": ((7.6, 4.9), partial(_tested, forest)),
         "test_based_logit": ((7.6, 4.9), partial(_tested, forest, scale="logit")),
         "reliability": (
             (5.4, 5.4),
-            partial(display.ReliabilityDisplay.from_predictions, y, scores, bins=cb.Quantile(10)),
+            partial(plots.ReliabilityDisplay.from_predictions, y, scores, bins=cb.Quantile(10)),
         ),
         "consistency": ((5.4, 5.4), partial(_reliability, forest, cb.PAVA())),
-        "binning": ((7.6, 6.2), partial(display.BinningDisplay.from_predictions, forest)),
-        "cumulative": ((5.6, 3.8), partial(display.CumulativeDisplay.from_predictions, forest)),
-        "decomposition": ((5.6, 4.2), partial(display.DecompositionDisplay.from_predictions, y, scores)),
+        "binning": ((7.6, 6.2), partial(plots.BinningDisplay.from_predictions, forest)),
+        "cumulative": ((5.6, 3.8), partial(plots.CumulativeDisplay.from_predictions, forest)),
+        "decomposition": ((5.6, 4.2), partial(plots.DecompositionDisplay.from_predictions, y, scores)),
         "groups": (
             (6.8, 4.2),
-            partial(display.GroupDisplay.from_predictions, y, scores["forest"], by=np.arange(y.size) % 6),
+            partial(plots.GroupDisplay.from_predictions, y, scores["forest"], by=demo.ink()),
         ),
-        "null": ((5.6, 3.2), partial(display.NullDisplay.from_predictions, forest)),
-        "costs": ((5.6, 3.8), partial(display.CostDisplay.from_predictions, y, scores)),
-        "roc_hull": ((5.0, 5.0), partial(display.RocHullDisplay.from_predictions, forest)),
+        "null": ((5.6, 3.2), partial(plots.NullDisplay.from_predictions, forest)),
+        "costs": ((5.6, 3.8), partial(plots.CostDisplay.from_predictions, y, scores)),
+        "roc_hull": ((5.0, 5.0), partial(plots.RocHullDisplay.from_predictions, forest)),
         "evaluation": ((11, 6), cb.evaluate(forest).plot),
         "comparison": ((11, 6), cb.compare(y, scores).plot),
     }

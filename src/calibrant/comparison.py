@@ -119,9 +119,9 @@ class Comparison:
 
     def plot(self, *, fig: Any = None) -> Any:
         """Draw the models and their differences, in `fig` or a new figure: a `calibrant.plots.ComparisonDisplay`."""
-        from calibrant.plots.overview import ComparisonDisplay
+        from calibrant import plots
 
-        return ComparisonDisplay(self).plot(fig=fig)
+        return plots.ComparisonDisplay(self).plot(fig=fig)
 
     def __repr__(self) -> str:
         lines = [f"Verdict: {self.verdict}", self._sizes(), ""]

@@ -207,9 +207,9 @@ class Evaluation:
 
     def plot(self, *, fig: Any = None) -> Any:
         """Draw the verdict and what it rests on, in `fig` or a new figure: a `calibrant.plots.EvaluationDisplay`."""
-        from calibrant.plots.overview import EvaluationDisplay
+        from calibrant import plots
 
-        return EvaluationDisplay(self).plot(fig=fig)
+        return plots.EvaluationDisplay(self).plot(fig=fig)
 
     def __repr__(self) -> str:
         return "\n".join(self._text())

@@ -2,6 +2,7 @@
 
 import io
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -30,14 +31,23 @@ Scale: TypeAlias = Literal["linear", "log", "logit"]
 MOST_SINGLE = 200
 
 
-# Coordinates of paths, in points: a hundredth of one is finer than any screen or press.
-_PATH = re.compile(r' d="[^"]*"')
-_BETWEEN_TAGS = re.compile(r">\n\s*<(?!text|tspan)")
+# Places, in points: a hundredth of one is finer than any screen or press.
+_PLACES = re.compile(r' (?:d|x|y|width|height|transform)="[^"]*"')
 _DIGITS = re.compile(r"(\.\d\d)\d+")
+_BETWEEN_TAGS = re.compile(r">\n\s*<(?!text|tspan)")
+_CLIP = re.compile(r'<clipPath id="(\w+)">(.*?)</clipPath>')
 
 
-def _shortened(path: re.Match[str]) -> str:
-    return _DIGITS.sub(r"\1", path.group()).replace(" \n", " ")
+def _shortened(text: str) -> str:
+    """An SVG with two decimals a place and no blanks between tags, and clips named after what they are then."""
+
+    def short(place: re.Match[str]) -> str:
+        found = place.group()
+        return found if "scale(" in found else _DIGITS.sub(r"\1", found).replace(" \n", " ")
+
+    text = _BETWEEN_TAGS.sub("><", _PLACES.sub(short, text))
+    names = {old: f"clip{zlib.crc32(shape.encode()):08x}" for old, shape in _CLIP.findall(text)}
+    return re.sub("|".join(names), lambda name: names[name.group()], text) if names else text
 
 
 class Drawn(Protocol):
@@ -53,8 +63,8 @@ def svg(display: Drawn) -> str:
     """
     stream = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": "calibrant", "svg.fonttype": "none"}):
-        _whole(display).savefig(stream, format="svg", metadata={"Date": None, "Creator": "Calibrant"})
-    return _BETWEEN_TAGS.sub("><", _PATH.sub(_shortened, stream.getvalue()))
+        _settled(display).savefig(stream, format="svg", metadata={"Date": None, "Creator": "Calibrant"})
+    return _shortened(stream.getvalue())
 
 
 def save(display: Drawn, path: str | PathLike[str], *, dpi: float = 150) -> None:
@@ -65,7 +75,15 @@ def save(display: Drawn, path: str | PathLike[str], *, dpi: float = 150) -> None
             file.write(svg(display))
         return
     dated = {"CreationDate": None} if name.endswith(".pdf") else None
-    _whole(display).savefig(path, dpi=dpi, metadata=dated)
+    _settled(display).savefig(path, dpi=dpi, metadata=dated)
+
+
+def _settled(display: Drawn) -> Figure:
+    """The figure, its layout done: an engine moves things a little at its second look, and no more at its third."""
+    figure = _whole(display)
+    for _ in range(2 if figure.get_layout_engine() is not None else 0):
+        figure.draw_without_rendering()
+    return figure
 
 
 def _whole(display: Drawn) -> Figure:

@@ -47,7 +47,7 @@ class BinningDisplay:
     A row of panels for each kind: at the left the size of every bin between its edges (dotted), at the right the rate
     of the event in it. A bin whose rate is below that of the bin before it violates monotony: a triangle marks it.
     Above each row the two yardsticks of the paper's Table 1: the total estimation error (equation (8)) and the mean
-    error within a bin.
+    over bins of the error within each.
 
     Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
 
@@ -198,7 +198,7 @@ class BinningDisplay:
         left.set_ylabel(rows_label(p.table.importance))
         right.set_ylabel("rate of the event")
         count = f"{len(p)} bin{'s' * (len(p) != 1)}"
-        errors = f"total error {total_error(p):.4f}, mean within a bin {mean_within_error(p):.4f}"
+        errors = f"error {total_error(p):.4f}, mean of bins {mean_within_error(p):.4f}"
         pad = 24 if name == next(iter(self.partitions)) else None  # the first row has legends under its titles
         left.set_title(f"{name}: {count}", loc="left", fontsize="medium", pad=pad, parse_math=False)
         right.set_title(errors, loc="left", fontsize="small", color=mixed(0.75), pad=pad)
@@ -218,7 +218,7 @@ class BinningDisplay:
         handles, labels = [Line2D([], [], color=EVENT, lw=2)], ["rate"]
         if any(self.falling(p).size for p in self.partitions.values()):
             handles.append(Line2D([], [], ls="", marker="v", ms=6, mfc=REJECTED, mec=mixed(0.9), mew=0.7))
-            labels.append("falls below the one before")
+            labels.append("falls below the last")
         legend_above(right, handles, labels)
 
     @property

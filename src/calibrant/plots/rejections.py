@@ -65,7 +65,7 @@ class TestBasedReliabilityDisplay:
     confidence_level : float
         Of the rates' intervals (Clopper and Pearson).
     figure_, ax_, ax_sizes_, ax_histogram_
-        Figure and axes, after drawing; ax_ holds violins and rates.
+        Figure and axes, after drawing.
     accepted_violins_, rejected_violins_, rates_, intervals_, accepted_sizes_, rejected_sizes_, histogram_
         Lists of artists: one a bin, where the bin has such a part. The id (gid) of each is
         ``test-based-bin-<number>-<part>``, numbers from 0 as in ``Breakdown.per_bin``. With more than 60 bins rate and
@@ -309,7 +309,7 @@ class TestBasedReliabilityDisplay:
         legend_above(
             self.ax_,
             [Patch(color=ACCEPTED), Patch(color=REJECTED), rate],
-            ["predictions", f"predictions rejected at {alpha:g}", "rate of the event" + level],
+            ["predictions", f"rejected at {alpha:g}", "rate of the event" + level],
         )
         self.ax_.set_title(self.headline(), loc="left", pad=24, parse_math=False)
 

@@ -171,12 +171,12 @@ class RocHullDisplay:
         )
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row a segment of the hull, by rising score: where it ends, size, rate, depth below it."""
+        """What was drawn, one row a segment of the hull, by rising score.
+
+        Where it ends (fpr, tpr), scores, size and rate of its bin, and how far the curve lies from it at most.
+        """
         p = self.hull
         hx, hy = self._rates(p.n, p.k)
-        x, y = self._rates(self.table.n, self.table.k)
-        depth = (np.interp(x, hx, hy) - y)[1:][::-1]  # a row of the table each, rising
-        deepest = np.maximum.reduceat(depth, p.start)
         columns = {
             "bin": np.arange(len(p)),
             "min_score": p.min_score,
@@ -186,9 +186,18 @@ class RocHullDisplay:
             "rate": p.rate,
             "fpr": hx[1:][::-1],
             "tpr": hy[1:][::-1],
-            "depth": np.maximum(deepest, 0.0),
+            "depth": self._depths(),
         }
         return frame_of(columns, backend)
+
+    def _depths(self) -> Floats:
+        """The largest distance of the curve from each segment."""
+        p, (x, y), (hx, hy) = self.hull, self._rates(self.table.n, self.table.k), self._rates(self.hull.n, self.hull.k)
+        bins = p.labels[::-1]  # of the curve's points, from the highest score on
+        before = len(p) - 1 - bins  # the corner of the hull that their segment starts from
+        dx, dy = np.diff(hx)[before], np.diff(hy)[before]
+        across = ((x[1:] - hx[before]) * dy - (y[1:] - hy[before]) * dx) / np.hypot(dx, dy)
+        return np.maximum(np.maximum.reduceat(across[::-1], p.start), 0.0)
 
     def alt_text(self) -> str:
         """The diagram in one sentence."""
