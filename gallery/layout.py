@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-SLACK = 1.0  # pixels at 100 dpi that neighbours may share
+SLACK = 3.0  # pixels at 100 dpi that the boxes of neighbours may share: letters do not fill them
 
 
 def unreadable(figure) -> list[str]:

@@ -20,6 +20,7 @@ SEEN = {
 }
 # Colours that meet in one diagram and mean different things, on paper and on black.
 MEANINGS = (_palette.ACCEPTED, _palette.REJECTED, _palette.EVENT)
+ON_DARK = (_palette.ACCEPTED, _palette.REJECTED, _palette.EVENT_ON_DARK)
 
 
 def linear(colour):
@@ -46,7 +47,7 @@ def lightness(colour):
 
 
 @pytest.mark.parametrize("sight", SEEN)
-@pytest.mark.parametrize("pair", list(combinations((*MEANINGS, "white"), 2)))
+@pytest.mark.parametrize("pair", [*combinations((*MEANINGS, "white"), 2), *combinations((*ON_DARK, "black"), 2)])
 def test_meanings_are_told_apart(pair, sight):
     """A distance of 2 is just noticeable side by side; 20 is another colour at a glance."""
     assert np.linalg.norm(seen(pair[0], sight) - seen(pair[1], sight)) > 20
@@ -63,9 +64,12 @@ def test_four_models_are_told_apart(pair, sight):
     assert np.linalg.norm(seen(pair[0], sight) - seen(pair[1], sight)) > 15
 
 
-def test_models_of_like_colour_differ_in_marker_and_dashes():
-    """In grey colours are not enough for six models; shapes are."""
-    assert len(set(_palette.MARKERS)) == len(set(map(str, _palette.DASHES))) == len(_palette.MODELS) == 6
+def test_no_two_models_look_alike():
+    """In grey colours are not enough; marks and dashes are, and they do not come round with the colours."""
+    looks = [(i % len(_palette.MARKERS), i % len(_palette.DASHES)) for i in range(30)]
+    assert len(set(looks)) == 30
+    assert len(set(_palette.MARKERS)) == len(_palette.MARKERS)
+    assert len(set(map(str, _palette.DASHES))) == len(_palette.DASHES)
 
 
 def test_neutral_colours_follow_the_style():

@@ -49,6 +49,10 @@ def figure():
     return Figure(figsize=(8, 6), layout="constrained")
 
 
+def page():
+    return Figure(figsize=(8, 6), layout="constrained")
+
+
 class Fitted:
     """A classifier as scikit-learn's are, that gives its features back as probabilities."""
 
@@ -78,15 +82,12 @@ def test_predictions_estimators_and_breakdowns_draw_the_same(display, rows):
     if display is plots.TestBasedReliabilityDisplay:
         same = {"null": cb.null(cb.TCE(), y, p, n_resamples=49, random_state=0)}
     if display is plots.NullDisplay:
-        same["n_resamples"] = 49
-        one = display.from_predictions(
-            y, p, metric=cb.ECE(), fig=Figure(figsize=(8, 6), layout="constrained"), **options
-        )
-        two = one
-    three = display.from_breakdown(measured(display, cb.ScoreTable.from_arrays(y, p)), fig=figures[2], **same)
+        one = display.from_predictions(y, p, metric=cb.ECE(), fig=page(), **options)
+        two = display.from_estimator(Fitted(), p[:, None], y, metric=cb.ECE(), fig=page(), **options)
     if display is plots.BinningDisplay:
-        assert three.data()["rate"].tolist() == cb.ECE()(y, p).partition.rate.tolist()
-        three = one
+        one = display.from_predictions(y, p, bins={"bins": cb.EqualWidth(10)}, fig=page())
+        two = display.from_estimator(Fitted(), p[:, None], y, bins={"bins": cb.EqualWidth(10)}, fig=page())
+    three = display.from_breakdown(measured(display, cb.ScoreTable.from_arrays(y, p)), fig=figures[2], **same)
     assert plots.svg(one) == plots.svg(two) == plots.svg(three) == plots.svg(one)
 
 
@@ -138,8 +139,14 @@ def test_it_is_drawn_in_the_place_of_axes_and_in_part_of_a_figure(display, rows)
 
 @each_display
 def test_it_reads_well_at_several_sizes_and_in_dark(display, rows):
-    for size, style in (((8, 6), "default"), ((6, 6.4), "dark_background"), ((11, 7), "ggplot")):
-        with mpl.rc_context(), plt.style.context(style):
+    looks = (
+        ((8, 6), "default", 10),
+        ((6, 6.4), "dark_background", 10),
+        ((11, 7), "ggplot", 10),
+        ((8, 6.5), "default", 14),
+    )
+    for size, style, letters in looks:
+        with mpl.rc_context(), plt.style.context([style, {"font.size": letters}]):
             drawn = display.from_predictions(*rows, fig=Figure(figsize=size, layout="constrained"), **DISPLAYS[display])
             assert unreadable(drawn.figure_) == []
 
@@ -489,7 +496,7 @@ def test_bins_beyond_an_axis_that_the_user_ends_are_counted(rows, figure):
     drawn = plots.ReliabilityDisplay.from_predictions(*rows, ymax=0.2, fig=figure)
     p = drawn.breakdowns["model"].partition
     beyond = int((np.maximum(p.rate, p.mean_score) > 0.2).sum())
-    assert f"{beyond} bins beyond 0.2 not shown" in drawn.ax_.get_title(loc="left")
+    assert f"{beyond} bins beyond 0.2 not shown" in drawn.ax_.get_title(loc="left").replace("\n", " ")
 
 
 # The others
@@ -629,9 +636,8 @@ def test_the_hull_has_the_bins_of_pava_as_its_segments(rows, figure):
         (x0, y0), (x1, y1) = segment.get_path().vertices
         assert x1 - x0 == pytest.approx((bins.n[i] - bins.k[i]) / others)
         assert y1 - y0 == pytest.approx(bins.k[i] / events)
-    frame = drawn.data()
-    slopes = np.diff(np.append(frame["tpr"].to_numpy()[::-1], [])) if len(frame) > 1 else np.empty(0)
-    assert (slopes >= -1e-12).all()
+    rates = drawn.data()["rate"].to_numpy()
+    assert (np.diff(rates) > 0).all()
 
 
 def test_the_roc_curve_is_scikit_learns(rows, figure):
@@ -703,7 +709,7 @@ def test_groups_have_values_intervals_and_nulls(evaluation, along, figure):
         assert (low[across], high[across]) == pytest.approx((line.null.low, line.null.high))
         filled = drawn.points_[i].get_markerfacecolor() == drawn.points_[i].get_markeredgecolor()
         assert filled == part.is_real == (name == "south")
-    assert drawn.data()["adjusted_pvalue"].tolist() == [part.adjusted_pvalue for part in evaluation.parts.values()]
+    assert drawn.data()["omnibus_pvalue"].tolist() == [part.adjusted_pvalue for part in evaluation.parts.values()]
     assert unreadable(figure) == []
     assert "south" in drawn.alt_text()
 
@@ -784,7 +790,7 @@ def test_short_paths_stay_within_a_hundredth_of_a_point(rows):
     assert len(paths[0]) == len(paths[1])
     for long, short in zip(*paths, strict=True):
         exact, rounded = ([float(v) for v in re.findall(r"-?\d+\.?\d*", text)] for text in (long, short))
-        assert exact == pytest.approx(rounded, abs=0.0101)
+        assert exact == pytest.approx(rounded, abs=0.011)
 
 
 def test_without_matplotlib_the_message_names_the_extra():
@@ -805,3 +811,330 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'PieChart'"):
         _ = plots.PieChart
     assert {*plots.__all__} <= {*dir(plots)}
+
+
+# What a reviewer found
+
+
+@pytest.mark.parametrize("scale", ["linear", "log", "logit"])
+def test_rejected_predictions_beyond_the_axis_are_red_at_its_end(scale):
+    p = np.r_[np.full(5, 1e-6), np.full(995, 0.01)]
+    y = np.zeros(1000)
+    y[100:108] = 1
+    breakdown = cb.TCE(bins=cb.Edges([0, 1]))(y, p)
+    assert breakdown.per_bin["rejected"].tolist() == [5]
+    drawn = plots.TestBasedReliabilityDisplay.from_breakdown(breakdown, scale=scale, fig=page())
+    assert len(drawn.rejected_violins_) == 1
+    assert extents(drawn.rejected_violins_[0])[0][1] == min(extents(v)[0][1] for v in drawn.rejected_violins_)
+
+
+@pytest.mark.parametrize("size", [600, 30_000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_concavities_are_what_the_hull_gains(size, weighted, rng):
+    p = rng.random(size)
+    y = rng.random(size) < p
+    rows = {"sample_weight": rng.exponential(size=size)} if weighted else {}
+    drawn = plots.RocHullDisplay.from_predictions(y, p, fig=page(), **rows)
+    area = 0.0
+    for patch in drawn.concavities_:
+        x, height = patch.get_path().vertices.T
+        area += abs(np.sum(x[:-1] * height[1:] - x[1:] * height[:-1])) / 2
+    slack = 1e-9 if size < 1000 else 2e-5  # a curve of many points is thinned
+    assert area == pytest.approx(drawn.hull_auc - drawn.auc, abs=slack)
+
+
+def test_groups_are_marked_by_the_omnibus_test_and_it_is_said(rng):
+    p = rng.uniform(0.05, 0.95, 3000)
+    y = rng.random(3000) < 0.5 + (p - 0.5) * 0.4  # too bold, without any bias
+    drawn = plots.GroupDisplay.from_predictions(y, p, by=np.arange(3000) % 3, metric="bias", n_resamples=99, fig=page())
+    assert drawn.data()["beyond_chance"].all()
+    assert "omnibus test" in drawn.alt_text()
+    assert "beyond chance (omnibus)" in [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
+
+
+def test_infinite_values_are_marked_at_the_end_of_the_axis(rng):
+    p = np.r_[0.0, rng.uniform(0.1, 0.9, 299)]
+    y = np.r_[True, rng.random(299) < p[1:]]
+    log_loss = cb.METRICS["log_loss"]()
+    drawn = plots.NullDisplay.from_predictions(y, p, metric=log_loss, n_resamples=49, fig=page())
+    assert drawn.value_.get_marker() == ">"
+    assert "inf" in drawn.ax_.get_title(loc="left")
+    groups = plots.GroupDisplay.from_predictions(
+        y, p, by=np.arange(300) // 150, metrics={"log_loss": log_loss}, metric="log_loss", n_resamples=49, fig=page()
+    )
+    assert [point.get_marker() for point in groups.points_] == ["^", "o"]
+    assert groups.points_[0].get_ydata()[0] == groups.ax_.get_ylim()[1]
+
+
+def test_what_was_measured_is_what_is_drawn(rows):
+    y, p = rows
+    half = [cb.ScoreTable.from_arrays(y[i::2], p[i::2]) for i in range(2)]
+    brier = cb.METRICS["brier"]()
+    groups = plots.GroupDisplay.from_breakdown({"a": brier(half[0]), "b": brier(half[1])}, n_resamples=49, fig=page())
+    assert groups.data()["value"].tolist() == [brier.value(table) for table in half]
+    with pytest.raises(cb.InputError, match="All must be of one metric; these are of ECE, TCE"):
+        plots.GroupDisplay.from_breakdown({"a": cb.ECE()(half[0]), "b": cb.TCE()(half[1])}, fig=page())
+    costly = cb.ECC(cb.PowerCost(2, over=1, under=1), bins=cb.Quantile(5))(y, p)
+    drawn = plots.CostDisplay.from_breakdown(costly, ratios=[1.0], n_resamples=0, fig=page())
+    assert drawn.values("model")[0] == pytest.approx(costly.value)
+    own = cb.ECC(lambda p, a: abs(p - a))(y, p)
+    with pytest.raises(cb.InputError, match="no unit costs over and under"):
+        plots.CostDisplay.from_breakdown(own, fig=page())
+    with pytest.raises(cb.InputError, match="A Breakdown is needed"):
+        plots.NullDisplay.from_breakdown(half[0], fig=page())
+
+
+def test_weights_are_not_called_rows(rows, rng):
+    y, p = rows
+    w = rng.exponential(size=600)
+    drawn = plots.ReliabilityDisplay.from_predictions(y, p, sample_weight=w / w.sum(), bins=cb.Quantile(5), fig=page())
+    assert not drawn.data()["small"].any()
+    few = plots.ReliabilityDisplay.from_predictions(y[:20], p[:20], sample_weight=w[:20] * 1000.5, fig=page())
+    assert few.data()["small"].all()
+    assert "fewer than 30 effective rows" in [t.get_text() for t in few.ax_.get_legend().get_texts()]
+    assert "weight" in plots.BinningDisplay.from_predictions(y, p, sample_weight=w, fig=page()).alt_text()
+
+
+def test_drawn_again_it_is_the_same_picture(rows):
+    drawn = plots.ReliabilityDisplay.from_predictions(
+        *rows, band="consistency", scale="log", n_resamples=49, fig=page()
+    )
+    first = plots.svg(drawn)
+    assert plots.svg(drawn.plot(fig=page())) == first
+    assert "rate_low" not in drawn.data().columns
+    assert "interval" not in drawn.alt_text()
+    assert "band of 95 % of right models" in drawn.alt_text()
+    tested = plots.TestBasedReliabilityDisplay.from_predictions(
+        *rows, n_resamples=0, scale="logit", ymax=0.4, fig=page()
+    )
+    first = plots.svg(tested)
+    assert plots.svg(tested.plot(fig=page())) == first
+    assert plots.svg(tested.plot(fig=page(), scale="linear")) != first
+
+
+def test_seven_models_have_seven_looks(rows):
+    y, p = rows
+    drawn = plots.ReliabilityDisplay.from_predictions(y, {str(i): p ** (1 + i / 9) for i in range(7)}, fig=page())
+    looks = {
+        (drawn.lines_[n].get_color(), str(drawn.lines_[n]._dash_pattern), drawn.points_[n][0].get_marker())
+        for n in drawn.lines_
+    }
+    assert len(looks) == 7
+
+
+@pytest.mark.parametrize("display", SEVERAL)
+def test_names_that_are_equal_as_text_are_refused(display, rows):
+    y, p = rows
+    with pytest.raises(cb.InputError, match="Two have the same name: '1'"):
+        display.from_predictions(y, {1: p, "1": p**2}, fig=page())
+
+
+def test_two_displays_in_one_figure_have_ids_of_their_own(rows):
+    whole = Figure(figsize=(12, 6), layout="constrained")
+    left, right = whole.subfigures(1, 2)
+    one = plots.TestBasedReliabilityDisplay.from_predictions(*rows, n_resamples=0, fig=left)
+    plots.TestBasedReliabilityDisplay.from_predictions(*rows, n_resamples=0, fig=right)
+    ids = [e.get("id") for e in ET.fromstring(plots.svg(one)).iter() if e.get("id")]
+    assert len(ids) == len(set(ids))
+    assert {"test-based-bin-0-rate", "test-based-bin-0-rate-2"} <= set(ids)
+
+
+def test_the_share_that_is_rejected_is_that_of_rows_whatever_the_norm(rows):
+    gce = cb.GCE(cb.Quantile(5), cb.losses.RejectionRate(), cb.norms.sup, name="worst")
+    drawn = plots.TestBasedReliabilityDisplay.from_breakdown(gce(*rows), fig=page())
+    share = 100 * drawn.data()["rejected"].sum() / 600
+    assert drawn.breakdown.value > share
+    assert f"{share:.1f} % of predictions are rejected" in drawn.alt_text()
+
+
+def test_a_cut_histogram_does_not_claim_all_rows(rows):
+    drawn = plots.TestBasedReliabilityDisplay.from_predictions(*rows, ymax=0.2, n_resamples=0, fig=page())
+    assert drawn.ax_histogram_.get_ylabel() == "rows up to 0.2"
+    assert plots.ReliabilityDisplay.from_predictions(*rows, fig=page()).ax_histogram_.get_ylabel() == "all rows"
+
+
+def test_threads_leave_nothing_behind(rows):
+    from concurrent.futures import ThreadPoolExecutor
+
+    before = dict(mpl.rcParams)
+    displays = [plots.CumulativeDisplay.from_predictions(*rows, fig=page()) for _ in range(12)]
+    with ThreadPoolExecutor(6) as pool:
+        texts = set(pool.map(plots.svg, displays))
+    assert len(texts) == 1
+    assert dict(mpl.rcParams) == before
+
+
+def test_words_of_users_stay_words(rows):
+    y, p = rows
+    odd = cb.GCE(cb.Quantile(3), cb.losses.absolute_gap, cb.norms.sup, name="gap $x^{$")
+    ET.fromstring(plots.svg(plots.NullDisplay.from_predictions(y, p, metric=odd, n_resamples=19, fig=page())))
+    names = ["a\x08", "b\ud800", 'x="0.123456"', "two\nlines"]
+    drawn = plots.CostDisplay.from_predictions(y, dict.fromkeys(names, p), n_resamples=0, fig=page())
+    words = {"".join(e.itertext()).strip() for e in ET.fromstring(plots.svg(drawn)).iter() if e.tag.endswith("text")}
+    assert {'x="0.123456"', "two lines"} <= words
+
+
+def test_estimators_that_cannot_be_drawn_say_why(rows):
+    y, p = rows
+
+    class OneClass(Fitted):
+        def __init__(self):
+            self.classes_ = np.array([0])
+
+        def predict_proba(self, X):
+            return np.ones((len(X), 1))
+
+    with pytest.raises(cb.InputError, match=r"shows one event, and predict_proba gives the shape \(600, 1\)"):
+        plots.CumulativeDisplay.from_estimator(OneClass(), p[:, None], y, fig=page())
+    with pytest.raises(cb.InputError, match="at least one of several estimators; a mapping of 0"):
+        plots.ReliabilityDisplay.from_estimator({}, p[:, None], y, fig=page())
+    with pytest.raises(cb.InputError, match="one estimator; a mapping of 1"):
+        plots.CumulativeDisplay.from_estimator({"a": Fitted()}, p[:, None], y, fig=page())
+
+
+@pytest.mark.parametrize("scale", ["linear", "log", "logit"])
+def test_a_display_can_be_pickled(scale, rows):
+    import pickle
+
+    drawn = plots.TestBasedReliabilityDisplay.from_predictions(*rows, n_resamples=0, scale=scale, fig=page())
+    again = pickle.loads(pickle.dumps(drawn))
+    assert plots.svg(again) == plots.svg(drawn)
+
+
+def test_files_are_known_by_their_suffix(rows, tmp_path):
+    drawn = plots.CumulativeDisplay.from_predictions(*rows, fig=page())
+    plots.save(drawn, tmp_path / "a.SVG")
+    assert (tmp_path / "a.SVG").read_text(encoding="utf-8") == plots.svg(drawn)
+    for name in ("a.gif", "a"):
+        with pytest.raises(cb.InputError, match=r"must end in \.svg, \.png or \.pdf"):
+            plots.save(drawn, tmp_path / name)
+
+
+def test_a_band_of_some_models_leaves_the_others_empty(rows):
+    from calibrant.inference.bands import consistency_band
+
+    y, p = rows
+    both = {"a": cb.ECE()(y, p), "b": cb.ECE()(y, p**2)}
+    band = consistency_band(both["a"], n_resamples=49, confidence_level=0.5)
+    drawn = plots.ReliabilityDisplay(both, {"a": band}).plot(fig=page())
+    frame = drawn.data()
+    assert frame[frame["model"] == "b"]["band_low"].isna().all()
+    assert "50 % of right models" in [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
+
+
+@each_display
+def test_axes_of_other_kinds_are_refused(display, rows):
+    ax = Figure().add_subplot(projection="polar")
+    with pytest.raises(cb.InputError, match="ax must be plain axes; these are polar"):
+        display.from_predictions(*rows, ax=ax, **DISPLAYS[display])
+
+
+def test_tiny_scores_have_a_place_on_every_axis():
+    p = np.array([5e-324, 1e-310, 1e-9, 0.2, 0.5, 1 - 1e-16])
+    for scale in ("log", "logit"):
+        plots.svg(plots.BinningDisplay.from_predictions([0, 0, 1, 0, 1, 1], p, scale=scale, fig=page()))
+        plots.svg(
+            plots.TestBasedReliabilityDisplay.from_predictions(
+                [0, 0, 1, 0, 1, 1], p, scale=scale, n_resamples=0, fig=page()
+            )
+        )
+
+
+def test_too_many_bins_are_refused(rng):
+    p = rng.random(3000)
+    with pytest.raises(cb.InputError, match=r"at most 1,000 bins; there are 1,001"):
+        plots.TestBasedReliabilityDisplay.from_breakdown(
+            cb.TCE(bins=cb.Quantile(1001))(rng.random(3000) < p, p), fig=page()
+        )
+
+
+def test_edges_are_written_between_the_bins_that_they_part(rng):
+    p = np.r_[rng.uniform(0, 0.2, 300), rng.uniform(0.5, 0.6, 100)]
+    breakdown = cb.TCE(bins=cb.EqualWidth(10))(rng.random(400) < p, p)
+    drawn = plots.TestBasedReliabilityDisplay.from_breakdown(breakdown, fig=page())
+    found = {
+        float(t): label.get_text()
+        for t, label in zip(drawn.ax_sizes_.get_xticks(), drawn.ax_sizes_.get_xticklabels(), strict=True)
+    }
+    assert found == {-0.5: "0", 0.5: "0.1", 1.5: "0.2 … 0.5", 2.5: "0.6"}
+
+
+def test_shares_of_rows_have_the_prediction_there_beside_them(rows):
+    drawn = plots.CumulativeDisplay.from_predictions(*rows, fig=page())
+    ordered = np.sort(rows[1])
+    for tick, label in zip(drawn.ax_.get_xticks(), drawn.ax_.get_xticklabels(), strict=True):
+        share, score = label.get_text().split("\n")
+        assert share == f"{100 * tick:.0f} %"
+        assert float(score) == pytest.approx(ordered[max(round(tick * 600) - 1, 0)], rel=0.06)
+
+
+@pytest.mark.parametrize("ratios", [[0.05, 20], [200, 500], [1e-4, 1e4], [3.1, 3.2], [7]])
+def test_ratios_are_written_as_they_are(ratios, rows):
+    drawn = plots.CostDisplay.from_predictions(*rows, ratios=ratios, n_resamples=0, fig=page())
+    for tick, label in zip(drawn.ax_.get_xticks(), drawn.ax_.get_xticklabels(), strict=True):
+        low, high = (float(part) for part in label.get_text().split(" : "))
+        assert low / high == pytest.approx(tick, rel=1e-4)
+    assert unreadable(drawn.figure_) == []
+    assert len(drawn.ax_.lines) == (2 if min(ratios) < 1 < max(ratios) else 1)
+
+
+def test_ratios_are_drawn_in_order(rows):
+    drawn = plots.CostDisplay.from_predictions(*rows, ratios=[5, 0.2, 1], n_resamples=0, fig=page())
+    assert drawn.lines_["model"].get_xdata().tolist() == [0.2, 1, 5]
+
+
+def test_groups_have_their_rows_and_p_values_beside_them(evaluation):
+    drawn = plots.GroupDisplay.from_evaluation(evaluation, fig=page())
+    texts = [text.get_text() for text in drawn.ax_.texts]
+    for text, part in zip(texts, evaluation.parts.values(), strict=True):
+        rows, p = re.fullmatch(r"([\d,]+) rows, p = ([\d.e-]+)", text).groups()
+        assert int(rows.replace(",", "")) == part.table.size
+        assert float(p) == pytest.approx(part.adjusted_pvalue, abs=6e-4)
+
+
+def test_days_lie_in_order_and_at_their_place(rng):
+    p = rng.random(900)
+    y = rng.random(900) < p
+    days = [np.datetime64(d) for d in ("2026-03-01", "2026-01-01", "2026-01-11")]
+    tables = {d: cb.ScoreTable.from_arrays(y[i::3], p[i::3]) for i, d in enumerate(days)}
+    drawn = plots.GroupDisplay.from_predictions(tables, n_resamples=49, fig=page())
+    assert [point.get_xdata()[0] for point in drawn.points_] == pytest.approx([0, 1, 5.9])
+    assert drawn.data()["group"].tolist() == ["2026-01-01", "2026-01-11", "2026-03-01"]
+    assert drawn.points_[2].get_ydata()[0] == cb.ace(tables[days[0]])
+
+
+def test_the_display_of_groups_keeps_the_common_rules(evaluation):
+    drawn = plots.GroupDisplay.from_evaluation(evaluation, fig=page())
+    text = plots.svg(drawn)
+    assert text == plots.svg(plots.GroupDisplay.from_evaluation(evaluation, fig=page()))
+    ids = [e.get("id") for e in ET.fromstring(text).iter() if e.get("id")]
+    assert len(ids) == len(set(ids))
+    assert re.fullmatch(r"[A-Z][^\n]*[^.]\.", drawn.alt_text())
+
+
+def test_differences_of_models_have_their_intervals(rows):
+    y, p = rows
+    compared = cb.compare(y, {"old": p**2, "new": p}, n_resamples=49)
+    drawn = compared.plot(fig=Figure(figsize=(12, 7)))
+    (interval,) = [a for a in drawn.ax_differences_.findobj() if str(a.get_gid()).startswith("difference-new-interval")]
+    (found,) = [d for d in compared.differences if d.metric == compared.decides]
+    assert interval.get_path().vertices[:, 0] == pytest.approx([found.low, found.high])
+    assert f"new {found.value:+.4f}" in drawn.alt_text()
+
+
+def test_long_names_are_shortened(rows):
+    y, p = rows
+    names = ["RandomForest(n_estimators=500, max_depth=7)", "LogisticRegression(C=0.01, penalty=l1)", "third"]
+    drawn = plots.ReliabilityDisplay.from_predictions(y, dict.fromkeys(names, p), fig=page())
+    assert unreadable(drawn.figure_) == []
+    compared = cb.compare(y, {n: p ** (1 + i) for i, n in enumerate(names)}, n_resamples=49)
+    assert unreadable(compared.plot(fig=Figure(figsize=(12, 7))).figure_) == []
+
+
+def test_one_of_everything_reads_well():
+    one = plots.BinningDisplay.from_predictions([1], [0.5], bins={"one": cb.EqualWidth(1)}, fig=page())
+    assert "in 1 way: one, 1 bin of 1 rows, total error" in one.alt_text()
+    right = plots.ReliabilityDisplay.from_predictions([0, 1, 0, 1], [0.5] * 4, fig=page())
+    assert "no gap between predictions and rates" in right.alt_text()
+    calm = plots.TestBasedReliabilityDisplay.from_predictions([0, 1], [0.4, 0.6], n_resamples=0, fig=page())
+    assert calm.alt_text().endswith("0.0 % of predictions are rejected.")

@@ -115,6 +115,11 @@ def rows_in_words(table: ScoreTable) -> str:
     return f"{table.size:,} row{'s' if table.size != 1 else ''}"
 
 
+def bins_in_words(count: int) -> str:
+    """How many bins there are."""
+    return f"{count:,} bin{'s' if count != 1 else ''}"
+
+
 def sizes_in_words(table: ScoreTable) -> str:
     """The same with what was predicted and happened."""
     predicted, happened = (100 * sizes(table)[name] for name in ("mean_score", "prevalence"))

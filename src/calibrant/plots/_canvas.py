@@ -2,11 +2,15 @@
 
 import io
 import re
+import textwrap
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
+from pathlib import Path as Path_
+from threading import Lock
 from typing import Any, Literal, Protocol, TypeAlias
 
 import matplotlib as mpl
@@ -15,6 +19,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as Side
 from matplotlib.figure import Figure, FigureBase, SubFigure
+from matplotlib.font_manager import FontProperties
 from matplotlib.legend import Legend
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
@@ -32,6 +37,9 @@ MOST_SINGLE = 200
 
 
 # Places, in points: a hundredth of one is finer than any screen or press.
+_ONE_AT_A_TIME = Lock()  # what is set for one file must not reach another
+_TAG = re.compile(r"<[^>]*>")
+_ID = re.compile(r' id="([^"]*)"')
 _PLACES = re.compile(r' (?:d|x|y|width|height|transform)="[^"]*"')
 _DIGITS = re.compile(r"(\.\d\d)\d+")
 _BETWEEN_TAGS = re.compile(r">\n\s*<(?!text|tspan)")
@@ -45,9 +53,17 @@ def _shortened(text: str) -> str:
         found = place.group()
         return found if "scale(" in found else _DIGITS.sub(r"\1", found).replace(" \n", " ")
 
-    text = _BETWEEN_TAGS.sub("><", _PLACES.sub(short, text))
+    text = _BETWEEN_TAGS.sub("><", _TAG.sub(lambda tag: _PLACES.sub(short, tag.group()), text))
     names = {old: f"clip{zlib.crc32(shape.encode()):08x}" for old, shape in _CLIP.findall(text)}
-    return re.sub("|".join(names), lambda name: names[name.group()], text) if names else text
+    if names:
+        text = re.sub("|".join(names), lambda name: names[name.group()], text)
+    seen: Counter[str] = Counter()
+
+    def once(found: re.Match[str]) -> str:
+        seen[found[1]] += 1
+        return found.group() if seen[found[1]] == 1 else f' id="{found[1]}-{seen[found[1]]}"'
+
+    return _TAG.sub(lambda tag: _ID.sub(once, tag.group()), text)
 
 
 class Drawn(Protocol):
@@ -59,23 +75,28 @@ class Drawn(Protocol):
 def svg(display: Drawn) -> str:
     """The display's figure as SVG, the same text for the same input: ids from a fixed salt, no date, text as text.
 
-    Text stays text (searched, selected, read aloud) in the reader's own sans-serif font.
+    Text stays text (searched, selected, read aloud) in the reader's own sans-serif font. Where two displays share a
+    figure, the ids of the second end in ``-2``.
     """
     stream = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": "calibrant", "svg.fonttype": "none"}):
-        _settled(display).savefig(stream, format="svg", metadata={"Date": None, "Creator": "Calibrant"})
+    figure = _settled(display)
+    with _ONE_AT_A_TIME, mpl.rc_context({"svg.hashsalt": "calibrant", "svg.fonttype": "none"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": "Calibrant"})
     return _shortened(stream.getvalue())
 
 
 def save(display: Drawn, path: str | PathLike[str], *, dpi: float = 150) -> None:
     """Write the display's figure to a file, by its suffix (.svg, .png, .pdf): the same bytes for the same input."""
-    name = str(path)
-    if name.endswith(".svg"):
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.write(svg(display))
+    kind = Path_(path).suffix.lower()
+    if kind not in (".svg", ".png", ".pdf"):
+        raise InputError(f"The name of the file must end in .svg, .png or .pdf; it is {str(path)!r}.", argument="path")
+    if kind == ".svg":
+        Path_(path).write_text(svg(display), encoding="utf-8", newline="\n")
         return
-    dated = {"CreationDate": None} if name.endswith(".pdf") else None
-    _settled(display).savefig(path, dpi=dpi, metadata=dated)
+    dated = {"CreationDate": None} if kind == ".pdf" else None
+    figure = _settled(display)
+    with _ONE_AT_A_TIME:
+        figure.savefig(path, dpi=dpi, metadata=dated)
 
 
 def _settled(display: Drawn) -> Figure:
@@ -113,6 +134,7 @@ def panels(
     shape: dict[str, Any] = {"nrows": len(heights), "ncols": len(widths)}
     shape |= {"width_ratios": widths, "height_ratios": heights}
     if ax is not None:
+        _check_axes(ax)
         place = ax.get_subplotspec()
         if place is None:
             raise InputError(
@@ -122,13 +144,26 @@ def panels(
             )
         ax.set_axis_off()
         return ax.figure, place.subgridspec(**shape)
-    figure = new_figure(size) if fig is None else fig
+    figure = new_figure(size) if fig is None else laid_out(fig)
     return figure, figure.add_gridspec(**shape)
+
+
+def laid_out(fig: FigureBase) -> FigureBase:
+    """The figure; if it is empty and nobody cares for its layout, matplotlib shall."""
+    if isinstance(fig, Figure) and fig.get_layout_engine() is None and not fig.axes:
+        fig.set_layout_engine("constrained")
+    return fig
+
+
+def _check_axes(ax: Axes) -> None:
+    if ax.name != "rectilinear":
+        raise InputError(f"ax must be plain axes; these are {ax.name}.", argument="ax")
 
 
 def single(ax: Axes | None, fig: FigureBase | None, size: tuple[float, float] = (6.4, 4.8)) -> Axes:
     """One pair of axes: `ax` itself, a new one in `fig`, or in a new figure of pyplot's."""
     if ax is not None and fig is None:
+        _check_axes(ax)
         return ax
     figure, grid = panels(ax, fig, size=size)
     return figure.add_subplot(grid[0, 0])
@@ -141,28 +176,42 @@ def new_figure(size: tuple[float, float]) -> Figure:
     return plt.figure(figsize=size, layout="constrained")
 
 
-def headline(ax: Axes, text: str, small: str = "") -> None:
-    """A title at the left, and beneath it a line in small print. Names of users hold no formulas: a $ is a $."""
-    ax.set_title(text, loc="left", pad=22 if small else None, parse_math=False)
+def headline(
+    ax: Axes, text: str, small: str = "", *, room: float = 0.0, reach: float = 1.1, size: str | None = None
+) -> None:
+    """A title at the left, beneath it a line in small print, and `room` (in heights of a letter) under both.
+
+    A title that reaches farther than `reach` times the width of the axes continues on a second line.
+
+    Names of users hold no formulas: a $ is a $.
+    """
+    letter = FontProperties(size="small").get_size_in_points()
+    above = room * letter + 6
+    size = size or mpl.rcParams["axes.titlesize"]
+    most = int(reach * _width(ax) / (0.54 * FontProperties(size=size).get_size_in_points()))
+    lines = textwrap.fill(text, max(most, 16))
+    ax.set_title(lines, loc="left", pad=above + (1.9 * letter if small else 0), fontsize=size, parse_math=False)
     if small:
-        ax.annotate(
-            small,
-            (0, 1),
-            (0, 6),
-            "axes fraction",
-            "offset points",
-            color=mixed(0.65),
-            fontsize="small",
-            va="bottom",
-            parse_math=False,
-        )
+        style: dict[str, Any] = {"color": mixed(0.65), "fontsize": "small", "va": "bottom", "parse_math": False}
+        ax.annotate(small, (0, 1), (0, above), "axes fraction", "offset points", **style)
 
 
-def legend_above(ax: Axes, handles: Sequence[Any], labels: Sequence[str], columns: int | None = None) -> None:
-    """A legend in a row over the axes, where nothing is drawn; the title above it makes the room."""
+def legend_above(ax: Axes, title: str, handles: Sequence[Any], labels: Sequence[str], *, reach: float = 1.1) -> None:
+    """A title, and under it a legend over the axes, in as many columns as there is room for."""
+    letter = FontProperties(size="small").get_size_in_points()
+    words = [(0.58 * len(label) + 3.6) * letter for label in labels]
+    columns = len(labels)
+    while columns > 1 and sum(max(words[c::columns]) for c in range(columns)) > reach * _width(ax):
+        columns -= 1
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
-    drawn = legend(ax, handles, labels, ncols=columns or len(labels), handlelength=1.6, columnspacing=1.4, **place)
+    drawn = legend(ax, handles, labels, ncols=columns, handlelength=1.6, columnspacing=1.4, **place)
     drawn.set_in_layout(False)  # it may be wider than the axes, which must not shrink for it
+    headline(ax, title, room=0.5 + 1.75 * -(-len(labels) // columns), reach=reach, size=size)
+
+
+def _width(ax: Axes) -> float:
+    """Of axes as they were placed at first, in points."""
+    return ax.get_position().width * ax.figure.bbox.width / ax.figure.dpi * 72
 
 
 def legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], **options: Any) -> Legend:
@@ -196,7 +245,7 @@ class Axis:
     cut: bool = False
 
     @classmethod
-    def fitting(cls, scale: Scale, values: Iterable[Any], limit: float | None = None) -> "Axis":
+    def fitting(cls, scale: Scale, values: Iterable[Any], limit: float | None = None, name: str = "ymax") -> "Axis":
         """The axis on which all of these probabilities have a place, up to `limit` if that is given.
 
         A linear axis starts at 0 and ends at 1, or at the limit. A log axis starts below the smallest of the values
@@ -207,7 +256,8 @@ class Axis:
                 f"scale must be 'linear', 'log' or 'logit'; it is {scale!r}.", argument="scale", value=scale
             )
         if limit is not None and not 0 < limit <= 1:
-            raise InputError(f"ymax must lie in (0, 1]; it is {limit!r}.", argument="ymax", value=limit)
+            raise InputError(f"{name} must lie in (0, 1]; it is {limit!r}.", argument=name, value=limit)
+        limit = None if limit == 1 else limit
         if scale == "linear":
             return cls(scale, 0.0, limit or 1.0, limit is not None)
         every = np.concatenate([np.ravel(np.asarray(v, dtype=np.float64)) for v in values])
@@ -239,25 +289,19 @@ class Axis:
             return place
         return np.exp(place) if self.scale == "log" else 1 / (1 + np.exp(-place))
 
-    def apply(self, side: Side, *, at_ends: bool = True) -> None:
+    def apply(self, side: Side) -> None:
         """Set scale, limits and ticks of one side of axes; the ticks at gathering ends say "or less", "or more"."""
-        axes, margin = side.axes, 0.02
-        low, high = self.forward(self.low), self.forward(self.high)
-        reach = margin * (high - low)
-        limits = (0.0 - 0.01 * self.high, 1.01 * self.high) if self.scale == "linear" else None
-        upright = side is axes.yaxis
-        if limits is None:
-            (axes.set_yscale if upright else axes.set_xscale)(self.scale)
-            limits = self._unbounded(low - reach), self._unbounded(high + reach)
-        (axes.set_ylim if upright else axes.set_xlim)(*limits)
+        axes, upright = side.axes, side is side.axes.yaxis
         if self.scale == "linear":
+            (axes.set_ylim if upright else axes.set_xlim)(-0.01 * self.high, 1.01 * self.high)
             return
+        (axes.set_yscale if upright else axes.set_xscale)(self.scale)
+        low, high = self.forward(self.low), self.forward(self.high)
+        room = 0.02 * (high - low)
+        (axes.set_ylim if upright else axes.set_xlim)(self.backward(low - room), self.backward(high + room))
         side.set_major_locator(FixedLocator(self._ticks(0.07 if upright else 0.15)))  # words are wider than high
         side.set_minor_locator(NullLocator())
-        side.set_major_formatter(FuncFormatter(lambda p, _: self._label(p, at_ends)))
-
-    def _unbounded(self, place: float) -> float:
-        return float(np.exp(place) if self.scale == "log" else 1 / (1 + np.exp(-place)))
+        side.set_major_formatter(FuncFormatter(self._label))
 
     def _ticks(self, room: float) -> list[float]:
         """Both ends, and powers of ten between them (and a few more, where these are few), each with so much room."""
@@ -275,10 +319,8 @@ class Axis:
                 taken = place
         return [self.low, *kept, self.high]
 
-    def _label(self, p: float, at_ends: bool) -> str:
+    def _label(self, p: float, position: int | None = None) -> str:
         text = _plain(p)
-        if not at_ends:
-            return text
         if np.isclose(p, self.low, rtol=1e-6, atol=0):
             return f"≤ {text}"
         gathers = self.scale == "logit" and not self.cut
@@ -301,16 +343,23 @@ def _plain(p: float) -> str:
     return f"{p:.9f}".rstrip("0").rstrip(".")
 
 
-def ids_of(names: Iterable[object]) -> dict[str, str]:
+def ids_of(names: Iterable[object]) -> list[str]:
     """Each name as part of an id: letters, digits and hyphens, no two alike."""
-    found: dict[str, str] = {}
-    for name in map(str, names):
-        plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unnamed"
-        taken, count = plain, 2
-        while taken in found.values():
-            taken, count = f"{plain}-{count}", count + 1
-        found[name] = taken
-    return found
+    found: dict[str, None] = {}
+    often: Counter[str] = Counter()
+    for name in names:
+        plain = re.sub(r"[^a-z0-9]+", "-", str(name).lower()).strip("-") or "unnamed"
+        often[plain] += 1
+        taken = plain if often[plain] == 1 else f"{plain}-{often[plain]}"
+        while taken in found:
+            taken += "-2"
+        found[taken] = None
+    return list(found)
+
+
+def shorter(name: str, most: int = 30) -> str:
+    """A name that fits: its beginning, and an ellipsis."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def rectangle(left: float, right: float, bottom: float, top: float) -> Path:

@@ -12,10 +12,15 @@ from calibrant.table import ScoreTable
 
 @dataclass(frozen=True, eq=False)
 class Violin:
-    """The outline of a distribution: half its width at each of several probabilities; the widest is 1."""
+    """The outline of a distribution: half its width at each of several probabilities; the widest is 1.
+
+    `score` is what is drawn at a place: the probability there, but at the ends the lowest and the highest of the bin,
+    which an axis may have moved.
+    """
 
     at: Floats
     width: Floats
+    score: Floats
 
 
 def violins(partition: Partition, axis: Axis, cells: int) -> list[Violin]:
@@ -33,7 +38,7 @@ def violins(partition: Partition, axis: Axis, cells: int) -> list[Violin]:
     for start, stop, size in zip(partition.start, stops, partition.effective_n, strict=True):
         ends = axis.forward(table.score[[start, stop - 1]])
         if ends[0] == ends[1]:
-            found.append(Violin(axis.backward(ends), np.ones(2)))
+            found.append(Violin(axis.backward(ends), np.ones(2), table.score[[start, stop - 1]]))
             continue
         edges = np.linspace(ends[0], ends[1], cells + 1)
         inner = start + np.searchsorted(table.score[start:stop], axis.backward(edges[1:-1]))
@@ -44,7 +49,9 @@ def violins(partition: Partition, axis: Axis, cells: int) -> list[Violin]:
         smooth = gaussian_filter1d(counts, max(0.6, 0.9 * spread * size**-0.2), mode="reflect")
         places = np.concatenate([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
         width = np.concatenate([smooth[:1], smooth, smooth[-1:]])
-        found.append(Violin(axis.backward(places), width / width.max()))
+        at = axis.backward(places)
+        score = np.concatenate([table.score[start : start + 1], at[1:-1], table.score[stop - 1 : stop]])
+        found.append(Violin(at, width / width.max(), score))
     return found
 
 

@@ -1,14 +1,15 @@
 """Where the numbers of displays come from: predictions, estimators, and what was measured of them."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from calibrant._rows import table_of
 from calibrant.errors import InputError
-from calibrant.gce import Breakdown
-from calibrant.scores import Reading
+from calibrant.gce import GCE, Breakdown
+from calibrant.scores import Reading, Score
 from calibrant.table import ScoreTable
 
 
@@ -36,23 +37,36 @@ def predicted(estimator: Any, X: Any, pos_label: object = None) -> Any:
 
 def event_of(estimator: Any, pos_label: object) -> object:
     """The label of the event where outcomes are not 0 and 1: as given, or the estimator's second class."""
-    classes = getattr(estimator, "classes_", None)
-    if pos_label is not None or classes is None or list(classes) in ([0, 1], [False, True]):
+    classes = list(getattr(estimator, "classes_", (0, 1)))
+    if pos_label is not None or classes in ([0, 1], [False, True]) or len(classes) != 2:
         return pos_label
-    second: object = list(classes)[1]
-    return second
+    return classes[1]
 
 
-def estimated(estimator: Any, X: Any, options: dict[str, Any]) -> Any:
-    """Probabilities of one estimator, or of each in a mapping of them; the event's label goes into the options."""
-    several = isinstance(estimator, Mapping)
-    first = next(iter(estimator.values())) if several else estimator
+def estimated(estimator: Any, X: Any, options: dict[str, Any], *, several: bool = False) -> Any:
+    """Probabilities of one estimator or, where there may be several, of each in a mapping.
+
+    The event's label goes into the options.
+    """
+    if isinstance(estimator, Mapping) and (not several or not estimator):
+        need = "at least one of several estimators" if several else "one estimator"
+        raise InputError(f"This diagram shows {need}; a mapping of {len(estimator)} was given.", argument="estimator")
+    first = next(iter(estimator.values())) if isinstance(estimator, Mapping) else estimator
     event = event_of(first, options.get("pos_label"))
     if event is not None:
         options["pos_label"] = event
-    if several:
+    if isinstance(estimator, Mapping):
         return {name: predicted(each, X, event) for name, each in estimator.items()}
     return predicted(estimator, X, event)
+
+
+def texts_of(names: Iterable[object]) -> list[str]:
+    """Names as text that can be drawn and written: no control characters, no two alike."""
+    found = ["".join(c if c.isprintable() else " " for c in str(name)) for name in names]
+    twice = [text for text, count in Counter(found).items() if count > 1]
+    if twice:
+        raise InputError(f"Two have the same name: {twice[0]!r}.", argument="names", value=found)
+    return found
 
 
 def tables(y_true: Any, y_prob: Any, rows: Mapping[str, Any], default: str = "model") -> dict[str, ScoreTable]:
@@ -60,42 +74,40 @@ def tables(y_true: Any, y_prob: Any, rows: Mapping[str, Any], default: str = "mo
     if isinstance(y_true, Mapping):
         if y_prob is not None:
             raise InputError("Tables were given, and y_prob with them.", argument="y_prob")
-        found = {str(name): table_of(table, None, rows) for name, table in y_true.items()}
+        found = [table_of(table, None, rows) for table in y_true.values()]
+        names = texts_of(y_true)
     elif isinstance(y_prob, Mapping):
-        found = {str(name): table_of(y_true, column, rows) for name, column in y_prob.items()}
+        found = [table_of(y_true, column, rows) for column in y_prob.values()]
+        names = texts_of(y_prob)
     else:
-        found = {default: table_of(y_true, y_prob, rows)}
+        found, names = [table_of(y_true, y_prob, rows)], [default]
     if not found:
         raise InputError("There are no predictions; at least those of one model are needed.", argument="y_prob")
-    return found
+    return dict(zip(names, found, strict=True))
 
 
 def counted(result: Any) -> ScoreTable:
     """The table behind what was measured."""
-    if isinstance(result, Breakdown):
-        return result.partition.table
-    if isinstance(result, Reading):
-        return result.table
-    if isinstance(result, ScoreTable):
-        return result
-    raise InputError(
-        f"A Breakdown is needed, such as cb.TCE()(y_true, y_prob) gives; this is {type(result).__name__}.",
-        argument="breakdown",
-    )
+    return result.table if isinstance(result, Reading) else need_breakdown(result).partition.table
 
 
 def named(breakdown: Any, default: str = "model") -> dict[str, Any]:
     """One result, or a mapping of them, as a mapping with names."""
-    results = (
-        {str(name): each for name, each in breakdown.items()}
-        if isinstance(breakdown, Mapping)
-        else {default: breakdown}
-    )
+    results = breakdown if isinstance(breakdown, Mapping) else {default: breakdown}
     if not results:
         raise InputError("There is nothing to draw: the mapping is empty.", argument="breakdown")
     for each in results.values():
         counted(each)
-    return results
+    return dict(zip(texts_of(results), results.values(), strict=True))
+
+
+def metric_of(results: Iterable[Breakdown | Reading]) -> GCE | Score:
+    """The metric that all results are of."""
+    metrics = [each.score if isinstance(each, Reading) else each.gce for each in results]
+    if any(metric.spec != metrics[0].spec for metric in metrics):
+        names = sorted({metric.name for metric in metrics})
+        raise InputError(f"All must be of one metric; these are of {', '.join(names)} (or of other settings).")
+    return metrics[0]
 
 
 def need_breakdown(result: Any) -> Breakdown:

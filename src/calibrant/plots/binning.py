@@ -15,6 +15,7 @@ from matplotlib.patches import Patch
 from calibrant._rows import table_of
 from calibrant.bins import PAVA, PAVABC, Bins, Quantile
 from calibrant.gce import GCE, Breakdown
+from calibrant.lines import bins_in_words
 from calibrant.losses import absolute_gap
 from calibrant.norms import weighted_l1
 from calibrant.optimality import mean_within_error, total_error
@@ -23,16 +24,18 @@ from calibrant.plots._canvas import (
     Axis,
     Scale,
     frame_of,
+    headline,
     ids_of,
     legend_above,
     panels,
     rectangle,
     rows_label,
     shapes,
+    shorter,
     strokes,
 )
 from calibrant.plots._density import quantile
-from calibrant.plots._palette import ACCEPTED, EVENT, REJECTED, mixed
+from calibrant.plots._palette import ACCEPTED, REJECTED, event, mixed
 from calibrant.plots._sources import estimated, named, need_breakdown
 
 __all__ = ["BinningDisplay"]
@@ -68,6 +71,8 @@ class BinningDisplay:
     """
 
     partitions: Mapping[str, Partition]
+    scale: Scale = "linear"
+    xmax: float | None = None
 
     @classmethod
     def from_predictions(
@@ -118,25 +123,26 @@ class BinningDisplay:
         """Draw the bins of what was measured: of one Breakdown, or a mapping of name to Breakdown."""
         measured = named(breakdown, default="bins")
         partitions = {name: need_breakdown(each).partition for name, each in measured.items()}
-        return cls(partitions).plot(scale=scale, xmax=xmax, ax=ax, fig=fig)
+        return cls(partitions, scale, xmax).plot(ax=ax, fig=fig)
 
     def plot(
         self,
         *,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        scale: Scale = "linear",
+        scale: Scale | None = None,
         xmax: float | None = None,
     ) -> "BinningDisplay":
-        """Draw in the place of `ax`, in `fig`, or in a new figure.
+        """Draw in the place of `ax`, in `fig`, or in a new figure; what is not given stays as it was.
 
         `scale` ("linear", "log" or "logit") is that of predictions and rates; `xmax` ends both axes there, as in the
         paper's Figure 4.
         """
+        self.scale, self.xmax = scale or self.scale, xmax or self.xmax
         kinds = len(self.partitions)
         figure, grid = panels(ax, fig, widths=(1, 1), heights=(1,) * kinds, size=(8, 0.6 + 2.1 * kinds))
         self.figure_ = figure
-        axis = self._axis(scale, xmax)
+        axis = self._axis()
         self.ax_sizes_: dict[str, Axes] = {}
         self.ax_rates_: dict[str, Axes] = {}
         self.sizes_: dict[str, list[Artist]] = {}
@@ -153,13 +159,12 @@ class BinningDisplay:
                 side.tick_params(labelbottom=row == kinds - 1)
                 if row == kinds - 1:
                     side.set_xlabel("predicted probability")
-        self._keys()
         return self
 
-    def _axis(self, scale: Scale, xmax: float | None) -> Axis:
+    def _axis(self) -> Axis:
         every = [value for p in self.partitions.values() for value in (p.mean_score, p.rate)]
         table = next(iter(self.partitions.values())).table
-        return Axis.fitting(scale, (*every, quantile(table, 0.01), quantile(table, 0.99)), xmax)
+        return Axis.fitting(self.scale, (*every, quantile(table, 0.01), quantile(table, 0.99)), self.xmax, "xmax")
 
     def _draw(self, name: str, left: Axes, right: Axes, axis: Axis) -> None:
         p, ids = self.partitions[name], f"binning-{self._ids[name]}-bin-{{}}-"
@@ -178,10 +183,10 @@ class BinningDisplay:
             [strokes([(a, r), (z, r)]) if s else None for (a, z, _, r), s in zip(spans, shown, strict=True)],
             ids + "rate",
             facecolor="none",
-            edgecolor=EVENT,
+            edgecolor=event(),
             linewidth=2,
         )
-        inner = p.lower[1:][p.lower[1:] <= axis.high]
+        inner = axis.inside(p.lower[1:][p.lower[1:] <= axis.high])
         self.boundaries_[name] = tuple(
             side.vlines(inner, 0, 1, transform=side.get_xaxis_transform(), color=mixed(0.55), ls=":", lw=0.8, zorder=3)
             for side in (left, right)
@@ -197,11 +202,13 @@ class BinningDisplay:
         left.locator_params(axis="y", nbins=4)
         left.set_ylabel(rows_label(p.table.importance))
         right.set_ylabel("rate of the event")
-        count = f"{len(p)} bin{'s' * (len(p) != 1)}"
+        count = bins_in_words(len(p))
         errors = f"error {total_error(p):.4f}, mean of bins {mean_within_error(p):.4f}"
-        pad = 24 if name == next(iter(self.partitions)) else None  # the first row has legends under its titles
-        left.set_title(f"{name}: {count}", loc="left", fontsize="medium", pad=pad, parse_math=False)
-        right.set_title(errors, loc="left", fontsize="small", color=mixed(0.75), pad=pad)
+        if name == next(iter(self.partitions)):
+            self._keys(left, f"{shorter(name)}: {count}", right, errors)
+        else:
+            headline(left, f"{shorter(name)}: {count}")
+            headline(right, errors, size="small")
 
     @staticmethod
     def falling(partition: Partition) -> Any:
@@ -209,21 +216,19 @@ class BinningDisplay:
         k, n = partition.k.astype(object), partition.n.astype(object)
         return np.flatnonzero((k[1:] * n[:-1] < k[:-1] * n[1:]).astype(bool)) + 1
 
-    def _keys(self) -> None:
-        """Legends over the first row."""
-        first = next(iter(self.partitions))
-        left, right = self.ax_sizes_[first], self.ax_rates_[first]
+    def _keys(self, left: Axes, sizes: str, right: Axes, rates: str) -> None:
+        """Titles of the first row, with legends."""
         edge = Line2D([], [], color=mixed(0.55), ls=":", lw=0.8)
-        legend_above(left, [Patch(color=ACCEPTED), edge], ["size of a bin", "edge"])
-        handles, labels = [Line2D([], [], color=EVENT, lw=2)], ["rate"]
+        legend_above(left, sizes, [Patch(color=ACCEPTED), edge], ["size of a bin", "edge"])
+        handles, labels = [Line2D([], [], color=event(), lw=2)], ["rate"]
         if any(self.falling(p).size for p in self.partitions.values()):
             handles.append(Line2D([], [], ls="", marker="v", ms=6, mfc=REJECTED, mec=mixed(0.9), mew=0.7))
             labels.append("falls below the last")
-        legend_above(right, handles, labels)
+        legend_above(right, rates, handles, labels, size="small")
 
     @property
     def _ids(self) -> dict[str, str]:
-        return ids_of(self.partitions)
+        return dict(zip(self.partitions, ids_of(self.partitions), strict=True))
 
     def data(self, backend: str = "pandas") -> Any:
         """What was drawn, one row a kind and bin; the errors of a kind stand in each of its rows."""
@@ -250,14 +255,16 @@ class BinningDisplay:
 
     def alt_text(self) -> str:
         """The diagram in one sentence."""
-        kinds = "; ".join(
-            f"{name}, {len(p)} bins of {_amount(p.n.min())} to {_amount(p.n.max())} rows, {self.falling(p).size} of "
-            f"which fall below the one before, total error {total_error(p):.4f}, mean within a bin "
-            f"{mean_within_error(p):.4f}"
-            for name, p in self.partitions.items()
+        ways = len(self.partitions)
+        each = "; ".join(f"{name}, {self._in_words(p)}" for name, p in self.partitions.items())
+        return f"Bins of the same predictions in {ways} way{'s' * (ways != 1)}: {each}."
+
+    def _in_words(self, p: Partition) -> str:
+        least, most = (f"{n:,.6g}" if p.table.importance else f"{n:,}" for n in (p.n.min(), p.n.max()))
+        size = f"of {least}" if least == most else f"of {least} to {most}"
+        falling = self.falling(p).size
+        falls = f", {falling} of which fall{'s' * (falling == 1)} below the one before" if falling else ""
+        return (
+            f"{bins_in_words(len(p))} {size} {rows_label(p.table.importance)}{falls}, "
+            f"total error {total_error(p):.4f}, mean within a bin {mean_within_error(p):.4f}"
         )
-        return f"Bins of the same predictions in {len(self.partitions)} ways: {kinds}."
-
-
-def _amount(size: Any) -> str:
-    return f"{size:,.6g}" if isinstance(size, float) else f"{size:,}"

@@ -1,7 +1,8 @@
 """`CostDisplay`: what miscalibration costs, whatever the ratio of the two unit costs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,15 @@ from calibrant._typing import Floats
 from calibrant.bins import Bins, EqualWidth
 from calibrant.costs import Cost, LinearCost
 from calibrant.errors import InputError
+from calibrant.gce import GCE
 from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread, spreads
 from calibrant.inference.resampling import RandomState, check_share
+from calibrant.losses import CostLoss
 from calibrant.metrics import ECC
-from calibrant.plots._canvas import frame_of, headline, ids_of, legend, single
+from calibrant.plots._canvas import frame_of, headline, ids_of, legend, shorter, single
 from calibrant.plots._palette import DASHES, mixed, models
-from calibrant.plots._sources import counted, estimated, named, tables
+from calibrant.plots._sources import counted, estimated, metric_of, named, tables
 from calibrant.table import ScoreTable
 
 __all__ = ["CostDisplay"]
@@ -60,7 +63,7 @@ class CostDisplay:
     confidence_level : float
     figure_, ax_ : Figure, Axes
     lines_, bands_ : mappings of name to artists
-        With the id (gid) ``cost-<model>`` and ``cost-<model>-interval``.
+        With the id (gid) ``cost-<model>-line`` and ``cost-<model>-interval``.
 
     Examples
     --------
@@ -115,7 +118,7 @@ class CostDisplay:
             How rows are read; see `ScoreTable.from_arrays`.
         """
         level = check_share("confidence_level", confidence_level)
-        asked = np.asarray(ratios, dtype=np.float64)
+        asked = np.sort(np.asarray(ratios, dtype=np.float64))
         if asked.ndim != 1 or not asked.size or not ((asked > 0) & np.isfinite(asked)).all():
             raise InputError("ratios must be positive, finite numbers; at least one.", argument="ratios", value=ratios)
         metrics = [ECC(cost(over=1, under=0), bins=bins), ECC(cost(over=0, under=1), bins=bins)]
@@ -127,15 +130,20 @@ class CostDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CostDisplay":
         """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
-        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+        return cls.from_predictions(y, estimated(estimator, X, options, several=True), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "CostDisplay":
-        """Draw the costs of the rows behind what was measured, by its bins; options as for `from_predictions`."""
+        """Draw the costs of the rows behind what was measured, by its bins and its kind of cost.
+
+        Options as for `from_predictions`. Results without bins and without a cost take its defaults.
+        """
         results = named(breakdown)
-        first = next(iter(results.values()))
-        if hasattr(first, "gce"):
-            options.setdefault("bins", first.gce.bins)
+        metric = metric_of(results.values())
+        if isinstance(metric, GCE):
+            options.setdefault("bins", metric.bins)
+            if isinstance(metric.loss, CostLoss):
+                options.setdefault("cost", _family(metric.loss.cost))
         return cls.from_predictions({name: counted(each) for name, each in results.items()}, **options)
 
     def values(self, name: str) -> Floats:
@@ -168,7 +176,7 @@ class CostDisplay:
                 lw=1.8,
                 ls=DASHES[i % len(DASHES)],
                 marker="o" if self.ratios.size == 1 else None,
-                gid=f"cost-{self._ids[name]}",
+                gid=f"cost-{self._ids[name]}-line",
             )
         self._dress()
         return self
@@ -176,18 +184,18 @@ class CostDisplay:
     def _dress(self) -> None:
         ax, low, high = self.ax_, self.ratios.min(), self.ratios.max()
         ax.set_xscale("log")
-        ticks = [t for t in (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low * 0.999 <= t <= high * 1.001]
-        ticks = ticks or [float(low)]
+        ticks = _ticks(float(low), float(high))
         ax.xaxis.set_major_locator(FixedLocator(ticks))
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.set_xticklabels([f"1 : {1 / t:g}" if t < 1 else f"{t:g} : 1" for t in ticks])
-        ax.axvline(1, color=mixed(0.4), lw=1, ls=(0, (4, 3)), zorder=0.5)
+        ax.set_xticks(ticks, [f"1 : {1 / t:.6g}" if t < 1 else f"{t:.6g} : 1" for t in ticks])
+        if low < 1 < high:
+            ax.axvline(1, color=mixed(0.4), lw=1, ls=(0, (4, 3)), zorder=0.5)
         ax.set_ylim(bottom=0)
         ax.set_xlabel("unit cost of too low : of too high")
         ax.set_ylabel("expected calibration cost")
         ax.spines[["top", "right"]].set_visible(False)
         if len(self.curves) > 1:
-            legend(ax, list(self.lines_.values()), list(self.lines_))
+            legend(ax, list(self.lines_.values()), [shorter(name) for name in self.lines_])
         small = "unit costs have the mean 1"
         if self.bands_:
             small += f"; bands: {100 * self.confidence_level:g} % intervals"
@@ -195,7 +203,7 @@ class CostDisplay:
 
     @property
     def _ids(self) -> dict[str, str]:
-        return ids_of(self.curves)
+        return dict(zip(self.curves, ids_of(self.curves), strict=True))
 
     def data(self, backend: str = "pandas") -> Any:
         """What was drawn, one row a model and ratio."""
@@ -216,17 +224,40 @@ class CostDisplay:
 
     def alt_text(self) -> str:
         """The diagram in one sentence."""
-        first, last = int(np.argmin(self.ratios)), int(np.argmax(self.ratios))
-        costs = {name: self.values(name)[[first, last]] for name in self.curves}
+        costs = {name: self.values(name)[[0, -1]] for name in self.curves}
         each = "; ".join(f"{'' if n == 'model' else n + ' '}from {a:.4f} to {z:.4f}" for n, (a, z) in costs.items())
         best = ""
         if len(costs) > 1:
             cheapest = [min(costs, key=lambda name: float(costs[name][end])) for end in (0, 1)]
             best = f"; cheapest is {cheapest[0]} at first, {cheapest[1]} at last"
         return (
-            f"Expected calibration cost, where a prediction that is too low costs {self.ratios[first]:g} to "
-            f"{self.ratios[last]:g} times what one too high does: {each}{best}."
+            f"Expected calibration cost, where a prediction that is too low costs {self.ratios[0]:g} to "
+            f"{self.ratios[-1]:g} times what one too high does: {each}{best}."
         )
+
+
+def _family(cost: Cost) -> Callable[..., Cost]:
+    """From the two unit costs to a cost of this kind."""
+    settings = {f.name for f in fields(cost)} if is_dataclass(cost) else set()
+    if not {"over", "under"} <= settings:
+        raise InputError(
+            f"The cost {cost!r} has no unit costs over and under that could be varied.",
+            hint="Pass cost=, a function of over and under that gives a cost.",
+            argument="cost",
+        )
+    kind: Any = type(cost)
+    return partial(kind, **{name: getattr(cost, name) for name in settings - {"over", "under"}})
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Of 1, 2 and 5 times powers of ten between the ends those for which there is room; the ends if there are none."""
+    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    every = [m * d for d in decades for m in (1, 2, 5) if low * 0.999 <= m * d <= high * 1.001]
+    room, found = np.log(high / low) / 9, list[float]()
+    for t in sorted(every, key=lambda t: (abs(np.log(t)) > 1e-9, t)):  # 1 : 1 first
+        if all(abs(np.log(t / other)) >= room * 0.999 for other in found):
+            found.append(float(t))
+    return sorted(found) or sorted({low, high})
 
 
 def _units(ratios: Floats) -> tuple[Floats, Floats]:

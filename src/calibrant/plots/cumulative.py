@@ -17,7 +17,7 @@ from calibrant.inference.hypothesis_tests import TestResult, ecce_test
 from calibrant.lines import p_is, rows_in_words
 from calibrant.plots._canvas import distinct, frame_of, headline, single, thin
 from calibrant.plots._density import quantile
-from calibrant.plots._palette import EVENT, mixed
+from calibrant.plots._palette import event, mixed
 from calibrant.plots._sources import counted, estimated
 from calibrant.scores import Ecce, ecce
 from calibrant.table import ScoreTable
@@ -42,7 +42,8 @@ class CumulativeDisplay:
     ----------
     table : ScoreTable
     band : Band
-        One height for all rows: for many of them. Where few events are expected `test` has a p-value by resampling.
+        One height for all rows: for many of them, and a little wide. Where few events are expected, `test` has a
+        p-value by resampling, which may differ from it.
     test : TestResult or None
         ``ecce_test(kind="mad")``; None where it does not exist (importance weights, scores of 0 and 1 only).
     ecce : Ecce
@@ -122,11 +123,18 @@ class CumulativeDisplay:
             [0, 1], [-reach, -reach], [reach, reach], color=mixed(0.5), alpha=0.2, lw=0, gid="cumulative-band"
         )
         self.ax_.axhline(0, color=mixed(0.45), lw=1, ls=(0, (4, 3)))
-        (self.curve_,) = self.ax_.plot(share[kept], curve[kept], color=EVENT, lw=1.6, gid="cumulative-curve")
+        (self.curve_,) = self.ax_.plot(share[kept], curve[kept], color=event(), lw=1.6, gid="cumulative-curve")
         low, high = int(np.argmin(curve)), int(np.argmax(curve))
         self.extremes_: Line2D
         (self.extremes_,) = self.ax_.plot(
-            share[[low, high]], curve[[low, high]], ls="", marker="o", ms=5, color=EVENT, gid="cumulative-extremes"
+            share[[low, high]],
+            curve[[low, high]],
+            ls="",
+            marker="o",
+            ms=5,
+            color=event(),
+            clip_on=False,
+            gid="cumulative-extremes",
         )
         self._dress()
         return self
@@ -141,7 +149,7 @@ class CumulativeDisplay:
         ax.set_ylabel("sum of outcome - prediction")
         ax.spines[["top", "right"]].set_visible(False)
         p = "" if self.test is None else f", {p_is(self.pvalue)}"
-        small = f"grey: {100 * self.band.level:g} % of right models stay inside"
+        small = f"grey: about {100 * self.band.level:g} % of right models stay inside"
         headline(ax, f"ECCE-MAD = {self.ecce.mad:.4f}{p}", small)
 
     @property
@@ -166,9 +174,9 @@ class CumulativeDisplay:
         share, curve, score = self.points()
         far = int(np.argmax(np.abs(curve)))
         leaves = "leaves" if self.ecce.mad > float(self.band.high[0]) else "stays inside"
-        p = "" if self.test is None else f" ({p_is(self.pvalue)})"
+        p = "" if self.test is None else f" ({p_is(self.pvalue)} by the test)"
         return (
             f"Cumulative differences of {rows_in_words(self.table)} in order of prediction: farthest from 0 is "
-            f"{curve[far]:+.4f}, at a prediction of {score[far]:.3g} and {100 * share[far]:.0f} % of rows; the curve "
-            f"{leaves} the band in which {100 * self.band.level:g} % of right models stay{p}."
+            f"{curve[far]:+.3g}, at a prediction of {score[far]:.3g} and {100 * share[far]:.0f} % of rows; the curve "
+            f"{leaves} the band in which about {100 * self.band.level:g} % of right models stay{p}."
         )

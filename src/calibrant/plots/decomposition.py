@@ -15,7 +15,7 @@ from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread
 from calibrant.inference.resampling import RandomState, check_share
 from calibrant.metrics import METRICS
-from calibrant.plots._canvas import frame_of, ids_of, legend, shapes, single, strokes
+from calibrant.plots._canvas import frame_of, headline, ids_of, legend, shapes, shorter, single, strokes
 from calibrant.plots._palette import MARKERS, mixed, models
 from calibrant.plots._sources import counted, estimated, named, tables
 from calibrant.scores import CorpDecomposition, corp_decomposition
@@ -100,7 +100,7 @@ class DecompositionDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "DecompositionDisplay":
         """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
-        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+        return cls.from_predictions(y, estimated(estimator, X, options, several=True), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "DecompositionDisplay":
@@ -195,17 +195,17 @@ class DecompositionDisplay:
         ax.set_ylabel("discrimination, DSC (higher is better)")
         ax.spines[["top", "right"]].set_visible(False)
         if len(self.models) > 1:
-            legend(ax, list(self.points_.values()), list(self.points_))
+            legend(ax, list(self.points_.values()), [shorter(name) for name in self.points_])
         lines = "lines: equal Brier scores" if unc is not None else "lines: equal Brier scores, less the uncertainty"
         if self.crosses_:
             lines += f"; crosses: {100 * self.confidence_level:g} % intervals"
         known = "" if unc is None else f" ({unc:.4f})"
-        ax.set_title(f"Brier = MCB - DSC + UNC{known}", loc="left", pad=30)
-        ax.annotate(lines, (0, 1), (0, 16), "axes fraction", "offset points", color=mixed(0.65), fontsize="small")
+        headline(ax, f"Brier = MCB - DSC + UNC{known}", lines, room=1.0)  # isolines have labels at the top
+        ax.locator_params(axis="x", nbins=5)
 
     @property
     def _ids(self) -> dict[str, str]:
-        return ids_of(self.models)
+        return dict(zip(self.models, ids_of(self.models), strict=True))
 
     def data(self, backend: str = "pandas") -> Any:
         """What was drawn, one row a model."""

@@ -15,10 +15,10 @@ from matplotlib.patches import Patch
 
 from calibrant.errors import InputError
 from calibrant.evaluation import MATTERS, Evaluation, evaluate
-from calibrant.lines import Form, Line, p_is
-from calibrant.plots._canvas import frame_of, ids_of, legend_above, rectangle, shapes, single, strokes
+from calibrant.lines import Form, Line, p_is, rows_in_words
+from calibrant.plots._canvas import frame_of, ids_of, legend_above, rectangle, shapes, shorter, single, strokes
 from calibrant.plots._palette import REJECTED, mixed, models
-from calibrant.plots._sources import counted, estimated, named
+from calibrant.plots._sources import counted, estimated, metric_of, named, texts_of
 
 __all__ = ["GroupDisplay"]
 
@@ -34,7 +34,8 @@ class GroupDisplay:
 
     Groups are listed, days run from left to right. The grey bar of a group is what a right model would read on its
     rows: it is wide where rows are few, so that a large value there is no alarm. A filled point is a group whose
-    deviation is beyond chance after adjusting for the number of groups (Holm), as its verdict says.
+    deviation is beyond chance by the omnibus test of `evaluate`, whatever the metric that is drawn, adjusted for the
+    number of groups (Holm). Dates and numbers lie at their place, in order.
 
     Make it with `from_predictions` and ``by=``, `from_estimator`, `from_breakdown` or `from_evaluation`, which draw it.
 
@@ -119,10 +120,8 @@ class GroupDisplay:
         """Draw a mapping of group to Breakdown, all of one metric, with intervals and nulls; options as above."""
         if not isinstance(breakdown, Mapping):
             raise InputError("Groups are needed: a mapping of name to Breakdown.", argument="breakdown")
-        first = next(iter(named(breakdown).values()))
-        if hasattr(first, "gce"):
-            options.setdefault("metrics", {first.gce.name: first.gce})
-            options.setdefault("metric", first.gce.name)
+        metric = metric_of(named(breakdown).values())
+        options = {"metrics": {metric.name: metric}, "metric": metric.name, **options}
         return cls.from_predictions({name: counted(each) for name, each in breakdown.items()}, **options)
 
     @classmethod
@@ -140,12 +139,10 @@ class GroupDisplay:
 
     @property
     def lines(self) -> dict[Any, Line]:
-        """The metric of every group that has it."""
-        found = {
-            name: [line for line in part.lines if line.name == self.metric]
-            for name, part in self.evaluation.parts.items()
-        }
-        return {name: lines[0] for name, lines in found.items() if lines}
+        """The metric of every group that has it; dates and numbers in order."""
+        parts = self.evaluation.parts
+        names = [name for name in parts if any(line.name == self.metric for line in parts[name].lines)]
+        return {name: parts[name][self.metric] for name in (sorted(names) if self._ordered else names)}
 
     def plot(
         self, *, along: Along | None = None, ax: Axes | None = None, fig: FigureBase | None = None
@@ -162,27 +159,54 @@ class GroupDisplay:
         size = (7.2, 1.4 + 0.3 * len(lines)) if upright else (8.0, 4.0)
         self.ax_ = single(ax, fig, size)
         self.figure_ = self.ax_.figure
-        ids, real = ids_of(lines), [self.evaluation.parts[name].is_real for name in lines]
-        names = [ids[str(name)] for name in lines]
-        self.bands_ = self._each("band", names, [self._box(i, each, upright) for i, each in enumerate(lines.values())])
-        self.intervals_ = self._each(
-            "interval", names, [self._bar(i, each, upright) for i, each in enumerate(lines.values())]
-        )
+        self._limits = _limits(list(lines.values()))
+        ids, places = ids_of(lines), self._places(upright)
+        real = [self.evaluation.parts[name].is_real for name in lines]
+        boxes = [self._box(at, each, upright) for at, each in zip(places, lines.values(), strict=True)]
+        bars = [self._bar(at, each, upright) for at, each in zip(places, lines.values(), strict=True)]
+        self.bands_ = self._each("band", ids, boxes)
+        self.intervals_ = self._each("interval", ids, bars)
         self.points_: list[Line2D] = []
-        for i, (each, beyond) in enumerate(zip(lines.values(), real, strict=True)):
-            at = (each.value, i) if upright else (i, each.value)
-            face = REJECTED if beyond else self.ax_.get_facecolor()
-            edge = REJECTED if beyond else models(1)[0]
-            self.points_ += self.ax_.plot(
-                *at, ls="", marker="o", ms=6, mfc=face, mec=edge, mew=1.4, zorder=4, gid=f"group-{names[i]}-point"
-            )
-        self._dress(upright, lines, real)
+        for at, each, beyond, name in zip(places, lines.values(), real, ids, strict=True):
+            self.points_ += self._point(at, each, beyond, upright, f"group-{name}-point")
+        self._dress(upright, places, lines, real)
         return self
 
+    def _places(self, upright: bool) -> list[float]:
+        """Where groups lie: one after the other, dates and numbers at distances in proportion, if there is room."""
+        count = len(self.lines)
+        if upright or not self._ordered:
+            return [float(i) for i in range(count)]
+        values = np.array(list(self.lines), dtype="datetime64[s]" if self._dated else float).astype(np.float64)
+        gaps = np.diff(values)
+        if count < 2 or (values[-1] - values[0]) / gaps.min() > 4 * count + 10:
+            return [float(i) for i in range(count)]
+        return [float(at) for at in (values - values[0]) / gaps.min()]
+
+    def _point(self, at: float, each: Line, beyond: bool, upright: bool, gid: str) -> list[Line2D]:
+        """A point at the value; an infinite one is a triangle at the end of the axis."""
+        low, high = self._limits
+        value = float(np.clip(each.value, low, high))
+        away = {1: ">" if upright else "^", -1: "<" if upright else "v"}
+        marker = "o" if np.isfinite(each.value) else away[int(np.sign(each.value))]
+        edge = REJECTED if beyond else models(1)[0]
+        face = REJECTED if beyond else self.ax_.get_facecolor()
+        place = (value, at) if upright else (at, value)
+        style: dict[str, Any] = {"ms": 6, "mfc": face, "mec": edge, "mew": 1.4, "clip_on": marker == "o"}
+        return self.ax_.plot(*place, ls="", marker=marker, zorder=4, gid=gid, **style)
+
+    @property
+    def _dated(self) -> bool:
+        return all(isinstance(name, (date, np.datetime64)) for name in self.evaluation.parts)
+
+    @property
+    def _ordered(self) -> bool:
+        """Whether groups are dates or numbers."""
+        numbers = all(isinstance(n, Real) and not isinstance(n, bool) for n in self.evaluation.parts)
+        return self._dated or numbers
+
     def _usual(self) -> Along:
-        names = list(self.lines)
-        ordered = all(isinstance(n, (date, np.datetime64, Real)) and not isinstance(n, bool) for n in names)
-        return "x" if ordered or len(names) > _MOST_NAMES else "y"
+        return "x" if self._ordered or len(self.lines) > _MOST_NAMES else "y"
 
     def _each(self, part: str, names: list[str], paths: list[Any]) -> list[Artist]:
         style: dict[str, Any] = {"facecolor": mixed(0.16), "linewidth": 0}
@@ -194,75 +218,54 @@ class GroupDisplay:
         return found
 
     @staticmethod
-    def _box(place: int, each: Line, upright: bool) -> Any:
+    def _box(place: float, each: Line, upright: bool) -> Any:
         n, half = each.null, 0.36
         if upright:
             return rectangle(n.low, n.high, place - half, place + half)
         return rectangle(place - half, place + half, n.low, n.high)
 
-    @staticmethod
-    def _bar(place: int, each: Line, upright: bool) -> Any:
-        ends = [(each.interval.low, float(place)), (each.interval.high, float(place))]
+    def _bar(self, place: float, each: Line, upright: bool) -> Any:
+        low, high = np.clip([each.interval.low, each.interval.high], *self._limits)
+        ends = [(float(low), place), (float(high), place)]
         return strokes(ends if upright else [(p, v) for v, p in ends])
 
-    def _dress(self, upright: bool, lines: dict[Any, Line], real: list[bool]) -> None:
-        ax, names = self.ax_, [str(name) for name in lines]
+    def _dress(self, upright: bool, places: list[float], lines: dict[Any, Line], real: list[bool]) -> None:
+        ax, names, limits = self.ax_, texts_of(lines), self._limits
         unit = " (%)" if next(iter(lines.values())).unit == "%" else ""
-        limits = self._limits(list(lines.values()))
         if upright:
-            ax.set_yticks(range(len(names)), [self._named(n) for n in names], parse_math=False)
-            ax.set_ylim(len(names) - 0.4, -0.6)
+            ax.set_yticks(places, [shorter(n) for n in names], parse_math=False)
+            ax.set_ylim(places[-1] + 0.6, -0.6)
             ax.set_xlim(*limits)
-            ax.set_xlabel(f"{self.metric}{unit}")
+            ax.set_xlabel(f"{self.metric}{unit}", parse_math=False)
             self._sizes_at_right(lines)
         else:
-            step = -(-len(names) // _MOST_LABELS)
-            shown = list(range(0, len(names), step))
+            shown = list(range(0, len(names), -(-len(names) // _MOST_LABELS)))
             turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if max(len(names[i]) for i in shown) > 5 else {}
-            ax.set_xticks(shown, [self._named(names[i], 16) for i in shown], parse_math=False, **turned)
-            ax.set_xlim(-0.7, len(names) - 0.3)
+            labels = [shorter(names[i], 16) for i in shown]
+            ax.set_xticks([places[i] for i in shown], labels, parse_math=False, **turned)
+            ax.set_xlim(-0.7, places[-1] + 0.7)
             ax.set_ylim(*limits)
-            ax.set_ylabel(f"{self.metric}{unit}")
+            ax.set_ylabel(f"{self.metric}{unit}", parse_math=False)
         if limits[0] < 0 < limits[1]:
             (ax.axvline if upright else ax.axhline)(0, color=mixed(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
         ax.spines[["top", "right"]].set_visible(False)
         level = f"{100 * self.evaluation.settings.confidence_level:g} %"
-        colour, alpha = models(1)[0], self.evaluation.settings.alpha
+        line: dict[str, Any] = {"color": mixed(0.75), "lw": 1.4, "marker": "o", "ms": 6, "mew": 1.4}
         handles: list[Any] = [
-            Line2D([], [], color=mixed(0.75), lw=1.4, marker="o", ms=6, mfc=ax.get_facecolor(), mec=colour, mew=1.4),
-            Line2D([], [], color=mixed(0.75), lw=1.4, marker="o", ms=6, mfc=REJECTED, mec=REJECTED),
+            Line2D([], [], mfc=ax.get_facecolor(), mec=models(1)[0], **line),
+            Line2D([], [], mfc=REJECTED, mec=REJECTED, **line),
             Patch(facecolor=mixed(0.16)),
         ]
-        labels = [f"value, {level} interval", "beyond chance", "a right model"]
-        legend_above(ax, handles, labels)
+        labels = [f"value, {level} interval", "beyond chance (omnibus)", "a right model"]
         by = self.evaluation.by or "group"
-        ax.set_title(
-            f"{self.metric} by {by}: {sum(real)} of {len(real)} beyond chance (Holm, {alpha:g})",
-            loc="left",
-            pad=24,
-            parse_math=False,
-        )
-
-    @staticmethod
-    def _limits(lines: list[Line]) -> tuple[float, float]:
-        every = [
-            v
-            for each in lines
-            for v in (each.interval.low, each.interval.high, each.null.low, each.null.high, each.value)
-        ]
-        finite = [v for v in every if np.isfinite(v)] or [0.0, 1.0]
-        low, high = min(finite), max(finite)
-        room = 0.06 * max(high - low, 1e-9)
-        return (0.0 if 0 <= low < 0.4 * high or high == low else low - room), high + room
+        legend_above(ax, f"{self.metric} by {by}: {sum(real)} of {len(real)} beyond chance", handles, labels)
 
     def _sizes_at_right(self, lines: dict[Any, Line]) -> None:
         """Rows and adjusted p-value of every group, in a column beside it."""
         for i, name in enumerate(lines):
             part = self.evaluation.parts[name]
-            size = part.table.size
-            amount = f"{size:,}" if isinstance(size, int) else f"{size:,.4g}"
             self.ax_.annotate(
-                f"{amount} rows, {p_is(part.deciding_pvalue)}",
+                f"{rows_in_words(part.table)}, {p_is(part.deciding_pvalue)}",
                 (1, i),
                 (6, 0),
                 ("axes fraction", "data"),
@@ -272,10 +275,6 @@ class GroupDisplay:
                 color=mixed(0.65),
                 annotation_clip=False,
             )
-
-    @staticmethod
-    def _named(name: str, most: int = 28) -> str:
-        return name if len(name) <= most else f"{name[: most - 1]}…"
 
     def data(self, backend: str = "pandas") -> Any:
         """What was drawn, one row a group."""
@@ -289,7 +288,7 @@ class GroupDisplay:
             "high": np.array([each.interval.high for each in lines.values()]),
             "null_low": np.array([each.null.low for each in lines.values()]),
             "null_high": np.array([each.null.high for each in lines.values()]),
-            "adjusted_pvalue": np.array([part.deciding_pvalue for part in parts]),
+            "omnibus_pvalue": np.array([part.deciding_pvalue for part in parts]),
             "beyond_chance": np.array([part.is_real for part in parts]),
         }
         return frame_of(columns, backend)
@@ -304,6 +303,17 @@ class GroupDisplay:
         which = f": {', '.join(beyond[:6])}{' and others' if len(beyond) > 6 else ''}" if beyond else ""
         return (
             f"{self.metric} of {len(lines)} groups, from {form.amount(min(values.values()))} to "
-            f"{form.amount(values[top])} ({top}); {len(beyond)} of them deviate beyond chance after "
-            f"adjusting for their number{which}."
+            f"{form.amount(values[top])} ({top}); {len(beyond)} of them deviate beyond chance by the "
+            f"omnibus test, adjusted for their number{which}."
         )
+
+
+def _limits(lines: list[Line]) -> tuple[float, float]:
+    """Limits of the axis that hold all values, intervals and bands that are finite."""
+    every: list[float] = []
+    for each in lines:
+        every += [each.value, each.interval.low, each.interval.high, each.null.low, each.null.high]
+    finite = [v for v in every if np.isfinite(v)] or [0.0, 1.0]
+    low, high = min(finite), max(finite)
+    room = 0.06 * max(high - low, 1e-9)
+    return (0.0 if 0 <= low < 0.4 * high or high == low else low - room), high + room

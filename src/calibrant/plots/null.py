@@ -16,9 +16,8 @@ from calibrant.inference.resampling import Measure, RandomState
 from calibrant.lines import Form, p_is
 from calibrant.metrics import TCE
 from calibrant.plots._canvas import frame_of, headline, single
-from calibrant.plots._palette import ACCEPTED, EVENT, mixed
-from calibrant.plots._sources import counted, estimated
-from calibrant.scores import Reading
+from calibrant.plots._palette import ACCEPTED, event, mixed
+from calibrant.plots._sources import counted, estimated, metric_of
 
 __all__ = ["NullDisplay"]
 
@@ -89,9 +88,7 @@ class NullDisplay:
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "NullDisplay":
         """The null of what was measured; options as for `from_predictions` but the metric."""
-        table = counted(breakdown)
-        metric = breakdown.score if isinstance(breakdown, Reading) else breakdown.gce
-        return cls.from_predictions(table, metric=metric, **options)
+        return cls.from_predictions(counted(breakdown), metric=metric_of([breakdown]), **options)
 
     @classmethod
     def from_null(cls, null: Null, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "NullDisplay":
@@ -108,9 +105,9 @@ class NullDisplay:
         self.expected_: Line2D = self.ax_.axvline(
             n.expected, color=mixed(0.6), lw=1, ls=(0, (4, 3)), gid="null-expected"
         )
-        self.value_: Line2D = self.ax_.axvline(n.value, color=EVENT, lw=2.4, gid="null-value")
+        self.value_: Line2D = self._mark_value(edges)
         self.ax_.set_ylim(0, counts.max() * 1.15)
-        self.ax_.set_xlabel(f"{n.metric}{' (%)' if n.unit == '%' else ''} of right models")
+        self.ax_.set_xlabel(f"{n.metric}{' (%)' if n.unit == '%' else ''} of right models", parse_math=False)
         self.ax_.set_ylabel("draws")
         self.ax_.locator_params(axis="x", nbins=6)
         self.ax_.spines[["top", "right"]].set_visible(False)
@@ -118,9 +115,19 @@ class NullDisplay:
         headline(
             self.ax_,
             f"{n.metric} = {form.amount(n.value)} (red), {p_is(n.pvalue)}",
-            f"a right model reads {form.span(n.low, n.high)} (grey, the middle {100 * n.level:g} %)",
+            f"a right model reads {form.span(n.low, n.high)} (grey; dashed: on average)",
         )
         return self
+
+    def _mark_value(self, edges: Any) -> Line2D:
+        """A line at the value; an infinite one has an arrow at the end of the axis."""
+        n = self.null
+        if np.isfinite(n.value):
+            return self.ax_.axvline(n.value, color=event(), lw=2.4, gid="null-value")
+        end = 1.0 if n.value > 0 else 0.0
+        style: dict[str, Any] = {"color": event(), "ms": 10, "clip_on": False, "transform": self.ax_.transAxes}
+        (mark,) = self.ax_.plot([end], [0.5], ls="", marker=">" if end else "<", gid="null-value", **style)
+        return mark
 
     def _counts(self) -> tuple[Any, Any]:
         values = self.null.replicates[np.isfinite(self.null.replicates)]

@@ -5,6 +5,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
 
 from calibrant.comparison import Comparison
 from calibrant.evaluation import MATTERS, Evaluation
@@ -13,7 +14,7 @@ from calibrant.inference.resampling import Measure
 from calibrant.lines import rows_in_words
 from calibrant.losses import RejectionRate
 from calibrant.metrics import ACE, TCE
-from calibrant.plots._canvas import headline, ids_of, new_figure, shapes, strokes
+from calibrant.plots._canvas import headline, ids_of, laid_out, new_figure, shapes, shorter, strokes
 from calibrant.plots._palette import mixed, models
 from calibrant.plots.cumulative import CumulativeDisplay
 from calibrant.plots.decomposition import DecompositionDisplay
@@ -48,7 +49,7 @@ class EvaluationDisplay:
         """Draw in `fig`, or in a new figure."""
         e = self.evaluation
         size = (11.5, 6.4 if not e.parts else 9.6)
-        figure = new_figure(size) if fig is None else fig
+        figure = new_figure(size) if fig is None else laid_out(fig)
         self.figure_ = figure
         rows = [1.0] if not e.parts else [1.0, 0.55]
         outer = figure.add_gridspec(len(rows), 2, width_ratios=[1.25, 1], height_ratios=rows)
@@ -100,7 +101,7 @@ class ComparisonDisplay:
     def plot(self, *, fig: FigureBase | None = None) -> "ComparisonDisplay":
         """Draw in `fig`, or in a new figure."""
         c = self.comparison
-        figure = new_figure((11.5, 6.6)) if fig is None else fig
+        figure = new_figure((11.5, 6.6)) if fig is None else laid_out(fig)
         self.figure_ = figure
         outer = figure.add_gridspec(1, 2, width_ratios=[1.15, 1])
         right = outer[0, 1].subgridspec(2, 1, height_ratios=[0.5 + 0.25 * len(c.adjusted), 2])
@@ -112,15 +113,15 @@ class ComparisonDisplay:
         self.decomposition = DecompositionDisplay.from_predictions(
             tables, n_resamples=0, ax=figure.add_subplot(right[1, 0])
         )
-        figure.suptitle(c.verdict, x=0.01, ha="left", weight="bold", parse_math=False)
+        figure.suptitle(c.verdict, x=0.01, ha="left", weight="bold", parse_math=False, wrap=True)
         return self
 
     def _draw_differences(self) -> None:
         c, ax = self.comparison, self.ax_differences_
         deciding = [d for d in c.differences if d.metric == c.decides]
         colours = models(len(c.models))[1:]
-        ids = ids_of(d.model for d in deciding)
-        self.differences_ = []
+        ids = dict(zip((d.model for d in deciding), ids_of(d.model for d in deciding), strict=True))
+        self.differences_: list[Line2D] = []
         for i, (d, colour) in enumerate(zip(deciding, colours, strict=True)):
             beyond = c.adjusted[d.model] <= c.settings.alpha
             shapes(
@@ -148,13 +149,13 @@ class ComparisonDisplay:
         ax.set_xlim(min(reach) - room, max(reach) + room)
         ax.set_ylim(len(deciding) - 0.4, -0.6)
         ax.axvline(0, color=mixed(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
-        ax.set_yticks(range(len(deciding)), [d.model for d in deciding], parse_math=False)
+        ax.set_yticks(range(len(deciding)), [shorter(d.model, 18) for d in deciding], parse_math=False)
         ax.spines[["top", "right"]].set_visible(False)
         level = f"{100 * c.settings.confidence_level:g} %"
         headline(
             ax,
-            f"{c.decides}, less that of {c.baseline}",
-            f"below 0 is better; {level} intervals; filled: beyond chance",
+            f"{c.decides}, less that of {shorter(c.baseline, 16)}",
+            f"below 0 is better; {level} intervals",
         )
 
     def data(self, backend: str = "pandas") -> Any:
@@ -163,7 +164,12 @@ class ComparisonDisplay:
 
     def alt_text(self) -> str:
         """The panels, a sentence each."""
-        return f"{self.comparison.verdict}. {self.reliability.alt_text()} {self.decomposition.alt_text()}"
+        c = self.comparison
+        differences = "; ".join(
+            f"{d.model} {d.value:+.4f} ({d.low:+.4f} to {d.high:+.4f})" for d in c.differences if d.metric == c.decides
+        )
+        less = f"{c.decides}, less that of {c.baseline}: {differences}."
+        return f"{c.verdict}. {less} {self.reliability.alt_text()} {self.decomposition.alt_text()}"
 
 
 def _tests(metric: Measure | None) -> bool:

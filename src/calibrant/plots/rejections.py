@@ -17,7 +17,7 @@ from calibrant.gce import GCE, Breakdown
 from calibrant.inference.intervals import Null
 from calibrant.inference.intervals import null as null_of
 from calibrant.inference.resampling import RandomState
-from calibrant.lines import Form, p_is, rows_in_words
+from calibrant.lines import Form, bins_in_words, p_is, rows_in_words
 from calibrant.losses import RejectionRate
 from calibrant.metrics import TCE
 from calibrant.plots._canvas import (
@@ -35,12 +35,13 @@ from calibrant.plots._canvas import (
     strokes,
 )
 from calibrant.plots._density import Violin, histogram, quantile, violins
-from calibrant.plots._palette import ACCEPTED, EVENT, REJECTED, mixed
+from calibrant.plots._palette import ACCEPTED, REJECTED, event, mixed
 from calibrant.plots._sources import estimated, need_breakdown
 
 __all__ = ["TestBasedReliabilityDisplay"]
 
 _HALF = 0.42  # half the width of a bin's place that its shapes take
+_MOST_BINS = 1_000
 _MANY = 60  # bins: beyond, shapes are simpler, so that files stay small
 _MOST_CELLS = 800  # of all violins together, for the same reason
 
@@ -88,12 +89,20 @@ class TestBasedReliabilityDisplay:
     breakdown: Breakdown
     null: Null | None = None
     confidence_level: float = 0.95
+    scale: Scale = "linear"
+    ymax: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(need_breakdown(self.breakdown).gce.loss, RejectionRate):
             raise InputError(
                 f"A test-based diagram shows what tests reject; the loss of {self.breakdown.metric} is not a test.",
                 hint="Pass the Breakdown of cb.TCE(); for others there is ReliabilityDisplay.",
+                argument="breakdown",
+            )
+        if len(self.breakdown.partition) > _MOST_BINS:
+            raise InputError(
+                f"This diagram shows at most {_MOST_BINS:,} bins; there are {len(self.breakdown.partition):,}.",
+                hint="Larger bins, such as PAVABC() or Quantile(100), can be read.",
                 argument="breakdown",
             )
 
@@ -106,6 +115,7 @@ class TestBasedReliabilityDisplay:
         metric: GCE | None = None,
         n_resamples: int = 199,
         random_state: RandomState = 0,
+        confidence_level: float = 0.95,
         scale: Scale = "linear",
         ymax: float | None = None,
         ax: Axes | None = None,
@@ -123,6 +133,8 @@ class TestBasedReliabilityDisplay:
         n_resamples : int, default=199
             Draws behind "a right model reads"; 0 leaves it out.
         random_state : int, Generator or None, default=0
+        confidence_level : float, default=0.95
+            Of the rates' intervals.
         scale, ymax, ax, fig
             See `plot`.
         sample_weight, pos_label, missing, importance
@@ -131,10 +143,10 @@ class TestBasedReliabilityDisplay:
         gce = TCE() if metric is None else metric
         table = table_of(y_true, y_prob, rows)
         breakdown = gce(table)
-        display = cls(breakdown)  # refuses other losses before anything is drawn at random
+        display = cls(breakdown, None, confidence_level, scale, ymax)  # refuses other losses before any draws
         if n_resamples:
             display.null = null_of(gce, table, n_resamples=n_resamples, random_state=random_state)
-        return display.plot(ax=ax, fig=fig, scale=scale, ymax=ymax)
+        return display.plot(ax=ax, fig=fig)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "TestBasedReliabilityDisplay":
@@ -147,23 +159,24 @@ class TestBasedReliabilityDisplay:
         breakdown: Breakdown,
         *,
         null: Null | None = None,
+        confidence_level: float = 0.95,
         scale: Scale = "linear",
         ymax: float | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "TestBasedReliabilityDisplay":
         """Draw what was measured; `null`, from `calibrant.null`, adds what a right model would read."""
-        return cls(breakdown, null).plot(ax=ax, fig=fig, scale=scale, ymax=ymax)
+        return cls(breakdown, null, confidence_level, scale, ymax).plot(ax=ax, fig=fig)
 
     def plot(
         self,
         *,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        scale: Scale = "linear",
+        scale: Scale | None = None,
         ymax: float | None = None,
     ) -> "TestBasedReliabilityDisplay":
-        """Draw in the place of `ax`, in `fig`, or in a new figure.
+        """Draw in the place of `ax`, in `fig`, or in a new figure; what is not given stays as it was.
 
         Parameters
         ----------
@@ -177,9 +190,10 @@ class TestBasedReliabilityDisplay:
             Where the axis ends; triangles mark bins that go on above it. By default at 1, or below where a linear axis
             holds everything.
         """
+        self.scale, self.ymax = scale or self.scale, ymax or self.ymax
         b = self.breakdown.per_bin
         low, high = self.breakdown.rate_interval(self.confidence_level)
-        axis = self._axis(scale, ymax, high)
+        axis = self._axis(high)
         figure, grid = panels(ax, fig, widths=(6, 1), heights=(4, 1), size=(8, 5.6))
         self.figure_ = figure
         self.ax_: Axes = figure.add_subplot(grid[0, 0])
@@ -189,20 +203,30 @@ class TestBasedReliabilityDisplay:
         self._draw_violins(axis)
         self._draw_rates(axis, low, high)
         self._draw_sizes()
-        edges, counts = histogram(self.breakdown.partition.table, axis)
+        table = self.breakdown.partition.table
+        edges, counts = histogram(table, axis)
         bars = [rectangle(0, c, e0, e1) for c, e0, e1 in zip(counts, edges[:-1], edges[1:], strict=True) if c > 0]
         self.histogram_ = shapes(self.ax_histogram_, bars, "test-based-histogram-{}", facecolor=mixed(0.45), lw=0)
         self.ax_histogram_.set_xlim(0, max(float(counts.max()), 1.0) * 1.05)
+        label_right(
+            self.ax_histogram_,
+            f"{rows_label(table.importance)} up to {axis.high:g}"
+            if axis.cut
+            else f"all {rows_label(table.importance)}",
+        )
         self._mark_beyond(axis, np.maximum(b["max_score"], b["rate"]))
         self._dress()
         return self
 
-    def _axis(self, scale: Scale, ymax: float | None, high: Any) -> Axis:
-        p, b = self.breakdown.partition, self.breakdown.per_bin
-        if scale == "linear" and ymax is None:
-            top = float(max(b["max_score"].max(), high.max()))
-            ymax = next((step for step in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if top <= step), 1.0)
-        return Axis.fitting(scale, (b["rate"], p.mean_score, quantile(p.table, 0.01), quantile(p.table, 0.99)), ymax)
+    def _axis(self, high: Any) -> Axis:
+        p, rate = self.breakdown.partition, self.breakdown.partition.rate
+        extremes = quantile(p.table, 0.01), quantile(p.table, 0.99)
+        axis = Axis.fitting(self.scale, (rate, p.mean_score, *extremes), self.ymax)
+        if self.scale == "linear" and self.ymax is None:
+            top = float(max(p.max_score.max(), high.max()))
+            steps = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+            return Axis("linear", 0.0, next((step for step in steps if top <= step), 1.0))  # holds everything
+        return axis
 
     def _draw_violins(self, axis: Axis) -> None:
         partition, loss = self.breakdown.partition, self.breakdown.gce.loss
@@ -210,8 +234,7 @@ class TestBasedReliabilityDisplay:
         outlines = violins(partition, axis, int(np.clip(_MOST_CELLS // len(partition), 3, 48)))
         lengths = [v.at.size for v in outlines]
         bins = np.repeat(np.arange(len(outlines)), lengths)
-        # On a log axis what lies beyond is drawn at its end, outside of the bin.
-        score = np.clip(np.concatenate([v.at for v in outlines]), partition.min_score[bins], partition.max_score[bins])
+        score = np.concatenate([v.score for v in outlines])
         rejected = np.split(loss.rejects(partition, bins, score), np.cumsum(lengths)[:-1])
         pairs = list(enumerate(zip(outlines, rejected, strict=True)))
         shape = _outline if len(pairs) <= MOST_SINGLE else _spine
@@ -221,10 +244,8 @@ class TestBasedReliabilityDisplay:
     def _draw_sizes(self) -> None:
         n, rejected = self.breakdown.per_bin["n"], self.breakdown.per_bin["rejected"]
         if len(n) > MOST_SINGLE:
-            self.accepted_sizes_, self.rejected_sizes_ = (
-                self._stairs(n, "size"),
-                self._stairs(rejected, "size-rejected"),
-            )
+            self.accepted_sizes_ = self._stairs(n, "size")
+            self.rejected_sizes_ = self._stairs(rejected, "size-rejected")
             self.ax_sizes_.set_ylim(0, float(n.max()) * 1.05)
             return
         half = self._half
@@ -265,7 +286,7 @@ class TestBasedReliabilityDisplay:
         """Rates and their intervals: with many bins both as one shape, with very many no intervals, which hide all."""
         rate = self.breakdown.per_bin["rate"]
         ends = list(enumerate(zip(axis.inside(rate), axis.inside(low), axis.inside(high), strict=True)))
-        style = {"facecolor": "none", "edgecolor": EVENT}
+        style = {"facecolor": "none", "edgecolor": event()}
         if len(ends) > _MANY:
             both = [strokes([(i - 0.5, r), (i + 0.5, r)], [(i, a), (i, z)]) for i, (r, a, z) in ends]
             if not self._shows_intervals:
@@ -286,7 +307,7 @@ class TestBasedReliabilityDisplay:
         self.beyond_: list[Line2D] = []
         if beyond.size:
             high = np.full(beyond.size, axis.high)
-            self.beyond_ = self.ax_.plot(beyond, high, ls="", marker="^", ms=5, color=EVENT, clip_on=False, zorder=5)
+            self.beyond_ = self.ax_.plot(beyond, high, ls="", marker="^", ms=5, color=event(), clip_on=False, zorder=5)
 
     def _dress(self) -> None:
         breakdown, count = self.breakdown, len(self.breakdown.partition)
@@ -301,24 +322,22 @@ class TestBasedReliabilityDisplay:
         self.ax_sizes_.locator_params(axis="y", nbins=3)
         self.ax_histogram_.tick_params(labelleft=False)
         self.ax_histogram_.locator_params(axis="x", nbins=2)
-        label_right(self.ax_histogram_, f"all {rows_label(table.importance)}")
         for ax in (self.ax_, self.ax_sizes_, self.ax_histogram_):
             ax.spines[["top", "right"]].set_visible(False)
         level = f", {100 * self.confidence_level:g} % interval" if self._shows_intervals else ""
-        rate = Line2D([], [], color=EVENT, linewidth=2.4, marker="|", markersize=10, markeredgewidth=1.1)
-        legend_above(
-            self.ax_,
-            [Patch(color=ACCEPTED), Patch(color=REJECTED), rate],
-            ["predictions", f"rejected at {alpha:g}", "rate of the event" + level],
-        )
-        self.ax_.set_title(self.headline(), loc="left", pad=24, parse_math=False)
+        rate = Line2D([], [], color=event(), linewidth=2.4, marker="|", markersize=10, markeredgewidth=1.1)
+        keys = [Patch(color=ACCEPTED), Patch(color=REJECTED), rate]
+        words = ["predictions", f"rejected at {alpha:g}", "rate of the event" + level]
+        legend_above(self.ax_, self.headline(), keys, words, reach=1.3)
 
     def _label_edges(self) -> None:
+        """Edges between bins; two, with an ellipsis, where bins without rows lie between."""
         lower, upper = self.breakdown.per_bin["lower"], self.breakdown.per_bin["upper"]
-        edges = np.append(lower, upper[-1:])
-        step = -(-edges.size // 13)
-        shown = np.arange(0, edges.size, step)
-        self.ax_sizes_.set_xticks(shown - 0.5, distinct(edges[shown]))
+        shown = np.arange(0, lower.size + 1, -(-(lower.size + 1) // 13))
+        edges = [np.unique([*upper[max(i - 1, 0) : i], *lower[i : i + 1]]) for i in shown]
+        every = np.unique(np.concatenate(edges))
+        words = dict(zip(every, distinct(every), strict=True))
+        self.ax_sizes_.set_xticks(shown - 0.5, [" … ".join(words[e] for e in pair) for pair in edges])
         self.ax_sizes_.tick_params(axis="x", labelsize="small")
 
     def headline(self) -> str:
@@ -338,25 +357,29 @@ class TestBasedReliabilityDisplay:
 
     def alt_text(self) -> str:
         """The diagram in one sentence."""
-        b, per_bin = self.breakdown, self.breakdown.per_bin
+        b, cells = self.breakdown, self.breakdown.per_bin
         assert isinstance(b.gce.loss, RejectionRate)
-        count, hit = len(b.partition), int((per_bin["rejected"] > 0).sum())
-        reads = (
-            "" if self.null is None else f" (a right model would read {self.null.low:.1f} to {self.null.high:.1f} %)"
-        )
-        where = "no bin"
-        if hit:
-            worst = int(np.argmax(per_bin["rejected"]))
-            side = "above" if per_bin["mean_score"][worst] > per_bin["rate"][worst] else "below"
-            where = (
-                f"{hit} of them, most in the bin from {per_bin['lower'][worst]:.3g} to {per_bin['upper'][worst]:.3g}, "
-                f"where predictions are on average {per_bin['mean_score'][worst]:.3g}, {side} the rate of "
-                f"{per_bin['rate'][worst]:.3g}"
-            )
+        share = 100 * float(cells["rejected"].sum() / cells["n"].sum())
+        reads = ""
+        if self.null is not None:
+            reads = f"; a right model would read {self.null.low:.1f} to {self.null.high:.1f} %"
         return (
-            f"Test-based reliability diagram of {b.metric} over {count} bin{'s' * (count != 1)} of "
-            f"{rows_in_words(b.partition.table)}: {b.value:.1f} % of predictions are rejected at "
-            f"{b.gce.loss.alpha:g}{reads}, in {where}."
+            f"Test-based reliability diagram of {b.metric} ({b.value:.1f} %{reads}), "
+            f"{rows_in_words(b.partition.table)} in {bins_in_words(len(b.partition))}: at {b.gce.loss.alpha:g} "
+            f"{share:.1f} % of predictions are rejected{self._worst()}."
+        )
+
+    def _worst(self) -> str:
+        """Where most rows are rejected."""
+        cells = self.breakdown.per_bin
+        if not cells["rejected"].any():
+            return ""
+        worst = int(np.argmax(cells["rejected"]))
+        mean, rate = cells["mean_score"][worst], cells["rate"][worst]
+        side = "above" if mean > rate else "below"
+        return (
+            f", most of them in the bin from {cells['lower'][worst]:.3g} to {cells['upper'][worst]:.3g}, where the "
+            f"mean prediction of {mean:.3g} is {side} the rate of {rate:.3g}"
         )
 
 

@@ -17,10 +17,11 @@ from calibrant.errors import InputError
 from calibrant.gce import GCE, Breakdown
 from calibrant.inference.bands import Band, consistency_band
 from calibrant.inference.resampling import RandomState
-from calibrant.lines import rows_in_words
+from calibrant.lines import bins_in_words, rows_in_words
 from calibrant.losses import absolute_gap
 from calibrant.norms import weighted_l1
 from calibrant.plots._canvas import (
+    MOST_SINGLE,
     Axis,
     Scale,
     frame_of,
@@ -31,6 +32,7 @@ from calibrant.plots._canvas import (
     rectangle,
     rows_label,
     shapes,
+    shorter,
     strokes,
 )
 from calibrant.plots._density import histogram, quantile
@@ -40,9 +42,6 @@ from calibrant.plots._sources import estimated, named, need_breakdown, tables
 __all__ = ["ReliabilityDisplay"]
 
 Bands: TypeAlias = Literal["confidence", "consistency", "both"]
-
-
-_COLUMNS = ("lower", "upper", "min_score", "max_score", "n", "k", "rate", "mean_score")
 
 
 @dataclass(eq=False)
@@ -65,7 +64,9 @@ class ReliabilityDisplay:
     confidence_level : float
         Of intervals and bands.
     small : int
-        Bins of fewer rows than this are small.
+        Bins of fewer rows than this (of effective rows, with importance weights) are small.
+    scale, ymax, intervals
+        See `plot`.
     figure_, ax_, ax_sizes_, ax_histogram_
         Figure and axes, after drawing.
     points_, lines_, intervals_, spans_, bands_, sizes_ : mappings of name to artists
@@ -85,6 +86,9 @@ class ReliabilityDisplay:
     bands: Mapping[str, Band] = field(default_factory=dict)
     confidence_level: float = 0.95
     small: int = 30
+    scale: Scale = "linear"
+    ymax: float | None = None
+    intervals: bool = True
 
     @classmethod
     def from_predictions(
@@ -96,6 +100,7 @@ class ReliabilityDisplay:
         band: Bands | None = "confidence",
         n_resamples: int = 999,
         random_state: RandomState = 0,
+        confidence_level: float = 0.95,
         scale: Scale = "linear",
         ymax: float | None = None,
         ax: Axes | None = None,
@@ -115,6 +120,8 @@ class ReliabilityDisplay:
             See `plot`. A consistency band takes `n_resamples` draws, which for a million rows is minutes of work.
         n_resamples, random_state
             Of the consistency band.
+        confidence_level : float, default=0.95
+            Of intervals and band.
         scale, ymax, ax, fig
             See `plot`.
         sample_weight, pos_label, missing, importance
@@ -122,13 +129,22 @@ class ReliabilityDisplay:
         """
         gce = GCE(bins, absolute_gap, weighted_l1, name="calibration gap")
         measured = {name: gce(table) for name, table in tables(y_true, y_prob, rows).items()}
-        drawing: dict[str, Any] = {"scale": scale, "ymax": ymax, "ax": ax, "fig": fig}
-        return cls.from_breakdown(measured, band=band, n_resamples=n_resamples, random_state=random_state, **drawing)
+        return cls.from_breakdown(
+            measured,
+            band=band,
+            n_resamples=n_resamples,
+            random_state=random_state,
+            confidence_level=confidence_level,
+            scale=scale,
+            ymax=ymax,
+            ax=ax,
+            fig=fig,
+        )
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "ReliabilityDisplay":
         """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
-        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+        return cls.from_predictions(y, estimated(estimator, X, options, several=True), **options)
 
     @classmethod
     def from_breakdown(
@@ -138,6 +154,7 @@ class ReliabilityDisplay:
         band: Bands | None = "confidence",
         n_resamples: int = 999,
         random_state: RandomState = 0,
+        confidence_level: float = 0.95,
         scale: Scale = "linear",
         ymax: float | None = None,
         ax: Axes | None = None,
@@ -154,20 +171,21 @@ class ReliabilityDisplay:
         bands = {}
         if band in ("consistency", "both"):
             draws: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
+            draws["confidence_level"] = confidence_level
             bands = {name: consistency_band(each, **draws) for name, each in breakdowns.items()}
-        intervals = band in ("confidence", "both")
-        return cls(breakdowns, bands).plot(ax=ax, fig=fig, scale=scale, ymax=ymax, intervals=intervals)
+        display = cls(breakdowns, bands, confidence_level, scale=scale, ymax=ymax)
+        return display.plot(ax=ax, fig=fig, intervals=band in ("confidence", "both"))
 
     def plot(
         self,
         *,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
-        scale: Scale = "linear",
+        scale: Scale | None = None,
         ymax: float | None = None,
-        intervals: bool = True,
+        intervals: bool | None = None,
     ) -> "ReliabilityDisplay":
-        """Draw in the place of `ax`, in `fig`, or in a new figure.
+        """Draw in the place of `ax`, in `fig`, or in a new figure; what is not given stays as it was.
 
         Parameters
         ----------
@@ -178,10 +196,12 @@ class ReliabilityDisplay:
             Of both axes of probabilities; what is beyond the end of a log or logit axis is drawn at its end.
         ymax : float, optional
             Where both axes end; what lies beyond is not shown, and the title says how many bins that are.
-        intervals : bool, default=True
+        intervals : bool, optional
             Draw the exact interval of every rate (Clopper and Pearson).
         """
-        axis = self._axis(scale, ymax)
+        self.scale, self.ymax = scale or self.scale, ymax or self.ymax
+        self.intervals = self.intervals if intervals is None else intervals
+        axis = self._axis()
         figure, grid = panels(ax, fig, widths=(6, 1), heights=(5, 1), size=(6.4, 6.4))
         self.figure_ = figure
         self.ax_: Axes = figure.add_subplot(grid[0, 0])
@@ -201,18 +221,18 @@ class ReliabilityDisplay:
         self.histograms_: dict[str, list[Artist]] = {}
         styles = zip(self.breakdowns, models(len(self.breakdowns)), range(len(self.breakdowns)), strict=True)
         for name, colour, i in styles:
-            self._draw(name, colour, i, axis, intervals)
-        self._dress(axis, intervals)
+            self._draw(name, colour, i, axis)
+        self._dress(axis)
         return self
 
-    def _axis(self, scale: Scale, ymax: float | None) -> Axis:
+    def _axis(self) -> Axis:
         every: list[Any] = []
         for b in self.breakdowns.values():
             table = b.partition.table
             every += [b.partition.rate, b.partition.mean_score, quantile(table, 0.01), quantile(table, 0.99)]
-        return Axis.fitting(scale, every, ymax)
+        return Axis.fitting(self.scale, every, self.ymax)
 
-    def _draw(self, name: str, colour: str, number: int, axis: Axis, intervals: bool) -> None:
+    def _draw(self, name: str, colour: str, number: int, axis: Axis) -> None:
         breakdown = self.breakdowns[name]
         p, ids = breakdown.partition, f"reliability-{self._ids[name]}-bin-{{}}-"
         x, y = axis.inside(p.mean_score), axis.inside(p.rate)
@@ -230,7 +250,7 @@ class ReliabilityDisplay:
                 linewidth=9 if len(p) <= 30 else 4,
                 zorder=0.8,
             )
-        if intervals:
+        if self.intervals:
             low, high = breakdown.rate_interval(self.confidence_level)
             ends = zip(x, axis.inside(low), axis.inside(high), strict=True)
             self.intervals_[name] = shapes(
@@ -258,9 +278,9 @@ class ReliabilityDisplay:
         self._draw_sizes(name, colour, number, axis, ids + "size")
 
     def _points(self, breakdown: Breakdown, x: Floats, y: Floats, colour: str, marker: str, ids: str) -> list[Line2D]:
-        hollow = breakdown.partition.n < self.small
+        hollow = breakdown.partition.effective_n < self.small
         face = self.ax_.get_facecolor()
-        if x.size > 200:  # one artist for each kind
+        if x.size > MOST_SINGLE:  # one artist for each kind
             kinds = ((~hollow, colour, "all"), (hollow, face, "small"))
             drawn = [(x[k], y[k], c, ids.format(n)) for k, c, n in kinds if k.any()]
         else:
@@ -291,7 +311,7 @@ class ReliabilityDisplay:
             self.ax_histogram_.stairs(counts, edges, orientation="horizontal", color=colour, lw=1.2, ls=dashes)
         ]
 
-    def _dress(self, axis: Axis, intervals: bool) -> None:
+    def _dress(self, axis: Axis) -> None:
         breakdowns = list(self.breakdowns.values())
         largest = max(float(b.partition.n.max()) for b in breakdowns)
         fullest = max(histogram(b.partition.table, axis)[1].max() for b in breakdowns)
@@ -303,21 +323,18 @@ class ReliabilityDisplay:
         self.ax_histogram_.set_xlim(0, max(float(fullest), 1.0) * 1.08)
         self.ax_histogram_.locator_params(axis="x", nbins=2)
         self.ax_histogram_.tick_params(labelleft=False)
-        label_right(self.ax_histogram_, f"all {unit}")
+        label_right(self.ax_histogram_, f"{unit} up to {axis.high:g}" if axis.cut else f"all {unit}")
         self.ax_.tick_params(labelbottom=False)
         self.ax_.set_ylabel("rate of the event")
         for ax in (self.ax_, self.ax_sizes_, self.ax_histogram_):
             ax.spines[["top", "right"]].set_visible(False)
-        handles, labels = self._keys(intervals)
-        rows = -(-len(labels) // 3)
-        legend_above(self.ax_, handles, labels, columns=3)
         beyond = sum(int((np.maximum(b.partition.rate, b.partition.mean_score) > axis.high).sum()) for b in breakdowns)
         title = self._title()
         if beyond and axis.cut:
-            title += f"   ({beyond} bin{'s' * (beyond != 1)} beyond {axis.high:g} not shown)"
-        self.ax_.set_title(title, loc="left", pad=8 + 16 * rows, parse_math=False)
+            title += f" ({bins_in_words(beyond)} beyond {axis.high:g} not shown)"
+        legend_above(self.ax_, title, *self._keys(), reach=1.3)
 
-    def _keys(self, intervals: bool) -> tuple[list[Any], list[str]]:
+    def _keys(self) -> tuple[list[Any], list[str]]:
         colours = models(len(self.breakdowns))
         several = len(colours) > 1
         handles: list[Any] = [
@@ -325,45 +342,46 @@ class ReliabilityDisplay:
             for i, c in enumerate(colours)
         ]
         level = f"{100 * self.confidence_level:g} %"
-        single = f"bins, {level} interval" if intervals else "bins"
-        labels = list(self.breakdowns) if several else [single]
-        if any((b.partition.n < self.small).any() for b in self.breakdowns.values()):
+        single = f"bins, {level} interval" if self.intervals else "bins"
+        labels = [shorter(name) for name in self.breakdowns] if several else [single]
+        if any((b.partition.effective_n < self.small).any() for b in self.breakdowns.values()):
+            effective = "effective " if any(b.partition.table.importance for b in self.breakdowns.values()) else ""
             handles.append(Line2D([], [], color=mixed(0.6), marker="o", mfc="none", ms=5.5, lw=0))
-            labels.append(f"fewer than {self.small} rows")
+            labels.append(f"fewer than {self.small} {effective}rows")
         if self.bands:
             handles.append(Patch(color=mixed(0.5), alpha=0.25, lw=0))
-            labels.append(f"{level} of right models")
+            labels.append(f"{100 * next(iter(self.bands.values())).level:g} % of right models")
         return handles, labels
 
     def _title(self) -> str:
         if len(self.breakdowns) > 1:
             return "Reliability"
         ((name, b),) = self.breakdowns.items()
-        kind = f"{len(b.partition)} bin{'s' * (len(b.partition) != 1)}"
+        kind = bins_in_words(len(b.partition))
         return f"{'Reliability' if name == 'model' else name}, {rows_in_words(b.partition.table)} in {kind}"
 
     @property
     def _ids(self) -> dict[str, str]:
-        return ids_of(self.breakdowns)
+        return dict(zip(self.breakdowns, ids_of(self.breakdowns), strict=True))
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row a model and bin."""
+        """What was drawn, one row a model and bin: intervals and bands where they were."""
+        shown = ("lower", "upper", "min_score", "max_score", "n", "k", "rate", "mean_score")
         parts = []
         for name, b in self.breakdowns.items():
-            low, high = b.rate_interval(self.confidence_level)
-            columns = {
-                "model": np.full(low.size, name, dtype=object),
-                "bin": np.arange(low.size),
-                **{
-                    c: b.per_bin[c]
-                    for c in ("lower", "upper", "min_score", "max_score", "n", "k", "rate", "mean_score")
-                },
-                "rate_low": low,
-                "rate_high": high,
-                "small": b.partition.n < self.small,
-            }
+            count = len(b.partition)
+            columns = {"model": np.full(count, name, dtype=object), "bin": np.arange(count)}
+            columns |= {column: b.per_bin[column] for column in shown}
+            if self.intervals:
+                columns["rate_low"], columns["rate_high"] = b.rate_interval(self.confidence_level)
+            columns["small"] = b.partition.effective_n < self.small
             if self.bands:
-                columns |= {"band_low": self.bands[name].low, "band_high": self.bands[name].high}
+                none = np.full(count, np.nan)
+                band = self.bands.get(name)
+                columns |= {
+                    "band_low": none if band is None else band.low,
+                    "band_high": none if band is None else band.high,
+                }
             parts.append(columns)
         return frame_of({c: np.concatenate([part[c] for part in parts]) for c in parts[0]}, backend)
 
@@ -372,19 +390,28 @@ class ReliabilityDisplay:
         return "Reliability diagram: " + "; ".join(self._in_words(name) for name in self.breakdowns) + "."
 
     def _in_words(self, name: str) -> str:
-        breakdown = self.breakdowns[name]
-        p = breakdown.partition
-        low, high = breakdown.rate_interval(self.confidence_level)
-        off = (p.mean_score < low) | (p.mean_score > high)
+        p = self.breakdowns[name].partition
         gap = p.mean_score - p.rate
         worst = int(np.argmax(np.abs(gap) * p.n))
-        side = "above" if gap[worst] > 0 else "below"
         who = "" if name == "model" else f"{name}, "
-        return (
-            f"{who}{rows_in_words(p.table)} in {len(p)} bin{'s' * (len(p) != 1)}, of which {int(off.sum())} have a "
-            f"mean prediction outside of their rate's {100 * self.confidence_level:g} % interval; the heaviest gap is "
-            f"at {p.mean_score[worst]:.3g}, {side} the rate of {p.rate[worst]:.3g}"
-        )
+        heaviest = "no gap between predictions and rates"
+        if gap[worst]:
+            side = "above" if gap[worst] > 0 else "below"
+            heaviest = f"the heaviest gap at {p.mean_score[worst]:.3g}, {side} the rate of {p.rate[worst]:.3g}"
+        return f"{who}{rows_in_words(p.table)} in {bins_in_words(len(p))}, {self._outside(name)}{heaviest}"
+
+    def _outside(self, name: str) -> str:
+        """How many bins chance alone does not explain, by what was drawn."""
+        b, found = self.breakdowns[name], []
+        if self.intervals:
+            low, high = b.rate_interval(self.confidence_level)
+            off = int(((b.partition.mean_score < low) | (b.partition.mean_score > high)).sum())
+            found.append(f"mean predictions outside of their rate's {100 * self.confidence_level:g} % interval: {off}")
+        if name in self.bands:
+            band = self.bands[name]
+            off = int(((b.partition.rate < band.low) | (b.partition.rate > band.high)).sum())
+            found.append(f"rates outside of the band of {100 * band.level:g} % of right models: {off}")
+        return "".join(f"{each}, " for each in found)
 
 
 def _broken(points: Floats, breakdown: Breakdown) -> Floats:

@@ -1,6 +1,7 @@
 """`RocHullDisplay`: the ROC curve and its convex hull, whose segments are the bins of PAVA."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from calibrant.bins import PAVA
 from calibrant.lines import rows_in_words
 from calibrant.partition import Partition
 from calibrant.plots._canvas import frame_of, headline, legend, shapes, single, strokes
-from calibrant.plots._palette import EVENT, REJECTED, mixed, models
+from calibrant.plots._palette import REJECTED, event, mixed, models
 from calibrant.plots._sources import counted, estimated
 from calibrant.scores import auc
 from calibrant.table import ScoreTable
@@ -107,28 +108,29 @@ class RocHullDisplay:
         others, events = np.cumsum((n - k)[::-1]), np.cumsum(k[::-1])
         return np.append(0.0, others / others[-1]), np.append(0.0, events / events[-1])
 
-    def curve(self) -> tuple[Floats, Floats]:
-        """False and true positive rates of the curve: all, or so many that none left out is 0.2 % away."""
+    def _kept(self) -> Any:
+        """Which points of the curve are drawn: all, or so many that none left out is 0.2 % away, and all corners."""
         x, y = self._rates(self.table.n, self.table.k)
         if x.size <= _MOST_POINTS:
-            return x, y
+            return np.arange(x.size)
         steps = np.searchsorted(x + y, np.linspace(0, 2, _MOST_POINTS))
-        corners = np.concatenate([[0], len(self.table) - self.hull.start])  # the hull touches the curve there
-        kept = np.unique(np.concatenate([np.minimum(steps, x.size - 1), corners, [x.size - 1]]))
-        return x[kept], y[kept]
+        return np.unique(np.concatenate([np.minimum(steps, x.size - 1), self._corners(), [x.size - 1]]))
+
+    def _corners(self) -> Any:
+        """Which points of the curve the hull touches, from the highest scores on."""
+        return np.concatenate([[0], len(self.table) - self.hull.start[::-1]])
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "RocHullDisplay":
         """Draw in `ax`, in `fig`, or in a new figure."""
         self.ax_ = single(ax, fig, (5.6, 5.6))
         self.figure_ = self.ax_.figure
-        x, y = self.curve()
-        colour = models(1)[0]
-        hx, hy = self._rates(self.hull.n, self.hull.k)
-        segments = [((hx[i], hy[i]), (hx[i + 1], hy[i + 1])) for i in range(hx.size - 1)][::-1]  # by score, rising
+        x, y = self._rates(self.table.n, self.table.k)
+        kept, corners, colour = self._kept(), self._corners(), models(1)[0]
+        runs = list(pairwise(corners))[::-1]  # by score, rising
         self.ax_.plot([0, 1], [0, 1], color=mixed(0.45), lw=1, ls=(0, (4, 3)))
         self.concavities_: list[Artist] = shapes(
             self.ax_,
-            [_sag(x, y, a, z) for a, z in segments],
+            [_sag(x, y, kept[(kept >= a) & (kept <= z)]) for a, z in runs],
             "roc-hull-bin-{}-concavity",
             facecolor=REJECTED,
             alpha=0.45,
@@ -136,15 +138,15 @@ class RocHullDisplay:
         )
         self.segments_: list[Artist] = shapes(
             self.ax_,
-            [strokes([a, z]) for a, z in segments],
+            [strokes([(x[a], y[a]), (x[z], y[z])]) for a, z in runs],
             "roc-hull-bin-{}-segment",
             facecolor="none",
-            edgecolor=EVENT,
+            edgecolor=event(),
             linewidth=1.8,
         )
-        few = len(segments) <= 60
-        (self.corners_,) = self.ax_.plot(hx, hy, ls="", marker="o", ms=4 if few else 2, color=EVENT, zorder=4)
-        (self.curve_,) = self.ax_.plot(x, y, color=colour, lw=1.3, gid="roc-hull-curve", zorder=3)
+        size = 4 if len(runs) <= 60 else 2
+        (self.corners_,) = self.ax_.plot(x[corners], y[corners], ls="", marker="o", ms=size, color=event(), zorder=4)
+        (self.curve_,) = self.ax_.plot(x[kept], y[kept], color=colour, lw=1.3, gid="roc-hull-curve", zorder=3)
         self._dress(colour)
         return self
 
@@ -156,7 +158,7 @@ class RocHullDisplay:
         ax.set_xlabel("share of other rows above the threshold")
         ax.set_ylabel("share of events above the threshold")
         ax.spines[["top", "right"]].set_visible(False)
-        hull = Line2D([], [], color=EVENT, lw=1.8, marker="o", ms=4)
+        hull = Line2D([], [], color=event(), lw=1.8, marker="o", ms=4)
         legend(
             ax,
             [Line2D([], [], color=colour, lw=1.3), hull, Patch(color=REJECTED, alpha=0.45, lw=0)],
@@ -208,11 +210,9 @@ class RocHullDisplay:
         )
 
 
-def _sag(x: Floats, y: Floats, a: tuple[float, float], z: tuple[float, float]) -> Path | None:
-    """What lies between a segment of the hull and the curve below it; None if the curve follows the segment."""
-    inside = (x >= a[0]) & (x <= z[0]) & (y >= a[1]) & (y <= z[1])
-    points = np.column_stack([x[inside], y[inside]])
-    across = (points[:, 0] - a[0]) * (z[1] - a[1]) - (points[:, 1] - a[1]) * (z[0] - a[0])
-    if points.shape[0] < 3 or across.max() <= 1e-9:
-        return None
-    return Path(np.concatenate([points, points[:1]]), closed=True)
+def _sag(x: Floats, y: Floats, run: Any) -> Path | None:
+    """What lies between a segment of the hull and the run of the curve below it; None if the curve follows it."""
+    points = np.column_stack([x[run], y[run]])
+    (ax, ay), (zx, zy) = points[0], points[-1]
+    across = (points[:, 0] - ax) * (zy - ay) - (points[:, 1] - ay) * (zx - ax)
+    return Path(np.concatenate([points, points[:1]]), closed=True) if across.max() > 1e-12 else None
