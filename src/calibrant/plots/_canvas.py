@@ -196,7 +196,15 @@ def headline(
         ax.annotate(small, (0, 1), (0, above), "axes fraction", "offset points", **style)
 
 
-def legend_above(ax: Axes, title: str, handles: Sequence[Any], labels: Sequence[str], *, reach: float = 1.1) -> None:
+def legend_above(
+    ax: Axes,
+    title: str,
+    handles: Sequence[Any],
+    labels: Sequence[str],
+    *,
+    reach: float = 1.1,
+    size: str | None = None,
+) -> None:
     """A title, and under it a legend over the axes, in as many columns as there is room for."""
     letter = FontProperties(size="small").get_size_in_points()
     words = [(0.58 * len(label) + 3.6) * letter for label in labels]
