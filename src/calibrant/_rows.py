@@ -3,7 +3,7 @@
 import functools
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from calibrant._typing import Column
@@ -83,6 +83,16 @@ def table_of(y_true: Any, y_prob: Any, options: Any) -> ScoreTable:
     table = y_true if isinstance(y_true, ScoreTable) else None
     if table is None and y_prob is None:
         raise InputError("y_prob is missing.", hint="Pass y_true and y_prob, or one ScoreTable.", argument="y_prob")
+    if isinstance(y_prob, Mapping):
+        raise InputError(
+            "y_prob must be one column of predictions; it is a mapping.",
+            hint="This takes one model: pass its column.",
+            argument="y_prob",
+        )
+    unknown = [name for name in options if name not in _ROWS]
+    if unknown:
+        known = ", ".join(list(_ROWS)[2:])
+        raise TypeError(f"There is no option {unknown[0]!r} here. How rows are read is said by {known}.")
     if table is None:
         return ScoreTable.from_arrays(y_true, y_prob, **options)
     given = ["y_prob"] * (y_prob is not None)

@@ -189,7 +189,7 @@ def headline(
     above = room * letter + 6
     size = size or mpl.rcParams["axes.titlesize"]
     most = int(reach * _width(ax) / (0.54 * FontProperties(size=size).get_size_in_points()))
-    lines = textwrap.fill(text, max(most, 16))
+    lines = textwrap.fill(text.replace(" %", "\N{NO-BREAK SPACE}%"), max(most, 16))
     ax.set_title(lines, loc="left", pad=above + (1.9 * letter if small else 0), fontsize=size, parse_math=False)
     if small:
         style: dict[str, Any] = {"color": mixed(0.65), "fontsize": "small", "va": "bottom", "parse_math": False}
@@ -301,7 +301,7 @@ class Axis:
         """Set scale, limits and ticks of one side of axes; the ticks at gathering ends say "or less", "or more"."""
         axes, upright = side.axes, side is side.axes.yaxis
         if self.scale == "linear":
-            (axes.set_ylim if upright else axes.set_xlim)(-0.01 * self.high, 1.01 * self.high)
+            (axes.set_ylim if upright else axes.set_xlim)(-0.025 * self.high, 1.025 * self.high)
             return
         (axes.set_yscale if upright else axes.set_xscale)(self.scale)
         low, high = self.forward(self.low), self.forward(self.high)
@@ -415,8 +415,8 @@ def thin(values: Floats, most: int) -> Any:
 
 
 def distinct(values: Floats) -> list[str]:
-    """Numbers with as few digits as tell neighbours apart, from two to six."""
-    for digits in range(2, 7):
+    """Numbers with as few digits as tell neighbours apart, from three to six."""
+    for digits in range(3, 7):
         texts = [f"{v:.{digits}g}" for v in values]
         if len(set(texts)) == len(set(values.tolist())):
             break

@@ -85,7 +85,7 @@ class CostDisplay:
         y_true: Any,
         y_prob: Any = None,
         *,
-        cost: Callable[..., Cost] = LinearCost,
+        cost: Callable[..., Any] = LinearCost,
         bins: Bins = EqualWidth(10),  # noqa: B008  (frozen)
         ratios: Any = _RATIOS,
         n_resamples: int = 199,
@@ -103,8 +103,9 @@ class CostDisplay:
             Outcomes and predicted probabilities, or a mapping of name to predictions for several models; or one
             `ScoreTable`, or a mapping of them.
         cost : callable, default=LinearCost
-            Called as ``cost(over=..., under=...)`` it gives a cost of (p, a): ``ExponentialCost``, or
-            ``partial(PowerCost, 2)``. Costs must be in proportion to the two units, as all of `calibrant.costs` are.
+            A cost of `calibrant.costs`, whose own unit costs do not matter here, or its kind: called as
+            ``cost(over=..., under=...)`` it gives a cost of (p, a), as ``ExponentialCost`` and
+            ``partial(PowerCost, 2)`` do. Costs must be in proportion to the two units, as all of `calibrant.costs` are.
         bins : callable, default=EqualWidth(10)
         ratios : sequence of float
             C_u / C_o, from 1/20 to 20 by default.
@@ -121,7 +122,8 @@ class CostDisplay:
         asked = np.sort(np.asarray(ratios, dtype=np.float64))
         if asked.ndim != 1 or not asked.size or not ((asked > 0) & np.isfinite(asked)).all():
             raise InputError("ratios must be positive, finite numbers; at least one.", argument="ratios", value=ratios)
-        metrics = [ECC(cost(over=1, under=0), bins=bins), ECC(cost(over=0, under=1), bins=bins)]
+        family = _family(cost) if is_dataclass(cost) and not isinstance(cost, type) else cost
+        metrics = [ECC(family(over=1, under=0), bins=bins), ECC(family(over=0, under=1), bins=bins)]
         curves = {}
         for name, table in tables(y_true, y_prob, rows).items():
             curves[name] = _curve(table, metrics, asked, n_resamples, level, random_state)

@@ -146,7 +146,7 @@ class CumulativeDisplay:
         ax.set_xlim(0, 1)
         ax.set_xticks(shares, [f"{100 * share:.0f} %\n{score}" for share, score in zip(shares, scores, strict=True)])
         ax.set_xlabel("share of rows, and prediction there")
-        ax.set_ylabel("sum of outcome - prediction")
+        ax.set_ylabel("sum of (outcome - prediction) / rows")
         ax.spines[["top", "right"]].set_visible(False)
         p = "" if self.test is None else f", {p_is(self.pvalue)}"
         small = f"grey: about {100 * self.band.level:g} % of right models stay inside"

@@ -68,7 +68,9 @@ class GroupDisplay:
     def __post_init__(self) -> None:
         if not self.evaluation.parts:
             raise InputError(
-                "There are no groups to draw.", hint="Pass by= to evaluate, or a mapping of tables.", argument="by"
+                "There are no groups to draw.",
+                hint="Pass by=, the group of every row; or a mapping of tables.",
+                argument="by",
             )
         names = [line.name for line in self.evaluation.lines]
         if self.metric not in names:
@@ -246,6 +248,7 @@ class GroupDisplay:
             ax.set_xlim(-0.7, places[-1] + 0.7)
             ax.set_ylim(*limits)
             ax.set_ylabel(f"{self.metric}{unit}", parse_math=False)
+            ax.set_xlabel(self.evaluation.by or "", parse_math=False)
         if limits[0] < 0 < limits[1]:
             (ax.axvline if upright else ax.axhline)(0, color=mixed(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
         ax.spines[["top", "right"]].set_visible(False)

@@ -149,6 +149,7 @@ class ComparisonDisplay:
         ax.set_xlim(min(reach) - room, max(reach) + room)
         ax.set_ylim(len(deciding) - 0.4, -0.6)
         ax.axvline(0, color=mixed(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
+        ax.locator_params(axis="x", nbins=5)
         ax.set_yticks(range(len(deciding)), [shorter(d.model, 18) for d in deciding], parse_math=False)
         ax.spines[["top", "right"]].set_visible(False)
         level = f"{100 * c.settings.confidence_level:g} %"

@@ -50,10 +50,10 @@ _MOST_CELLS = 800  # of all violins together, for the same reason
 class TestBasedReliabilityDisplay:
     """The test-based reliability diagram: Figure 1 (left) of Matsubara et al. (2023), the picture of TCE.
 
-    For every bin, side by side: the distribution of its predictions (a violin, red where the exact test against the
-    bin's outcomes rejects them), the rate of the event as a red line with its exact interval, and below the size of the
-    bin with the rejected part in red. At the right the histogram of all predictions. A well calibrated model has its
-    lines where its violins are.
+    For every bin, side by side: the distribution of its predictions (a violin, orange where the exact test against the
+    bin's outcomes rejects them), the rate of the event as a dark red line with its exact interval, and below the size
+    of the bin with the rejected part in orange. At the right the histogram of all predictions. A well calibrated model
+    has its lines where its violins are.
 
     Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
 

@@ -127,6 +127,12 @@ class ReliabilityDisplay:
         sample_weight, pos_label, missing, importance
             How rows are read; see `ScoreTable.from_arrays`.
         """
+        if isinstance(bins, int):
+            raise InputError(
+                f"bins must be a kind of bins; it is {bins}.",
+                hint=f"For example cb.EqualWidth({bins}).",
+                argument="bins",
+            )
         gce = GCE(bins, absolute_gap, weighted_l1, name="calibration gap")
         measured = {name: gce(table) for name, table in tables(y_true, y_prob, rows).items()}
         return cls.from_breakdown(
