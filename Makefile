@@ -7,9 +7,11 @@ KERNEL_SOURCES := $(wildcard src/calibrant/_kernels/cpp/*) CMakeLists.txt
 export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
 # torch is large and runs when found; make test-all installs this build of it.
 TORCH ?= torch==2.13.0
+# The instructions that numpy 1.24 must do without for the fits of 2023.
+AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: gallery demo test test-all test-reference test-core lint types docs bench bench-decisions study oracles sanitize clean
+.PHONY: reproduce reproduce-quick reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions study oracles sanitize clean
 
 demo: $(VENV)/demo.stamp  ## train two models and print how well calibrated they are
 	$(BIN)/python examples/demo.py
@@ -17,6 +19,7 @@ demo: $(VENV)/demo.stamp  ## train two models and print how well calibrated they
 test: lint types $(VENV)/dev.stamp docs  ## everything CI checks
 	$(BIN)/python tools/check_kernel.py
 	$(BIN)/python -m pytest -n auto
+	$(MAKE) --no-print-directory reproduce-quick
 	$(MAKE) --no-print-directory test-reference
 	$(MAKE) --no-print-directory test-core
 
@@ -50,6 +53,17 @@ gallery: $(VENV)/dev.stamp  ## render every diagram on real data and on hard cas
 	$(BIN)/python -m gallery --docs
 	$(BIN)/python -m gallery
 
+reproduce: $(VENV)/dev.stamp  ## every table and figure of the TCE paper beside ours; pages go to docs/reproduction
+	$(BIN)/python -m reproduce | tee docs/reproduction/log.txt
+
+reproduce-quick: $(VENV)/dev.stamp  ## the tables alone, compared in seconds
+	$(BIN)/python -m reproduce --check
+
+reproduce-fit:  ## fit the models of the UCI tables again, with the scikit-learn of 2023 (20 minutes)
+	$(PYTHON) -m venv .venv-2023
+	.venv-2023/bin/python $(PIP) --group fits-of-2023
+	OPENBLAS_CORETYPE=Haswell NPY_DISABLE_CPU_FEATURES="$(AVX512)" .venv-2023/bin/python reproduce/uci_fit.py "$(or $(CALIBRANT_DATA),build/data)" reproduce/predictions
+
 bench: $(VENV)/dev.stamp  ## speed against peers, side by side in one process
 	$(BIN)/python benchmarks/speed.py
 
@@ -74,7 +88,7 @@ sanitize:  ## run the kernel's tests under the address and undefined-behaviour s
 	bash tools/sanitize.sh
 
 clean:
-	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles build dist docs/_build
+	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-2023 build dist docs/_build
 
 $(VENV)/base.stamp:
 	$(PYTHON) -m venv $(VENV)

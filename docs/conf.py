@@ -31,5 +31,16 @@ html_title = "Calibrant"
 html_show_sourcelink = False
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
 html_sidebars = {
-    page: [] for page in ("index", "quickstart", "concepts", "measures", "inference", "diagrams", "exactness")
+    page: []
+    for page in (
+        "index",
+        "quickstart",
+        "concepts",
+        "measures",
+        "inference",
+        "diagrams",
+        "exactness",
+        "reproduction/index",
+        "reproduction/wrong",
+    )
 }  # nothing to list beside them

@@ -1,0 +1,1 @@
+"""The tables and figures of the papers, rebuilt and compared cell by cell. Run with ``make reproduce``."""
