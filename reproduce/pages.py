@@ -73,8 +73,7 @@ _BEYOND = {
     "nulls": (
         "Beyond the paper: what a right model would read",
         "The paper's models again, with the null of each number and with bins of about the root of N rows "
-        "(``PAVABC.consistent()``). With the paper's bins "
-        "TCE of such a model grows with the number of rows.\n",
+        "(``PAVABC.consistent()``). With the paper's bins TCE of a calibrated model grows with the number of rows.\n",
     ),
     "ties": (
         "Beyond the paper: the order of rows",
