@@ -217,6 +217,12 @@ def legend_above(
     headline(ax, title, room=0.5 + 1.75 * -(-len(labels) // columns), reach=reach, size=size)
 
 
+def have_room(ax: Axes, labels: Sequence[str]) -> bool:
+    """Whether small words, spread along the width of axes, keep clear of each other."""
+    letter = FontProperties(size="small").get_size_in_points()
+    return max(map(len, labels), default=0) * 0.62 * letter + letter < _width(ax) / max(len(labels) - 1, 1)
+
+
 def _width(ax: Axes) -> float:
     """Of axes as they were placed at first, in points."""
     return ax.get_position().width * ax.figure.bbox.width / ax.figure.dpi * 72

@@ -26,6 +26,7 @@ from calibrant.plots._canvas import (
     Scale,
     distinct,
     frame_of,
+    have_room,
     label_right,
     legend_above,
     panels,
@@ -331,13 +332,17 @@ class TestBasedReliabilityDisplay:
         legend_above(self.ax_, self.headline(), keys, words, reach=1.3)
 
     def _label_edges(self) -> None:
-        """Edges between bins; two, with an ellipsis, where bins without rows lie between."""
+        """Edges between bins, every one or every other as there is room; two where bins without rows lie between."""
         lower, upper = self.breakdown.per_bin["lower"], self.breakdown.per_bin["upper"]
-        shown = np.arange(0, lower.size + 1, -(-(lower.size + 1) // 13))
-        edges = [np.unique([*upper[max(i - 1, 0) : i], *lower[i : i + 1]]) for i in shown]
-        every = np.unique(np.concatenate(edges))
-        words = dict(zip(every, distinct(every), strict=True))
-        self.ax_sizes_.set_xticks(shown - 0.5, [" … ".join(words[e] for e in pair) for pair in edges])
+        for step in range(1, lower.size + 1):
+            shown = np.arange(0, lower.size + 1, step)
+            edges = [np.unique([*upper[max(i - 1, 0) : i], *lower[i : i + 1]]) for i in shown]
+            every = np.unique(np.concatenate(edges))
+            words = dict(zip(every, distinct(every), strict=True))
+            labels = [" … ".join(words[e] for e in pair) for pair in edges]
+            if have_room(self.ax_sizes_, labels):
+                break
+        self.ax_sizes_.set_xticks(shown - 0.5, labels)
         self.ax_sizes_.tick_params(axis="x", labelsize="small")
 
     def headline(self) -> str:
