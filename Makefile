@@ -62,7 +62,7 @@ reproduce-quick: $(VENV)/dev.stamp  ## the tables alone, compared in seconds
 reproduce-fit:  ## fit the models of the UCI tables again, with the scikit-learn of 2023 (20 minutes)
 	$(PYTHON) -m venv .venv-2023
 	.venv-2023/bin/python $(PIP) --group fits-of-2023
-	OPENBLAS_CORETYPE=Haswell NPY_DISABLE_CPU_FEATURES="$(AVX512)" .venv-2023/bin/python reproduce/uci_fit.py "$(or $(CALIBRANT_DATA),build/data)" reproduce/predictions
+	OPENBLAS_CORETYPE=Haswell NPY_DISABLE_CPU_FEATURES="$(AVX512)" .venv-2023/bin/python -m reproduce.uci_fit "$(or $(CALIBRANT_DATA),build/data)" reproduce/predictions
 
 bench: $(VENV)/dev.stamp  ## speed against peers, side by side in one process
 	$(BIN)/python benchmarks/speed.py

@@ -35,15 +35,14 @@ def new_figure(*size: float) -> Figure:
 
 def paper_figures() -> Iterator[tuple[str, tuple[float, float], Draw]]:
     """Figures 1 to 7 of the TCE paper: the test-based diagram beside those of ECE and ACE, and the bins."""
-    models = sets.imagenet()
-    models |= {f"{name} {model}": sets.uci(name, model) for name, model in sets.figure_models()}
+    models = sets.networks() | dict(sets.figure_models())
     for name, (y, p) in models.items():
         table = cb.ScoreTable.from_arrays(y, p)
         yield f"{name}, test-based", (8, 5.6), partial(_tested, table)
         yield f"{name}, test-based, logit", (8, 5.6), partial(_tested, table, scale="logit")
         yield f"{name}, ECE", (6.4, 6.4), partial(_reliability, table, cb.EqualWidth(10))
         yield f"{name}, ACE", (6.4, 6.4), partial(_reliability, table, cb.Quantile(10), scale="logit")
-        if name.endswith("forest"):
+        if name.endswith("RF"):
             yield f"{name}, bins", (8, 6.9), partial(plots.BinningDisplay.from_predictions, table)
             yield f"{name}, bins below 0.1", (8, 6.9), partial(plots.BinningDisplay.from_predictions, table, xmax=0.1)
 
@@ -64,8 +63,8 @@ def forecasts() -> Iterator[tuple[str, tuple[float, float], Draw]]:
         yield f"{name}, by season", (7.2, 4), partial(plots.GroupDisplay.from_predictions, y, p, by=season)
         evaluation = cb.evaluate(y, p, by=season)
         yield f"{name}, evaluation", (11.5, 9.6), partial(evaluation.plot)
-    networks = sets.imagenet()
-    y, scores = networks["alexnet"][0], {name: p for name, (_, p) in networks.items()}
+    networks = sets.networks()
+    y, scores = networks["AlexNet"][0], {name: p for name, (_, p) in networks.items()}
     displays = {
         "reliability": partial(plots.ReliabilityDisplay.from_predictions, scale="logit", bins=cb.Quantile(10)),
         "costs": partial(plots.CostDisplay.from_predictions, bins=cb.Quantile(10)),
@@ -123,8 +122,7 @@ def hard() -> Iterator[tuple[str, tuple[float, float], Draw]]:
 
 def documentation() -> dict[str, tuple[tuple[float, float], Draw]]:
     """The pictures of README and documentation, of the digits that ship with scikit-learn."""
-    sys.path.insert(0, str(ROOT / "examples"))
-    import demo
+    from examples import demo
 
     y, scores = demo.predictions()
     forest = cb.ScoreTable.from_arrays(y, scores["forest"])

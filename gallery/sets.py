@@ -2,61 +2,29 @@
 
 import csv
 import gzip
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
 
-ROOT = Path(__file__).parent.parent
-DATA = Path(os.environ.get("CALIBRANT_DATA") or ROOT.parent / "shared" / "data")
-CACHE = ROOT / "build" / "gallery" / "predictions"
+from reproduce.sources import DATA, imagenet, uci
 
-NETWORKS = ("alexnet", "vgg19", "resnet18", "resnet152")
-UCI = {"abalone": 5, "coil_2000": 15, "isolet": 9, "webpage": 23, "satimage": 3}
 FORECASTS = ("538_mlb_games", "538_nhl_games", "538_wnba_games")
 
 Columns = tuple[np.ndarray, np.ndarray]
 
 
-def imagenet() -> dict[str, Columns]:
+def networks() -> dict[str, Columns]:
     """Figure 7: is there a dog in the picture?"""
-    with np.load(DATA / "imagenet_dogs.npz") as scores:
-        return {name: (scores["labels"], scores[name]) for name in NETWORKS}
+    return {name: imagenet(name) for name in ("AlexNet", "VGG19", "Res18", "Res152")}
 
 
-def figure_models() -> Iterator[tuple[str, str]]:
-    """Set and model of Figures 1 to 6."""
+def figure_models() -> Iterator[tuple[str, Columns]]:
+    """Name, outcomes and predictions of the models of Figures 1 to 6."""
     for name in ("abalone", "coil_2000", "isolet", "webpage"):
-        yield name, "logistic"
-        yield name, "boosting"
-    yield "satimage", "forest"
-    yield "coil_2000", "forest"
-
-
-def uci(name: str, model: str) -> Columns:
-    """Outcomes and predictions of the test rows, 30 % of all; kept on disk, because fitting takes minutes."""
-    path = CACHE / f"{name}-{model}.npz"
-    if not path.exists():
-        with np.load(DATA / "zenodo" / f"x{UCI[name]}data.npz") as rows:
-            x, y = np.ascontiguousarray(rows["data"]), rows["label"] == 1
-        x = (x - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1)
-        seen, unseen, y_seen, y_unseen = train_test_split(x, y, test_size=0.3, random_state=0)
-        p = _MODELS[model]().fit(seen, y_seen).predict_proba(unseen)[:, 1]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(path, y=y_unseen, p=p)
-    with np.load(path) as kept:
-        return kept["y"], kept["p"]
-
-
-_MODELS = {
-    "logistic": lambda: LogisticRegression(max_iter=10_000, random_state=0),
-    "boosting": lambda: GradientBoostingClassifier(random_state=0),
-    "forest": lambda: RandomForestClassifier(max_depth=10, random_state=0),
-}
+        for algorithm in ("LR", "GB"):
+            yield f"{name} {algorithm}", uci(name, algorithm)[:2]
+    for name in ("satimage", "coil_2000"):
+        yield f"{name} RF", uci(name, "RF")[:2]
 
 
 def forecast(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

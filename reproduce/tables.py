@@ -272,16 +272,13 @@ def table05() -> Iterator[Cell]:
     """Five networks on 50,000 pictures, dogs against the rest; without the row of times, which include drawing."""
 
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
+        if row["model"] not in NETWORKS:
+            return {}, {}
         y, p = imagenet(row["model"])
         p = p.astype(np.float64)
         return _without_p(_both(Setting.usual(y.size), rows_in_order(y, p), ScoreTable.from_arrays(y, p)))
 
-    rows = [row for row in published("table05") if row["model"] in NETWORKS]
-    for row in rows:
-        as_printed, right = measure(row)
-        for column in ("TCE", "ECE", "ACE", "MCE", "MCE(Q)"):
-            why = _WHY.get(("imagenet", row["model"], column), "")
-            yield Cell("table05", row["model"], column, row[column], as_printed[column], right[column], why)
+    yield from _compared("table05", measure, lambda row, column: _WHY.get(("imagenet", row["model"], column), ""))
 
 
 def _without_p(both: tuple[dict[str, float], dict[str, float]]) -> tuple[dict[str, float], dict[str, float]]:

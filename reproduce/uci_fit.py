@@ -18,17 +18,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
 
-ZENODO = (
-    "abalone",
-    "coil_2000",
-    "isolet",
-    "letter_img",
-    "mammography",
-    "optical_digits",
-    "pen_digits",
-    "satimage",
-    "webpage",
-)
+from reproduce.sources import SETS
+
 MODELS = {
     "LR": lambda: LogisticRegression(max_iter=10000, random_state=0),
     "SVM": lambda: SVC(probability=True, random_state=0),
@@ -55,7 +46,7 @@ def read(folder: Path, name: str) -> "tuple[np.ndarray, np.ndarray]":
 def main(folder: Path, out: Path) -> None:
     """Fit what is not there yet: an interrupted run goes on where it stopped."""
     out.mkdir(parents=True, exist_ok=True)
-    for name in (*ZENODO, "spambase"):
+    for name in SETS:
         missing = [model for model in MODELS if not (out / f"{name}-{model}.npz").exists()]
         if not missing:
             continue

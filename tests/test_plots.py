@@ -335,7 +335,10 @@ def test_a_violin_is_the_distribution_of_its_rows(figure, rng):
     gce = cb.TCE(bins=cb.Edges([0, 1]))
     drawn = plots.TestBasedReliabilityDisplay.from_breakdown(gce(y, p), fig=figure)
     vertices = np.concatenate([v.get_path().vertices for v in (*drawn.accepted_violins_, *drawn.rejected_violins_)])
-    near = lambda at: vertices[np.abs(vertices[:, 1] - at) < 0.02, 0].max()  # noqa: E731
+
+    def near(at):
+        return vertices[np.abs(vertices[:, 1] - at) < 0.02, 0].max()
+
     assert near(0.6) / near(0.3) == pytest.approx(1 / 3, abs=0.06)
     assert near(0.45) < 0.02
 
@@ -910,6 +913,8 @@ def test_drawn_again_it_is_the_same_picture(rows):
     first = plots.svg(tested)
     assert plots.svg(tested.plot(fig=page())) == first
     assert plots.svg(tested.plot(fig=page(), scale="linear")) != first
+    with pytest.raises(cb.InputError, match="ymax must lie in"):
+        tested.plot(fig=page(), ymax=0)
 
 
 def test_seven_models_have_seven_looks(rows):
@@ -1029,15 +1034,20 @@ def test_axes_of_other_kinds_are_refused(display, rows):
         display.from_predictions(*rows, ax=ax, **DISPLAYS[display])
 
 
-def test_tiny_scores_have_a_place_on_every_axis():
-    p = np.array([5e-324, 1e-310, 1e-9, 0.2, 0.5, 1 - 1e-16])
-    for scale in ("log", "logit"):
-        plots.svg(plots.BinningDisplay.from_predictions([0, 0, 1, 0, 1, 1], p, scale=scale, fig=page()))
-        plots.svg(
-            plots.TestBasedReliabilityDisplay.from_predictions(
-                [0, 0, 1, 0, 1, 1], p, scale=scale, n_resamples=0, fig=page()
-            )
-        )
+@pytest.mark.parametrize("scale", ["log", "logit"])
+def test_tiny_scores_have_a_place_on_every_axis(scale):
+    y, p = [0, 0, 1, 0, 1, 1], np.array([5e-324, 1e-310, 1e-9, 0.2, 0.5, 1 - 1e-16])
+    bins = plots.BinningDisplay.from_predictions(y, p, scale=scale, fig=page())
+    tested = plots.TestBasedReliabilityDisplay.from_predictions(y, p, scale=scale, n_resamples=0, fig=page())
+    for drawn, ax, artists in (
+        (bins, bins.ax_rates_["PAVA"], bins.rates_["PAVA"]),
+        (tested, tested.ax_, tested.rates_),
+    ):
+        ET.fromstring(plots.svg(drawn))
+        heights = np.concatenate([artist.get_path().vertices[:, 1] for artist in artists])
+        low, high = ax.get_ylim()
+        assert (low > 0) & (low <= heights.min())
+        assert heights.max() <= high
 
 
 def test_too_many_bins_are_refused(rng):
@@ -1076,6 +1086,15 @@ def test_ratios_are_written_as_they_are(ratios, rows):
         assert low / high == pytest.approx(tick, rel=1e-4)
     assert unreadable(drawn.figure_) == []
     assert len(drawn.ax_.lines) == (2 if min(ratios) < 1 < max(ratios) else 1)
+
+
+def test_the_cheapest_model_is_named(rows):
+    y, p = rows
+    flat = np.full(600, y.mean())
+    both = plots.CostDisplay.from_predictions(y, {"flat": flat, "high": np.sqrt(p)}, n_resamples=0, fig=page())
+    assert "cheapest is flat at both ends" in both.alt_text()
+    sides = plots.CostDisplay.from_predictions(y, {"low": p**3, "high": np.sqrt(p)}, n_resamples=0, fig=page())
+    assert "cheapest is low, then high" in sides.alt_text()
 
 
 def test_ratios_are_drawn_in_order(rows):

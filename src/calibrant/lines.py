@@ -1,6 +1,7 @@
 """One line of a result: a metric with its interval and its null, as people, frames and JSON want it."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,11 +129,15 @@ def sizes_in_words(table: ScoreTable) -> str:
 
 def frame(rows: list[dict[str, Any]], backend: Any) -> Any:
     """Rows as a frame of the library that the user names."""
+    return frame_of({name: [row[name] for row in rows] for name in rows[0]}, backend)
+
+
+def frame_of(columns: Mapping[str, Any], backend: Any) -> Any:
+    """Columns of equal length as such a frame."""
     import narwhals as nw
 
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
     try:
-        return nw.from_dict(columns, backend=backend).to_native()
+        return nw.from_dict(dict(columns), backend=backend).to_native()
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"{backend} is not installed: pip install {backend}, or name another backend: pandas, polars, pyarrow."

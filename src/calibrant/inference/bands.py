@@ -8,6 +8,7 @@ from numpy.random import SFC64
 from calibrant._typing import Floats
 from calibrant.gce import Breakdown
 from calibrant.inference import resampling
+from calibrant.inference.hypothesis_tests import maximum_survival
 from calibrant.inference.resampling import RandomState, check_share
 from calibrant.table import ScoreTable
 
@@ -80,8 +81,6 @@ def cumulative_band(table: ScoreTable, *, confidence_level: float = 0.95) -> Ban
     0.0507
     """
     from scipy.optimize import brentq
-
-    from calibrant.inference.hypothesis_tests import maximum_survival
 
     level = check_share("confidence_level", confidence_level)
     variance = table.n if table.w2 is None else table.w2

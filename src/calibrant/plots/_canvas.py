@@ -5,7 +5,7 @@ import re
 import textwrap
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
@@ -27,7 +27,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from calibrant._typing import Floats
 from calibrant.errors import InputError
-from calibrant.lines import frame
+from calibrant.lines import frame_of as frame
 from calibrant.plots._palette import mixed
 
 Scale: TypeAlias = Literal["linear", "log", "logit"]
@@ -35,11 +35,10 @@ Scale: TypeAlias = Literal["linear", "log", "logit"]
 # With more bins than this, all shapes of a kind are one artist: nobody reads a bin's id then, and files stay small.
 MOST_SINGLE = 200
 
-
-# Places, in points: a hundredth of one is finer than any screen or press.
 _ONE_AT_A_TIME = Lock()  # what is set for one file must not reach another
 _TAG = re.compile(r"<[^>]*>")
 _ID = re.compile(r' id="([^"]*)"')
+# Places, in points: a hundredth of one is finer than any screen or press.
 _PLACES = re.compile(r' (?:d|x|y|width|height|transform)="[^"]*"')
 _DIGITS = re.compile(r"(\.\d\d)\d+")
 _BETWEEN_TAGS = re.compile(r">\n\s*<(?!text|tspan)")
@@ -371,6 +370,11 @@ def ids_of(names: Iterable[object]) -> list[str]:
     return list(found)
 
 
+def ids_by_name(names: Sequence[str] | Mapping[str, Any]) -> dict[str, str]:
+    """The ids of names that are no two alike."""
+    return dict(zip(names, ids_of(names), strict=True))
+
+
 def shorter(name: str, most: int = 30) -> str:
     """A name that fits: its beginning, and an ellipsis."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
@@ -392,17 +396,22 @@ def shapes(ax: Axes, paths: Sequence[Path | None], ids: str, **style: Any) -> li
 
     Where they are very many, one patch of all. The limits of the axes do not follow.
     """
-    present = [(i, path) for i, path in enumerate(paths) if path is not None]
+    present = {str(i): path for i, path in enumerate(paths) if path is not None}
     if len(paths) > MOST_SINGLE and present:
-        present = [(-1, Path.make_compound_path(*(path for _, path in present)))]
+        present = {"all": Path.make_compound_path(*present.values())}
     found: list[Artist] = []
-    for i, path in present:
-        patch = PathPatch(path, gid=ids.format(i if i >= 0 else "all"), joinstyle="round", **style)
+    for number, path in present.items():
+        patch = PathPatch(path, gid=ids.format(number), joinstyle="round", **style)
         ax.add_artist(patch)
         patch.set_clip_path(ax.patch)
         patch.set_in_layout(False)  # inside the axes by their limits; layouts need not measure each
         found.append(patch)
     return found
+
+
+def uprights(x: Floats, low: Floats, high: Floats) -> list[Path]:
+    """Vertical lines, one at each x."""
+    return [strokes([(at, a), (at, z)]) for at, a, z in zip(x, low, high, strict=True)]
 
 
 def rows_label(importance: bool) -> str:
@@ -429,8 +438,11 @@ def distinct(values: Floats) -> list[str]:
     return texts
 
 
-def frame_of(columns: dict[str, Any], backend: str) -> Any:
+def frame_of(columns: Mapping[str, Any], backend: str) -> Any:
     """Arrays of equal length as a frame of the library that the user names."""
-    plain = [np.asarray(column).tolist() for column in columns.values()]
-    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*plain, strict=True)]
-    return frame(rows, backend)
+    return frame({name: np.asarray(column).tolist() for name, column in columns.items()}, backend)
+
+
+def frame_of_all(parts: Sequence[Mapping[str, Any]], backend: str) -> Any:
+    """Parts with the same columns beneath each other."""
+    return frame_of({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, backend)

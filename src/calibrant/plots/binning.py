@@ -23,9 +23,9 @@ from calibrant.partition import Partition
 from calibrant.plots._canvas import (
     Axis,
     Scale,
-    frame_of,
+    frame_of_all,
     headline,
-    ids_of,
+    ids_by_name,
     legend_above,
     panels,
     rectangle,
@@ -138,7 +138,8 @@ class BinningDisplay:
         `scale` ("linear", "log" or "logit") is that of predictions and rates; `xmax` ends both axes there, as in the
         paper's Figure 4.
         """
-        self.scale, self.xmax = scale or self.scale, xmax or self.xmax
+        self.scale = self.scale if scale is None else scale
+        self.xmax = self.xmax if xmax is None else xmax
         kinds = len(self.partitions)
         figure, grid = panels(ax, fig, widths=(1, 1), heights=(1,) * kinds, size=(8, 0.6 + 2.1 * kinds))
         self.figure_ = figure
@@ -228,7 +229,7 @@ class BinningDisplay:
 
     @property
     def _ids(self) -> dict[str, str]:
-        return dict(zip(self.partitions, ids_of(self.partitions), strict=True))
+        return ids_by_name(self.partitions)
 
     def data(self, backend: str = "pandas") -> Any:
         """What was drawn, one row a kind and bin; the errors of a kind stand in each of its rows."""
@@ -251,7 +252,7 @@ class BinningDisplay:
                     "mean_within_error": np.full(len(p), mean_within_error(p)),
                 }
             )
-        return frame_of({c: np.concatenate([part[c] for part in parts]) for c in parts[0]}, backend)
+        return frame_of_all(parts, backend)
 
     def alt_text(self) -> str:
         """The diagram in one sentence."""

@@ -10,7 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
 from calibrant._typing import Floats
 from calibrant.bins import Bins, EqualWidth
@@ -22,7 +22,7 @@ from calibrant.inference.intervals import Spread, spreads
 from calibrant.inference.resampling import RandomState, check_share
 from calibrant.losses import CostLoss
 from calibrant.metrics import ECC
-from calibrant.plots._canvas import frame_of, headline, ids_of, legend, shorter, single
+from calibrant.plots._canvas import frame_of_all, headline, ids_by_name, legend, shorter, single
 from calibrant.plots._palette import DASHES, mixed, models
 from calibrant.plots._sources import counted, estimated, metric_of, named, tables
 from calibrant.table import ScoreTable
@@ -187,7 +187,6 @@ class CostDisplay:
         ax, low, high = self.ax_, self.ratios.min(), self.ratios.max()
         ax.set_xscale("log")
         ticks = _ticks(float(low), float(high))
-        ax.xaxis.set_major_locator(FixedLocator(ticks))
         ax.xaxis.set_minor_locator(NullLocator())
         ax.set_xticks(ticks, [f"1 : {1 / t:.6g}" if t < 1 else f"{t:.6g} : 1" for t in ticks])
         if low < 1 < high:
@@ -205,7 +204,7 @@ class CostDisplay:
 
     @property
     def _ids(self) -> dict[str, str]:
-        return dict(zip(self.curves, ids_of(self.curves), strict=True))
+        return ids_by_name(self.curves)
 
     def data(self, backend: str = "pandas") -> Any:
         """What was drawn, one row a model and ratio."""
@@ -222,7 +221,7 @@ class CostDisplay:
             if curve.low is not None and curve.high is not None:
                 columns |= {"low": curve.low, "high": curve.high}
             parts.append(columns)
-        return frame_of({c: np.concatenate([part[c] for part in parts]) for c in parts[0]}, backend)
+        return frame_of_all(parts, backend)
 
     def alt_text(self) -> str:
         """The diagram in one sentence."""
@@ -230,8 +229,9 @@ class CostDisplay:
         each = "; ".join(f"{'' if n == 'model' else n + ' '}from {a:.4f} to {z:.4f}" for n, (a, z) in costs.items())
         best = ""
         if len(costs) > 1:
-            cheapest = [min(costs, key=lambda name: float(costs[name][end])) for end in (0, 1)]
-            best = f"; cheapest is {cheapest[0]} at first, {cheapest[1]} at last"
+            names, ends = list(costs), np.argmin(list(costs.values()), axis=0)
+            first, last = names[ends[0]], names[ends[1]]
+            best = f"; cheapest is {first} at both ends" if first == last else f"; cheapest is {first}, then {last}"
         return (
             f"Expected calibration cost, where a prediction that is too low costs {self.ratios[0]:g} to "
             f"{self.ratios[-1]:g} times what one too high does: {each}{best}."

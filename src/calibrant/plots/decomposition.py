@@ -15,7 +15,7 @@ from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread
 from calibrant.inference.resampling import RandomState, check_share
 from calibrant.metrics import METRICS
-from calibrant.plots._canvas import frame_of, headline, ids_of, legend, shapes, shorter, single, strokes
+from calibrant.plots._canvas import frame_of, headline, ids_by_name, legend, shapes, shorter, single, strokes
 from calibrant.plots._palette import MARKERS, mixed, models
 from calibrant.plots._sources import counted, estimated, named, tables
 from calibrant.scores import CorpDecomposition, corp_decomposition
@@ -205,7 +205,7 @@ class DecompositionDisplay:
 
     @property
     def _ids(self) -> dict[str, str]:
-        return dict(zip(self.models, ids_of(self.models), strict=True))
+        return ids_by_name(self.models)
 
     def data(self, backend: str = "pandas") -> Any:
         """What was drawn, one row a model."""

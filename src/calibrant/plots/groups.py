@@ -161,7 +161,7 @@ class GroupDisplay:
         size = (7.2, 1.4 + 0.3 * len(lines)) if upright else (8.0, 4.0)
         self.ax_ = single(ax, fig, size)
         self.figure_ = self.ax_.figure
-        self._limits = _limits(list(lines.values()))
+        self._limits = _span(list(lines.values()))
         ids, places = ids_of(lines), self._places(upright)
         real = [self.evaluation.parts[name].is_real for name in lines]
         boxes = [self._box(at, each, upright) for at, each in zip(places, lines.values(), strict=True)]
@@ -311,7 +311,7 @@ class GroupDisplay:
         )
 
 
-def _limits(lines: list[Line]) -> tuple[float, float]:
+def _span(lines: list[Line]) -> tuple[float, float]:
     """Limits of the axis that hold all values, intervals and bands that are finite."""
     every: list[float] = []
     for each in lines:

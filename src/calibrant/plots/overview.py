@@ -10,11 +10,10 @@ from matplotlib.lines import Line2D
 from calibrant.comparison import Comparison
 from calibrant.evaluation import MATTERS, Evaluation
 from calibrant.gce import GCE
-from calibrant.inference.resampling import Measure
 from calibrant.lines import rows_in_words
 from calibrant.losses import RejectionRate
 from calibrant.metrics import ACE, TCE
-from calibrant.plots._canvas import headline, ids_of, laid_out, new_figure, shapes, shorter, strokes
+from calibrant.plots._canvas import headline, ids_by_name, laid_out, new_figure, shapes, shorter, strokes
 from calibrant.plots._palette import mixed, models
 from calibrant.plots.cumulative import CumulativeDisplay
 from calibrant.plots.decomposition import DecompositionDisplay
@@ -71,8 +70,7 @@ class EvaluationDisplay:
     def _reliability(self, ax: Axes) -> TestBasedReliabilityDisplay | ReliabilityDisplay:
         for line in self.evaluation.lines:
             metric = self.evaluation.settings.metrics.get(line.name)
-            if _tests(metric):
-                assert isinstance(metric, GCE)
+            if isinstance(metric, GCE) and isinstance(metric.loss, RejectionRate):
                 return TestBasedReliabilityDisplay.from_breakdown(metric(self.evaluation.table), null=line.null, ax=ax)
         if not self.evaluation.table.importance:
             return TestBasedReliabilityDisplay.from_breakdown(TCE()(self.evaluation.table), ax=ax)
@@ -120,7 +118,7 @@ class ComparisonDisplay:
         c, ax = self.comparison, self.ax_differences_
         deciding = [d for d in c.differences if d.metric == c.decides]
         colours = models(len(c.models))[1:]
-        ids = dict(zip((d.model for d in deciding), ids_of(d.model for d in deciding), strict=True))
+        ids = ids_by_name([d.model for d in deciding])
         self.differences_: list[Line2D] = []
         for i, (d, colour) in enumerate(zip(deciding, colours, strict=True)):
             beyond = c.adjusted[d.model] <= c.settings.alpha
@@ -171,7 +169,3 @@ class ComparisonDisplay:
         )
         less = f"{c.decides}, less that of {c.baseline}: {differences}."
         return f"{c.verdict}. {less} {self.reliability.alt_text()} {self.decomposition.alt_text()}"
-
-
-def _tests(metric: Measure | None) -> bool:
-    return isinstance(metric, GCE) and isinstance(metric.loss, RejectionRate)

@@ -27,16 +27,14 @@ from calibrant.plots._canvas import (
     distinct,
     frame_of,
     have_room,
-    label_right,
     legend_above,
-    panels,
     rectangle,
-    rows_label,
     shapes,
     strokes,
 )
-from calibrant.plots._density import Violin, histogram, quantile, violins
-from calibrant.plots._palette import ACCEPTED, REJECTED, event, mixed
+from calibrant.plots._density import Violin, quantile, violins
+from calibrant.plots._margins import Panels, histogram_bars
+from calibrant.plots._palette import ACCEPTED, REJECTED, event
 from calibrant.plots._sources import estimated, need_breakdown
 
 __all__ = ["TestBasedReliabilityDisplay"]
@@ -191,43 +189,36 @@ class TestBasedReliabilityDisplay:
             Where the axis ends; triangles mark bins that go on above it. By default at 1, or below where a linear axis
             holds everything.
         """
-        self.scale, self.ymax = scale or self.scale, ymax or self.ymax
-        b = self.breakdown.per_bin
+        self.scale = self.scale if scale is None else scale
+        self.ymax = self.ymax if ymax is None else ymax
+        b, table = self.breakdown.per_bin, self.breakdown.partition.table
         low, high = self.breakdown.rate_interval(self.confidence_level)
         axis = self._axis(high)
-        figure, grid = panels(ax, fig, widths=(6, 1), heights=(4, 1), size=(8, 5.6))
-        self.figure_ = figure
-        self.ax_: Axes = figure.add_subplot(grid[0, 0])
-        self.ax_sizes_: Axes = figure.add_subplot(grid[1, 0], sharex=self.ax_)
-        self.ax_histogram_: Axes = figure.add_subplot(grid[0, 1], sharey=self.ax_)
+        panels = Panels.of(ax, fig, heights=(4, 1), size=(8, 5.6))
+        self.figure_, self.ax_, self.ax_sizes_, self.ax_histogram_ = (
+            panels.figure,
+            panels.main,
+            panels.sizes,
+            panels.histogram,
+        )
         axis.apply(self.ax_.yaxis)
         self._draw_violins(axis)
         self._draw_rates(axis, low, high)
         self._draw_sizes()
-        table = self.breakdown.partition.table
-        edges, counts = histogram(table, axis)
-        bars = [rectangle(0, c, e0, e1) for c, e0, e1 in zip(counts, edges[:-1], edges[1:], strict=True) if c > 0]
-        self.histogram_ = shapes(self.ax_histogram_, bars, "test-based-histogram-{}", facecolor=mixed(0.45), lw=0)
-        self.ax_histogram_.set_xlim(0, max(float(counts.max()), 1.0) * 1.05)
-        label_right(
-            self.ax_histogram_,
-            f"{rows_label(table.importance)} up to {axis.high:g}"
-            if axis.cut
-            else f"all {rows_label(table.importance)}",
-        )
+        self.histogram_, fullest = histogram_bars(self.ax_histogram_, table, axis, "test-based-histogram-{}")
+        panels.dress(axis, fullest, table.importance)
         self._mark_beyond(axis, np.maximum(b["max_score"], b["rate"]))
         self._dress()
         return self
 
     def _axis(self, high: Any) -> Axis:
-        p, rate = self.breakdown.partition, self.breakdown.partition.rate
-        extremes = quantile(p.table, 0.01), quantile(p.table, 0.99)
-        axis = Axis.fitting(self.scale, (rate, p.mean_score, *extremes), self.ymax)
+        p = self.breakdown.partition
         if self.scale == "linear" and self.ymax is None:
             top = float(max(p.max_score.max(), high.max()))
             steps = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
             return Axis("linear", 0.0, next((step for step in steps if top <= step), 1.0))  # holds everything
-        return axis
+        extremes = quantile(p.table, 0.01), quantile(p.table, 0.99)
+        return Axis.fitting(self.scale, (p.rate, p.mean_score, *extremes), self.ymax)
 
     def _draw_violins(self, axis: Axis) -> None:
         partition, loss = self.breakdown.partition, self.breakdown.gce.loss
@@ -257,11 +248,11 @@ class TestBasedReliabilityDisplay:
         self.rejected_sizes_ = self._filled(self.ax_sizes_, parts, "size-rejected")
         few = len(n) <= 16
         self.ax_sizes_.set_ylim(0, float(n.max()) * (1.32 if few else 1.05))
-        for i, (size, share) in enumerate(zip(n, self.breakdown.per_bin["loss"], strict=True)):
-            if few:
-                self.ax_sizes_.annotate(
-                    f"{share:.0f} %", (i, size), (0, 2), textcoords="offset points", ha="center", fontsize="x-small"
-                )
+        shares = zip(n, self.breakdown.per_bin["loss"], strict=True) if few else ()
+        for i, (size, share) in enumerate(shares):
+            self.ax_sizes_.annotate(
+                f"{share:.0f} %", (i, size), (0, 2), textcoords="offset points", ha="center", fontsize="x-small"
+            )
 
     def _stairs(self, sizes: Any, part: str) -> list[Artist]:
         """All bars as one outline, rejected rows in front."""
@@ -311,24 +302,18 @@ class TestBasedReliabilityDisplay:
             self.beyond_ = self.ax_.plot(beyond, high, ls="", marker="^", ms=5, color=event(), clip_on=False, zorder=5)
 
     def _dress(self) -> None:
-        breakdown, count = self.breakdown, len(self.breakdown.partition)
-        assert isinstance(breakdown.gce.loss, RejectionRate)
-        table, alpha = breakdown.partition.table, breakdown.gce.loss.alpha
-        self.ax_.set_xlim(-0.6, count - 0.4)
+        loss = self.breakdown.gce.loss
+        assert isinstance(loss, RejectionRate)
+        self.ax_.set_xlim(-0.6, len(self.breakdown.partition) - 0.4)
         self.ax_.set_ylabel("prediction, and rate of the event")
         self.ax_.tick_params(labelbottom=False, bottom=False)
         self._label_edges()
-        self.ax_sizes_.set_ylabel(rows_label(table.importance))
         self.ax_sizes_.set_xlabel("bins, with their edges")
         self.ax_sizes_.locator_params(axis="y", nbins=3)
-        self.ax_histogram_.tick_params(labelleft=False)
-        self.ax_histogram_.locator_params(axis="x", nbins=2)
-        for ax in (self.ax_, self.ax_sizes_, self.ax_histogram_):
-            ax.spines[["top", "right"]].set_visible(False)
         level = f", {100 * self.confidence_level:g} % interval" if self._shows_intervals else ""
         rate = Line2D([], [], color=event(), linewidth=2.4, marker="|", markersize=10, markeredgewidth=1.1)
         keys = [Patch(color=ACCEPTED), Patch(color=REJECTED), rate]
-        words = ["predictions", f"rejected at {alpha:g}", "rate of the event" + level]
+        words = ["predictions", f"rejected at {loss.alpha:g}", "rate of the event" + level]
         legend_above(self.ax_, self.headline(), keys, words, reach=1.3)
 
     def _label_edges(self) -> None:

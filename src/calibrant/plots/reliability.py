@@ -24,18 +24,17 @@ from calibrant.plots._canvas import (
     MOST_SINGLE,
     Axis,
     Scale,
-    frame_of,
-    ids_of,
-    label_right,
+    frame_of_all,
+    ids_by_name,
     legend_above,
-    panels,
     rectangle,
-    rows_label,
     shapes,
     shorter,
     strokes,
+    uprights,
 )
 from calibrant.plots._density import histogram, quantile
+from calibrant.plots._margins import Panels, histogram_bars
 from calibrant.plots._palette import ACCEPTED, DASHES, MARKERS, mixed, models
 from calibrant.plots._sources import estimated, named, need_breakdown, tables
 
@@ -205,14 +204,17 @@ class ReliabilityDisplay:
         intervals : bool, optional
             Draw the exact interval of every rate (Clopper and Pearson).
         """
-        self.scale, self.ymax = scale or self.scale, ymax or self.ymax
+        self.scale = self.scale if scale is None else scale
+        self.ymax = self.ymax if ymax is None else ymax
         self.intervals = self.intervals if intervals is None else intervals
         axis = self._axis()
-        figure, grid = panels(ax, fig, widths=(6, 1), heights=(5, 1), size=(6.4, 6.4))
-        self.figure_ = figure
-        self.ax_: Axes = figure.add_subplot(grid[0, 0])
-        self.ax_sizes_: Axes = figure.add_subplot(grid[1, 0], sharex=self.ax_)
-        self.ax_histogram_: Axes = figure.add_subplot(grid[0, 1], sharey=self.ax_)
+        panels = Panels.of(ax, fig, heights=(5, 1), size=(6.4, 6.4))
+        self.figure_, self.ax_, self.ax_sizes_, self.ax_histogram_ = (
+            panels.figure,
+            panels.main,
+            panels.sizes,
+            panels.histogram,
+        )
         axis.apply(self.ax_.xaxis)
         axis.apply(self.ax_.yaxis)
         self.diagonal_ = self.ax_.plot(
@@ -225,9 +227,11 @@ class ReliabilityDisplay:
         self.bands_: dict[str, list[Artist]] = {}
         self.sizes_: dict[str, list[Artist]] = {}
         self.histograms_: dict[str, list[Artist]] = {}
-        styles = zip(self.breakdowns, models(len(self.breakdowns)), range(len(self.breakdowns)), strict=True)
-        for name, colour, i in styles:
+        fullest = []
+        for i, (name, colour) in enumerate(zip(self.breakdowns, models(len(self.breakdowns)), strict=True)):
             self._draw(name, colour, i, axis)
+            fullest.append(self._draw_margins(name, colour, i, axis))
+        panels.dress(axis, max(fullest), next(iter(self.breakdowns.values())).partition.table.importance)
         self._dress(axis)
         return self
 
@@ -245,10 +249,9 @@ class ReliabilityDisplay:
         single = len(self.breakdowns) == 1
         if name in self.bands:
             band = self.bands[name]
-            ends = zip(x, axis.inside(band.low), axis.inside(band.high), strict=True)
             self.bands_[name] = shapes(
                 self.ax_,
-                [strokes([(a, lo), (a, hi)]) for a, lo, hi in ends],
+                uprights(x, axis.inside(band.low), axis.inside(band.high)),
                 ids + "consistency",
                 facecolor="none",
                 edgecolor=mixed(0.5) if single else colour,
@@ -258,10 +261,9 @@ class ReliabilityDisplay:
             )
         if self.intervals:
             low, high = breakdown.rate_interval(self.confidence_level)
-            ends = zip(x, axis.inside(low), axis.inside(high), strict=True)
             self.intervals_[name] = shapes(
                 self.ax_,
-                [strokes([(a, lo), (a, hi)]) for a, lo, hi in ends],
+                uprights(x, axis.inside(low), axis.inside(high)),
                 ids + "interval",
                 facecolor="none",
                 edgecolor=colour,
@@ -281,7 +283,6 @@ class ReliabilityDisplay:
         joined = _broken(np.column_stack([x, y]), breakdown)
         (self.lines_[name],) = self.ax_.plot(*joined.T, color=colour, lw=1.2, ls=DASHES[number % len(DASHES)], zorder=3)
         self.points_[name] = self._points(breakdown, x, y, colour, MARKERS[number % len(MARKERS)], ids + "point")
-        self._draw_sizes(name, colour, number, axis, ids + "size")
 
     def _points(self, breakdown: Breakdown, x: Floats, y: Floats, colour: str, marker: str, ids: str) -> list[Line2D]:
         hollow = breakdown.partition.effective_n < self.small
@@ -297,43 +298,31 @@ class ReliabilityDisplay:
             for a, b, c, g in drawn
         ]
 
-    def _draw_sizes(self, name: str, colour: str, number: int, axis: Axis, ids: str) -> None:
-        p = self.breakdowns[name].partition
-        left, right, n = axis.inside(p.lower), axis.inside(p.upper), p.n.astype(np.float64)
-        edges, counts = histogram(p.table, axis)
+    def _draw_margins(self, name: str, colour: str, number: int, axis: Axis) -> float:
+        """Sizes of bins and histogram: of one model as bars, of several as lines; gives the longest bar."""
+        p, ids = self.breakdowns[name].partition, f"reliability-{self._ids[name]}-bin-{{}}-size"
+        spans = list(zip(axis.inside(p.lower), axis.inside(p.upper), p.n.astype(np.float64), strict=True))
         if len(self.breakdowns) == 1:
-            boxes = [rectangle(a, z, 0, size) for a, z, size in zip(left, right, n, strict=True)]
+            boxes = [rectangle(a, z, 0, size) for a, z, size in spans]
             edge = {"edgecolor": self.ax_.get_facecolor(), "linewidth": 0.8 if len(p) <= 30 else 0}
             self.sizes_[name] = shapes(self.ax_sizes_, boxes, ids, facecolor=ACCEPTED, **edge)
-            bars = [rectangle(0, c, a, z) for c, a, z in zip(counts, edges[:-1], edges[1:], strict=True) if c > 0]
-            self.histograms_[name] = shapes(
-                self.ax_histogram_, bars, "reliability-histogram-{}", facecolor=mixed(0.45), linewidth=0
-            )
-            return
-        dashes = DASHES[number % len(DASHES)]
-        tops = [strokes([(a, size), (z, size)]) for a, z, size in zip(left, right, n, strict=True)]
+            bars = histogram_bars(self.ax_histogram_, p.table, axis, "reliability-histogram-{}")
+            self.histograms_[name], longest = bars
+            return longest
+        tops = [strokes([(a, size), (z, size)]) for a, z, size in spans]
         self.sizes_[name] = shapes(self.ax_sizes_, tops, ids, facecolor="none", edgecolor=colour, linewidth=1.4)
-        self.histograms_[name] = [
-            self.ax_histogram_.stairs(counts, edges, orientation="horizontal", color=colour, lw=1.2, ls=dashes)
-        ]
+        edges, counts = histogram(p.table, axis)
+        style: dict[str, Any] = {"color": colour, "lw": 1.2, "ls": DASHES[number % len(DASHES)]}
+        self.histograms_[name] = [self.ax_histogram_.stairs(counts, edges, orientation="horizontal", **style)]
+        return float(counts.max())
 
     def _dress(self, axis: Axis) -> None:
         breakdowns = list(self.breakdowns.values())
-        largest = max(float(b.partition.n.max()) for b in breakdowns)
-        fullest = max(histogram(b.partition.table, axis)[1].max() for b in breakdowns)
-        unit = rows_label(breakdowns[0].partition.table.importance)
-        self.ax_sizes_.set_ylim(0, largest * 1.08)
+        self.ax_sizes_.set_ylim(0, max(float(b.partition.n.max()) for b in breakdowns) * 1.08)
         self.ax_sizes_.locator_params(axis="y", nbins=2)
-        self.ax_sizes_.set_ylabel(unit)
         self.ax_sizes_.set_xlabel("predicted probability")
-        self.ax_histogram_.set_xlim(0, max(float(fullest), 1.0) * 1.08)
-        self.ax_histogram_.locator_params(axis="x", nbins=2)
-        self.ax_histogram_.tick_params(labelleft=False)
-        label_right(self.ax_histogram_, f"{unit} up to {axis.high:g}" if axis.cut else f"all {unit}")
         self.ax_.tick_params(labelbottom=False)
         self.ax_.set_ylabel("rate of the event")
-        for ax in (self.ax_, self.ax_sizes_, self.ax_histogram_):
-            ax.spines[["top", "right"]].set_visible(False)
         beyond = sum(int((np.maximum(b.partition.rate, b.partition.mean_score) > axis.high).sum()) for b in breakdowns)
         title = self._title()
         if beyond and axis.cut:
@@ -368,7 +357,7 @@ class ReliabilityDisplay:
 
     @property
     def _ids(self) -> dict[str, str]:
-        return dict(zip(self.breakdowns, ids_of(self.breakdowns), strict=True))
+        return ids_by_name(self.breakdowns)
 
     def data(self, backend: str = "pandas") -> Any:
         """What was drawn, one row a model and bin: intervals and bands where they were."""
@@ -389,7 +378,7 @@ class ReliabilityDisplay:
                     "band_high": none if band is None else band.high,
                 }
             parts.append(columns)
-        return frame_of({c: np.concatenate([part[c] for part in parts]) for c in parts[0]}, backend)
+        return frame_of_all(parts, backend)
 
     def alt_text(self) -> str:
         """The diagram in one sentence."""

@@ -1,0 +1,50 @@
+"""What both reliability diagrams have: a main panel, the sizes of bins below it, and a histogram at its right."""
+
+from dataclasses import dataclass
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+
+from calibrant.plots._canvas import Axis, label_right, panels, rectangle, rows_label, shapes
+from calibrant.plots._density import histogram
+from calibrant.plots._palette import mixed
+from calibrant.table import ScoreTable
+
+
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """The figure and its three axes."""
+
+    figure: FigureBase
+    main: Axes
+    sizes: Axes
+    histogram: Axes
+
+    @classmethod
+    def of(
+        cls, ax: Axes | None, fig: FigureBase | None, heights: tuple[float, float], size: tuple[float, float]
+    ) -> "Panels":
+        """In the place of `ax`, in `fig`, or in a new figure; the panels share their axes with the main one."""
+        figure, grid = panels(ax, fig, widths=(6, 1), heights=heights, size=size)
+        main = figure.add_subplot(grid[0, 0])
+        below = figure.add_subplot(grid[1, 0], sharex=main)
+        return cls(figure, main, below, figure.add_subplot(grid[0, 1], sharey=main))
+
+    def dress(self, axis: Axis, fullest: float, importance: bool) -> None:
+        """Ticks, labels and limits of the margins; `fullest` is the longest bar of the histogram."""
+        unit = rows_label(importance)
+        self.sizes.set_ylabel(unit)
+        self.histogram.set_xlim(0, max(fullest, 1.0) * 1.05)
+        self.histogram.locator_params(axis="x", nbins=2)
+        self.histogram.tick_params(labelleft=False)
+        label_right(self.histogram, f"{unit} up to {axis.high:g}" if axis.cut else f"all {unit}")
+        for ax in (self.main, self.sizes, self.histogram):
+            ax.spines[["top", "right"]].set_visible(False)
+
+
+def histogram_bars(ax: Axes, table: ScoreTable, axis: Axis, ids: str) -> tuple[list[Artist], float]:
+    """The histogram of all predictions, upright along the axis; also the length of its longest bar."""
+    edges, counts = histogram(table, axis)
+    bars = [rectangle(0, c, a, z) for c, a, z in zip(counts, edges[:-1], edges[1:], strict=True) if c > 0]
+    return shapes(ax, bars, ids, facecolor=mixed(0.45), linewidth=0), float(counts.max())
