@@ -19,6 +19,7 @@ from calibrant.errors import InputError, Note
 
 # Sums of float32 softmax outputs pass 1 by this much; beyond it, a value is not a probability.
 CLIP_TOLERANCE = 1e-6
+LARGEST_SCORE = 1e300
 # Below this the square of a weight comes near to vanishing.
 _LEAST_WEIGHT = 1e-100
 _MAX_LABELS_SHOWN = 5
@@ -202,6 +203,22 @@ def scores(column: Column, *, squash: str = "a sigmoid (scipy.special.expit)") -
         notes += (Note("clipped", int(outside.sum()), text),)
         values = clipped
     return replace(column, values=values, notes=notes)
+
+
+def finite(column: Column) -> Column:
+    """Scores of any kind: finite numbers, so small that differences of them are finite too."""
+    column = numbers(column)
+    values = column.values.astype(np.float64)
+    bad = ~(np.abs(values) <= LARGEST_SCORE) & ~column.mask
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise column.error(
+            f"must hold finite numbers, at most {LARGEST_SCORE:g} in size; row {row} is {values[row]:.6g}.",
+            hint="Look for a division by zero or an overflow where the scores are made.",
+            row=row,
+            value=values[row].item(),
+        )
+    return replace(column, values=values)
 
 
 def _not_probabilities(column: Column, values: Floats, far: Bools, squash: str) -> InputError:

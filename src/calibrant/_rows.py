@@ -112,4 +112,6 @@ def need_both_classes(table: ScoreTable, name: str) -> None:
     """Refuses a table with one class, for what does not exist there."""
     if not table.has_both_classes:
         found = "no row has the event" if table.positives == 0 else "every row has it"
-        raise InputError(f"{name} needs rows with and without the event; {found}.", argument="y_true")
+        raise InputError(
+            f"{name} needs rows with and without the event; there is only one class: {found}.", argument="y_true"
+        )

@@ -37,6 +37,13 @@ class Proportions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "confusion", read_only(self.confusion))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"groups": dict(self.groups)}  # a read-only view of a mapping cannot be copied
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state | {"groups": MappingProxyType(state["groups"])})
+        self.__post_init__()
+
     @property
     def size(self) -> int:
         """Number of rows."""

@@ -7,16 +7,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.random import SFC64
 
 from calibrant._json import plain
 from calibrant._tables import html_table, text_table
-from calibrant._typing import Column, Floats
+from calibrant._typing import Column
 from calibrant.costs import Cost
 from calibrant.errors import InputError, Note
 from calibrant.evaluation import MATTERS, Evaluation, Settings, evaluate_table, settings_of
 from calibrant.inference import resampling
 from calibrant.inference.multiplicity import holm
+from calibrant.inference.paired import difference, paired_draws
 from calibrant.inference.resampling import Measure, PairedRows, RandomState
 from calibrant.lines import Form, chance, frame, rows_in_words
 
@@ -237,36 +237,25 @@ def compare(
     decides = MATTERS.name if chosen.get(MATTERS.name, MATTERS) == MATTERS else f"{MATTERS.name}, ten groups"
     chosen[decides] = MATTERS
 
-    def one(bits: SFC64) -> list[float]:
-        return [value for table in paired(bits) for value in resampling.values(list(chosen.values()), table)]
-
-    draws = resampling.replicates(
-        one,
-        purpose="bootstrap",
+    draws = paired_draws(
+        paired,
+        list(chosen.values()),
         n_resamples=n_resamples,
         seed=seed,
         threads=tables[0].size >= resampling.THREADS_FROM,
         show=progress,
-    ).reshape(n_resamples, len(names), len(chosen))
+    )
     values = np.array([[metric.value(table) for metric in chosen.values()] for table in tables])
     found, spread = values[1:] - values[0], draws[:, 1:] - draws[:, :1]
-    differences = tuple(
-        Difference(
-            name, names[0], metric, *_inference(found[i, j], spread[:, i, j], confidence_level), chosen[metric].unit
-        )
-        for i, name in enumerate(names[1:])
-        for j, metric in enumerate(chosen)
-    )
-    return Comparison(models, differences, decides, settings)
-
-
-def _inference(value: float, draws: Floats, level: float) -> tuple[float, float, float, float, float]:
-    """Value, limits, level and p-value of a difference, by the spread of its replicates about their mean."""
-    kept, _ = resampling.existing(draws, "the difference")
-    offset = kept - kept.mean()
-    low, high = np.quantile(offset, ((1 - level) / 2, (1 + level) / 2))
-    pvalue = (1 + np.count_nonzero(np.abs(offset) >= abs(value))) / (1 + offset.size)
-    return float(value), float(value - high), float(value - low), level, float(pvalue)
+    differences = []
+    for i, name in enumerate(names[1:]):
+        for j, (metric, measure) in enumerate(chosen.items()):
+            value = float(found[i, j])
+            low, high, pvalue = difference(value, spread[:, i, j], confidence_level)
+            differences.append(
+                Difference(name, names[0], metric, value, low, high, confidence_level, pvalue, measure.unit)
+            )
+    return Comparison(models, tuple(differences), decides, settings)
 
 
 def _and(names: list[str]) -> str:

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant import logistic, maps
 from calibrant._rows import need_both_classes, takes_rows
 from calibrant._typing import Floats, Ints
 from calibrant.errors import InputError, Note
+from calibrant.maps import EPS
 from calibrant.table import ScoreTable
 
 __all__ = ["SlopeIntercept", "slope_intercept"]
-
-EPS = 2.0**-24  # how near to 0 and 1 a score may lie before its logit is that of a score so near
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,13 @@ def slope_intercept(table: ScoreTable, *, eps: float = EPS) -> SlopeIntercept:
     return logits.result(table, line)
 
 
+def clipped(table: ScoreTable, eps: float) -> tuple[float, tuple[Note, ...]]:
+    """Rows whose score lies within `eps` of 0 or 1, and the note that says so."""
+    rows = float(np.sum(table.n[(table.score < eps) | (table.score > 1 - eps)]))
+    text = f"Rows whose score was moved to lie {eps:.3g} from 0 and 1, where the logit is infinite: {{count}}."
+    return rows, (Note("logit_clipped", round(rows), text),) if rows else ()
+
+
 @dataclass(frozen=True)
 class Logits:
     """The distinct logits of a table's scores, which are kept away from 0 and 1, and where each score went."""
@@ -64,13 +71,9 @@ class Logits:
 
     @classmethod
     def of(cls, table: ScoreTable, eps: float) -> "Logits":
-        if not 2.0**-53 <= eps < 0.5:
-            raise InputError(f"eps must lie between 2**-53 and 0.5; it is {eps!r}.", argument="eps", value=eps)
-        inside = np.clip(table.score, eps, 1 - eps)
-        clipped = float(np.sum(table.n[inside != table.score]))
-        x, place = np.unique(np.log(inside) - np.log1p(-inside), return_inverse=True)
-        text = f"Rows whose score was moved to lie {eps:.3g} from 0 and 1, where the logit is infinite: {{count}}."
-        return cls(x, place, clipped, (Note("logit_clipped", round(clipped), text),) if clipped else ())
+        maps.check_eps(eps)
+        x, place = np.unique(maps.logit(table.score, eps), return_inverse=True)
+        return cls(x, place, *clipped(table, eps))
 
     def line(self, table: ScoreTable) -> tuple[float, float] | None:
         """Slope and intercept of a table of the same scores.
@@ -78,8 +81,8 @@ class Logits:
         None where they do not exist: all scores or all outcomes are equal, or a threshold separates the outcomes.
         """
         n, k = self._pooled(table)
-        exists = self.x.size > 1 and table.has_both_classes and not _separated(n, k)
-        return _fit(self.x, n, k) if exists else None
+        exists = self.x.size > 1 and table.has_both_classes and not any(logistic.separated(n, k))
+        return self._fit(n, k) if exists else None
 
     def gain(self, table: ScoreTable, line: tuple[float, float] | None) -> float:
         """How much log likelihood the best slope and intercept gain over slope 1 and intercept 0.
@@ -93,60 +96,20 @@ class Logits:
         if line is None:
             best = float(np.sum(xlogy(k, k / n) + xlogy(n - k, 1 - k / n)))
         else:
-            best = _likelihood(self.x, n, k, line[1], line[0])
-        return best - _likelihood(self.x, n, k, 0.0, 1.0)
+            best = logistic.likelihood(line[1] + line[0] * self.x, n, k)
+        return best - logistic.likelihood(self.x, n, k)
 
     def result(self, table: ScoreTable, line: tuple[float, float]) -> SlopeIntercept:
         """The line with what a reader must know."""
         clipped = self.n_clipped if table.importance else int(self.n_clipped)
         return SlopeIntercept(*line, clipped, table.notes + self.notes)
 
+    def _fit(self, n: Floats, k: Floats) -> tuple[float, float]:
+        # From slope 1 and intercept 0, where a model that is not far off is nearly right.
+        slope, intercept = logistic.fit([self.x], n, k, start=(1.0, 0.0))
+        return float(slope), float(intercept)
+
     def _pooled(self, table: ScoreTable) -> tuple[Floats, Floats]:
         """Rows and events at every logit."""
         n, k = (np.bincount(self.place, weights=column).astype(np.float64) for column in (table.n, table.k))
         return n, k
-
-
-def _likelihood(x: Floats, n: Floats, k: Floats, intercept: float, slope: float) -> float:
-    """Sum of k ln q + (n - k) ln(1 - q): the unlikely one of the two is the likely one less the logit's size."""
-    from scipy.special import log_expit
-
-    eta = intercept + slope * x
-    size = np.abs(eta)
-    return float(np.sum(n * log_expit(size) - np.where(eta > 0, n - k, k) * size))
-
-
-def _separated(n: Floats, k: Floats) -> bool:
-    """Whether every event scores at least as high as every other row, or every one at most as high."""
-    with_event, without = np.flatnonzero(k > 0), np.flatnonzero(k < n)
-    return bool(with_event[0] >= without[-1] or with_event[-1] <= without[0])
-
-
-def _fit(x: Floats, n: Floats, k: Floats) -> tuple[float, float]:
-    """Newton's method, halving a step that lowers the likelihood; x is standardised for a well-behaved Hessian."""
-    from scipy.special import expit
-
-    centre = np.average(x, weights=n)
-    spread = np.sqrt(np.average((x - centre) ** 2, weights=n))
-    z = (x - centre) / spread
-    beta = np.array([centre, spread])  # slope 1, intercept 0: where a model that is not far off is nearly right
-    best = _likelihood(z, n, k, *beta)
-    for _ in range(100):
-        q = expit(beta[0] + beta[1] * z)
-        residual, weight = k - n * q, n * q * (1 - q)
-        gradient = np.array([residual.sum(), np.sum(residual * z)])
-        curvature = np.array([[weight.sum(), np.sum(weight * z)], [np.sum(weight * z), np.sum(weight * z * z)]])
-        try:
-            step = np.linalg.solve(curvature, gradient)
-        except np.linalg.LinAlgError:
-            break
-        while (reached := _likelihood(z, n, k, *(beta + step))) < best - 1e-9 * abs(best):
-            step /= 2
-        beta, best = beta + step, reached
-        # Newton's steps square the error, so after one of 1e-10 nothing is left to gain.
-        if np.abs(step).max() <= 1e-10 * max(1.0, np.abs(beta).max()):
-            return float(beta[1] / spread), float(beta[0] - beta[1] * centre / spread)
-    raise InputError(
-        "The calibration slope could not be found: the classes are almost separated, or weights differ too much.",
-        hint="Use calibrant.ece or calibrant.tce.",
-    )

@@ -17,7 +17,7 @@ from calibrant._tables import html_table, text_table
 from calibrant._typing import Column
 from calibrant.bins import PAVABC, Quantile
 from calibrant.costs import Cost, LinearCost
-from calibrant.cox import EPS, Logits, SlopeIntercept
+from calibrant.cox import Logits, SlopeIntercept
 from calibrant.errors import InputError, Note
 from calibrant.inference import resampling
 from calibrant.inference.hypothesis_tests import TestResult, hosmer_lemeshow, likelihood_ratio, spiegelhalter
@@ -26,6 +26,7 @@ from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.omnibus import STATISTICS, by_clusters, from_draws, omnibus
 from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
 from calibrant.lines import Line, chance, frame, p_is, sizes, sizes_in_words
+from calibrant.maps import EPS
 from calibrant.metrics import ACE, ECC, ECE, METRICS, TCE, Bias
 from calibrant.parts import check_tables, split
 from calibrant.table import ScoreTable

@@ -275,6 +275,18 @@ class ScoreTable:
         return f"ScoreTable({size} {unit}, {len(self):,} distinct scores, {positives} positives)"
 
 
+def table_of_any_scores(y_true: Column, score: Column, sample_weight: Column | None = None) -> ScoreTable:
+    """The table of any finite scores, such as margins: for calibrators, which make probabilities of them.
+
+    No measure must ever be given one.
+    """
+    y, x = _columns.read(y_true, "y"), _columns.read(score, "X")
+    w = None if sample_weight is None else _columns.read(sample_weight, "sample_weight")
+    _columns.check_lengths([y, x] if w is None else [y, x, w])
+    _columns.check_alignment({"y": y_true, "X": score, "sample_weight": sample_weight})
+    return _count_checked(y, x, w, pos_label=None, missing="raise", importance=False, scores=_columns.finite)
+
+
 def read_only(array: Any) -> Any:
     """A view of the array that cannot be written through (None stays None)."""
     if array is None:
@@ -311,6 +323,7 @@ def _count_checked(
     pos_label: object,
     missing: Missing,
     importance: bool,
+    scores: Callable[[_columns.Column], _columns.Column] = _columns.scores,
 ) -> ScoreTable:
     """The long way: every cell looked at, so that an error can say what is wrong and where."""
     if pos_label is None and _look_swapped(y, p):
@@ -318,7 +331,7 @@ def _count_checked(
             "must hold 0 and 1, but it holds probabilities, and y_prob holds 0 and 1.",
             hint="Are the two swapped? The order is (y_true, y_prob).",
         )
-    y, p = _columns.labels(y, pos_label), _columns.scores(p)
+    y, p = _columns.labels(y, pos_label), scores(p)
     columns = [y, p]
     if w is not None:
         w = _columns.weights(w)
@@ -339,7 +352,7 @@ def _count_checked(
             keep &= ~zero
         if not keep.any() and zero.any():
             raise InputError(
-                "sample_weight is 0 in every row.", hint="At least one must count.", argument="sample_weight"
+                "sample_weight is zero (0) in every row.", hint="At least one must count.", argument="sample_weight"
             )
     if not keep.any():
         raise InputError("y_true and y_prob hold no rows; at least one is needed.", argument="y_true")

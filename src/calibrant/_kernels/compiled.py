@@ -16,6 +16,7 @@ __all__ = [
     "cumulative_extremes",
     "draw",
     "free_memory",
+    "locate",
     "pava_bc",
     "redraw",
     "rejected",
@@ -77,6 +78,10 @@ def redraw(score: Floats, n: Ints, bits: SFC64) -> Ints:
 
 def _state(bits: SFC64) -> NDArray[np.uint64]:
     return bits.state["state"]["state"]
+
+
+def locate(edges: Floats, values: Floats) -> Ints:
+    return _plain(_core.locate(edges, np.ascontiguousarray(values)))
 
 
 def free_memory() -> None:

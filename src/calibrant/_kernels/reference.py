@@ -18,6 +18,7 @@ __all__ = [
     "cumulative_extremes",
     "draw",
     "free_memory",
+    "locate",
     "pava_bc",
     "redraw",
     "rejected",
@@ -171,6 +172,11 @@ def redraw(score: Floats, n: Ints, bits: SFC64) -> Ints:
     end = np.cumsum(n)
     events: Ints = times[end] - times[end - n]
     return events
+
+
+def locate(edges: Floats, values: Floats) -> Ints:
+    """For every value, how many of the rising edges do not exceed it."""
+    return np.searchsorted(edges, values, side="right").astype(np.int64, copy=False)
 
 
 def free_memory() -> None:

@@ -15,11 +15,12 @@ from calibrant._json import plain
 from calibrant._rows import table_of, takes_rows
 from calibrant._typing import Column, Weights
 from calibrant.bins import Bins, Quantile
-from calibrant.cox import EPS, Logits
+from calibrant.cox import Logits
 from calibrant.errors import InputError, Note
 from calibrant.inference import resampling
 from calibrant.inference.intervals import Alternative, null
 from calibrant.inference.resampling import Measure, RandomState
+from calibrant.maps import EPS
 from calibrant.scores import ecce
 from calibrant.table import ScoreTable
 

@@ -8,6 +8,7 @@
 
 #include "binomial.hpp"
 #include "count.hpp"
+#include "locate.hpp"
 #include "pava.hpp"
 #include "resample.hpp"
 #include "sums.hpp"
@@ -255,6 +256,15 @@ nb::tuple cumulative_extremes_of(Input<double> score, Input<Weight> n, Input<Wei
     return nb::make_tuple(found.low, found.high);
 }
 
+Output<std::int64_t> locate_values(Input<double> edges, Input<double> values) {
+    Buffer<std::int64_t> out(values.shape(0));
+    {
+        nb::gil_scoped_release release;
+        locate(edges.data(), edges.shape(0), values.data(), values.shape(0), out.data());
+    }
+    return out.array();
+}
+
 // Functions of (score, n, k) for counts and for weights.
 template <class Weight>
 void bind_sums(nb::module_& m) {
@@ -288,6 +298,7 @@ NB_MODULE(_core, m) {
           nb::arg("k").noconvert(), nb::arg("start").noconvert(), nb::arg("state").noconvert());
     m.def("redraw", &redraw_events, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
           nb::arg("state").noconvert());
+    m.def("locate", &locate_values, nb::arg("edges").noconvert(), nb::arg("values").noconvert());
     m.def("free_memory", [] { Pool::instance().clear(); });
     m.def("window_distances", &distances_in_windows, nb::arg("score").noconvert(), nb::arg("rate").noconvert(),
           nb::arg("window"));

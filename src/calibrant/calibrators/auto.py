@@ -1,0 +1,350 @@
+"""`AutoCalibrator`: which calibrator, if any, does this model good?"""
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._json import plain
+from calibrant._progress import progress as counted
+from calibrant._tables import text_table
+from calibrant._typing import Floats, Ints
+from calibrant.calibrators.models import Repaired, calibrator_for, fit_calibrator, repaired, table_of
+from calibrant.calibrators.multiclass import ProbabilityMap
+from calibrant.calibrators.registry import CALIBRATORS
+from calibrant.calibrators.responses import Responses, Rows, fit_on, is_frozen, method_of, out_of_fold, response
+from calibrant.calibrators.score_map import ScoreMap
+from calibrant.errors import CalibrantWarning, InputError
+from calibrant.inference import resampling
+from calibrant.inference.intervals import interval
+from calibrant.inference.multiplicity import holm
+from calibrant.inference.paired import difference, paired_draws
+from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
+from calibrant.lines import Form, chance, frame
+from calibrant.metrics import METRICS
+
+__all__ = ["AutoCalibrator", "Candidate", "Ranking"]
+
+UNCALIBRATED = "uncalibrated"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A calibrator in the ranking: its value on rows it did not learn from, and what it gains over the baseline.
+
+    `pvalue` is adjusted for the number of calibrators by Holm; NaN for the baseline itself.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    pvalue: float
+
+
+@dataclass(frozen=True, repr=False)
+class Ranking:
+    """All candidates, the best first; print it."""
+
+    candidates: tuple[Candidate, ...]
+    chosen: str
+    baseline: str
+    metric: str
+    unit: str
+    level: float
+    failed: Mapping[str, str]
+
+    @property
+    def verdict(self) -> str:
+        """What to do with the model, in words."""
+        if self.chosen == UNCALIBRATED:
+            return f"leave it alone: no calibrator is shown to improve its {self.metric}"
+        return f"use {self.chosen}"
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """One row a candidate."""
+        return frame([vars(candidate) for candidate in self.candidates], backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {
+            "schema_version": 1,
+            "kind": "ranking",
+            "verdict": self.verdict,
+            "chosen": self.chosen,
+            "baseline": self.baseline,
+            "metric": self.metric,
+            "unit": self.unit,
+            "level": self.level,
+            "candidates": [plain(candidate) for candidate in self.candidates],
+            "failed": dict(self.failed),
+        }
+
+    def __repr__(self) -> str:
+        level = f"{100 * self.level:g} %"
+        cells = [["", self.metric, f"{level} interval", f"gain on {self.baseline}", f"{level} interval", "p-value"]]
+        for c in self.candidates:
+            form = Form.of(self.unit, c.high - c.low, signed=False)
+            gain = Form.of(self.unit, c.gain_high - c.gain_low, signed=True)
+            row = [c.name, form.amount(c.value), form.span(c.low, c.high)]
+            row += [gain.amount(c.gain), gain.span(c.gain_low, c.gain_high), chance(c.pvalue)]
+            cells.append(row if c.name != self.baseline else [*row[:3], "", "", ""])
+        lines = [f"Verdict: {self.verdict}", "", *text_table(cells, left=(0,))]
+        return "\n".join([*lines, *(f"  {name} could not be fitted: {why}" for name, why in self.failed.items())])
+
+
+class AutoCalibrator(Repaired):
+    """A classifier with the calibrator that does it most good, or with none.
+
+    Nested cross-validation: every outer fold is scored by a classifier and by calibrators that saw none of its rows,
+    the calibrators learning from out-of-fold scores of the other folds. All candidates, the uncalibrated model among
+    them, are compared on the same rows. The best one is used if its gain over the uncalibrated model is significant;
+    otherwise the model is left alone.
+
+    Parameters
+    ----------
+    estimator : classifier
+        As for `CalibratedModel`; frozen ones too.
+    calibrators : mapping of name to calibrator, optional
+        By default every entry of `CALIBRATORS` that can learn all it needs: all but `PriorShift`.
+    scoring : str or metric object, default="brier"
+        What decides: a proper score, or for example ``calibrant.ECC(cost=LinearCost(over=1, under=5))``.
+    cv : int, splitter or iterable of splits, default=5
+        Outer and inner folds. Of an iterable of splits, the inner folds of each are all the others: three at least.
+    alpha : float, default=0.05
+        How sure a gain must be, the number of calibrators taken into account by Holm.
+    confidence_level, n_resamples, random_state
+        Of the intervals: the paired bootstrap of rows.
+    n_jobs : int, optional
+    progress : bool, optional
+        Draw a progress bar; by default on a terminal and in a notebook, after a second.
+
+    Attributes
+    ----------
+    ranking_ : Ranking
+        Every candidate with its value, interval and gain; print it.
+    chosen_ : str
+        Name of the calibrator in use, or "uncalibrated".
+    calibrator_ : the calibrator, fitted on out-of-fold scores of all rows, or None
+    estimator_, classes_, table_
+        As for `CalibratedModel`.
+
+    Notes
+    -----
+    With m outer and m inner folds the classifier is fitted m (m + 1) + m + 1 times, whatever the number of calibrators.
+    With more than two classes the metric is that of all classes' scores in one table, each class against the rest, and
+    rows are drawn whole. Where the classifier gives margins only there is nothing to leave alone: then the best
+    calibrator is used, and the gains are those over the first.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_classification(2000, n_informative=5, n_redundant=10, random_state=0)
+    >>> model = AutoCalibrator(GaussianNB(), n_resamples=99).fit(X, y)
+    >>> model.chosen_ != "uncalibrated"
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        calibrators: Mapping[str, ScoreMap | ProbabilityMap] | None = None,
+        *,
+        scoring: str | Measure = "brier",
+        cv: Any = 5,
+        alpha: float = 0.05,
+        confidence_level: float = 0.95,
+        n_resamples: int = 499,
+        random_state: RandomState = 0,
+        n_jobs: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrators = calibrators
+        self.scoring = scoring
+        self.cv = cv
+        self.alpha = alpha
+        self.confidence_level = confidence_level
+        self.n_resamples = n_resamples
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Rank the calibrators, choose, and fit on all rows; `params` as for `CalibratedModel`."""
+        rows = Rows.read(self, X, y, sample_weight, params)
+        method = method_of(self.estimator)
+        check_share("alpha", self.alpha)
+        metric, sign = _metric(self.scoring)
+        candidates = self._candidates(method, len(rows.classes))
+        scored, code, weight, failed = self._held_out(rows, method, candidates)
+        self.ranking_ = self._rank(scored, code, weight, failed, metric, sign)
+        self.chosen_ = self.ranking_.chosen
+        inner = out_of_fold(self.estimator, rows, self._splits(rows), method, self.n_jobs)
+        chosen = candidates[self.chosen_]
+        self.calibrator_ = None if chosen is None else fit_calibrator(chosen, inner, rows.classes)
+        self.table_ = table_of(inner) if method == "predict_proba" else None
+        self._keep(fit_on(self.estimator, rows), rows.classes, method)
+        return self
+
+    def _candidates(self, method: str, n_classes: int) -> dict[str, ScoreMap | ProbabilityMap | None]:
+        given = self.calibrators
+        if given is None:
+            given = {name: kind() for name, kind in CALIBRATORS.items() if name != "prior_shift"}
+            if method == "decision_function":
+                given = {name: each for name, each in given.items() if each.takes_any_score}
+                given["platt"] = CALIBRATORS["platt"](on="score")
+        if not isinstance(given, Mapping) or not given or UNCALIBRATED in given:
+            raise InputError(
+                f"calibrators must map names to calibrators, none of them named {UNCALIBRATED!r}; it is {given!r}.",
+                argument="calibrators",
+            )
+        found: dict[str, ScoreMap | ProbabilityMap | None] = {UNCALIBRATED: None} if method == "predict_proba" else {}
+        return found | {str(name): calibrator_for(each, method, n_classes) for name, each in given.items()}
+
+    def _held_out(
+        self, rows: Rows, method: str, candidates: Mapping[str, ScoreMap | ProbabilityMap | None]
+    ) -> tuple[dict[str, Floats], Ints, Floats | None, dict[str, str]]:
+        """Probabilities by every candidate of rows that neither it nor the classifier learned from."""
+        splits = self._splits(rows)
+        said: dict[str, list[Floats]] = {name: [] for name in candidates}
+        failed: dict[str, str] = {}
+        tests = []
+        for train, test in counted(splits, len(splits), "outer folds", show=self.progress):
+            part = rows.part(self.estimator, train)
+            inner = out_of_fold(self.estimator, part, self._inner(part, train, test, splits), method, self.n_jobs)
+            fitted = fit_on(self.estimator, part)
+            scores = response(fitted, rows.part(self.estimator, test).X, method, rows.classes)
+            tests.append(test)
+            for name, calibrator in candidates.items():
+                if name not in failed:
+                    try:
+                        said[name].append(_said(calibrator, inner, scores, rows))
+                    except InputError as error:
+                        failed[name] = str(error)
+        kept = {name: np.concatenate(parts) for name, parts in said.items() if name not in failed}
+        if not kept:
+            raise InputError(f"No calibrator could be fitted: {failed}.", argument="calibrators")
+        tested = np.concatenate(tests)
+        return kept, rows.code[tested], None if rows.weight is None else rows.weight[tested], failed
+
+    def _splits(self, rows: Rows) -> list[tuple[Ints, Ints]]:
+        if not isinstance(self.cv, int) and not hasattr(self.cv, "split"):
+            return list(self.cv)
+        return rows.splits(self.cv)
+
+    def _inner(self, part: Rows, train: Ints, test: Ints, outer: list[tuple[Ints, Ints]]) -> list[tuple[Ints, Ints]]:
+        """Folds within the training rows of an outer fold, counted from the first of them."""
+        if isinstance(self.cv, int) or hasattr(self.cv, "split") or is_frozen(self.estimator):
+            return [] if is_frozen(self.estimator) else part.splits(self.cv)
+        others = [np.flatnonzero(np.isin(train, other)) for _, other in outer if other is not test]
+        whole = np.arange(train.size)
+        return [(np.setdiff1d(whole, rows), rows) for rows in others if 0 < rows.size < train.size]
+
+    def _rank(
+        self,
+        scored: Mapping[str, Floats],
+        code: Ints,
+        weight: Floats | None,
+        failed: Mapping[str, str],
+        metric: Measure,
+        sign: float,
+    ) -> Ranking:
+        rows = _one_against_rest(code, weight, next(iter(scored.values())).shape[1])
+        columns = [_event_columns(proba) for proba in scored.values()]
+        paired, tables = PairedRows.read(rows["y"], columns, cluster=rows["cluster"], sample_weight=rows["weight"])
+        seed = resampling.seed_of(self.random_state)
+        threads = tables[0].size >= resampling.THREADS_FROM
+        draws = paired_draws(
+            paired, [metric], n_resamples=self.n_resamples, seed=seed, threads=threads, show=self.progress
+        )[:, :, 0]
+        values = np.array([metric.value(table) for table in tables])
+        with np.errstate(invalid="ignore"):  # an infinite log loss less another
+            gains, drawn = sign * (values[0] - values), sign * (draws[:, :1] - draws)
+        spread = [_gain(float(gains[i]), drawn[:, i], self.confidence_level) for i in range(1, len(scored))]
+        pvalues = [math.nan, *holm([p for _, _, p in spread]).tolist()] if spread else [math.nan]
+        limits = [(math.nan, math.nan), *((low, high) for low, high, _ in spread)]
+        found = []
+        for i, (name, column) in enumerate(zip(scored, columns, strict=True)):
+            own = self._interval(metric, rows, column) if math.isfinite(values[i]) else (math.nan, math.nan)
+            found.append(Candidate(name, float(values[i]), *own, float(gains[i]), *limits[i], pvalues[i]))
+        best = max(found, key=lambda each: -sign * each.value)
+        baseline = found[0]
+        sure = best is baseline or baseline.name != UNCALIBRATED or best.pvalue <= self.alpha
+        return Ranking(
+            tuple(sorted(found, key=lambda each: sign * each.value)),
+            best.name if sure else baseline.name,
+            baseline.name,
+            metric.name,
+            metric.unit,
+            self.confidence_level,
+            dict(failed),
+        )
+
+    def _interval(self, metric: Measure, rows: Mapping[str, Any], column: Floats) -> tuple[float, float]:
+        found = interval(
+            metric,
+            rows["y"],
+            column,
+            cluster=rows["cluster"],
+            sample_weight=rows["weight"],
+            confidence_level=self.confidence_level,
+            n_resamples=self.n_resamples,
+            random_state=self.random_state,
+            progress=self.progress,
+        )
+        return found.low, found.high
+
+
+def _said(calibrator: ScoreMap | ProbabilityMap | None, inner: Responses, scores: Floats, rows: Rows) -> Floats:
+    if calibrator is None:
+        return repaired(None, scores)
+    with warnings.catch_warnings():  # of a candidate in one fold; the one that is chosen speaks for itself
+        warnings.simplefilter("ignore", CalibrantWarning)
+        return repaired(fit_calibrator(calibrator, inner, rows.classes), scores)
+
+
+def _metric(scoring: str | Measure) -> tuple[Measure, float]:
+    """The metric, and 1 where lower values are better, -1 where higher ones are."""
+    if isinstance(scoring, str) and scoring not in METRICS:
+        raise InputError(f"scoring must be one of {', '.join(METRICS)}; it is {scoring!r}.", argument="scoring")
+    metric = METRICS[scoring]() if isinstance(scoring, str) else check_metric(scoring)
+    entry = METRICS.get(metric.name.lower())
+    better = True if entry is None else entry.lower_is_better
+    if better is None:
+        raise InputError(
+            f"{metric.name} has its best value in the middle, so it ranks nothing.",
+            hint="Use a proper score such as 'brier', or ECC.",
+            argument="scoring",
+        )
+    return metric, 1.0 if better else -1.0
+
+
+def _one_against_rest(code: Ints, weight: Floats | None, n_classes: int) -> dict[str, Any]:
+    """Outcomes of the columns of `_event_columns`, with weights, and with the row of each where they are several."""
+    if n_classes == 2:
+        return {"y": code, "cluster": None, "weight": weight}
+    return {
+        "y": (code[:, None] == np.arange(n_classes)).astype(np.int64).ravel(),
+        "cluster": np.repeat(np.arange(code.size), n_classes),
+        "weight": None if weight is None else np.repeat(weight, n_classes),
+    }
+
+
+def _event_columns(proba: Floats) -> Floats:
+    return proba[:, 1] if proba.shape[1] == 2 else proba.ravel()
+
+
+def _gain(value: float, draws: Floats, level: float) -> tuple[float, float, float]:
+    """Limits and p-value of a gain; where it is infinite in some replicates, by the sign of the replicates alone."""
+    if math.isfinite(value) and np.isfinite(draws).all():
+        return difference(value, draws, level)
+    worse = np.count_nonzero(~(draws > 0) if value > 0 else ~(draws < 0))
+    return math.nan, math.nan, min(1.0, 2 * (1 + worse) / (1 + draws.size))

@@ -1,0 +1,123 @@
+"""Beta calibration."""
+
+from itertools import product
+from typing import Literal
+
+import numpy as np
+
+from calibrant import logistic, maps
+from calibrant._rows import need_both_classes
+from calibrant._typing import Floats, Weights
+from calibrant.calibrators.score_map import ScoreMap
+from calibrant.calibrators.sigmoid import SEPARATED, smoothed
+from calibrant.cox import clipped
+from calibrant.errors import InputError
+from calibrant.table import ScoreTable
+
+__all__ = ["Beta"]
+
+
+class Beta(ScoreMap):
+    r"""Beta calibration: a logistic regression on ln p and -ln(1 - p), the family of ratios of beta densities.
+
+    .. math::
+
+       \operatorname{logit} q = a \ln p - b \ln (1 - p) + c, \qquad a, b \ge 0
+
+    Unlike Platt's on probabilities, the family holds the identity (a = b = 1, c = 0); unlike Platt's on logits it can
+    bend the two ends differently.
+
+    Parameters
+    ----------
+    parameters : {"abm", "am", "ab"}
+        All three; a = b (which is Platt on logits without smoothing); or c = 0. `m`, as in betacal, is the score where
+        q = 1/2, which c decides.
+    eps : float, default=2**-24
+        How near to 0 and 1 scores may lie, as for `Platt`.
+
+    Attributes
+    ----------
+    a_, b_, c_ : float
+    n_clipped_ : float
+        Rows whose score `eps` moved.
+
+    Notes
+    -----
+    The maximum likelihood under a, b >= 0, to rounding: of the fits with a, b, or both held at 0 the likeliest that
+    keeps to the bounds. betacal stops its optimiser early and looks at one of these alone, so its digits differ from
+    about the third on. Where a threshold separates the classes Platt's smoothed targets are fitted, with a warning.
+
+    References
+    ----------
+    .. [1] Kull, Silva Filho & Flach (2017), "Beta calibration".
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(20_000)
+    >>> y = rng.random(20_000) < p
+    >>> cal = Beta().fit(p, y)
+    >>> round(cal.a_, 1), round(cal.b_, 1), abs(round(cal.c_, 1))
+    (1.0, 1.0, 0.0)
+    """
+
+    def __init__(self, *, parameters: Literal["abm", "am", "ab"] = "abm", eps: float = maps.EPS) -> None:
+        self.parameters = parameters
+        self.eps = eps
+
+    def _fit_table(self, table: ScoreTable) -> maps.Map:
+        maps.check_eps(self.eps)
+        if self.parameters not in ("abm", "am", "ab"):
+            raise InputError(
+                f"parameters must be 'abm', 'am' or 'ab'; it is {self.parameters!r}.",
+                argument="parameters",
+                value=self.parameters,
+            )
+        need_both_classes(table, "Beta")
+        self.n_clipped_, notes = clipped(table, self.eps)
+        self.notes_ += notes
+        events: Weights = table.k
+        if logistic.separated(table.n, table.k)[0]:
+            self._note("separated", SEPARATED, warn=True)
+            events = smoothed(table)
+        inside = np.clip(table.score, self.eps, 1 - self.eps)
+        fits = _feasible_fits(np.log(inside), -np.log1p(-inside), table.n, events, self.parameters)
+        self.a_, self.b_, self.c_ = max(fits)[1]
+        return maps.Beta(self.a_, self.b_, self.c_, self.eps)
+
+
+Fit = tuple[float, tuple[float, float, float]]  # log likelihood; a, b, c
+
+
+def _feasible_fits(low: Floats, high: Floats, n: Weights, events: Weights, parameters: str) -> list[Fit]:
+    """The fit with neither of a and b held at 0 if it keeps to the bounds, else those with some held there."""
+    # Two scores cannot tell three coefficients, nor one score two: then a = b, and of one score the constant alone.
+    distinct = 1 + np.count_nonzero(np.diff(low))
+    tied, intercept = bool(parameters == "am" or distinct < len(parameters)), parameters != "ab"
+    constant = distinct == 1
+    fits = []
+    for use_a, use_b in sorted(product((True, False), repeat=2), key=lambda used: -sum(used)):
+        if (tied and use_a != use_b) or (constant and intercept and (use_a or use_b)):
+            continue
+        try:
+            fit = _fit(low, high, n, events, (use_a, use_b), tied=tied, intercept=intercept)
+        except logistic.NotConverged:
+            # No threshold separates the classes, so a maximum at infinity lies beyond the bounds.
+            continue
+        if fit[1][0] >= 0 and fit[1][1] >= 0:
+            fits.append(fit)
+            if use_a and use_b:
+                break
+    return fits
+
+
+def _fit(
+    low: Floats, high: Floats, n: Weights, events: Weights, used: tuple[bool, bool], *, tied: bool, intercept: bool
+) -> Fit:
+    columns = [low + high] if tied and any(used) else [x for x, use in zip((low, high), used, strict=True) if use]
+    if not columns and not intercept:
+        return logistic.likelihood(np.zeros(low.size), n, events), (0.0, 0.0, 0.0)
+    found = logistic.fit(columns, n, events, [1.0] * len(columns) + [0.0] * intercept, intercept=intercept).tolist()
+    c = found.pop() if intercept else 0.0
+    a, b = (found * 2 if tied and any(used) else [found.pop(0) if use else 0.0 for use in used]) or (0.0, 0.0)
+    return logistic.likelihood(a * low + b * high + c, n, events), (a, b, c)

@@ -1,0 +1,19 @@
+"""The score maps by name, for the command line, reports and tests."""
+
+from calibrant.calibrators.beta import Beta
+from calibrant.calibrators.binning import BinningAverage
+from calibrant.calibrators.isotonic import Isotonic
+from calibrant.calibrators.prior_shift import PriorShift
+from calibrant.calibrators.score_map import ScoreMap
+from calibrant.calibrators.sigmoid import Platt, Temperature
+
+__all__ = ["CALIBRATORS"]
+
+CALIBRATORS: dict[str, type[ScoreMap]] = {
+    "binning_average": BinningAverage,
+    "isotonic": Isotonic,
+    "platt": Platt,
+    "temperature": Temperature,
+    "beta": Beta,
+    "prior_shift": PriorShift,
+}

@@ -1,0 +1,195 @@
+"""What a classifier says of rows: its scores, in or out of fold, with classes fixed by all rows."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object, process_routing
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d, has_fit_parameter, indexable
+
+from calibrant import _columns
+from calibrant._typing import Floats, Ints
+from calibrant.errors import CalibrantWarning, InputError
+
+__all__ = ["Responses", "Rows", "is_frozen", "method_of", "out_of_fold", "response", "routing"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Training rows: features, labels, what goes with them, and the classes of all of them."""
+
+    X: Any
+    y: Any
+    code: Ints
+    classes: NDArray[Any]
+    weight: Floats | None
+    fit_params: Mapping[str, Any]  # of the classifier
+    split_params: Mapping[str, Any]  # of the splitter
+
+    @classmethod
+    def read(cls, model: Any, X: Any, y: Any, sample_weight: Any, params: Mapping[str, Any]) -> "Rows":
+        """Rows as `fit(X, y, sample_weight, **params)` of a model with `estimator` and `cv` gets them."""
+        if y is None:
+            raise InputError(f"{type(model).__name__} requires y to be passed, but the target y is None.", argument="y")
+        check_classification_targets(y)
+        X, y = indexable(X, column_or_1d(y, warn=True))
+        column = _columns.read(y, "y")
+        _columns.refuse_missing([column])
+        names, code = _columns.encode(column)
+        if len(names) < 2:
+            raise InputError(f"{type(model).__name__} needs two classes; y has one class only.", argument="y")
+        weight = None
+        if sample_weight is not None:
+            weights = _columns.weights(_columns.read(sample_weight, "sample_weight"))
+            _columns.refuse_missing([weights])
+            _columns.check_lengths([column, weights])
+            weight = weights.values
+        fit_params, split_params = _routed(model, weight, params)
+        return cls(X, y, code, np.array(names), weight, fit_params, split_params)
+
+    def part(self, estimator: Any, rows: Ints) -> "Rows":
+        """Some of the rows; classes stay those of all."""
+        X, y = _safe_split(estimator, self.X, self.y, rows)
+        fit_params = {name: _part(value, rows, len(self.code)) for name, value in self.fit_params.items()}
+        split_params = {name: _part(value, rows, len(self.code)) for name, value in self.split_params.items()}
+        weight = None if self.weight is None else self.weight[rows]
+        return Rows(X, y, self.code[rows], self.classes, weight, fit_params, split_params)
+
+    def splits(self, cv: Any) -> list[tuple[Ints, Ints]]:
+        """Rows to train on and rows to test on, fold by fold."""
+        splitter = check_cv(cv, self.y, classifier=True)
+        return [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(self.X, self.y, **self.split_params)]
+
+
+def _part(value: Any, rows: Ints, size: int) -> Any:
+    per_row = hasattr(value, "__len__") and not isinstance(value, str) and _num_samples(value) == size
+    return _safe_indexing(value, rows) if per_row else value
+
+
+@dataclass(frozen=True)
+class Responses:
+    """Scores of rows, one column (of the second of two classes) or one a class, with the rows' classes and weights."""
+
+    scores: Floats
+    code: Ints
+    weight: Floats | None
+
+    @classmethod
+    def join(cls, parts: list["Responses"]) -> "Responses":
+        weights = [part.weight for part in parts if part.weight is not None]
+        return cls(
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.code for part in parts]),
+            np.concatenate(weights) if weights else None,
+        )
+
+
+def is_frozen(estimator: Any) -> bool:
+    """Whether the classifier was fitted elsewhere and is to be left as it is."""
+    return isinstance(estimator, FrozenEstimator)
+
+
+def method_of(estimator: Any) -> str:
+    """How to ask a classifier: for probabilities if it has them, else for the distance to its border."""
+    for method in ("predict_proba", "decision_function"):
+        if hasattr(estimator, method):
+            return method
+    raise InputError(
+        f"{type(estimator).__name__} has neither predict_proba nor decision_function.", argument="estimator"
+    )
+
+
+def response(estimator: Any, X: Any, method: str, classes: NDArray[Any]) -> Floats:
+    """Scores of the second of two classes, or of all of more; a class that the classifier never saw gets 0."""
+    scores: Floats = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
+    known = list(np.asarray(estimator.classes_).tolist())
+    wanted = classes.tolist()
+    if method == "decision_function":
+        if known != wanted:
+            raise InputError(
+                f"A fold lacks a class: {type(estimator).__name__} saw {known} of {wanted}, and margins have no 0.",
+                hint="Use fewer folds, or a classifier with predict_proba.",
+                argument="cv",
+            )
+        return scores
+    if known != wanted:
+        placed = np.zeros((len(scores), len(wanted)))
+        placed[:, [wanted.index(label) for label in known]] = scores
+        scores = placed
+    return scores[:, 1] if len(wanted) == 2 else scores
+
+
+def fit_on(estimator: Any, rows: Rows) -> Any:
+    """A fitted clone; a frozen one is asked only whether it is fitted."""
+    if is_frozen(estimator):
+        try:
+            check_is_fitted(estimator)
+        except NotFittedError as error:
+            raise InputError("The frozen estimator was never fitted.", argument="estimator") from error
+        return estimator
+    return clone(estimator).fit(rows.X, rows.y, **rows.fit_params)
+
+
+def out_of_fold(
+    estimator: Any, rows: Rows, splits: list[tuple[Ints, Ints]], method: str, n_jobs: int | None = None
+) -> Responses:
+    """Scores of every row by a classifier that did not learn from it; of a frozen one, of all rows at once."""
+    if is_frozen(estimator):
+        return Responses(response(estimator, rows.X, method, rows.classes), rows.code, rows.weight)
+    done: Iterable[Responses] = Parallel(n_jobs=n_jobs)(
+        delayed(_tested)(estimator, rows, train, test, method) for train, test in splits
+    )
+    return Responses.join(list(done))
+
+
+def _tested(estimator: Any, rows: Rows, train: Ints, test: Ints, method: str) -> Responses:
+    fitted = fit_on(estimator, rows.part(estimator, train))
+    X, _ = _safe_split(estimator, rows.X, rows.y, test, train)
+    weight = None if rows.weight is None else rows.weight[test]
+    return Responses(response(fitted, X, method, rows.classes), rows.code[test], weight)
+
+
+def _routed(model: Any, sample_weight: Any, params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parameters of the classifier's fit and of the splitter, as requested or, without routing, as is usual."""
+    from sklearn import get_config
+
+    if get_config()["enable_metadata_routing"]:
+        routed = process_routing(model, "fit", sample_weight=sample_weight, **params)
+        return dict(routed.estimator.fit), dict(routed.splitter.split)
+    fit_params = dict(params)
+    if sample_weight is not None:
+        if has_fit_parameter(model.estimator, "sample_weight"):
+            fit_params["sample_weight"] = sample_weight
+        else:
+            import warnings
+
+            warnings.warn(
+                f"{type(model.estimator).__name__} takes no sample_weight: weights are used for calibration only.",
+                CalibrantWarning,
+                stacklevel=4,
+            )
+    return fit_params, {}
+
+
+def routing(model: Any) -> MetadataRouter:
+    """How metadata reach the parts of a model that has `estimator` and `cv`."""
+    return (
+        MetadataRouter(owner=model)
+        .add_self_request(model)
+        .add(estimator=model.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        .add(splitter=_splitter(model.cv), method_mapping=MethodMapping().add(caller="fit", callee="split"))
+    )
+
+
+def _splitter(cv: Any) -> Any:
+    return cv if hasattr(cv, "split") else get_routing_for_object(None)

@@ -1,0 +1,164 @@
+"""`ScoreMap`: what all calibrators of one column of scores have in common."""
+
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant import _columns, maps
+from calibrant._typing import Bools, Column, Floats
+from calibrant.errors import CalibrantWarning, InputError, Note, join_notes
+from calibrant.table import ScoreTable, table_of_any_scores
+
+__all__ = ["ScoreMap"]
+
+
+class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A calibrator of one column of scores; a kind of it says in `_fit_table` which map it learns.
+
+    Attributes
+    ----------
+    map_ : a map of `calibrant.maps`
+        What was learned: all that `calibrant.save`, `to_sql` and `to_onnx` need.
+    classes_ : ndarray of two labels
+        The second is the event whose probability the scores are.
+    notes_ : tuple of Note
+        What a reader must know about the rows that it was fitted on.
+    """
+
+    # Whether a higher score can never get a lower probability; `calibrant.load` checks it.
+    rises: ClassVar[bool] = True
+
+    map_: maps.Map
+
+    @property
+    def takes_any_score(self) -> bool:
+        """Whether scores may be any finite numbers, such as the margins of an SVM; else they lie in [0, 1]."""
+        return False
+
+    def fit(self, X: Column | ScoreTable, y: Column | None = None, sample_weight: Column | None = None) -> Self:
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : column of n scores, of shape (n,) or (n, 1), or a ScoreTable
+            Scores of the event. A table is already counted: give nothing else with it.
+        y : column of n outcomes
+            Two labels; where they are not 0 and 1 the greater one, in sorted order, is the event, as in scikit-learn.
+        sample_weight : column of n weights, optional
+            Whole weights mean so many equal rows; see `ScoreTable.from_arrays`.
+
+        Returns
+        -------
+        self
+        """
+        table, self.classes_ = read_table(X, y, sample_weight, any_score=self.takes_any_score)
+        self.n_features_in_ = 1
+        self.notes_: tuple[Note, ...] = table.notes
+        self.map_ = self._fit_table(table)
+        return self
+
+    def _fit_table(self, table: ScoreTable) -> maps.Map:
+        raise NotImplementedError
+
+    def _note(self, code: str, text: str, count: int = 1, *, warn: bool = False) -> None:
+        """Keep a note; with `warn`, say it at once, because the result is easily misread."""
+        self.notes_ = join_notes(self.notes_, [Note(code, count, text)])
+        if warn:
+            warnings.warn(f"{type(self).__name__}: {text}", CalibrantWarning, stacklevel=4)
+
+    def __call__(self, score: Column) -> Floats:
+        """The calibrated probability of every score, in the order given."""
+        check_is_fitted(self)
+        column = _columns.read(score, "X")
+        _columns.refuse_missing([column])
+        column = _columns.scores(column) if self.map_.probabilities else _columns.finite(column)
+        for note in column.notes:
+            if note.code == "clipped":
+                warnings.warn(note.text, CalibrantWarning, stacklevel=2)
+        return self.map_(column.values)
+
+    def predict_proba(self, X: Column) -> Floats:
+        """Probabilities of both classes, in the order of `classes_`."""
+        event = self(X)
+        return np.column_stack([1 - event, event])
+
+    def predict(self, X: Column) -> NDArray[Any]:
+        """The likelier class of every score; at 1/2 the event."""
+        likely = (self(X) >= 0.5).astype(int)
+        labels: NDArray[Any] = self.classes_[likely]
+        return labels
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def read_table(
+    X: Column | ScoreTable, y: Column | None, sample_weight: Column | None, *, any_score: bool
+) -> tuple[ScoreTable, NDArray[Any]]:
+    """The table of the rows that a score map is fitted on, and the two labels."""
+    if isinstance(X, ScoreTable):
+        if y is not None or sample_weight is not None:
+            raise InputError("A ScoreTable was given, and y or sample_weight with it.", hint="A table has both inside.")
+        if not len(X):
+            raise InputError("The table holds no rows; a fit needs at least one.", argument="X")
+        return X, np.array([0, 1])
+    if y is None:
+        raise InputError(
+            "This calibrator requires y to be passed, but the target y is None.",
+            hint="Pass scores and outcomes, or one ScoreTable.",
+            argument="y",
+        )
+    column = _columns.read(y, "y")
+    _columns.refuse_missing([column])
+    event, classes = two_classes(column)
+    _columns.check_alignment({"X": X, "y": y})
+    scores = _columns.read(X, "X")
+    if any_score and not _all_probabilities(scores):
+        return table_of_any_scores(event, X, sample_weight), classes
+    _columns.check_lengths([column, scores])
+    return ScoreTable.from_arrays(event, X, sample_weight=sample_weight), classes
+
+
+def two_classes(y: _columns.Column) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Outcomes as 0 and 1, and the labels that these stand for."""
+    values = y.values
+    if values.dtype.kind in "biuf" and bool(_zero_or_one(values).all()):
+        return values, np.array([False, True]) if values.dtype.kind == "b" else np.array([0, 1])
+    if values.dtype.kind == "f" and bool((values != np.floor(values)).any()):
+        row = int(np.argmax(values != np.floor(values)))
+        raise InputError(
+            f"Unknown label type: y must hold two labels; row {row} is {values[row]:.6g}, which is no class.",
+            hint="Soft labels are not outcomes: pass what happened.",
+            argument="y",
+            row=row,
+            value=values[row].item(),
+        )
+    labels, code = _columns.encode(y)
+    if len(labels) != 2:
+        raise InputError(
+            f"Only binary classification is supported by a map of one score; y has {len(labels)} class"
+            + ("es." if len(labels) != 1 else f", {labels[0]!r}, and it is not known which is the other."),
+            hint="For several classes wrap the calibrator in calibrant.OneVsRest, or pass 0 and 1.",
+            argument="y",
+        )
+    return code, np.array(labels)
+
+
+def _zero_or_one(values: NDArray[Any]) -> Bools:
+    return np.asarray((values == 0) | (values == 1))
+
+
+def _all_probabilities(column: _columns.Column) -> bool:
+    values = column.values
+    return values.dtype.kind == "f" and values.size > 0 and bool(values.min() >= 0 and values.max() <= 1)

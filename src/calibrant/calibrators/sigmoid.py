@@ -1,0 +1,171 @@
+"""Logistic maps: Platt's method and temperature scaling."""
+
+import math
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from calibrant import logistic, maps
+from calibrant._rows import need_both_classes
+from calibrant._typing import Floats, Weights
+from calibrant.calibrators.score_map import ScoreMap
+from calibrant.cox import clipped
+from calibrant.errors import InputError
+from calibrant.table import ScoreTable
+
+__all__ = ["Platt", "Temperature"]
+
+SEPARATED = "A threshold separates the two classes, so no finite slope fits best; Platt's smoothed targets were used."
+
+
+class Platt(ScoreMap):
+    r"""Platt's method: a logistic regression of outcomes on scores.
+
+    .. math::
+
+       q = \frac{1}{1 + e^{-(A x + B)}}, \qquad x = \operatorname{logit} p = \ln \frac{p}{1 - p}
+
+    Parameters
+    ----------
+    on : {"logit", "score"}
+        Whether x is the logit of a probability or, as in Platt's paper, the score itself, which may be any number.
+        On logits the identity (A = 1, B = 0) is one of the maps; on probabilities themselves it is not.
+    smoothing : bool, default=True
+        Platt's targets: (N₊ + 1) / (N₊ + 2) for events and 1 / (N₋ + 2) for others, instead of 1 and 0.
+    eps : float, default=2**-24
+        How near to 0 and 1 scores may lie; nearer ones are read as so near, because their logit is infinite.
+
+    Attributes
+    ----------
+    slope_, intercept_ : float
+        A and B. Platt writes 1 / (1 + exp(A x + B)), with the opposite signs.
+    n_clipped_ : float
+        Rows whose score `eps` moved.
+
+    Notes
+    -----
+    Fitted by maximum likelihood to rounding. A negative slope (scores that rank the wrong way) is kept, and a warning
+    says so. Without smoothing both classes must occur, and no threshold may separate them.
+
+    References
+    ----------
+    .. [1] Platt (1999), "Probabilistic outputs for support vector machines and comparisons to regularized likelihood
+       methods".
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(10_000)
+    >>> y = rng.random(10_000) < p**2 / (p**2 + (1 - p) ** 2)  # logits twice as large
+    >>> round(Platt().fit(p, y).slope_, 1)
+    2.0
+    """
+
+    rises: ClassVar[bool] = False
+
+    def __init__(
+        self, *, on: Literal["logit", "score"] = "logit", smoothing: bool = True, eps: float = maps.EPS
+    ) -> None:
+        self.on = on
+        self.smoothing = smoothing
+        self.eps = eps
+
+    @property
+    def takes_any_score(self) -> bool:
+        return bool(self.on == "score")
+
+    def _fit_table(self, table: ScoreTable) -> maps.Map:
+        maps.Logistic(1.0, 0.0, self.on, self.eps)  # are the settings such as there are?
+        self.n_clipped_, notes = (0.0, ()) if self.on == "score" else clipped(table, self.eps)
+        self.notes_ += notes
+        x = table.score if self.on == "score" else maps.logit(table.score, self.eps)
+        if not self.smoothing:
+            need_both_classes(table, "Platt without smoothing")
+            if any(logistic.separated(table.n, table.k)) and x[0] < x[-1]:
+                raise InputError(
+                    "A threshold separates the two classes, so no finite slope fits best.",
+                    hint="Leave smoothing on.",
+                )
+        events = smoothed(table) if self.smoothing else table.k
+        if x[0] == x[-1]:
+            self._note("one_score", "All scores are equal: every score gets the same probability.", warn=True)
+            rate = float(events.sum() / table.n.sum())
+            slope, intercept = 0.0, math.log(rate) - math.log1p(-rate)
+        else:
+            begin = (1.0, 0.0) if self.on == "logit" else (0.0, 0.0)
+            slope, intercept = logistic.fit([x], table.n, events, begin).tolist()
+        if slope < 0:
+            self._note("reversed", "The slope is negative: higher scores get lower probabilities.", warn=True)
+        self.slope_, self.intercept_ = slope, intercept
+        return maps.Logistic(slope, intercept, self.on, self.eps)
+
+
+class Temperature(ScoreMap):
+    r"""Temperature scaling: logits divided by one number T > 0, chosen by maximum likelihood.
+
+    .. math::
+
+       q = \frac{1}{1 + e^{-\operatorname{logit}(p) / T}}
+
+    T > 1 makes a model less sure, T < 1 surer; 1/2 stays 1/2 and scores keep their ranking.
+
+    Parameters
+    ----------
+    eps : float, default=2**-24
+        How near to 0 and 1 scores may lie, as for `Platt`.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T. Infinite, with a warning, where no T > 0 is better than giving every score 1/2.
+    n_clipped_ : float
+        Rows whose score `eps` moved.
+
+    Notes
+    -----
+    Where the threshold 1/2 separates the classes no T is best (the smaller the better): then Platt's smoothed targets
+    are fitted instead, and a warning says so. For several classes use `SoftmaxTemperature`.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun & Weinberger (2017), "On calibration of modern neural networks".
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(10_000)
+    >>> y = rng.random(10_000) < p**2 / (p**2 + (1 - p) ** 2)
+    >>> round(Temperature().fit(p, y).temperature_, 1)
+    0.5
+    """
+
+    def __init__(self, *, eps: float = maps.EPS) -> None:
+        self.eps = eps
+
+    def _fit_table(self, table: ScoreTable) -> maps.Map:
+        maps.check_eps(self.eps)
+        need_both_classes(table, "Temperature")
+        self.n_clipped_, notes = clipped(table, self.eps)
+        self.notes_ += notes
+        x = maps.logit(table.score, self.eps)
+        events: Weights = table.k
+        # Each outcome on the side of 1/2 that its score is on, or on 1/2 itself: then the likelihood only grows.
+        if not (((x < 0) & (table.k > 0)) | ((x > 0) & (table.k < table.n))).any() and (x != 0).any():
+            self._note("separated", SEPARATED, warn=True)
+            events = smoothed(table)
+        slope = 0.0
+        # The likelihood is concave: it rises from slope 0 exactly if its derivative there is positive.
+        if float(np.sum((events - table.n / 2) * x)) > 0:
+            (slope,) = logistic.fit([x], table.n, events, (1.0,), intercept=False).tolist()
+        else:
+            self._note("level", "No temperature is better than giving every score 1/2: T is infinite.", warn=True)
+        self.temperature_ = 1 / slope if slope else math.inf
+        return maps.Logistic(slope, 0.0, "logit", self.eps)
+
+
+def smoothed(table: ScoreTable) -> Floats:
+    """Events at every score by Platt's targets; for importance weights, of as many effective rows."""
+    scale = 1.0 if table.w2 is None else float(table.size / table.w2.sum())
+    positives, negatives = table.positives * scale, (table.size - table.positives) * scale
+    events: Floats = table.k * ((positives + 1) / (positives + 2)) + (table.n - table.k) / (negatives + 2)
+    return events

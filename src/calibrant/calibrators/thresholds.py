@@ -1,0 +1,207 @@
+"""Class proportions (calibration of type CD): predict every class as often as it occurs."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._typing import Floats, Ints
+from calibrant.calibrators.models import Repaired, repaired
+from calibrant.calibrators.responses import Rows, fit_on, method_of, out_of_fold, response
+from calibrant.class_proportions import Proportions, proportions
+from calibrant.errors import InputError
+
+__all__ = ["ProportionThreshold"]
+
+_ROUNDS = 200
+
+
+class ProportionThreshold(Repaired):
+    r"""A classifier that predicts every class as often as it occurs, by moving its threshold or weighting its classes.
+
+    Two classes: the second is predicted where its score is at least a threshold. More: the class with the greatest
+    w_c p_c is predicted. Threshold and weights are those whose predicted proportions come nearest to the real ones on
+    scores that are out of fold, as in `CalibratedModel`. Probabilities are left as they are.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With `predict_proba`, or, for two classes, `decision_function`. An already fitted one goes into
+        ``sklearn.frozen.FrozenEstimator``.
+    target : mapping of label to share, optional
+        Proportions to meet; by default those of the rows fitted on.
+    cv : int, splitter or iterable, default=5
+    n_jobs : int, optional
+
+    Attributes
+    ----------
+    threshold_ : float or None
+        For two classes: the lowest score for which the second one is predicted.
+    weights_ : ndarray or None
+        For more: the weight of every class; the greatest is 1.
+    before_, after_ : Proportions
+        Predicted against actual classes, with accuracy and a test, of the out-of-fold rows.
+    accuracy_cost_ : float
+        Accuracy before less accuracy after: what proportions cost. Negative where they help.
+
+    Notes
+    -----
+    Equal scores fall on the same side, so proportions may not be met exactly; of two thresholds equally near the
+    higher one is taken. Weights are found class by class (Lachiche & Flach): given the others, each is set so that its
+    class is predicted as often as it should be, in turns, until nothing changes; the best weights seen are kept.
+    `before_` predicts the likeliest class. `after_` is measured on the rows that chose the threshold.
+
+    References
+    ----------
+    .. [1] Lachiche & Flach (2003), "Improving accuracy and cost of two-class and multi-class probabilistic classifiers
+       using ROC curves".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_classification(2000, weights=[0.9], flip_y=0.1, random_state=0)
+    >>> model = ProportionThreshold(LogisticRegression()).fit(X, y)
+    >>> model.before_.difference.round(3)[1] < -0.02  # the rare class is predicted too rarely
+    np.True_
+    >>> abs(model.after_.difference[1]) < 0.001
+    np.True_
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        target: Mapping[Any, float] | None = None,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.target = target
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Fit the classifier, and the threshold or weights on its out-of-fold scores."""
+        rows = Rows.read(self, X, y, sample_weight, params)
+        method = method_of(self.estimator)
+        if method == "decision_function" and len(rows.classes) > 2:
+            raise InputError(
+                "For more than two classes ProportionThreshold needs predict_proba.",
+                hint="Wrap the classifier in CalibratedModel.",
+                argument="estimator",
+            )
+        held_out = out_of_fold(self.estimator, rows, rows.splits(self.cv), method, self.n_jobs)
+        weight = np.ones(held_out.code.size) if held_out.weight is None else held_out.weight
+        share = self._shares(held_out.code, weight, rows.classes)
+        self.threshold_: float | None = None
+        self.weights_: Floats | None = None
+        self._level = 0.5 if method == "predict_proba" else 0.0
+        if len(rows.classes) == 2:
+            before = held_out.scores > self._level
+            self.threshold_ = best_threshold(held_out.scores, weight, float(share[1]))
+        else:
+            before = held_out.scores.argmax(axis=1)
+            self.weights_ = best_weights(held_out.scores, weight, share)
+        self.before_, self.after_ = (
+            self._compared(held_out.code, predicted, rows.classes)
+            for predicted in (before, self._chosen(held_out.scores))
+        )
+        self.accuracy_cost_ = self.before_.accuracy - self.after_.accuracy
+        self.calibrator_ = None
+        self._keep(fit_on(self.estimator, rows), rows.classes, method)
+        return self
+
+    def _shares(self, code: Ints, weight: Floats, classes: NDArray[Any]) -> Floats:
+        if self.target is None:
+            return np.asarray(np.bincount(code, weights=weight, minlength=len(classes)) / weight.sum())
+        labels = classes.tolist()
+        if not isinstance(self.target, Mapping) or set(self.target) != set(labels):
+            raise InputError(
+                f"target must give a share for each of {labels}; it is {self.target!r}.", argument="target"
+            )
+        share = np.array([float(self.target[label]) for label in labels])
+        if not ((share >= 0).all() and abs(share.sum() - 1) < 1e-9):
+            raise InputError(f"The shares of target must add up to 1; they are {share.tolist()}.", argument="target")
+        return share
+
+    @staticmethod
+    def _compared(code: Ints, predicted: Any, classes: NDArray[Any]) -> Proportions:
+        labels = classes.tolist()
+        return proportions(classes[code], classes[predicted.astype(int)], labels=labels)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The classifier's own probabilities."""
+        check_is_fitted(self)
+        if self._method != "predict_proba":
+            raise AttributeError(f"{type(self.estimator).__name__} has no predict_proba.")
+        return repaired(None, response(self.estimator_, X, self._method, self.classes_))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Classes, in about their real proportions."""
+        check_is_fitted(self)
+        scores = response(self.estimator_, X, self._method, self.classes_)
+        labels: NDArray[Any] = self.classes_[self._chosen(scores)]
+        return labels
+
+    def _chosen(self, scores: Floats) -> Ints:
+        if self.threshold_ is not None:
+            return (scores >= self.threshold_).astype(np.int64)
+        assert self.weights_ is not None
+        return np.asarray((scores * self.weights_).argmax(axis=1))
+
+
+def best_threshold(scores: Floats, weight: Floats, share: float) -> float:
+    """The score from which on the weight of rows comes nearest to the share; infinite where that is none."""
+    value, place = np.unique(scores, return_inverse=True)
+    held = np.bincount(place, weights=weight)
+    above = np.append(np.cumsum(held[::-1])[::-1], 0.0) / weight.sum()  # share of rows at or above each value
+    off = np.abs(above - share)
+    nearest = np.flatnonzero(off <= off.min() + 1e-12)[-1]  # the highest of equally near ones
+    return float(np.append(value, np.inf)[nearest])
+
+
+def best_weights(proba: Floats, weight: Floats, share: Floats) -> Floats:
+    """Class weights whose predictions come nearest to the shares in total variation."""
+    weights = np.ones(proba.shape[1])
+    best, least = weights.copy(), _distance(proba * weights, weight, share)
+    seen = set()
+    for _ in range(_ROUNDS):
+        for c in range(weights.size):
+            rival = np.delete(proba * weights, c, axis=1).max(axis=1)
+            with np.errstate(divide="ignore"):
+                needed = np.where(proba[:, c] > 0, rival / proba[:, c], np.inf)  # the weight that ties with the rival
+            weights[c] = _weight_for(needed, weight, float(share[c]))
+            off = _distance(proba * weights, weight, share)
+            if off < least - 1e-15:
+                best, least = weights.copy(), off
+        weights = weights / weights.max()
+        state = weights.tobytes()
+        if least == 0 or state in seen:
+            break
+        seen.add(state)
+    return np.asarray(best / best.max())
+
+
+def _weight_for(needed: Floats, weight: Floats, share: float) -> float:
+    """A class weight above what as many rows need as the share says, and below what the others need."""
+    # A class wins a row when its weight exceeds what the row needs: the threshold of 1 / needed, turned around.
+    order = np.argsort(needed, kind="stable")
+    value, held = needed[order], np.cumsum(weight[order]) / weight.sum()
+    ends = np.flatnonzero(np.append(value[1:] != value[:-1], True))
+    shares, values = np.append(0.0, held[ends]), np.append(0.0, value[ends])
+    finite = np.flatnonzero(np.isfinite(values))
+    at = finite[np.argmin(np.abs(shares[finite] - share))]
+    lower = values[at]
+    upper = values[at + 1] if at + 1 < values.size else np.inf
+    if not np.isfinite(upper):
+        return float(2 * lower) or 1.0
+    middle = float(np.sqrt(lower * upper)) if lower > 0 else float(upper / 2)
+    return middle if lower < middle < upper else float(np.nextafter(lower, np.inf))
+
+
+def _distance(scores: Floats, weight: Floats, share: Floats) -> float:
+    predicted = np.bincount(scores.argmax(axis=1), weights=weight, minlength=share.size) / weight.sum()
+    return float(np.abs(predicted - share).sum() / 2)
