@@ -37,6 +37,9 @@ _HOME = {
         "calibrators.trees": "TreeSmoothing",
         "scores": "auc brier calbin calloss corp_decomposition ecce ecce_mad ecce_r isotonic_errors log_loss mcb "
         "murphy_decomposition oe_ratio smooth_ece stratified_brier",
+        "shipping.files": "load save",
+        "shipping.onnx_graph": "to_onnx",
+        "shipping.sql": "to_sql",
         "table": "ScoreTable",
         "versions": "__version__ show_versions",
     }.items()

@@ -93,6 +93,10 @@ from calibrant.scores import murphy_decomposition as murphy_decomposition
 from calibrant.scores import oe_ratio as oe_ratio
 from calibrant.scores import smooth_ece as smooth_ece
 from calibrant.scores import stratified_brier as stratified_brier
+from calibrant.shipping.files import load as load
+from calibrant.shipping.files import save as save
+from calibrant.shipping.onnx_graph import to_onnx as to_onnx
+from calibrant.shipping.sql import to_sql as to_sql
 from calibrant.table import ScoreTable as ScoreTable
 from calibrant.versions import __version__ as __version__
 from calibrant.versions import show_versions as show_versions

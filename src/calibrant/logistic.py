@@ -8,7 +8,7 @@ from calibrant._typing import Floats, Weights
 from calibrant.errors import InputError
 from calibrant.maps import expit
 
-__all__ = ["NotConverged", "fit", "likelihood", "separated"]
+__all__ = ["NotConvergedError", "fit", "likelihood", "separated"]
 
 _COARSE = 4096  # groups of neighbouring scores that stand for many more
 _STEPS = 100
@@ -16,7 +16,7 @@ _NEAR = 0.01  # a step, in standard deviations of a column, below which Newton's
 _ONES = np.ones(0)  # stands for a column of ones
 
 
-class NotConverged(InputError):
+class NotConvergedError(InputError):
     """A fit whose maximum lies at infinity, or so far out that it cannot be told from there."""
 
 
@@ -85,7 +85,7 @@ def _newton(z: list[Floats], n: Floats, k: Floats, beta: Floats) -> tuple[Floats
         # Newton's steps square the error, so after one of 1e-8 only rounding is left.
         if np.abs(step).max() <= 1e-8 * max(1.0, np.abs(beta).max()):
             return beta, curvature
-    raise NotConverged(
+    raise NotConvergedError(
         "The logistic fit did not converge: the classes are almost separated, or weights differ too much.",
         hint="Use a calibrator without a slope, such as Isotonic, or more rows.",
     )

@@ -1,7 +1,8 @@
 """Beta calibration."""
 
+import math
 from itertools import product
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -30,8 +31,8 @@ class Beta(ScoreMap):
     Parameters
     ----------
     parameters : {"abm", "am", "ab"}
-        All three; a = b (which is Platt on logits without smoothing); or c = 0. `m`, as in betacal, is the score where
-        q = 1/2, which c decides.
+        All three; a = b (which is Platt on logits without smoothing); or m = 1/2, that is c = (a - b) ln 2. As in
+        betacal, m is the score where q = 1/2, which c decides.
     eps : float, default=2**-24
         How near to 0 and 1 scores may lie, as for `Platt`.
 
@@ -61,6 +62,8 @@ class Beta(ScoreMap):
     (1.0, 1.0, 0.0)
     """
 
+    learns: ClassVar[tuple[str, ...]] = ("beta",)
+
     def __init__(self, *, parameters: Literal["abm", "am", "ab"] = "abm", eps: float = maps.EPS) -> None:
         self.parameters = parameters
         self.eps = eps
@@ -81,9 +84,22 @@ class Beta(ScoreMap):
             self._note("separated", SEPARATED, warn=True)
             events = smoothed(table)
         inside = np.clip(table.score, self.eps, 1 - self.eps)
-        fits = _feasible_fits(np.log(inside), -np.log1p(-inside), table.n, events, self.parameters)
-        self.a_, self.b_, self.c_ = max(fits)[1]
-        return maps.Beta(self.a_, self.b_, self.c_, self.eps)
+        shift = math.log(2) if self.parameters == "ab" else 0.0  # then both logarithms are 0 at 1/2
+        fits = _feasible_fits(np.log(inside) + shift, -np.log1p(-inside) - shift, table.n, events, self.parameters)
+        a, b, c = max(fits)[1]
+        return maps.Beta(a, b, c + (a - b) * shift, self.eps)
+
+    @property
+    def a_(self) -> float:
+        return float(self.map_.a)
+
+    @property
+    def b_(self) -> float:
+        return float(self.map_.b)
+
+    @property
+    def c_(self) -> float:
+        return float(self.map_.c)
 
 
 Fit = tuple[float, tuple[float, float, float]]  # log likelihood; a, b, c
@@ -101,7 +117,7 @@ def _feasible_fits(low: Floats, high: Floats, n: Weights, events: Weights, param
             continue
         try:
             fit = _fit(low, high, n, events, (use_a, use_b), tied=tied, intercept=intercept)
-        except logistic.NotConverged:
+        except logistic.NotConvergedError:
             # No threshold separates the classes, so a maximum at infinity lies beyond the bounds.
             continue
         if fit[1][0] >= 0 and fit[1][1] >= 0:

@@ -38,6 +38,7 @@ class BinningAverage(ScoreMap):
     array([0.5, 1. ])
     """
 
+    learns: ClassVar[tuple[str, ...]] = ("steps",)
     rises: ClassVar[bool] = False
 
     def __init__(self, *, n_bins: int = 10) -> None:

@@ -1,5 +1,7 @@
 """Isotonic regression by pooling adjacent violators."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from calibrant import maps
@@ -49,6 +51,8 @@ class Isotonic(ScoreMap):
     >>> Isotonic().fit([0.1, 0.3, 0.4, 0.8], [0, 1, 0, 1])([0.1, 0.3, 0.4, 0.8])
     array([0.25, 0.5 , 0.5 , 0.75])
     """
+
+    learns: ClassVar[tuple[str, ...]] = ("steps", "segments")
 
     def __init__(self, *, strict: bool = False, extremes: bool = False) -> None:
         self.strict = strict

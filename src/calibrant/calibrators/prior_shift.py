@@ -1,5 +1,7 @@
 """A known change of prevalence."""
 
+from typing import ClassVar
+
 from calibrant import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.errors import InputError
@@ -45,6 +47,8 @@ class PriorShift(ScoreMap):
     array([0.091, 0.474])
     """
 
+    learns: ClassVar[tuple[str, ...]] = ("odds",)
+
     def __init__(
         self,
         *,
@@ -62,16 +66,18 @@ class PriorShift(ScoreMap):
         if self.prevalence is None:
             if self.trained_prevalence is not None:
                 raise InputError("trained_prevalence goes with prevalence, not with sampling_rate.")
-            self.odds_ratio_ = _share("sampling_rate", self.sampling_rate, most=1.0)
-        else:
-            trained = table.prevalence if self.trained_prevalence is None else self.trained_prevalence
-            if not 0 < trained < 1 and self.trained_prevalence is None:
-                raise InputError(
-                    f"The rows have the prevalence {trained:g}, one class only; it must lie between 0 and 1.",
-                    hint="Pass trained_prevalence.",
-                )
-            self.odds_ratio_ = _odds("prevalence", self.prevalence) / _odds("trained_prevalence", trained)
-        return maps.Odds(self.odds_ratio_)
+            return maps.Odds(_share("sampling_rate", self.sampling_rate, most=1.0))
+        trained = table.prevalence if self.trained_prevalence is None else self.trained_prevalence
+        if not 0 < trained < 1 and self.trained_prevalence is None:
+            raise InputError(
+                f"The rows have the prevalence {trained:g}, one class only; it must lie between 0 and 1.",
+                hint="Pass trained_prevalence.",
+            )
+        return maps.Odds(_odds("prevalence", self.prevalence) / _odds("trained_prevalence", trained))
+
+    @property
+    def odds_ratio_(self) -> float:
+        return float(self.map_.ratio)
 
 
 def _odds(name: str, share: float) -> float:

@@ -29,10 +29,11 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What a reader must know about the rows that it was fitted on.
     """
 
-    # Whether a higher score can never get a lower probability; `calibrant.load` checks it.
+    # Which kinds of map it learns, and whether higher scores never get lower probabilities; `calibrant.load` checks it.
+    learns: ClassVar[tuple[str, ...]] = ()
     rises: ClassVar[bool] = True
 
-    map_: maps.Map
+    map_: Any
 
     @property
     def takes_any_score(self) -> bool:
@@ -79,7 +80,8 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for note in column.notes:
             if note.code == "clipped":
                 warnings.warn(note.text, CalibrantWarning, stacklevel=2)
-        return self.map_(column.values)
+        calibrated: Floats = self.map_(column.values)
+        return calibrated
 
     def predict_proba(self, X: Column) -> Floats:
         """Probabilities of both classes, in the order of `classes_`."""

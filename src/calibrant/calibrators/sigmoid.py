@@ -61,6 +61,7 @@ class Platt(ScoreMap):
     2.0
     """
 
+    learns: ClassVar[tuple[str, ...]] = ("logistic",)
     rises: ClassVar[bool] = False
 
     def __init__(
@@ -87,8 +88,9 @@ class Platt(ScoreMap):
                     hint="Leave smoothing on.",
                 )
         events = smoothed(table) if self.smoothing else table.k
-        if x[0] == x[-1]:
-            self._note("one_score", "All scores are equal: every score gets the same probability.", warn=True)
+        if x[0] == x[-1] or not table.has_both_classes:  # of one class, all targets are equal
+            what = "scores" if x[0] == x[-1] else "outcomes"
+            self._note("level", f"All {what} are equal: every score gets the same probability.", warn=True)
             rate = float(events.sum() / table.n.sum())
             slope, intercept = 0.0, math.log(rate) - math.log1p(-rate)
         else:
@@ -96,8 +98,15 @@ class Platt(ScoreMap):
             slope, intercept = logistic.fit([x], table.n, events, begin).tolist()
         if slope < 0:
             self._note("reversed", "The slope is negative: higher scores get lower probabilities.", warn=True)
-        self.slope_, self.intercept_ = slope, intercept
         return maps.Logistic(slope, intercept, self.on, self.eps)
+
+    @property
+    def slope_(self) -> float:
+        return float(self.map_.slope)
+
+    @property
+    def intercept_(self) -> float:
+        return float(self.map_.intercept)
 
 
 class Temperature(ScoreMap):
@@ -139,6 +148,8 @@ class Temperature(ScoreMap):
     0.5
     """
 
+    learns: ClassVar[tuple[str, ...]] = ("logistic",)
+
     def __init__(self, *, eps: float = maps.EPS) -> None:
         self.eps = eps
 
@@ -159,8 +170,11 @@ class Temperature(ScoreMap):
             (slope,) = logistic.fit([x], table.n, events, (1.0,), intercept=False).tolist()
         else:
             self._note("level", "No temperature is better than giving every score 1/2: T is infinite.", warn=True)
-        self.temperature_ = 1 / slope if slope else math.inf
         return maps.Logistic(slope, 0.0, "logit", self.eps)
+
+    @property
+    def temperature_(self) -> float:
+        return float(1 / self.map_.slope) if self.map_.slope else math.inf
 
 
 def smoothed(table: ScoreTable) -> Floats:

@@ -1,0 +1,218 @@
+"""Calibrators in files: versioned JSON with a checksum, checked when it is read. Never a pickle."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant import maps
+from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap, SoftmaxTemperature, VectorScaling
+from calibrant.calibrators.registry import CALIBRATORS
+from calibrant.calibrators.score_map import ScoreMap
+from calibrant.errors import InputError, Note
+from calibrant.versions import __version__
+
+__all__ = ["load", "save"]
+
+FORMAT = "calibrant calibrator"
+VERSION = 1
+_LARGEST = 2**28  # bytes; a map of ten million steps is as large
+_SCORE_MAPS = {kind.__name__: kind for kind in CALIBRATORS.values()}
+_OF_CLASSES = {kind.__name__: kind for kind in (OneVsRest, SoftmaxTemperature, VectorScaling)}
+
+
+def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted calibrator to a JSON file, from which `load` gets it back bit by bit.
+
+    Parameters
+    ----------
+    calibrator : score map, OneVsRest, SoftmaxTemperature or VectorScaling
+        Fitted. Models on features hold a classifier, which JSON cannot: save their ``calibrator_``.
+    path : path
+        An existing file is replaced, at once or not at all.
+
+    Notes
+    -----
+    The file names its format and version, the calibrator with its settings, the classes, the map that was learned, and
+    a SHA-256 of all that. Numbers are written with as many digits as give the same number back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibrant import Platt
+    >>> cal = Platt().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(cal, f"{folder}/cal.json")
+    ...     same = load(f"{folder}/cal.json")
+    >>> bool((same([0.2, 0.7]) == cal([0.2, 0.7])).all())
+    True
+    """
+    if not isinstance(calibrator, (ScoreMap, ProbabilityMap)):
+        raise InputError(
+            f"Only calibrators can be saved; it is {type(calibrator).__name__}.",
+            hint="Of a model on features save its calibrator_: the classifier needs a format of its own.",
+            argument="calibrator",
+        )
+    check_is_fitted(calibrator)
+    body = {"format": FORMAT, "version": VERSION, "calibrant": __version__, **_described(calibrator)}
+    text = json.dumps(body | {"sha256": _checksum(body)}, allow_nan=False, indent=1)
+    target = Path(path)
+    scratch = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        scratch.write_text(text + "\n", encoding="utf-8")
+        scratch.replace(target)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The calibrator that `save` wrote to the file.
+
+    Nothing in the file is executed. Its format, its checksum, every field, and that the map rises where the calibrator
+    promises it, are checked; anything else raises an `InputError` that names the file.
+    """
+    source = Path(path)
+    try:
+        if source.stat().st_size > _LARGEST:
+            raise InputError(f"it has more than {_LARGEST:,} bytes.")
+        return _read(source.read_bytes())
+    except InputError as error:
+        raise InputError(
+            f"{source.name} is not a calibrator that calibrant can load: {error}", argument="path", value=str(source)
+        ) from error
+
+
+def _read(data: bytes) -> Any:
+    try:
+        body = json.loads(data.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_once)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"it is not JSON ({error}).") from error
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise InputError(f"its format is not {FORMAT!r}.")
+    if body.get("version") != VERSION:
+        raise InputError(
+            f"its version is {body.get('version')!r}, and this calibrant reads {VERSION}.",
+            hint="Upgrade calibrant if the file is newer.",
+        )
+    checksum = body.pop("sha256", None)
+    if checksum != _checksum(body):
+        raise InputError("its checksum does not match: the file was changed or damaged.")
+    for name in ("format", "version", "calibrant"):
+        body.pop(name, None)
+    return _built(body)
+
+
+def _checksum(body: Mapping[str, Any]) -> str:
+    text = json.dumps(body, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _refuse(constant: str) -> Any:
+    raise InputError(f"it holds {constant}, which is no number.")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InputError("a field occurs twice.")
+    return found
+
+
+def _described(calibrator: Any) -> dict[str, Any]:
+    name = type(calibrator).__name__
+    if name not in _SCORE_MAPS and name not in _OF_CLASSES:
+        raise InputError(f"There is no format for {name}.", hint="Calibrators of your own need one of their own.")
+    settings = calibrator.get_params(deep=False)
+    described = {"calibrator": name, "settings": settings, "classes": calibrator.classes_.tolist()}
+    if isinstance(calibrator, ScoreMap):
+        notes = [{"code": n.code, "count": n.count, "template": n.template} for n in calibrator.notes_]
+        described |= {"map": maps.to_dict(calibrator.map_), "notes": notes}
+        return described | {"n_clipped": float(getattr(calibrator, "n_clipped_", 0.0))}
+    if isinstance(calibrator, OneVsRest):
+        each = [_described(one) for one in calibrator.calibrators_]
+        return described | {"settings": {}, "calibrators": each}
+    if isinstance(calibrator, SoftmaxTemperature):
+        return described | {"slope": calibrator.slope_}
+    return described | {"weights": calibrator.weights_.tolist(), "biases": calibrator.biases_.tolist()}
+
+
+def _built(body: Any) -> Any:
+    if not isinstance(body, dict):
+        raise InputError("a calibrator must be an object.")
+    name = body.pop("calibrator", None)
+    kind = _SCORE_MAPS.get(name) or _OF_CLASSES.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise InputError(f"there is no calibrator named {name!r}.")
+    settings, classes = body.pop("settings", None), body.pop("classes", None)
+    expected = set() if kind is OneVsRest else set(kind._get_param_names())
+    if not isinstance(settings, dict) or set(settings) != expected:
+        raise InputError(f"the settings of {name} are {sorted(expected)}.")
+    plain = isinstance(classes, list) and all(isinstance(label, (str, int, float, bool)) for label in classes)
+    if not plain or len(set(classes)) < max(2, len(classes)):
+        raise InputError(f"classes must be a list of different labels; it is {classes!r}.")
+    calibrator = kind(**settings)
+    calibrator.classes_ = np.array(classes)
+    calibrator.n_features_in_ = 1 if issubclass(kind, ScoreMap) else len(classes)
+    (_restore_map if issubclass(kind, ScoreMap) else _RESTORE[name])(calibrator, body)
+    if body:
+        raise InputError(f"{name} has no field {next(iter(body))!r}.")
+    return calibrator
+
+
+def _restore_map(calibrator: Any, body: dict[str, Any]) -> None:
+    map_ = maps.from_dict(body.pop("map", {}))
+    name = type(calibrator).__name__
+    if map_.kind not in calibrator.learns:
+        raise InputError(f"{name} learns maps of {' or '.join(calibrator.learns)}, not of {map_.kind}.")
+    if calibrator.rises and not map_.rises:
+        raise InputError(f"the map of {name} must not fall, and it does.")
+    if len(calibrator.classes_) != 2:
+        raise InputError(f"{name} has two classes; {len(calibrator.classes_)} are named.")
+    calibrator.map_ = map_
+    try:
+        calibrator.notes_ = tuple(Note(**note) for note in body.pop("notes"))
+        clipped = float(body.pop("n_clipped"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError("notes or n_clipped is missing or malformed.") from error
+    if map_.kind in ("logistic", "beta"):
+        calibrator.n_clipped_ = clipped
+
+
+def _restore_one_vs_rest(calibrator: Any, body: dict[str, Any]) -> None:
+    each = body.pop("calibrators", None)
+    if not isinstance(each, list) or len(each) != len(calibrator.classes_):
+        raise InputError("OneVsRest needs a calibrator for every class.")
+    calibrator.calibrators_ = [_built(one) for one in each]
+    if not all(isinstance(one, ScoreMap) for one in calibrator.calibrators_):
+        raise InputError("OneVsRest holds score maps only.")
+    calibrator.calibrator = type(calibrator.calibrators_[0])(**calibrator.calibrators_[0].get_params())
+
+
+def _restore_temperature(calibrator: Any, body: dict[str, Any]) -> None:
+    slope = maps.Logistic(body.pop("slope", None), 0.0, eps=calibrator.eps).slope  # checked as any slope is
+    if slope < 0:
+        raise InputError("the slope of SoftmaxTemperature must not be negative.")
+    calibrator.slope_ = float(slope)
+    calibrator.temperature_ = 1 / slope if slope else float("inf")
+
+
+def _restore_vector(calibrator: Any, body: dict[str, Any]) -> None:
+    maps.check_eps(calibrator.eps)
+    for name in ("weights", "biases"):
+        values = body.pop(name, None)
+        right = isinstance(values, list) and len(values) == len(calibrator.classes_)
+        if not right or not all(isinstance(v, float) and np.isfinite(v) for v in values):
+            raise InputError(f"{name} must hold a number for every class.")
+        setattr(calibrator, f"{name}_", np.array(values))
+
+
+_RESTORE: dict[str, Callable[[Any, dict[str, Any]], None]] = {
+    "OneVsRest": _restore_one_vs_rest,
+    "SoftmaxTemperature": _restore_temperature,
+    "VectorScaling": _restore_vector,
+}

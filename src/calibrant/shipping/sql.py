@@ -1,0 +1,148 @@
+"""A calibrator as an SQL expression, so that a database computes the calibrated probability itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant import maps
+from calibrant._columns import CLIP_TOLERANCE, LARGEST_SCORE
+from calibrant.calibrators.score_map import ScoreMap
+from calibrant.errors import InputError
+
+__all__ = ["to_sql"]
+
+
+@dataclass(frozen=True)
+class _Dialect:
+    """What databases write differently."""
+
+    double: str
+    least: str
+    greatest: str
+
+    def number(self, value: float) -> str:
+        """A literal that is read as a double, not as a decimal: with an exponent, and as many digits as it needs."""
+        text = repr(float(value))
+        text = text if "e" in text else f"{text}e0"
+        return f"({text})" if value < 0 else text
+
+    def between(self, x: str, low: float, high: float) -> str:
+        return f"{self.least}({self.greatest}({x}, {self.number(low)}), {self.number(high)})"
+
+
+_DIALECTS = {
+    "duckdb": _Dialect(double="DOUBLE", least="least", greatest="greatest"),
+    "sqlite": _Dialect(double="REAL", least="min", greatest="max"),
+}
+_FARTHEST = 700.0  # beyond it exp overflows; 1 / (1 + exp(-700)) is 1
+
+
+def to_sql(calibrator: ScoreMap, column: str | Sequence[str], dialect: str = "duckdb") -> str:
+    """An SQL expression of the calibrated probability.
+
+    Parameters
+    ----------
+    calibrator : fitted score map
+    column : str or sequence of str
+        Name of the column of scores; ``("t", "score")`` is the column score of t. Names are quoted.
+    dialect : {"duckdb", "sqlite"}
+
+    Returns
+    -------
+    str
+        An expression for the list after SELECT. Steps are searched by halving, so their number hardly matters.
+
+    Notes
+    -----
+    NULL for scores that the calibrator itself refuses: missing ones, NaN, and those outside [0, 1] by more than 1e-6
+    where it needs probabilities. SQLite needs its mathematical functions (3.35 or later, built with them) for all but
+    maps of steps, segments and odds.
+
+    Examples
+    --------
+    >>> from calibrant import BinningAverage
+    >>> print(to_sql(BinningAverage(n_bins=2).fit([0.2, 0.6], [0, 1]), "p"))
+    CASE WHEN CAST("p" AS DOUBLE) >= (-1e+300) AND CAST("p" AS DOUBLE) <= 1e+300
+    THEN CASE WHEN CAST("p" AS DOUBLE) < 0.4e0 THEN 0.0e0 ELSE 1.0e0 END END
+    """
+    if dialect not in _DIALECTS:
+        raise InputError(f"dialect must be one of {', '.join(_DIALECTS)}; it is {dialect!r}.", argument="dialect")
+    if not isinstance(calibrator, ScoreMap):
+        raise InputError(
+            f"Only maps of one score become SQL; it is {type(calibrator).__name__}.",
+            hint="Of a CalibratedModel pass its calibrator_.",
+            argument="calibrator",
+        )
+    check_is_fitted(calibrator)
+    sql, map_ = _DIALECTS[dialect], calibrator.map_
+    x = f"CAST({_quoted(column)} AS {sql.double})"
+    low, high = (-CLIP_TOLERANCE, 1 + CLIP_TOLERANCE) if map_.probabilities else (-LARGEST_SCORE, LARGEST_SCORE)
+    value = _EXPRESSIONS[map_.kind](map_, x, sql)
+    return f"CASE WHEN {x} >= {sql.number(low)} AND {x} <= {sql.number(high)} THEN {value} END"
+
+
+def _quoted(column: str | Sequence[str]) -> str:
+    names = [column] if isinstance(column, str) else list(column)
+    if not names or not all(isinstance(name, str) and name and "\0" not in name for name in names):
+        raise InputError(f"column must be a name, or names from table to column; it is {column!r}.", argument="column")
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def _steps(map_: maps.Steps, x: str, sql: _Dialect) -> str:
+    return _searched(map_.edges.tolist(), [sql.number(value) for value in map_.values], x, sql)
+
+
+def _segments(map_: maps.Segments, x: str, sql: _Dialect) -> str:
+    points = list(zip(map_.x.tolist(), map_.y.tolist(), strict=True))
+    lines = [sql.number(points[0][1])]
+    for (x0, y0), (x1, y1) in pairwise(points):
+        along = f"({x} - {sql.number(x0)}) / {sql.number(x1 - x0)}"
+        lines.append(f"{sql.number(y0)} + {along} * {sql.number(y1 - y0)}")
+    lines.append(sql.number(points[-1][1]))
+    return _searched(map_.x.tolist(), lines, x, sql)
+
+
+def _searched(edges: list[float], values: list[str], x: str, sql: _Dialect) -> str:
+    """The value whose edges the score lies between, by halving: the depth is the logarithm of their number."""
+    if not edges:
+        return values[0]
+    half = len(edges) // 2
+    below = _searched(edges[:half], values[: half + 1], x, sql)
+    above = _searched(edges[half + 1 :], values[half + 1 :], x, sql)
+    return f"CASE WHEN {x} < {sql.number(edges[half])} THEN {below} ELSE {above} END"
+
+
+def _logistic(map_: maps.Logistic, x: str, sql: _Dialect) -> str:
+    if map_.probabilities:
+        inside = sql.between(x, map_.eps, 1 - map_.eps)
+        x = f"(ln({inside}) - ln(1 - {inside}))"
+    return _sigmoid(f"{sql.number(map_.slope)} * {x} + {sql.number(map_.intercept)}", sql)
+
+
+def _beta(map_: maps.Beta, x: str, sql: _Dialect) -> str:
+    inside = sql.between(x, map_.eps, 1 - map_.eps)
+    return _sigmoid(
+        f"{sql.number(map_.a)} * ln({inside}) - {sql.number(map_.b)} * ln(1 - {inside}) + {sql.number(map_.c)}", sql
+    )
+
+
+def _sigmoid(logit: str, sql: _Dialect) -> str:
+    return f"1 / (1 + exp(-{sql.between(logit, -_FARTHEST, _FARTHEST)}))"
+
+
+def _odds(map_: maps.Odds, x: str, sql: _Dialect) -> str:
+    inside = sql.between(x, 0.0, 1.0)
+    raised = f"{sql.number(map_.ratio)} * {inside}"
+    return f"{raised} / ({raised} + (1 - {inside}))"
+
+
+_EXPRESSIONS: dict[str, Any] = {
+    "steps": _steps,
+    "segments": _segments,
+    "logistic": _logistic,
+    "beta": _beta,
+    "odds": _odds,
+}

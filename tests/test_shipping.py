@@ -1,0 +1,308 @@
+"""Calibrators in files, in databases and in ONNX: the same numbers there as here."""
+
+import json
+import pickle
+import sqlite3
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import columns, some_rows
+
+pytest.importorskip("sklearn")
+
+import calibrant as cb
+
+SIZE = 100_000
+
+
+def rows(seed=0, size=5000):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.7, 0.9, size)
+    return p, (rng.random(size) < p**1.3).astype(int)
+
+
+def margins(seed=0, size=5000):
+    _, y = rows(seed, size)
+    return np.random.default_rng(seed).normal(y * 2 - 1.0, 1.5), y
+
+
+MAPS = {
+    "binning": cb.BinningAverage(n_bins=20).fit(*rows()),
+    "isotonic": cb.Isotonic().fit(*rows()),
+    "isotonic, plain": cb.Isotonic(extremes=True).fit(*rows()),
+    "isotonic, strict": cb.Isotonic(strict=True).fit(*rows()),
+    "platt": cb.Platt().fit(*rows()),
+    "temperature": cb.Temperature().fit(*rows()),
+    "beta": cb.Beta().fit(*rows()),
+    "prior shift": cb.PriorShift(prevalence=0.03).fit(*rows()),
+    "one step": cb.BinningAverage(n_bins=1).fit(*rows()),
+    "one point": cb.Isotonic(strict=True, extremes=True).fit([0.0, 1.0], [0, 0]),
+}
+MARGINS = {
+    "isotonic of margins": cb.Isotonic().fit(*margins()),
+    "strict isotonic of margins": cb.Isotonic(strict=True).fit(*margins()),
+    "binning of margins": cb.BinningAverage().fit(*margins()),
+    "platt of margins": cb.Platt(on="score").fit(*margins()),
+}
+EVERY = MAPS | MARGINS
+every = pytest.mark.parametrize("name", EVERY)
+
+
+def scores_for(name, size=SIZE):
+    rng = np.random.default_rng(7)
+    if name in MARGINS:
+        return rng.normal(0, 4, size)
+    ends = [0.0, 1.0, 1e-300, 1 - 2**-53, 2**-24, 1 - 2**-24, 0.5]
+    seen = rows()[0][:1000]
+    return np.concatenate([ends, seen, rng.random(size - len(ends) - seen.size)])
+
+
+def test_the_maps_here_cover_every_calibrator():
+    assert {type(cal) for cal in EVERY.values()} == set(cb.CALIBRATORS.values())
+
+
+# Files
+
+
+@every
+def test_files_give_the_same_bits_back(tmp_path, name):
+    cal = EVERY[name]
+    cb.save(cal, tmp_path / "cal.json")
+    same = cb.load(tmp_path / "cal.json")
+    scores = scores_for(name, 5000)
+    assert type(same) is type(cal)
+    assert same.get_params() == cal.get_params()
+    assert np.array_equal(same(scores), cal(scores))
+    assert np.array_equal(same.predict_proba(scores), cal.predict_proba(scores))
+    assert same.predict(scores).tolist() == cal.predict(scores).tolist()
+    assert same.notes_ == cal.notes_
+    fitted = [each for each in dir(cal) if each.endswith("_") and not each.startswith("_")]
+    for each in fitted:
+        if isinstance(getattr(cal, each), float):
+            assert getattr(same, each) == getattr(cal, each)
+    cb.save(same, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "cal.json").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again.json", "cal.json"]
+
+
+@given(some_rows)
+def test_any_fit_survives_its_file(tmp_path_factory, pairs):
+    y, p = columns(pairs)
+    path = tmp_path_factory.mktemp("files") / "cal.json"
+    for cal in (cb.Isotonic(), cb.Isotonic(strict=True), cb.BinningAverage(), cb.Platt()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cb.CalibrantWarning)
+            cal.fit(p, y)
+        cb.save(cal, path)
+        assert np.array_equal(cb.load(path)(p), cal(p))
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [3, 7]])
+def test_labels_come_back(tmp_path, labels):
+    p, y = rows(size=100)
+    cal = cb.Isotonic().fit(p, np.array(labels)[y])
+    cb.save(cal, tmp_path / "cal.json")
+    same = cb.load(tmp_path / "cal.json")
+    assert same.classes_.tolist() == labels
+    assert same.predict(p).tolist() == cal.predict(p).tolist()
+
+
+@pytest.mark.parametrize(
+    "cal", [cb.OneVsRest(), cb.OneVsRest(cb.Isotonic(strict=True)), cb.SoftmaxTemperature(), cb.VectorScaling()]
+)
+def test_calibrators_of_classes_come_back(tmp_path, rng, cal):
+    proba = rng.dirichlet([1, 2, 1], 300)
+    y = np.array([rng.choice(list("abc"), p=row) for row in proba])
+    cal.fit(proba, y)
+    cb.save(cal, tmp_path / "cal.json")
+    same = cb.load(tmp_path / "cal.json")
+    assert np.array_equal(same(proba), cal(proba))
+    assert same.predict(proba).tolist() == cal.predict(proba).tolist()
+
+
+def changed(tmp_path, change, *, sign=True, cal=None):
+    """A file that `change` was let loose on, with the checksum that goes with it unless it is to be wrong."""
+    from calibrant.shipping.files import _checksum
+
+    path = tmp_path / "cal.json"
+    cb.save(EVERY["isotonic"] if cal is None else cal, path)
+    body = json.loads(path.read_text())
+    change(body)
+    if sign:
+        body.pop("sha256", None)
+        body["sha256"] = _checksum(body)
+    path.write_text(json.dumps(body))
+    return path
+
+
+def test_a_changed_number_is_noticed(tmp_path):
+    path = changed(tmp_path, lambda body: body["map"]["values"].__setitem__(3, 0.123), sign=False)
+    with pytest.raises(cb.InputError, match="checksum"):
+        cb.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda b: b["map"]["values"].reverse(), "must not fall"),
+        (lambda b: b["map"]["values"].append(0.5), "one value more"),
+        (lambda b: b["map"]["values"].__setitem__(0, -0.5), "lie in"),
+        (lambda b: b["map"]["values"].__setitem__(0, "0.5e"), "numbers"),
+        (lambda b: b["map"]["edges"].reverse(), "rise"),
+        (lambda b: b["map"].update(kind="pickle"), "kind"),
+        (lambda b: b["map"].update(more=1), "fields"),
+        (lambda b: b.update(map={"kind": "odds", "ratio": 2.0}), "learns"),
+        (lambda b: b.update(map=3), "kind"),
+        (lambda b: b.update(version=2), "version"),
+        (lambda b: b.update(format="other"), "format"),
+        (lambda b: b.update(calibrator="Exec"), "no calibrator"),
+        (lambda b: b.update(calibrator=["Isotonic"]), "no calibrator"),
+        (lambda b: b["settings"].update(depth=3), "settings"),
+        (lambda b: b.update(classes=[0, 0]), "labels"),
+        (lambda b: b.update(classes=[0, 1, 2]), "two classes"),
+        (lambda b: b.update(extra=1), "no field"),
+        (lambda b: b.pop("notes"), "notes"),
+    ],
+)
+def test_a_wrong_field_is_refused_whatever_the_checksum(tmp_path, change, words):
+    with pytest.raises(cb.InputError, match=words) as caught:
+        cb.load(changed(tmp_path, change))
+    assert "cal.json" in str(caught.value)
+    assert str(tmp_path) not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b"\xff\xfe{}", b"[1, 2]", b'{"format": NaN}', b'{"a": 1, "a": 2}', pickle.dumps({"a": 1}), b"[" * 9999],
+)
+def test_what_is_no_such_file_is_refused(tmp_path, data):
+    path = tmp_path / "cal.json"
+    path.write_bytes(data)
+    with pytest.raises(cb.InputError, match="not a calibrator"):
+        cb.load(path)
+
+
+def test_what_is_no_calibrator_is_not_saved(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
+    model = cb.CalibratedModel(LogisticRegression(), cv=3).fit(np.arange(60).reshape(-1, 1), [0, 1] * 30)
+    with pytest.raises(cb.InputError, match="calibrator_"):
+        cb.save(model, tmp_path / "model.json")
+    cb.save(model.calibrator_, tmp_path / "cal.json")
+    with pytest.raises(ValueError, match="not fitted"):
+        cb.save(cb.Platt(), tmp_path / "cal.json")
+
+
+def test_a_missing_file_is_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        cb.load(tmp_path / "none.json")
+
+
+# SQL
+
+
+@every
+def test_duckdb_says_the_same(name):
+    duckdb = pytest.importorskip("duckdb")
+    scores = scores_for(name)
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE rows (i INTEGER, s DOUBLE)")
+    # Through files of numbers in full, so that no adapter rounds.
+    connection.execute(
+        "INSERT INTO rows SELECT unnest(?::INTEGER[]), unnest(?::DOUBLE[])",
+        [list(range(scores.size)), scores.tolist()],
+    )
+    found = connection.execute(f"SELECT {cb.to_sql(EVERY[name], 's')} FROM rows ORDER BY i").fetchall()
+    assert np.abs(np.array(found, dtype=float)[:, 0] - EVERY[name](scores)).max() <= 1e-12
+
+
+@every
+def test_sqlite_says_the_same(name):
+    scores = scores_for(name)
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE rows (i INTEGER PRIMARY KEY, s REAL)")
+    connection.executemany("INSERT INTO rows VALUES (?, ?)", list(enumerate(scores.tolist())))
+    found = connection.execute(f"SELECT {cb.to_sql(EVERY[name], 's', 'sqlite')} FROM rows ORDER BY i").fetchall()
+    assert np.abs(np.array(found, dtype=float)[:, 0] - EVERY[name](scores)).max() <= 1e-12
+
+
+@every
+def test_databases_say_null_where_python_refuses(name):
+    duckdb = pytest.importorskip("duckdb")
+    bad = ["NULL", "'NaN'::DOUBLE", "'Infinity'::DOUBLE", "'-Infinity'::DOUBLE"]
+    bad += [] if name in MARGINS or not EVERY[name].map_.probabilities else ["1.5", "-0.1"]
+    for value in bad:
+        sql = f"SELECT {cb.to_sql(EVERY[name], 's')} FROM (SELECT {value} AS s)"
+        assert duckdb.connect().execute(sql).fetchone() == (None,)
+
+
+@pytest.mark.parametrize("column", ['we"ird; DROP TABLE x', "select", "t.p", ("t", "score"), "größe"])
+def test_names_are_quoted(column):
+    connection = sqlite3.connect(":memory:")
+    name = column if isinstance(column, str) else column[-1]
+    quoted = '"' + name.replace('"', '""') + '"'
+    connection.execute(f"CREATE TABLE t ({quoted} REAL)")
+    connection.execute("INSERT INTO t VALUES (0.25)")
+    ((found,),) = connection.execute(f"SELECT {cb.to_sql(EVERY['beta'], column, 'sqlite')} FROM t").fetchall()
+    assert found == pytest.approx(EVERY["beta"]([0.25])[0], abs=1e-12)
+
+
+def test_sql_of_a_thousand_steps_is_shallow():
+    rng = np.random.default_rng(0)
+    p = np.sort(rng.random(4000))
+    cal = cb.BinningAverage(n_bins=2000).fit(p, rng.random(4000) < p)
+    connection = sqlite3.connect(":memory:")
+    ((found,),) = connection.execute(f"SELECT {cb.to_sql(cal, 's', 'sqlite')} FROM (SELECT 0.25 AS s)").fetchall()
+    assert found == cal([0.25])[0]
+
+
+def test_what_cannot_be_sql_says_so():
+    with pytest.raises(cb.InputError, match="dialect"):
+        cb.to_sql(EVERY["beta"], "s", "oracle")
+    with pytest.raises(cb.InputError, match="one score"):
+        cb.to_sql(cb.SoftmaxTemperature(), "s")
+    with pytest.raises(cb.InputError, match="column"):
+        cb.to_sql(EVERY["beta"], "")
+
+
+# ONNX
+
+
+@every
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_onnxruntime_says_the_same(name, dtype):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(cb.to_onnx(EVERY[name], dtype=dtype).SerializeToString())
+    scores = scores_for(name).astype(dtype)
+    (found,) = session.run(None, {"score": scores})
+    assert found.dtype == np.dtype(dtype)
+    assert found.shape == scores.shape
+    # A float32 score is compared as the value that it holds, here as there.
+    assert np.abs(found - EVERY[name](scores)).max() <= (1e-6 if dtype == "float32" else 1e-12)
+    (column,) = session.run(None, {"score": scores[:10].reshape(-1, 1)})
+    assert np.array_equal(column[:, 0], found[:10])
+
+
+def test_an_onnx_calibrator_goes_behind_a_model():
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    first, second = (cb.to_onnx(EVERY[name], shape=("rows", 1)) for name in ("temperature", "isotonic"))
+    second = onnx.compose.add_prefix(second, "second_")
+    both = onnx.compose.merge_models(first, second, io_map=[("probability", "second_score")])
+    scores = np.linspace(0, 1, 50, dtype=np.float32).reshape(-1, 1)
+    (found,) = runtime.InferenceSession(both.SerializeToString()).run(None, {"score": scores})
+    expected = EVERY["isotonic"](EVERY["temperature"](scores).astype(np.float32))
+    assert found[:, 0] == pytest.approx(expected, abs=1e-6)
+
+
+@every
+def test_onnx_says_nan_where_python_refuses(name):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(cb.to_onnx(EVERY[name]).SerializeToString())
+    bad = [np.nan, np.inf, -np.inf] + ([] if not EVERY[name].map_.probabilities else [1.5, -0.1])
+    (found,) = session.run(None, {"score": np.array(bad, dtype=np.float32)})
+    assert np.isnan(found).all()
