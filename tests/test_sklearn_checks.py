@@ -61,7 +61,7 @@ MODELS = {
     "CalibratedModel": cb.CalibratedModel(LogisticRegression(C=1), cv=2),
     "CalibratedModel, isotonic": cb.CalibratedModel(LogisticRegression(C=1), cb.Isotonic(), cv=2),
     "AutoCalibrator": cb.AutoCalibrator(
-        LogisticRegression(C=1), {"platt": cb.Platt(), "isotonic": cb.Isotonic()}, cv=2, n_resamples=19
+        LogisticRegression(C=1), {"platt": cb.Platt(), "isotonic": cb.Isotonic()}, cv=2, n_resamples=39
     ),
     "TreeSmoothing": cb.TreeSmoothing(DecisionTreeClassifier(random_state=0)),
     "TreeSmoothing, forest": cb.TreeSmoothing(RandomForestClassifier(5, random_state=0), method="curtailment"),

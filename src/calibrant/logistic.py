@@ -41,7 +41,8 @@ def fit(columns: Sequence[Floats], n: Weights, k: Weights, start: Sequence[float
     begin = [b * s for b, s in zip(start, spread, strict=False)]
     if intercept:
         begin.append(start[-1] + sum(b * c for b, c in zip(start, centre, strict=False)))
-    found, curvature = _newton(standardised(few[0]), few[1], few[2], np.array(begin))
+    z = standardised(few[0])
+    found, curvature = _newton(z, few[1], few[2], _likelier(z, few[1], few[2], np.array(begin)))
     if many:
         found = _polished(standardised(columns), n, k, found, curvature)
     slopes = [float(b) / s for b, s in zip(found, spread, strict=False)]
@@ -65,6 +66,16 @@ def separated(n: Weights, k: Weights) -> tuple[bool, bool]:
     if not with_event.size or not without.size:
         return True, True
     return bool(with_event[0] >= without[-1]), bool(with_event[-1] <= without[0])
+
+
+def _likelier(z: list[Floats], n: Floats, k: Floats, start: Floats) -> Floats:
+    """The start, or level ground (slopes 0, the rate of all) if that is likelier: Newton gets lost far from both."""
+    level = np.zeros(start.size)
+    rate = float(k.sum() / n.sum())
+    if z[-1] is _ONES and 0 < rate < 1:
+        level[-1] = np.log(rate) - np.log1p(-rate)
+    both = [likelihood(_linear(z, beta, n.size), n, k) for beta in (start, level)]
+    return start if both[0] >= both[1] else level
 
 
 def _newton(z: list[Floats], n: Floats, k: Floats, beta: Floats) -> tuple[Floats, Floats]:

@@ -22,7 +22,7 @@ from calibrant.inference import resampling
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import difference, paired_draws
-from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
+from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_resamples, check_share
 from calibrant.lines import Form, chance, frame
 from calibrant.metrics import METRICS
 
@@ -184,6 +184,7 @@ class AutoCalibrator(Repaired):
         check_share("alpha", self.alpha)
         metric, sign = _metric(self.scoring)
         candidates = self._candidates(method, len(rows.classes))
+        check_resamples(self.n_resamples, self.alpha / max(1, len(candidates) - 1))  # Holm's level of the best one
         scored, code, weight, failed = self._held_out(rows, method, candidates)
         self.ranking_ = self._rank(scored, code, weight, failed, metric, sign)
         self.chosen_ = self.ranking_.chosen

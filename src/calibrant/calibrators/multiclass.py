@@ -169,7 +169,13 @@ class SoftmaxTemperature(ProbabilityMap):
 
         maps.check_eps(self.eps)
         z = _logs(matrix, self.eps)
-        mean = float(np.average(_chosen(z, code), weights=weight))
+        own = _chosen(z, code)
+        if (own == z.max(axis=1)).all() and (z != z[:, :1]).any():
+            raise InputError(
+                "Every row's own class is the likeliest, so no temperature fits best: the lower the better.",
+                hint="Use OneVsRest(), whose targets are smoothed.",
+            )
+        mean = float(np.average(own, weights=weight))
 
         def derivative(slope: float) -> float:
             return mean - float(np.average((softmax(slope * z) * z).sum(axis=1), weights=weight))
@@ -180,8 +186,6 @@ class SoftmaxTemperature(ProbabilityMap):
             high = 1.0
             while derivative(high) > 0:
                 high *= 2
-                if high > 2.0**20:
-                    raise InputError("Every row's own class is the likeliest, so no temperature fits best.")
             self.slope_ = float(brentq(derivative, 0.0, high, xtol=1e-14, rtol=1e-14))
         self.temperature_ = 1 / self.slope_ if self.slope_ else float("inf")
 

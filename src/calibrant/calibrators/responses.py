@@ -145,7 +145,7 @@ def out_of_fold(
 ) -> Responses:
     """Scores of every row by a classifier that did not learn from it; of a frozen one, of all rows at once."""
     if is_frozen(estimator):
-        return Responses(response(estimator, rows.X, method, rows.classes), rows.code, rows.weight)
+        return Responses(response(fit_on(estimator, rows), rows.X, method, rows.classes), rows.code, rows.weight)
     done: Iterable[Responses] = Parallel(n_jobs=n_jobs)(
         delayed(_tested)(estimator, rows, train, test, method) for train, test in splits
     )

@@ -1,0 +1,498 @@
+"""Models on features: calibrated models, the automatic choice, trees, class proportions, several classes, scorers."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+import sklearn
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import make_classification
+from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_predict, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+import calibrant as cb
+from calibrant.calibrators.thresholds import best_threshold, best_weights
+
+X, Y = make_classification(1500, n_informative=5, n_redundant=10, flip_y=0.1, weights=[0.7], random_state=0)
+X3, Y3 = make_classification(1500, n_informative=6, n_classes=3, flip_y=0.1, random_state=0)
+
+
+# CalibratedModel
+
+
+def test_the_calibrator_learns_from_out_of_fold_scores():
+    folds = StratifiedKFold(5)
+    model = cb.CalibratedModel(GaussianNB(), cb.Isotonic(), cv=folds).fit(X, Y)
+    p = cross_val_predict(GaussianNB(), X, Y, cv=folds, method="predict_proba")[:, 1]
+    by_hand = cb.Isotonic().fit(p, Y)
+    own = GaussianNB().fit(X, Y).predict_proba(X)[:, 1]
+    assert np.array_equal(model.predict_proba(X)[:, 1], by_hand(own))
+    assert model.table_ == cb.ScoreTable.from_arrays(Y, p)
+    assert cb.brier(Y, by_hand(p)) < cb.brier(Y, p)
+
+
+def test_a_frozen_model_is_left_as_it_is():
+    fitted = GaussianNB().fit(X[:700], Y[:700])
+    before = fitted.predict_proba(X)
+    model = cb.CalibratedModel(FrozenEstimator(fitted), cb.Platt()).fit(X[700:], Y[700:])
+    assert np.array_equal(fitted.predict_proba(X), before)
+    expected = cb.Platt().fit(before[700:, 1], Y[700:])(before[:, 1])
+    assert np.array_equal(model.predict_proba(X)[:, 1], expected)
+    with pytest.raises(cb.InputError, match="never fitted"):
+        cb.CalibratedModel(FrozenEstimator(GaussianNB())).fit(X, Y)
+
+
+def test_margins_are_calibrated_too():
+    model = cb.CalibratedModel(LinearSVC(), cv=3).fit(X, Y)
+    assert isinstance(model.calibrator_, cb.Platt)
+    assert model.calibrator_.on == "score"
+    assert model.table_ is None
+    assert cb.evaluate(Y, model.predict_proba(X)[:, 1], n_resamples=99).lines
+    with pytest.raises(cb.InputError, match="margins"):
+        cb.CalibratedModel(LinearSVC(), cb.Beta()).fit(X, Y)
+    multi = cb.CalibratedModel(LinearSVC(), cv=3).fit(X3, Y3)
+    assert multi.predict_proba(X3).sum(axis=1) == pytest.approx(np.ones(len(X3)))
+
+
+def test_labels_of_any_kind_and_sparse_rows():
+    sparse = pytest.importorskip("scipy.sparse")
+    names = np.array(["no", "yes"])[Y]
+    model = cb.CalibratedModel(LogisticRegression(), cv=3).fit(sparse.csr_matrix(X), names)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.score(sparse.csr_matrix(X), names) > 0.7
+    plain = cb.CalibratedModel(LogisticRegression(), cv=3).fit(X, Y)
+    assert model.predict_proba(X) == pytest.approx(plain.predict_proba(X), abs=1e-6)
+
+
+class Remembers(ClassifierMixin, BaseEstimator):
+    """Says the shares of the classes that it saw, and keeps what it was given."""
+
+    seen: list = []  # noqa: RUF012
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_, counts = np.unique(y, return_counts=True)
+        self.share_ = counts / counts.sum()
+        Remembers.seen.append((len(y), None if sample_weight is None else np.array(sample_weight)))
+        return self
+
+    def predict_proba(self, X):
+        return np.tile(self.share_, (len(X), 1))
+
+
+def test_a_fold_that_lacks_a_class_keeps_the_columns_of_all():
+    y = np.array([0] * 20 + [1] * 20 + [2] * 20)
+    folds = [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
+    rows = np.zeros((60, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cb.CalibrantWarning)
+        model = cb.CalibratedModel(Remembers(), cv=folds).fit(rows, y)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.predict_proba(rows).shape == (60, 3)
+
+
+def test_weights_reach_classifier_and_calibrator():
+    weight = np.where(Y == 1, 3.0, 1.0)
+    model = cb.CalibratedModel(LogisticRegression(), cv=3).fit(X, Y, sample_weight=weight)
+    doubled = np.repeat(np.arange(len(Y)), weight.astype(int))
+    assert model.predict_proba(X)[:, 1].mean() == pytest.approx(Y[doubled].mean(), abs=0.1)
+    assert model.table_.size == weight.sum()
+    Remembers.seen.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cb.CalibrantWarning)
+        cb.CalibratedModel(Remembers(), cv=2).fit(X, Y, sample_weight=weight)
+    assert [size for size, _ in Remembers.seen] == [750, 750, 1500]
+    assert all(len(given) == size for size, given in Remembers.seen)
+
+
+def test_a_classifier_without_weights_is_told():
+    class NoWeights(GaussianNB):
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    with pytest.warns(cb.CalibrantWarning, match="takes no sample_weight"):
+        cb.CalibratedModel(NoWeights(), cv=2).fit(X, Y, sample_weight=np.ones(len(Y)))
+
+
+def test_metadata_are_routed():
+    groups = np.arange(len(Y)) % 6
+    with sklearn.config_context(enable_metadata_routing=True):
+        splitter = GroupKFold(3).set_split_request(groups=True)
+        inner = LogisticRegression().set_fit_request(sample_weight=False)
+        model = cb.CalibratedModel(inner, cv=splitter).set_fit_request(sample_weight=True)
+        model.fit(X, Y, sample_weight=np.ones(len(Y)), groups=groups)
+    p = cross_val_predict(LogisticRegression(), X, Y, groups=groups, cv=GroupKFold(3), method="predict_proba")[:, 1]
+    assert model.table_.score == pytest.approx(np.unique(p), abs=1e-9)
+
+
+def test_jobs_change_nothing():
+    one, two = (cb.CalibratedModel(GaussianNB(), cv=3, n_jobs=n).fit(X, Y).predict_proba(X) for n in (1, 2))
+    assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "calibrator", "words"),
+    [(RidgeClassifier(), "isotonic", "calibrant's calibrators"), (BaseEstimator(), None, "neither")],
+)
+def test_what_cannot_be_calibrated_says_so(estimator, calibrator, words):
+    with pytest.raises(cb.InputError, match=words):
+        cb.CalibratedModel(estimator, calibrator).fit(X, Y)
+    with pytest.raises(cb.InputError, match="one class"):
+        cb.CalibratedModel(GaussianNB()).fit(X, np.zeros(len(Y)))
+
+
+def test_a_calibrated_model_goes_into_a_grid_search():
+    search = GridSearchCV(
+        cb.CalibratedModel(GaussianNB(), cv=2),
+        {"calibrator": [cb.Platt(), cb.Isotonic()], "estimator__var_smoothing": [1e-9, 1e-3]},
+        scoring=cb.scorers.brier,
+        cv=3,
+    ).fit(X, Y)
+    assert search.best_score_ < 0
+
+
+# Several classes
+
+
+def three(rng, size=4000, heat=2.0):
+    """Probabilities of three classes, sharpened: the softmax of logits that are `heat` times too large."""
+    logits = rng.normal(0, 1.2, (size, 3))
+    right = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    y = np.array([rng.choice(3, p=row) for row in right])
+    sharp = np.exp(heat * logits) / np.exp(heat * logits).sum(axis=1, keepdims=True)
+    return sharp, y, right
+
+
+def test_softmax_temperature_finds_the_heat(rng):
+    proba, y, right = three(rng)
+    cal = cb.SoftmaxTemperature().fit(proba, y)
+    assert cal.temperature_ == pytest.approx(2.0, rel=0.08)
+    assert np.abs(cal(proba) - right).mean() < 0.01
+    step = 1e-4
+    losses = [
+        -np.log(cb.calibrators.multiclass.softmax((cal.slope_ + d) * np.log(proba)))[np.arange(len(y)), y].mean()
+        for d in (-step, 0, step)
+    ]
+    assert losses[1] < min(losses[0], losses[2])
+
+
+def test_vector_scaling_finds_weights_and_biases(rng):
+    proba, y, right = three(rng)
+    shifted = proba * [1, 2, 0.5]
+    shifted /= shifted.sum(axis=1, keepdims=True)
+    cal = cb.VectorScaling().fit(shifted, y)
+    assert np.abs(cal(shifted) - right).mean() < 0.03
+    assert cal.biases_.sum() == pytest.approx(0, abs=1e-12)
+    # The gradient vanishes.
+    excess = cal(shifted) - np.eye(3)[y]
+    assert np.abs(excess.mean(axis=0)).max() < 1e-6
+    assert np.abs((excess * np.log(shifted)).mean(axis=0)).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    "cal", [cb.OneVsRest(), cb.OneVsRest(cb.Isotonic()), cb.SoftmaxTemperature(), cb.VectorScaling()]
+)
+def test_calibrators_of_classes_help_and_sum_to_1(rng, cal):
+    proba, y, _ = three(rng)
+    cal.fit(proba[:2000], y[:2000])
+    repaired = cal(proba[2000:])
+    assert repaired.sum(axis=1) == pytest.approx(np.ones(2000))
+    assert ((repaired >= 0) & (repaired <= 1)).all()
+    before, after = (cb.classwise(cb.METRICS["brier"](), y[2000:], q).value for q in (proba[2000:], repaired))
+    assert after < before
+    assert np.array_equal(repaired[::-1], cal(proba[2000:][::-1]))
+
+
+def test_where_every_class_gets_0_all_get_the_same():
+    cal = cb.OneVsRest(cb.Isotonic(extremes=True)).fit(np.eye(3).repeat(3, axis=0), [0, 0, 0, 1, 1, 1, 2, 2, 2])
+    assert cal([[0.1, 0.1, 0.8]]).sum() == 1
+    assert cal([[0.4, 0.3, 0.3]]) == pytest.approx(np.full((1, 3), 1 / 3))
+
+
+def test_temperature_of_several_classes_is_one_temperature():
+    model = cb.CalibratedModel(GaussianNB(), cb.Temperature(), cv=3).fit(X3, Y3)
+    assert isinstance(model.calibrator_, cb.SoftmaxTemperature)
+    model = cb.CalibratedModel(GaussianNB(), cb.Beta(), cv=3).fit(X3, Y3)
+    assert isinstance(model.calibrator_, cb.OneVsRest)
+
+
+def test_matrices_are_checked(rng):
+    proba, y, _ = three(rng, 50)
+    with pytest.raises(cb.InputError, match="one column for each"):
+        cb.SoftmaxTemperature().fit(proba[:, :2], y)
+    with pytest.raises(cb.InputError, match="lie in"):
+        cb.SoftmaxTemperature().fit(proba * 3, y)
+    with pytest.raises(cb.InputError, match="equally long"):
+        cb.SoftmaxTemperature().fit(proba[:40], y)
+    with pytest.raises(cb.InputError, match="likeliest"):
+        cb.SoftmaxTemperature().fit(proba, proba.argmax(axis=1))
+
+
+# AutoCalibrator
+
+
+def test_the_choice_repairs_what_is_broken():
+    model = cb.AutoCalibrator(GaussianNB(), n_resamples=199).fit(X, Y)
+    ranking = model.ranking_
+    assert model.chosen_ != "uncalibrated"
+    assert ranking.candidates[0].name == model.chosen_
+    assert [c.value for c in ranking.candidates] == sorted(c.value for c in ranking.candidates)
+    assert {c.name for c in ranking.candidates} == {"uncalibrated", *cb.CALIBRATORS} - {"prior_shift"}
+    for c in ranking.candidates:
+        assert c.low <= c.value <= c.high
+        if c.name != "uncalibrated":
+            assert c.gain_low <= c.gain <= c.gain_high
+    assert f"use {model.chosen_}" in repr(ranking)
+    assert ranking.to_dict()["chosen"] == model.chosen_
+    p = GaussianNB().fit(X, Y).predict_proba(X)[:, 1]
+    assert np.array_equal(model.predict_proba(X)[:, 1], model.calibrator_(p))
+
+
+def test_the_choice_leaves_alone_what_is_right():
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(3000, 2))
+    y = rng.random(3000) < 1 / (1 + np.exp(-rows[:, 0] - 0.5 * rows[:, 1]))
+    model = cb.AutoCalibrator(LogisticRegression(), n_resamples=199).fit(rows, y)
+    assert model.chosen_ == "uncalibrated"
+    assert model.calibrator_ is None
+    assert "leave it alone" in repr(model.ranking_)
+    assert np.array_equal(model.predict_proba(rows), LogisticRegression().fit(rows, y).predict_proba(rows))
+
+
+def test_no_row_is_scored_by_what_learned_from_it():
+    """A classifier that remembers its rows would look perfect if any fold leaked."""
+
+    class Parrot(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            self.known_ = {row.tobytes(): label for row, label in zip(np.asarray(X), y, strict=True)}
+            return self
+
+        def predict_proba(self, X):
+            event = np.array([{1: 0.99, 0: 0.01}.get(self.known_.get(row.tobytes()), 0.5) for row in np.asarray(X)])
+            return np.column_stack([1 - event, event])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cb.CalibrantWarning)
+        model = cb.AutoCalibrator(Parrot(), {"platt": cb.Platt()}, n_resamples=99).fit(X, Y)
+    uncalibrated = next(c for c in model.ranking_.candidates if c.name == "uncalibrated")
+    assert uncalibrated.value == pytest.approx(0.25)
+
+
+def test_costs_can_decide():
+    metric = cb.ECC(cost=cb.LinearCost(over=1, under=5))
+    model = cb.AutoCalibrator(GaussianNB(), scoring=metric, n_resamples=99, cv=3).fit(X, Y)
+    assert model.ranking_.metric == "ECC"
+    assert model.chosen_ != "uncalibrated"
+
+
+def test_infinite_log_loss_is_beaten():
+    model = cb.AutoCalibrator(
+        DecisionTreeClassifier(random_state=0), {"isotonic": cb.Isotonic()}, scoring="log_loss", n_resamples=99, cv=3
+    ).fit(X, Y)
+    assert model.chosen_ == "isotonic"
+    assert model.ranking_.candidates[-1].value == np.inf
+    assert model.ranking_.to_dict()["candidates"][-1]["value"] is None
+
+
+def test_several_classes_margins_frozen_models_and_splits():
+    multi = cb.AutoCalibrator(GaussianNB(), cv=3, n_resamples=99).fit(X3, Y3)
+    assert multi.predict_proba(X3).shape == (len(X3), 3)
+    margins = cb.AutoCalibrator(LinearSVC(), cv=3, n_resamples=99).fit(X, Y)
+    assert margins.ranking_.baseline == "binning_average"
+    assert margins.chosen_ == margins.ranking_.candidates[0].name
+    frozen = FrozenEstimator(GaussianNB().fit(X[:500], Y[:500]))
+    assert cb.AutoCalibrator(frozen, cv=3, n_resamples=99).fit(X[500:], Y[500:]).chosen_ != "uncalibrated"
+    splits = list(StratifiedKFold(3).split(X, Y))
+    by_splits = cb.AutoCalibrator(GaussianNB(), cv=splits, n_resamples=99).fit(X, Y)
+    assert by_splits.chosen_ != "uncalibrated"
+
+
+def test_a_candidate_that_fails_is_named():
+    y = np.zeros(60, dtype=int)
+    y[::10] = 1
+    rows = np.column_stack([y * 10.0, np.arange(60)])
+    candidates = {"platt": cb.Platt(), "raw": cb.Platt(smoothing=False)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = cb.AutoCalibrator(GaussianNB(), candidates, cv=3, n_resamples=99).fit(rows, y)
+    assert "separates" in model.ranking_.failed["raw"]
+    assert "raw could not be fitted" in repr(model.ranking_)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"scoring": "bias"}, "in the middle"),
+        ({"scoring": "accuracy"}, "scoring must be"),
+        ({"calibrators": {}}, "calibrators"),
+        ({"calibrators": {"uncalibrated": cb.Platt()}}, "uncalibrated"),
+        ({"alpha": 2}, "alpha"),
+        ({"n_resamples": 50}, "at least 99"),
+    ],
+)
+def test_the_choice_must_be_well_put(options, words):
+    with pytest.raises(cb.InputError, match=words):
+        cb.AutoCalibrator(GaussianNB(), **options).fit(X, Y)
+
+
+def test_rankings_become_frames():
+    pd = pytest.importorskip("pandas")
+    ranking = cb.AutoCalibrator(GaussianNB(), cv=2, n_resamples=99).fit(X, Y).ranking_
+    frame = ranking.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame["name"]) == [c.name for c in ranking.candidates]
+
+
+# Trees
+
+
+def leaf_counts(tree, rows, y, classes):
+    """Rows of each class in the leaf of every row, counted from the rows themselves."""
+    leaf = tree.apply(rows)
+    return np.array([[np.sum((leaf == own) & (y == c)) for c in classes] for own in leaf])
+
+
+def test_smoothed_leaves_by_their_formulas():
+    tree = DecisionTreeClassifier(min_samples_leaf=3, random_state=0).fit(X, Y)
+    k = leaf_counts(tree, X, Y, [0, 1])
+    n, base = k.sum(axis=1), Y.mean()
+    frozen = FrozenEstimator(tree)
+    laplace = cb.TreeSmoothing(frozen, "laplace").fit(X, Y).predict_proba(X)[:, 1]
+    assert laplace == pytest.approx((k[:, 1] + 1) / (n + 2))
+    m_estimate = cb.TreeSmoothing(frozen).fit(X, Y)
+    assert m_estimate.m_ * base == pytest.approx(10)
+    assert m_estimate.predict_proba(X)[:, 1] == pytest.approx((k[:, 1] + 10) / (n + 10 / base))
+    assert cb.TreeSmoothing(frozen, m=0).fit(X, Y).predict_proba(X) == pytest.approx(tree.predict_proba(X))
+
+
+def test_curtailment_climbs_to_a_node_with_enough_rows():
+    tree = DecisionTreeClassifier(random_state=0).fit(X, Y)
+    smoothed = cb.TreeSmoothing(FrozenEstimator(tree), "curtailment", min_rows=50).fit(X, Y).predict_proba(X)[:, 1]
+    reached = tree.decision_path(X).toarray().astype(bool)
+    size = reached.sum(axis=0)
+    for row in range(0, len(X), 37):
+        above = [node for node in np.flatnonzero(reached[row]) if size[node] >= 50]
+        node = min(above, key=lambda each: size[each])  # sizes fall on the way down
+        assert smoothed[row] == pytest.approx(Y[reached[:, node]].mean())
+
+
+@pytest.mark.parametrize("method", ["m-estimate", "laplace", "curtailment"])
+def test_smoothing_helps_trees_and_several_classes(method):
+    for rows, y in ((X, Y), (X3, Y3)):
+        half = len(y) // 2
+        tree = DecisionTreeClassifier(random_state=0)
+        plain = tree.fit(rows[:half], y[:half]).predict_proba(rows[half:])
+        smooth = cb.TreeSmoothing(tree, method).fit(rows[:half], y[:half]).predict_proba(rows[half:])
+        assert smooth.sum(axis=1) == pytest.approx(np.ones(len(smooth)))
+        actual = np.eye(plain.shape[1])[y[half:]]
+        assert np.mean((smooth - actual) ** 2) < np.mean((plain - actual) ** 2)
+
+
+def test_a_forest_is_the_mean_of_its_smoothed_trees():
+    for kind in (RandomForestClassifier, ExtraTreesClassifier):
+        forest = kind(7, random_state=0).fit(X, Y)
+        model = cb.TreeSmoothing(FrozenEstimator(forest), "laplace").fit(X, Y)
+        each = [cb.TreeSmoothing(FrozenEstimator(tree), "laplace").fit(X, Y) for tree in forest.estimators_]
+        assert model.predict_proba(X) == pytest.approx(np.mean([one.predict_proba(X) for one in each], axis=0))
+        untouched = cb.TreeSmoothing(FrozenEstimator(forest), m=0).fit(X, Y)
+        assert untouched.predict_proba(X) == pytest.approx(forest.predict_proba(X))
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), GradientBoostingClassifier(n_estimators=3)])
+def test_what_has_no_trees_of_classes_is_refused(estimator):
+    with pytest.raises(cb.InputError, match="TreeSmoothing needs"):
+        cb.TreeSmoothing(estimator).fit(X, Y)
+
+
+def test_settings_of_smoothing_are_checked():
+    for options in ({"method": "magic"}, {"m": -1}, {"min_rows": np.nan}):
+        with pytest.raises(cb.InputError, match="must be"):
+            cb.TreeSmoothing(DecisionTreeClassifier(), **options).fit(X, Y)
+
+
+# Class proportions
+
+
+def test_classes_are_predicted_as_often_as_they_occur():
+    model = cb.ProportionThreshold(LogisticRegression()).fit(X, Y)
+    assert model.after_.predicted == pytest.approx(model.after_.actual, abs=1 / len(Y))
+    assert model.accuracy_cost_ == pytest.approx(model.before_.accuracy - model.after_.accuracy)
+    assert model.predict(X).mean() == pytest.approx(Y.mean(), abs=0.03)
+    assert np.array_equal(model.predict_proba(X), LogisticRegression().fit(X, Y).predict_proba(X))
+    margins = cb.ProportionThreshold(LinearSVC()).fit(X, Y)
+    assert margins.after_.predicted == pytest.approx(margins.after_.actual, abs=1 / len(Y))
+    with pytest.raises(AttributeError, match="predict_proba"):
+        margins.predict_proba(X)
+
+
+def test_other_proportions_can_be_asked_for():
+    model = cb.ProportionThreshold(LogisticRegression(), target={0: 0.5, 1: 0.5}).fit(X, Y)
+    assert model.after_.predicted[1] == pytest.approx(0.5, abs=0.001)
+    for target in ({0: 0.5}, {0: 0.5, 1: 0.6}, {0: 1.5, 1: -0.5}, 0.3):
+        with pytest.raises(cb.InputError, match="target"):
+            cb.ProportionThreshold(LogisticRegression(), target=target).fit(X, Y)
+
+
+def test_the_threshold_is_the_best_there_is(rng):
+    for _ in range(50):
+        scores = rng.integers(0, 12, 40) / 12
+        weight = rng.integers(1, 4, 40).astype(float)
+        share = rng.random()
+        found = best_threshold(scores, weight, share)
+        off = [abs(weight[scores >= t].sum() / weight.sum() - share) for t in [*np.unique(scores), np.inf]]
+        assert abs(weight[scores >= found].sum() / weight.sum() - share) == pytest.approx(min(off))
+
+
+def test_weights_of_several_classes_meet_their_shares(rng):
+    for n_classes in (3, 5, 10):
+        proba = rng.dirichlet(rng.uniform(0.3, 3, n_classes), 3000)
+        share = rng.dirichlet(np.full(n_classes, 5))
+        weights = best_weights(proba, np.ones(3000), share)
+        predicted = np.bincount((proba * weights).argmax(axis=1), minlength=n_classes) / 3000
+        assert np.abs(predicted - share).sum() / 2 < 0.003
+        assert weights.max() == 1
+    model = cb.ProportionThreshold(GaussianNB(), cv=3).fit(X3, Y3)
+    assert np.abs(model.after_.difference).max() < 0.003
+    assert np.abs(model.before_.difference).max() > 0.003
+    assert set(model.predict(X3)) <= {0, 1, 2}
+
+
+# Scorers
+
+
+@pytest.mark.parametrize("name", cb.METRICS)
+def test_every_metric_scores(name):
+    for y in (Y, np.array(["no", "yes"])[Y]):
+        found = cross_val_score(GaussianNB(), X, y, scoring=cb.scorers[name], cv=3, error_score="raise")
+        assert np.isfinite(found).all()
+    fold = next(StratifiedKFold(3).split(X, Y))
+    p = GaussianNB().fit(X[fold[0]], Y[fold[0]]).predict_proba(X[fold[1]])[:, 1]
+    value = cb.METRICS[name]().value(cb.ScoreTable.from_arrays(Y[fold[1]], p))
+    better = cb.METRICS[name].lower_is_better
+    expected = {True: -value, False: value, None: -abs(value - {"bias": 0, "oe_ratio": 1}.get(name, 0))}[better]
+    assert found[0] == pytest.approx(expected)
+
+
+def test_scorers_search_and_take_weights():
+    search = GridSearchCV(
+        GaussianNB(), {"var_smoothing": [1e-9, 1e-1]}, scoring=cb.scorers.of(cb.ECC(cost=cb.LinearCost(1, 5))), cv=3
+    ).fit(X, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    model = GaussianNB().fit(X, Y)
+    weight = np.where(Y == 1, 2.0, 1.0)
+    weighted = cb.scorers.brier(model, X, Y, sample_weight=weight)
+    table = cb.ScoreTable.from_arrays(Y, model.predict_proba(X)[:, 1], sample_weight=weight)
+    assert weighted == pytest.approx(-cb.METRICS["brier"]().value(table))
+    assert set(cb.scorers) == set(cb.METRICS)
+    with pytest.raises(AttributeError, match="no metric"):
+        cb.scorers.accuracy  # noqa: B018
+    with pytest.raises(cb.InputError, match="two classes"):
+        cb.scorers.brier(GaussianNB().fit(X3, Y3), X3, Y3)
