@@ -9,9 +9,10 @@ export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
 TORCH ?= torch==2.13.0
 # The instructions that numpy 1.24 must do without for the fits of 2023.
 AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
+KNOW_NO_KERNEL := test_plots.py test_palette.py test_sklearn_checks.py test_shipping.py
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: reproduce reproduce-quick reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions study oracles sanitize clean
+.PHONY: reproduce reproduce-quick reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions study study-calibrators oracles sanitize clean
 
 demo: $(VENV)/demo.stamp  ## train two models and print how well calibrated they are
 	$(BIN)/python examples/demo.py
@@ -23,8 +24,8 @@ test: lint types $(VENV)/dev.stamp docs  ## everything CI checks
 	$(MAKE) --no-print-directory test-reference
 	$(MAKE) --no-print-directory test-core
 
-test-reference: $(VENV)/dev.stamp  ## the same tests on the reference kernel; diagrams know no kernel
-	CALIBRANT_KERNEL=reference $(BIN)/python -m pytest -n auto --ignore=tests/test_plots.py --ignore=tests/test_palette.py
+test-reference: $(VENV)/dev.stamp  ## the same tests on the reference kernel, but for those that know of none
+	CALIBRANT_KERNEL=reference $(BIN)/python -m pytest -n auto $(addprefix --ignore=tests/,$(KNOW_NO_KERNEL))
 
 test-core: $(CORE)/stamp  ## the same tests with no compiler and no optional library
 	$(CORE)/bin/python tools/check_kernel.py --expect reference
@@ -76,11 +77,15 @@ study: $(VENV)/dev.stamp  ## the simulations behind intervals, tests and verdict
 	$(BIN)/python studies/sizes.py
 	$(BIN)/python studies/coverage.py
 
+study-calibrators: $(VENV)/dev.stamp  ## every calibrator on eight real data sets (5 minutes); tables go to docs/studies
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.calibrators
+
 oracles:  ## freeze the values of other implementations again, in an environment of their own
 	$(PYTHON) -m venv .venv-oracles
 	.venv-oracles/bin/python $(PIP) --upgrade pip
 	.venv-oracles/bin/python $(PIP) --group oracles
 	.venv-oracles/bin/python tests/golden/make_scores.py
+	.venv-oracles/bin/python tests/golden/make_calibrators.py
 	@command -v Rscript > /dev/null || { echo "make oracles needs R with the package rms (Debian: r-cran-rms)"; exit 1; }
 	.venv-oracles/bin/python tests/golden/make_val_prob.py
 

@@ -16,6 +16,10 @@ collect_ignore_glob = ["tests/golden/make_*.py"]  # run by make oracles, where o
 collect_ignore = [] if importlib.util.find_spec("calibrant._kernels._core") else ["src/calibrant/_kernels/compiled.py"]
 # Diagrams need matplotlib, and the gallery scikit-learn and real data; tests/test_plots.py says so where it is skipped.
 collect_ignore += [] if importlib.util.find_spec("matplotlib") else ["src/calibrant/plots"]
+if not importlib.util.find_spec("sklearn"):
+    collect_ignore += ["src/calibrant/calibrators", "src/calibrant/shipping"]
+elif not importlib.util.find_spec("onnx"):
+    collect_ignore += ["src/calibrant/shipping/onnx_graph.py"]
 
 
 @pytest.fixture(scope="session")

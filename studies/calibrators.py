@@ -39,6 +39,7 @@ OFFERED = {
     "Platt": cb.Platt(),
     "Temperature": cb.Temperature(),
     "Beta": cb.Beta(),
+    "VennAbers": cb.VennAbers(),
 }
 MODELS = {
     "naive Bayes": GaussianNB,

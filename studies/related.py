@@ -14,29 +14,6 @@ from calibrant import maps
 Fitted = Callable[[np.ndarray], np.ndarray]
 
 
-def venn_abers(p: np.ndarray, y: np.ndarray) -> Fitted:
-    """Inductive Venn-Abers (Vovk, Petej & Fedorova 2015), its two probabilities merged to p1 / (1 - p0 + p1).
-
-    Each is the isotonic regression at the new score of the rows and the new one, its outcome taken to be 0 or 1.
-    """
-    table = cb.ScoreTable.from_arrays(y, p)
-
-    def at(score: float) -> float:
-        low, high = (_isotonic_with(table, score, outcome) for outcome in (0, 1))
-        return high / (1 - low + high)
-
-    def apply(scores: np.ndarray) -> np.ndarray:
-        distinct, place = np.unique(scores, return_inverse=True)
-        return np.array([at(score) for score in distinct])[place]
-
-    return apply
-
-
-def _isotonic_with(table: cb.ScoreTable, score: float, outcome: int) -> float:
-    blocks = cb.PAVA()(table + cb.ScoreTable.from_counts([score], [1], [outcome]))
-    return float(blocks.rate[np.searchsorted(blocks.min_score, score, side="right") - 1])
-
-
 def bbq(p: np.ndarray, y: np.ndarray) -> Fitted:
     """Bayesian binning into quantiles (Naeini, Cooper & Hauskrecht 2015): binnings averaged by their posterior.
 
@@ -95,7 +72,6 @@ def near_isotonic(p: np.ndarray, y: np.ndarray) -> Fitted:
 
 
 RELATED: dict[str, Callable[[np.ndarray, np.ndarray], Fitted]] = {
-    "Venn-Abers": venn_abers,
     "BBQ": bbq,
     "near-isotonic": near_isotonic,
 }

@@ -55,7 +55,7 @@ def test_margins_are_calibrated_too():
     assert isinstance(model.calibrator_, cb.Platt)
     assert model.calibrator_.on == "score"
     assert model.table_ is None
-    assert cb.evaluate(Y, model.predict_proba(X)[:, 1], n_resamples=99).lines
+    assert cb.evaluate(Y, model.predict_proba(X)[:, 1], n_resamples=199).lines
     with pytest.raises(cb.InputError, match="margins"):
         cb.CalibratedModel(LinearSVC(), cb.Beta()).fit(X, Y)
     multi = cb.CalibratedModel(LinearSVC(), cv=3).fit(X3, Y3)
@@ -281,21 +281,21 @@ def test_no_row_is_scored_by_what_learned_from_it():
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cb.CalibrantWarning)
-        model = cb.AutoCalibrator(Parrot(), {"platt": cb.Platt()}, n_resamples=99).fit(X, Y)
+        model = cb.AutoCalibrator(Parrot(), {"platt": cb.Platt()}, n_resamples=199).fit(X, Y)
     uncalibrated = next(c for c in model.ranking_.candidates if c.name == "uncalibrated")
     assert uncalibrated.value == pytest.approx(0.25)
 
 
 def test_costs_can_decide():
     metric = cb.ECC(cost=cb.LinearCost(over=1, under=5))
-    model = cb.AutoCalibrator(GaussianNB(), scoring=metric, n_resamples=99, cv=3).fit(X, Y)
+    model = cb.AutoCalibrator(GaussianNB(), scoring=metric, n_resamples=199, cv=3).fit(X, Y)
     assert model.ranking_.metric == "ECC"
     assert model.chosen_ != "uncalibrated"
 
 
 def test_infinite_log_loss_is_beaten():
     model = cb.AutoCalibrator(
-        DecisionTreeClassifier(random_state=0), {"isotonic": cb.Isotonic()}, scoring="log_loss", n_resamples=99, cv=3
+        DecisionTreeClassifier(random_state=0), {"isotonic": cb.Isotonic()}, scoring="log_loss", n_resamples=199, cv=3
     ).fit(X, Y)
     assert model.chosen_ == "isotonic"
     assert model.ranking_.candidates[-1].value == np.inf
@@ -303,15 +303,15 @@ def test_infinite_log_loss_is_beaten():
 
 
 def test_several_classes_margins_frozen_models_and_splits():
-    multi = cb.AutoCalibrator(GaussianNB(), cv=3, n_resamples=99).fit(X3, Y3)
+    multi = cb.AutoCalibrator(GaussianNB(), cv=3, n_resamples=199).fit(X3, Y3)
     assert multi.predict_proba(X3).shape == (len(X3), 3)
-    margins = cb.AutoCalibrator(LinearSVC(), cv=3, n_resamples=99).fit(X, Y)
+    margins = cb.AutoCalibrator(LinearSVC(), cv=3, n_resamples=199).fit(X, Y)
     assert margins.ranking_.baseline == "binning_average"
     assert margins.chosen_ == margins.ranking_.candidates[0].name
     frozen = FrozenEstimator(GaussianNB().fit(X[:500], Y[:500]))
-    assert cb.AutoCalibrator(frozen, cv=3, n_resamples=99).fit(X[500:], Y[500:]).chosen_ != "uncalibrated"
+    assert cb.AutoCalibrator(frozen, cv=3, n_resamples=199).fit(X[500:], Y[500:]).chosen_ != "uncalibrated"
     splits = list(StratifiedKFold(3).split(X, Y))
-    by_splits = cb.AutoCalibrator(GaussianNB(), cv=splits, n_resamples=99).fit(X, Y)
+    by_splits = cb.AutoCalibrator(GaussianNB(), cv=splits, n_resamples=199).fit(X, Y)
     assert by_splits.chosen_ != "uncalibrated"
 
 
@@ -322,7 +322,7 @@ def test_a_candidate_that_fails_is_named():
     candidates = {"platt": cb.Platt(), "raw": cb.Platt(smoothing=False)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = cb.AutoCalibrator(GaussianNB(), candidates, cv=3, n_resamples=99).fit(rows, y)
+        model = cb.AutoCalibrator(GaussianNB(), candidates, cv=3, n_resamples=199).fit(rows, y)
     assert "separates" in model.ranking_.failed["raw"]
     assert "raw could not be fitted" in repr(model.ranking_)
 
@@ -335,7 +335,7 @@ def test_a_candidate_that_fails_is_named():
         ({"calibrators": {}}, "calibrators"),
         ({"calibrators": {"uncalibrated": cb.Platt()}}, "uncalibrated"),
         ({"alpha": 2}, "alpha"),
-        ({"n_resamples": 50}, "at least 99"),
+        ({"n_resamples": 50}, "at least 119"),
     ],
 )
 def test_the_choice_must_be_well_put(options, words):
@@ -345,7 +345,7 @@ def test_the_choice_must_be_well_put(options, words):
 
 def test_rankings_become_frames():
     pd = pytest.importorskip("pandas")
-    ranking = cb.AutoCalibrator(GaussianNB(), cv=2, n_resamples=99).fit(X, Y).ranking_
+    ranking = cb.AutoCalibrator(GaussianNB(), cv=2, n_resamples=199).fit(X, Y).ranking_
     frame = ranking.to_frame()
     assert isinstance(frame, pd.DataFrame)
     assert list(frame["name"]) == [c.name for c in ranking.candidates]

@@ -221,6 +221,31 @@ def test_between_blocks_scikit_learn_draws_lines_and_we_step_halfway():
     assert IsotonicRegression().fit(p, y).predict([0.4]) == pytest.approx([0.5])
 
 
+@given(some_rows, st.lists(st.floats(0, 1), max_size=10))
+def test_venn_abers_is_isotonic_regression_with_the_new_row(pairs, new):
+    """By its definition: the new score joins the rows, once with each outcome; p1 / (1 - p0 + p1)."""
+    y, p = columns(pairs)
+    scores = np.concatenate([p, new])
+    cal = cb.VennAbers().fit(p, y)
+    for score, found in zip(scores, cal(scores), strict=True):
+        low, high = (
+            cb.Isotonic(extremes=True).fit(np.append(p, score), np.append(y, outcome))([score])[0] for outcome in (0, 1)
+        )
+        assert low <= high
+        assert found == pytest.approx(high / (1 - low + high), abs=1e-15)
+
+
+def test_venn_abers_between_neighbouring_doubles():
+    p = 0.3 + np.arange(8) * 2.0**-54
+    y = np.array([0, 0, 1, 0, 1, 1, 0, 1])
+    q = cb.VennAbers().fit(p, y)(p)
+    for i, score in enumerate(p):
+        low, high = (
+            cb.Isotonic(extremes=True).fit(np.append(p, score), np.append(y, outcome))([score])[0] for outcome in (0, 1)
+        )
+        assert q[i] == pytest.approx(high / (1 - low + high), abs=1e-15)
+
+
 # Each kind by itself
 
 
@@ -400,14 +425,16 @@ def test_equal_scores_are_told():
     assert cal([0.1, 0.9]) == pytest.approx([0.34, 0.34], abs=0.05)
 
 
-@pytest.mark.parametrize("cal", [cb.Isotonic(), cb.Isotonic(strict=True), cb.BinningAverage(), cb.Platt(on="score")])
+@pytest.mark.parametrize(
+    "cal", [cb.Isotonic(), cb.Isotonic(strict=True), cb.BinningAverage(), cb.VennAbers(), cb.Platt(on="score")]
+)
 def test_margins_will_do(rng, cal):
     margin = rng.normal(0, 3, 2000)
     y = (rng.random(2000) < 1 / (1 + np.exp(-margin))).astype(int)
     q = clone(cal).fit(margin, y)(margin)
     assert np.abs(q - 1 / (1 + np.exp(-margin))).mean() < 0.06
     assert np.array_equal(clone(cal).fit(margin, y, np.full(2000, 2))(margin), clone(cal).fit(margin, y)(margin)) or (
-        isinstance(cal, (cb.Isotonic, cb.Platt))  # their smoothing depends on the number of rows
+        isinstance(cal, (cb.Isotonic, cb.Platt, cb.VennAbers))  # their smoothing depends on the number of rows
     )
     for bad in (np.inf, np.nan, 1e301):
         with pytest.raises(cb.InputError, match=r"finite|missing"):

@@ -151,6 +151,23 @@ def test_bad_starts_are_refused():
 # windows
 
 
+@given(hnp.arrays(float, st.integers(0, 30), elements=score), hnp.arrays(float, st.integers(0, 60), elements=score))
+def test_values_are_located_among_edges(edges, values):
+    edges = np.unique(edges)
+    found = _kernels.locate(edges, values)
+    assert found.tolist() == [int(np.sum(edges <= value)) for value in values]
+    assert found.dtype == np.int64
+
+
+@compiled_only
+@given(tables, st.sampled_from([1, 2**33]), st.booleans())
+def test_venn_abers_has_the_same_bits_on_both_kernels(table, scale, weighted):
+    n, k = table.n * scale, table.k * scale
+    if weighted:
+        n, k = n * 1.1, k * 1.1
+    assert same(_kernels.venn_abers(n, k), reference.venn_abers(n, k))
+
+
 @compiled_only
 def test_windows_have_the_same_bits_on_both_kernels(rng):
     for rows in (1, 2, 50, 3000):

@@ -20,7 +20,12 @@ def python(code):
 
 def test_every_public_name_can_be_had():
     for name in cb.__all__:
-        assert getattr(cb, name) is not None
+        try:
+            assert getattr(cb, name) is not None
+        except ModuleNotFoundError as error:
+            # Without an optional library: the error names the command that installs it.
+            assert error.name in ("sklearn", "onnx")  # noqa: PT017
+            assert 'pip install "calibrant[' in str(error)  # noqa: PT017
     assert set(cb.__all__) <= set(dir(cb))
 
 

@@ -36,6 +36,7 @@ MAPS = {
     "platt": cb.Platt().fit(*rows()),
     "temperature": cb.Temperature().fit(*rows()),
     "beta": cb.Beta().fit(*rows()),
+    "venn-abers": cb.VennAbers().fit(*rows()),
     "prior shift": cb.PriorShift(prevalence=0.03).fit(*rows()),
     "one step": cb.BinningAverage(n_bins=1).fit(*rows()),
     "one point": cb.Isotonic(strict=True, extremes=True).fit([0.0, 1.0], [0, 0]),
@@ -44,6 +45,7 @@ MARGINS = {
     "isotonic of margins": cb.Isotonic().fit(*margins()),
     "strict isotonic of margins": cb.Isotonic(strict=True).fit(*margins()),
     "binning of margins": cb.BinningAverage().fit(*margins()),
+    "venn-abers of margins": cb.VennAbers().fit(*margins()),
     "platt of margins": cb.Platt(on="score").fit(*margins()),
 }
 EVERY = MAPS | MARGINS

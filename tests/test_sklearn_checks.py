@@ -55,6 +55,7 @@ MAPS = {
     "platt on scores": cb.Platt(on="score"),
     "temperature": cb.Temperature(),
     "beta": cb.Beta(),
+    "venn_abers": cb.VennAbers(),
     "prior_shift": cb.PriorShift(prevalence=0.2),
 }
 MODELS = {

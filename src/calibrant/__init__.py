@@ -35,6 +35,7 @@ _HOME = {
         "calibrators.sigmoid": "Platt Temperature",
         "calibrators.thresholds": "ProportionThreshold",
         "calibrators.trees": "TreeSmoothing",
+        "calibrators.venn_abers": "VennAbers",
         "scores": "auc brier calbin calloss corp_decomposition ecce ecce_mad ecce_r isotonic_errors log_loss mcb "
         "murphy_decomposition oe_ratio smooth_ece stratified_brier",
         "shipping.files": "load save",

@@ -27,6 +27,7 @@ from calibrant.calibrators.sigmoid import Platt as Platt
 from calibrant.calibrators.sigmoid import Temperature as Temperature
 from calibrant.calibrators.thresholds import ProportionThreshold as ProportionThreshold
 from calibrant.calibrators.trees import TreeSmoothing as TreeSmoothing
+from calibrant.calibrators.venn_abers import VennAbers as VennAbers
 from calibrant.class_proportions import proportions as proportions
 from calibrant.comparison import compare as compare
 from calibrant.costs import ExponentialCost as ExponentialCost

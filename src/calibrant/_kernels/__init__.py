@@ -24,6 +24,7 @@ __all__ = [
     "resample",
     "resample_bins",
     "squared_errors",
+    "venn_abers",
     "window_distances",
 ]
 
@@ -57,6 +58,7 @@ if KERNEL == "compiled":
         resample,
         resample_bins,
         squared_errors,
+        venn_abers,
         window_distances,
     )
 else:
@@ -73,5 +75,6 @@ else:
         resample,
         resample_bins,
         squared_errors,
+        venn_abers,
         window_distances,
     )

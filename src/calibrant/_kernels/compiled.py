@@ -23,6 +23,7 @@ __all__ = [
     "resample",
     "resample_bins",
     "squared_errors",
+    "venn_abers",
     "window_distances",
 ]
 
@@ -82,6 +83,10 @@ def _state(bits: SFC64) -> NDArray[np.uint64]:
 
 def locate(edges: Floats, values: Floats) -> Ints:
     return _plain(_core.locate(edges, np.ascontiguousarray(values)))
+
+
+def venn_abers(n: Weights, k: Weights) -> tuple[Floats, Floats]:
+    return _core.venn_abers(n, k)
 
 
 def free_memory() -> None:

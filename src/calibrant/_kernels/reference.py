@@ -25,6 +25,7 @@ __all__ = [
     "resample",
     "resample_bins",
     "squared_errors",
+    "venn_abers",
     "window_distances",
 ]
 
@@ -177,6 +178,48 @@ def redraw(score: Floats, n: Ints, bits: SFC64) -> Ints:
 def locate(edges: Floats, values: Floats) -> Ints:
     """For every value, how many of the rising edges do not exceed it."""
     return np.searchsorted(edges, values, side="right").astype(np.int64, copy=False)
+
+
+def venn_abers(n: Weights, k: Weights) -> tuple[Floats, Floats]:
+    """Isotonic regression at a new row without, and with, the event: the two probabilities of Venn-Abers.
+
+    At 2 rows + 1 places: before the first score, at it, between it and the next, and so on. The value is the slope of
+    the lowest line that supports both the cumulative sums before the new row and those after it, which it moves.
+    """
+    rows = n.size
+    equal = 1 if n.dtype.kind == "i" else 1 - 1e-12  # as in pava_bc
+    sum_n, sum_k = ([0, *np.cumsum(column).tolist()] for column in (n, k))
+
+    def at_least(a: int, b: int, c: int, d: int, y: int, one: int) -> bool:
+        """Whether the slope from a to b is at least that from c to d, with the new row between both or not."""
+        left = (sum_k[b] - sum_k[a] + y) * (sum_n[d] - sum_n[c] + one)
+        return bool(left >= (sum_k[d] - sum_k[c] + y) * (sum_n[b] - sum_n[a] + one) * equal)
+
+    before, after = [0] * (rows + 1), [0] * (rows + 1)  # neighbours on the hull of all points to the left, or right
+    for i in range(1, rows + 1):
+        at = i - 1
+        while at > 0 and at_least(before[at], at, at, i, 0, 0):
+            at = before[at]
+        before[i] = at
+    for i in range(rows - 1, -1, -1):
+        at = i + 1
+        while at < rows and at_least(i, at, at, after[at], 0, 0):
+            at = after[at]
+        after[i] = at
+
+    def value(left: int, right: int, y: int) -> float:
+        moved = True
+        while moved:
+            moved = False
+            while right < rows and at_least(left, right, left, after[right], y, 1):
+                right, moved = after[right], True
+            while left > 0 and at_least(before[left], right, left, right, y, 1):
+                left, moved = before[left], True
+        return float(sum_k[right] - sum_k[left] + y) / float(sum_n[right] - sum_n[left] + 1)
+
+    places = [(place // 2, (place + 1) // 2) for place in range(2 * rows + 1)]
+    low, high = (np.array([value(left, right, y) for left, right in places]) for y in (0, 1))
+    return low, high
 
 
 def free_memory() -> None:

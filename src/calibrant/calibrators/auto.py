@@ -147,7 +147,7 @@ class AutoCalibrator(Repaired):
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X, y = make_classification(2000, n_informative=5, n_redundant=10, random_state=0)
-    >>> model = AutoCalibrator(GaussianNB(), n_resamples=99).fit(X, y)
+    >>> model = AutoCalibrator(GaussianNB(), n_resamples=199).fit(X, y)
     >>> model.chosen_ != "uncalibrated"
     True
     """

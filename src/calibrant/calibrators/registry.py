@@ -6,6 +6,7 @@ from calibrant.calibrators.isotonic import Isotonic
 from calibrant.calibrators.prior_shift import PriorShift
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.sigmoid import Platt, Temperature
+from calibrant.calibrators.venn_abers import VennAbers
 
 __all__ = ["CALIBRATORS"]
 
@@ -15,5 +16,6 @@ CALIBRATORS: dict[str, type[ScoreMap]] = {
     "platt": Platt,
     "temperature": Temperature,
     "beta": Beta,
+    "venn_abers": VennAbers,
     "prior_shift": PriorShift,
 }

@@ -12,6 +12,7 @@
 #include "pava.hpp"
 #include "resample.hpp"
 #include "sums.hpp"
+#include "venn_abers.hpp"
 #include "windows.hpp"
 
 namespace nb = nanobind;
@@ -265,6 +266,17 @@ Output<std::int64_t> locate_values(Input<double> edges, Input<double> values) {
     return out.array();
 }
 
+template <class Arithmetic>
+nb::tuple venn_abers_of(Input<typename Arithmetic::Weight> n, Input<typename Arithmetic::Weight> k) {
+    if (n.shape(0) != k.shape(0)) throw std::invalid_argument("n and k must be equally long");
+    Buffer<double> low(2 * n.shape(0) + 1), high(2 * n.shape(0) + 1);
+    {
+        nb::gil_scoped_release release;
+        venn_abers<Arithmetic>(n.data(), k.data(), n.shape(0), low.data(), high.data());
+    }
+    return nb::make_tuple(low.array(), high.array());
+}
+
 // Functions of (score, n, k) for counts and for weights.
 template <class Weight>
 void bind_sums(nb::module_& m) {
@@ -299,6 +311,8 @@ NB_MODULE(_core, m) {
     m.def("redraw", &redraw_events, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
           nb::arg("state").noconvert());
     m.def("locate", &locate_values, nb::arg("edges").noconvert(), nb::arg("values").noconvert());
+    m.def("venn_abers", &venn_abers_of<WideCounts>, nb::arg("n").noconvert(), nb::arg("k").noconvert());
+    m.def("venn_abers", &venn_abers_of<RealWeights>, nb::arg("n").noconvert(), nb::arg("k").noconvert());
     m.def("free_memory", [] { Pool::instance().clear(); });
     m.def("window_distances", &distances_in_windows, nb::arg("score").noconvert(), nb::arg("rate").noconvert(),
           nb::arg("window"));
