@@ -39,6 +39,8 @@ html_sidebars = {
         "measures",
         "inference",
         "diagrams",
+        "repair",
+        "studies/calibrators",
         "exactness",
         "reproduction/index",
         "reproduction/wrong",

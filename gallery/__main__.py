@@ -144,6 +144,15 @@ def documentation() -> dict[str, tuple[tuple[float, float], Draw]]:
         "null": ((5.6, 3.2), partial(plots.NullDisplay.from_predictions, forest)),
         "costs": ((5.6, 3.8), partial(plots.CostDisplay.from_predictions, y, scores)),
         "roc_hull": ((5.0, 5.0), partial(plots.RocHullDisplay.from_predictions, forest)),
+        "repair": (
+            (5.4, 5.4),
+            partial(
+                plots.ReliabilityDisplay.from_predictions,
+                y,
+                {"forest": scores["forest"], "repaired": demo.repaired()},
+                bins=cb.Quantile(10),
+            ),
+        ),
         "evaluation": ((11, 6), cb.evaluate(forest).plot),
         "comparison": ((11, 6), cb.compare(y, scores).plot),
     }
