@@ -129,6 +129,11 @@ def _pvalue(value: float, draws: np.ndarray) -> float:
 
 def main(only: Iterable[str]) -> None:
     names = set(only)
+    if names == {"--pages"}:  # the tables alone, from the numbers of the last run
+        kept = pd.read_csv(RESULTS / "calibrators.csv").to_dict("records")
+        write_summary(kept)
+        write_page(kept)
+        return
     cases = [(name, X, y, kind) for name, X, y in data_sets() for kind in MODELS if not names or name in names]
     rows = []
     with ProcessPoolExecutor() as pool:
@@ -152,22 +157,17 @@ def write_rows(rows: list[dict[str, Any]]) -> None:
 def write_summary(rows: list[dict[str, Any]]) -> None:
     """Mean ranks, and how often a calibrator helped and harmed by more than chance."""
     frame = pd.DataFrame(rows)
-    cells = frame.groupby(["set", "model"])
-    ranks = pd.DataFrame({f"{metric}: rank": cells[metric].rank() for metric in METRICS})
-    ranks = ranks.groupby(frame["calibrator"]).mean()
+    cells, few = frame.groupby(["set", "model"]), frame["events"] < FEW_EVENTS
+    ranks = pd.DataFrame({f"rank: {metric}": cells[metric].rank() for metric in METRICS})
+    ranks[f"log loss, under {FEW_EVENTS} events"] = ranks["rank: log loss"].where(few)
+    summary = ranks.groupby(frame["calibrator"]).mean().round(1)
     before = frame[frame["calibrator"] == "uncalibrated"].set_index(["set", "model"])
     joined = frame.join(before[list(METRICS)].add_suffix(" before"), on=["set", "model"])
-    for metric in ("TCE", "Brier", "log loss"):
+    for metric in ("Brier", "log loss"):
         sure, gain = joined[f"{metric} p"] <= 0.05, joined[metric] < joined[f"{metric} before"]
-        ranks[f"{metric}: helped"] = (sure & gain).groupby(joined["calibrator"]).sum()
-        ranks[f"{metric}: harmed"] = (sure & ~gain).groupby(joined["calibrator"]).sum()
-    small = frame["events"] < FEW_EVENTS
-    for name, part in ((f"under {FEW_EVENTS} events", small), (f"{FEW_EVENTS} and more", ~small)):
-        own = frame[part]
-        ranks[f"log loss: rank, {name}"] = (
-            own.groupby(["set", "model"])["log loss"].rank().groupby(own["calibrator"]).mean()
-        )
-    ranks.sort_values("log loss: rank").round(1).to_csv(RESULTS / "calibrators_summary.csv")
+        counts = [which.groupby(joined["calibrator"]).sum().astype(str) for which in (sure & gain, sure & ~gain)]
+        summary[f"{metric}: helped, harmed"] = counts[0] + ", " + counts[1]
+    summary.sort_values("rank: log loss").to_csv(RESULTS / "calibrators_summary.csv", lineterminator="\n")
 
 
 def write_page(rows: list[dict[str, Any]]) -> None:
