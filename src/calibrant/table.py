@@ -352,7 +352,9 @@ def _count_checked(
             keep &= ~zero
         if not keep.any() and zero.any():
             raise InputError(
-                "sample_weight is zero (0) in every row.", hint="At least one must count.", argument="sample_weight"
+                "sample_weight is 0 in every row: every weight is zero.",
+                hint="At least one must count.",
+                argument="sample_weight",
             )
     if not keep.any():
         raise InputError("y_true and y_prob hold no rows; at least one is needed.", argument="y_true")
