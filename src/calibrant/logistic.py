@@ -29,7 +29,7 @@ def fit(columns: Sequence[Floats], n: Weights, k: Weights, start: Sequence[float
     With very many scores most of the way goes by groups of neighbours. Their Hessian is as good as that of all scores,
     which then give the gradient alone: a few steps with it end in the same maximum.
     """
-    n, k = n.astype(np.float64), k.astype(np.float64)
+    n, k = n.astype(np.float64, copy=False), k.astype(np.float64, copy=False)
     many = n.size > 4 * _COARSE
     few = _grouped(columns, n, k) if many else (list(columns), n, k)
     centre = [float(np.average(x, weights=few[1])) if intercept else 0.0 for x in few[0]]
@@ -106,7 +106,9 @@ def _polished(z: list[Floats], n: Floats, k: Floats, beta: Floats, curvature: Fl
     """The best coefficients for all scores, from those of groups, and their curvature."""
     last = np.inf
     for _ in range(_STEPS):
-        step = np.linalg.solve(curvature, _gradient(z, k - n * expit(_linear(z, beta, n.size))))
+        residual = expit(_linear(z, beta, n.size))
+        residual *= n
+        step = np.linalg.solve(curvature, _gradient(z, np.subtract(k, residual, out=residual)))
         size, last = float(np.abs(step).max()), min(last, float(np.abs(step).max()))
         if size > _NEAR or size > last:
             break  # the groups hid too much

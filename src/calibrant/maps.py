@@ -133,7 +133,10 @@ class Logistic:
         return self.slope >= 0
 
     def __call__(self, score: Floats) -> Floats:
-        return expit(self.slope * (logit(score, self.eps) if self.probabilities else score) + self.intercept)
+        eta = logit(score, self.eps) if self.probabilities else score.astype(np.float64)
+        eta *= self.slope
+        eta += self.intercept
+        return expit(eta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,16 +230,21 @@ def between(score: Floats, start: Any) -> Floats:
 
 def logit(score: Floats, eps: float) -> Floats:
     """Logits of scores that are kept `eps` away from 0 and 1, where it is infinite."""
-    inside = np.clip(score, eps, 1 - eps)
-    logits: Floats = np.log(inside) - np.log1p(-inside)
+    rest = np.clip(score, eps, 1 - eps)
+    logits: Floats = np.log(rest)
+    # In place, here and below: to take fresh memory for many rows costs as much as the arithmetic.
+    np.negative(rest, out=rest)
+    logits -= np.log1p(rest, out=rest)
     return logits
 
 
 def expit(x: Floats) -> Floats:
     """The inverse of the logit, 1 / (1 + exp(-x))."""
+    values: Floats = np.negative(x)
     with np.errstate(over="ignore"):  # 1 / inf is the 0 that is meant
-        values: Floats = 1 / (1 + np.exp(-x))
-    return values
+        np.exp(values, out=values)
+    values += 1
+    return np.reciprocal(values, out=values)
 
 
 def check_eps(eps: float) -> None:

@@ -181,5 +181,7 @@ def smoothed(table: ScoreTable) -> Floats:
     """Events at every score by Platt's targets; for importance weights, of as many effective rows."""
     scale = 1.0 if table.w2 is None else float(table.size / table.w2.sum())
     positives, negatives = table.positives * scale, (table.size - table.positives) * scale
-    events: Floats = table.k * ((positives + 1) / (positives + 2)) + (table.n - table.k) / (negatives + 2)
+    low, high = 1 / (negatives + 2), (positives + 1) / (positives + 2)
+    events: Floats = table.k * (high - low)
+    events += table.n * low
     return events
