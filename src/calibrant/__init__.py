@@ -20,6 +20,7 @@ _HOME = {
         "metrics": "ACE Bias CalBin DebiasedSCE ECC ECE Emax ICI MCE METRICS RMSCE TCE "
         "ace bias debiased_sce ecc ece emax ici mce rmsce tce",
         "multiclass": "classwise top_label",
+        "optimal": "optimal_prediction",
         "optimality": "OptimalBins mean_within_error total_error",
         "partition": "Partition",
         "class_proportions": "proportions",

@@ -75,6 +75,7 @@ from calibrant.metrics import rmsce as rmsce
 from calibrant.metrics import tce as tce
 from calibrant.multiclass import classwise as classwise
 from calibrant.multiclass import top_label as top_label
+from calibrant.optimal import optimal_prediction as optimal_prediction
 from calibrant.optimality import OptimalBins as OptimalBins
 from calibrant.optimality import mean_within_error as mean_within_error
 from calibrant.optimality import total_error as total_error

@@ -60,8 +60,12 @@ class LinearCost:
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
 
+    def distance(self, d: Floats) -> Floats:
+        """What a distance costs, before `over` or `under`."""
+        return d
+
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
-        return _sided(p, a, self.over, self.under, lambda d: d)
+        return _sided(p, a, self.over, self.under, self.distance)
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,16 @@ class PowerCost:
         if not 0 < self.k < math.inf:
             raise InputError(f"k must be a positive number; it is {self.k!r}.", argument="k", value=self.k)
 
+    def distance(self, d: Floats) -> Floats:
+        """What a distance costs, before `over` or `under`."""
+        return np.sqrt(d) if self.k == 0.5 else d**self.k
+
+    def slope(self, d: Floats) -> Floats:
+        """The derivative of `distance`."""
+        return self.k * d ** (self.k - 1)
+
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
-        return _sided(p, a, self.over, self.under, lambda d: d**self.k)
+        return _sided(p, a, self.over, self.under, self.distance)
 
     @property
     def convex(self) -> bool:
@@ -109,8 +121,16 @@ class ExponentialCost:
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
 
+    def distance(self, d: Floats) -> Floats:
+        """What a distance costs, before `over` or `under`."""
+        return np.expm1(d)
+
+    def slope(self, d: Floats) -> Floats:
+        """The derivative of `distance`."""
+        return np.exp(d)
+
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
-        return _sided(p, a, self.over, self.under, np.expm1)
+        return _sided(p, a, self.over, self.under, self.distance)
 
 
 @dataclass(frozen=True)
@@ -125,8 +145,12 @@ class LogCost:
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
 
+    def distance(self, d: Floats) -> Floats:
+        """What a distance costs, before `over` or `under`."""
+        return np.log1p(d)
+
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
-        return _sided(p, a, self.over, self.under, np.log1p)
+        return _sided(p, a, self.over, self.under, self.distance)
 
 
 @dataclass(frozen=True)
