@@ -32,6 +32,8 @@ def made(name):
 
 
 KINDS = {name: made(name) for name in cb.CALIBRATORS} | {
+    "cats": cb.CATS(cb.LinearCost(1, 5)),
+    "caps": cb.CAPS(cb.LinearCost(1, 5)),
     "isotonic, plain": cb.Isotonic(extremes=True),
     "isotonic, strict": cb.Isotonic(strict=True),
     "isotonic, plain and strict": cb.Isotonic(strict=True, extremes=True),

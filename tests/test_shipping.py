@@ -37,6 +37,8 @@ MAPS = {
     "temperature": cb.Temperature().fit(*rows()),
     "beta": cb.Beta().fit(*rows()),
     "venn-abers": cb.VennAbers().fit(*rows()),
+    "cats": cb.CATS(cb.LinearCost(1, 5), bins=cb.EqualWidth(5, closed="right")).fit(*rows()),
+    "caps": cb.CAPS(cb.StepCost([(0.05, 1)], under=3)).fit(*rows()),
     "prior shift": cb.PriorShift(prevalence=0.03).fit(*rows()),
     "one step": cb.BinningAverage(n_bins=1).fit(*rows()),
     "one point": cb.Isotonic(strict=True, extremes=True).fit([0.0, 1.0], [0, 0]),

@@ -57,6 +57,8 @@ MAPS = {
     "beta": cb.Beta(),
     "venn_abers": cb.VennAbers(),
     "prior_shift": cb.PriorShift(prevalence=0.2),
+    "cats": cb.CATS(cb.LinearCost(1, 5)),
+    "caps": cb.CAPS(cb.LinearCost(1, 5)),
 }
 MODELS = {
     "CalibratedModel": cb.CalibratedModel(LogisticRegression(C=1), cv=2),
@@ -64,6 +66,7 @@ MODELS = {
     "AutoCalibrator": cb.AutoCalibrator(
         LogisticRegression(C=1), {"platt": cb.Platt(), "isotonic": cb.Isotonic()}, cv=2, n_resamples=39
     ),
+    "MetaCal": cb.MetaCal(DecisionTreeClassifier(random_state=0), n_bootstrap=5, random_state=0),
     "TreeSmoothing": cb.TreeSmoothing(DecisionTreeClassifier(random_state=0)),
     "TreeSmoothing, forest": cb.TreeSmoothing(RandomForestClassifier(5, random_state=0), method="curtailment"),
     "ProportionThreshold": cb.ProportionThreshold(LogisticRegression(C=1), cv=2),

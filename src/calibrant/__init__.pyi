@@ -15,7 +15,10 @@ from calibrant.bins import Quantile as Quantile
 from calibrant.calibrators.auto import AutoCalibrator as AutoCalibrator
 from calibrant.calibrators.beta import Beta as Beta
 from calibrant.calibrators.binning import BinningAverage as BinningAverage
+from calibrant.calibrators.cost_aware import CAPS as CAPS
+from calibrant.calibrators.cost_aware import CATS as CATS
 from calibrant.calibrators.isotonic import Isotonic as Isotonic
+from calibrant.calibrators.metacal import MetaCal as MetaCal
 from calibrant.calibrators.models import CalibratedModel as CalibratedModel
 from calibrant.calibrators.multiclass import OneVsRest as OneVsRest
 from calibrant.calibrators.multiclass import SoftmaxTemperature as SoftmaxTemperature
@@ -36,6 +39,9 @@ from calibrant.costs import LogCost as LogCost
 from calibrant.costs import PowerCost as PowerCost
 from calibrant.costs import StepCost as StepCost
 from calibrant.cox import slope_intercept as slope_intercept
+from calibrant.decisions import DecisionCost as DecisionCost
+from calibrant.decisions import bayes_threshold as bayes_threshold
+from calibrant.decisions import decisions as decisions
 from calibrant.errors import CalibrantWarning as CalibrantWarning
 from calibrant.errors import InputError as InputError
 from calibrant.errors import Note as Note

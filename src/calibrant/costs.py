@@ -11,7 +11,7 @@ and `concave` say what d is as a function of the distance.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from numbers import Real
 from typing import Any, ClassVar, TypeAlias
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from calibrant._typing import Floats
 from calibrant.errors import InputError
 
-__all__ = ["Cost", "ExponentialCost", "LinearCost", "LogCost", "PowerCost", "StepCost"]
+__all__ = ["Cost", "ExponentialCost", "LinearCost", "LogCost", "PowerCost", "StepCost", "normalised"]
 
 Cost: TypeAlias = Callable[[Any, Any], Any]
 
@@ -35,6 +35,14 @@ def _check_units(over: float, under: float) -> None:
             argument="over and under",
             value=(over, under),
         )
+
+
+def normalised(cost: Cost) -> Cost:
+    """The same cost with the larger of its units 1: what minimises it depends on their ratio alone."""
+    if not isinstance(cost, (LinearCost, PowerCost, ExponentialCost, LogCost, StepCost)):
+        return cost
+    unit = max(cost.over, cost.under)
+    return replace(cost, over=cost.over / unit, under=cost.under / unit)
 
 
 def _sided(p: ArrayLike, a: ArrayLike, over: float, under: float, distance: Callable[[Floats], Floats]) -> Floats:

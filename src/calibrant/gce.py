@@ -108,7 +108,7 @@ class GCE:
     @property
     def spec(self) -> dict[str, Any]:
         """All that decides the value, as plain JSON-able data; `from_spec` rebuilds the metric from it."""
-        parts = {part: _to_spec(getattr(self, part)) for part in ("bins", "loss", "norm")}
+        parts = {part: part_to_spec(getattr(self, part)) for part in ("bins", "loss", "norm")}
         return {"name": self.name, **parts}
 
     @classmethod
@@ -120,7 +120,7 @@ class GCE:
         True
         """
         try:
-            bins, loss, norm = (_from_spec(spec[part]) for part in ("bins", "loss", "norm"))
+            bins, loss, norm = (part_from_spec(spec[part]) for part in ("bins", "loss", "norm"))
             return cls(bins, loss, norm, name=spec["name"])
         except (AttributeError, KeyError, TypeError) as error:
             raise InputError(
@@ -291,16 +291,16 @@ def _decimals(value: float) -> str:
     return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"
 
 
-def _to_spec(part: object) -> Any:
+def part_to_spec(part: object) -> Any:
     """A function as its name, an object with settings as {name: settings}, plain values as they are."""
     if part is None or isinstance(part, (bool, int, float, str)):
         return part
     if isinstance(part, (tuple, list)):
-        return [_to_spec(item) for item in part]
+        return [part_to_spec(item) for item in part]
     if isinstance(part, np.generic):
         return part.item()
     if is_dataclass(part) and not isinstance(part, type):
-        return {_part_name(type(part)): {f.name: _to_spec(getattr(part, f.name)) for f in fields(part)}}
+        return {_part_name(type(part)): {f.name: part_to_spec(getattr(part, f.name)) for f in fields(part)}}
     return _part_name(part)
 
 
@@ -311,7 +311,7 @@ def _part_name(part: object) -> str:
     return f"{module.removeprefix('calibrant.')}.{name}" if module.startswith("calibrant.") else f"user:{module}.{name}"
 
 
-def _from_spec(spec: Any) -> Any:
+def part_from_spec(spec: Any) -> Any:
     if isinstance(spec, Mapping):
         ((name, settings),) = spec.items()
         return _part(name)(**{key: _setting(value) for key, value in settings.items()})
@@ -320,7 +320,7 @@ def _from_spec(spec: Any) -> Any:
 
 def _setting(value: Any) -> Any:
     is_part = isinstance(value, Mapping) or (isinstance(value, str) and value.partition(".")[0] in _PART_MODULES)
-    return _from_spec(value) if is_part else value
+    return part_from_spec(value) if is_part else value
 
 
 def _part(name: str) -> Any:

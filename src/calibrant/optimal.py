@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._typing import Floats
-from calibrant.costs import Cost, LinearCost, StepCost
+from calibrant.costs import Cost, LinearCost, StepCost, normalised
 from calibrant.errors import InputError
 
 __all__ = ["optimal_prediction"]
@@ -70,7 +70,7 @@ def optimal_prediction(samples: Any, cost: Cost) -> Floats:
     array([0.3])
     """
     draws = _checked(samples)
-    search = _search(cost)
+    search = _search(normalised(cost))
     rows = max(1, _BLOCK // draws.shape[1])
     blocks = [draws[start : start + rows] for start in range(0, len(draws), rows)]
     if len(blocks) == 1:

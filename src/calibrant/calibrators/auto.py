@@ -12,6 +12,7 @@ from calibrant._json import plain
 from calibrant._progress import progress as counted
 from calibrant._tables import text_table
 from calibrant._typing import Floats, Ints
+from calibrant.calibrators.cost_aware import CAPS, CATS
 from calibrant.calibrators.models import Repaired, calibrator_for, fit_calibrator, repaired, table_of
 from calibrant.calibrators.multiclass import ProbabilityMap
 from calibrant.calibrators.registry import CALIBRATORS
@@ -24,11 +25,13 @@ from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import difference, paired_draws
 from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_resamples, check_share
 from calibrant.lines import Form, chance, frame
+from calibrant.losses import CostLoss
 from calibrant.metrics import METRICS
 
 __all__ = ["AutoCalibrator", "Candidate", "Ranking"]
 
 UNCALIBRATED = "uncalibrated"
+_TOLD = ("prior_shift", "cats", "caps")  # what these need is not in the data: a prevalence, a cost
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,8 @@ class AutoCalibrator(Repaired):
     estimator : classifier
         As for `CalibratedModel`; frozen ones too.
     calibrators : mapping of name to calibrator, optional
-        By default every entry of `CALIBRATORS` that can learn all it needs: all but `PriorShift`.
+        By default every entry of `CALIBRATORS` that can learn all it needs: all but `PriorShift`, and `CATS` and `CAPS`
+        only where the scoring is an `ECC`, with its cost.
     scoring : str or metric object, default="brier"
         What decides: a proper score, or for example ``calibrant.ECC(cost=LinearCost(over=1, under=5))``.
     cv : int, splitter or iterable of splits, default=5
@@ -198,7 +202,10 @@ class AutoCalibrator(Repaired):
     def _candidates(self, method: str, n_classes: int) -> dict[str, ScoreMap | ProbabilityMap | None]:
         given = self.calibrators
         if given is None:
-            given = {name: kind() for name, kind in CALIBRATORS.items() if name != "prior_shift"}
+            given = {name: kind() for name, kind in CALIBRATORS.items() if name not in _TOLD}
+            loss = getattr(self.scoring, "loss", None)
+            if isinstance(loss, CostLoss):
+                given |= {"cats": CATS(loss.cost), "caps": CAPS(loss.cost)}
             if method == "decision_function":
                 given = {name: each for name, each in given.items() if each.takes_any_score}
                 given["platt"] = CALIBRATORS["platt"](on="score")

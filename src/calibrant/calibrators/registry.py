@@ -2,6 +2,7 @@
 
 from calibrant.calibrators.beta import Beta
 from calibrant.calibrators.binning import BinningAverage
+from calibrant.calibrators.cost_aware import CAPS, CATS
 from calibrant.calibrators.isotonic import Isotonic
 from calibrant.calibrators.prior_shift import PriorShift
 from calibrant.calibrators.score_map import ScoreMap
@@ -18,4 +19,6 @@ CALIBRATORS: dict[str, type[ScoreMap]] = {
     "beta": Beta,
     "venn_abers": VennAbers,
     "prior_shift": PriorShift,
+    "cats": CATS,
+    "caps": CAPS,
 }

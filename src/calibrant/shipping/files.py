@@ -15,6 +15,7 @@ from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap, SoftmaxT
 from calibrant.calibrators.registry import CALIBRATORS
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.errors import InputError, Note
+from calibrant.gce import part_from_spec, part_to_spec
 from calibrant.versions import __version__
 
 __all__ = ["load", "save"]
@@ -127,8 +128,8 @@ def _described(calibrator: Any) -> dict[str, Any]:
     name = type(calibrator).__name__
     if name not in _SCORE_MAPS and name not in _OF_CLASSES:
         raise InputError(f"There is no format for {name}.", hint="Calibrators of your own need one of their own.")
-    settings = calibrator.get_params(deep=False)
-    described = {"calibrator": name, "settings": settings, "classes": calibrator.classes_.tolist()}
+    settings = {key: _plain_setting(value) for key, value in calibrator.get_params(deep=False).items()}
+    described: dict[str, Any] = {"calibrator": name, "settings": settings, "classes": calibrator.classes_.tolist()}
     if isinstance(calibrator, ScoreMap):
         notes = [{"code": n.code, "count": n.count, "template": n.template} for n in calibrator.notes_]
         described |= {"map": maps.to_dict(calibrator.map_), "notes": notes}
@@ -139,6 +140,20 @@ def _described(calibrator: Any) -> dict[str, Any]:
     if isinstance(calibrator, SoftmaxTemperature):
         return described | {"slope": calibrator.slope_}
     return described | {"weights": calibrator.weights_.tolist(), "biases": calibrator.biases_.tolist()}
+
+
+def _plain_setting(value: Any) -> Any:
+    """A setting as JSON has it; costs and bins by their specification."""
+    return value if value is None or isinstance(value, (str, int, float, bool)) else {"part": part_to_spec(value)}
+
+
+def _setting(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    try:
+        return part_from_spec(value["part"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"a setting cannot be read: {value!r}.") from error
 
 
 def _built(body: Any) -> Any:
@@ -155,7 +170,7 @@ def _built(body: Any) -> Any:
     plain = isinstance(classes, list) and all(isinstance(label, (str, int, float, bool)) for label in classes)
     if not plain or len(set(classes)) < max(2, len(classes)):
         raise InputError(f"classes must be a list of different labels; it is {classes!r}.")
-    calibrator = kind(**settings)
+    calibrator = kind(**{key: _setting(value) for key, value in settings.items()})
     calibrator.classes_ = np.array(classes)
     calibrator.n_features_in_ = 1 if issubclass(kind, ScoreMap) else len(classes)
     (_restore_map if issubclass(kind, ScoreMap) else _RESTORE[name])(calibrator, body)
