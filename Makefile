@@ -12,7 +12,7 @@ AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
 KNOW_NO_KERNEL := test_plots.py test_palette.py test_sklearn_checks.py test_shipping.py
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: reproduce reproduce-quick reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions study study-calibrators oracles sanitize clean
+.PHONY: reproduce reproduce-quick reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions study study-calibrators study-costs oracles sanitize clean
 
 demo: $(VENV)/demo.stamp  ## train two models and print how well calibrated they are
 	$(BIN)/python examples/demo.py
@@ -79,6 +79,9 @@ study: $(VENV)/dev.stamp  ## the simulations behind intervals, tests and verdict
 
 study-calibrators: $(VENV)/dev.stamp  ## every calibrator on eight real data sets (5 minutes); tables go to docs/studies
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.calibrators
+
+study-costs: $(VENV)/dev.stamp  ## the experiment of Yang & Bi on their five data sets (an hour); tables go to docs/studies
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.cost_aware
 
 oracles:  ## freeze the values of other implementations again, in an environment of their own
 	$(PYTHON) -m venv .venv-oracles

@@ -164,7 +164,9 @@ def write_summary(rows: list[dict[str, Any]]) -> None:
     before = frame[frame["calibrator"] == "uncalibrated"].set_index(["set", "model"])
     joined = frame.join(before[list(METRICS)].add_suffix(" before"), on=["set", "model"])
     for metric in ("Brier", "log loss"):
-        sure, gain = joined[f"{metric} p"] <= 0.05, joined[metric] < joined[f"{metric} before"]
+        # From a finite log loss to an infinite one, or back, no test is needed.
+        infinite = np.isinf(joined[metric]) != np.isinf(joined[f"{metric} before"])
+        sure, gain = (joined[f"{metric} p"] <= 0.05) | infinite, joined[metric] < joined[f"{metric} before"]
         counts = [which.groupby(joined["calibrator"]).sum().astype(str) for which in (sure & gain, sure & ~gain)]
         summary[f"{metric}: helped, harmed"] = counts[0] + ", " + counts[1]
     summary.sort_values("rank: log loss").to_csv(RESULTS / "calibrators_summary.csv", lineterminator="\n")

@@ -158,6 +158,43 @@ def test_a_calibrated_model_goes_into_a_grid_search():
     assert search.best_score_ < 0
 
 
+def test_a_frozen_models_classes_are_its_own():
+    frozen = FrozenEstimator(GaussianNB().fit(X3, Y3))
+    some = Y3 < 2
+    with pytest.warns(cb.CalibrantWarning, match="outcomes are equal"):  # of the class that no row has
+        model = cb.CalibratedModel(frozen).fit(X3[some], Y3[some])
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.predict_proba(X3).shape == (len(X3), 3)
+    with pytest.raises(cb.InputError, match="labels of the classes"):
+        cb.CalibratedModel(frozen).fit(X3, Y3.astype(str))
+    binary = FrozenEstimator(GaussianNB().fit(X, Y))
+    few = cb.CalibratedModel(binary, cb.Isotonic(), cv=GroupKFold(3)).fit(X[:5], Y[:5])  # no folds are asked for
+    assert few.predict_proba(X).shape == (len(X), 2)
+    ones = cb.CalibratedModel(binary, cb.Isotonic()).fit(X[Y == 1], Y[Y == 1])
+    assert ones.predict_proba(X)[:, 1].min() > 0.9
+
+
+def test_rows_tested_twice_count_once():
+    from sklearn.model_selection import RepeatedStratifiedKFold
+
+    folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=3, random_state=0)
+    model = cb.CalibratedModel(GaussianNB(), cv=folds).fit(X, Y)
+    assert model.table_.size == len(Y)
+    once = cb.AutoCalibrator(LogisticRegression(), {"beta": cb.Beta()}, n_resamples=199).fit(X, Y).ranking_
+    often = cb.AutoCalibrator(LogisticRegression(), {"beta": cb.Beta()}, n_resamples=199, cv=folds).fit(X, Y).ranking_
+    widths = [r.candidates[0].high - r.candidates[0].low for r in (once, often)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.3)
+
+
+def test_indexes_that_differ_are_refused():
+    pd = pytest.importorskip("pandas")
+    frame, y = pd.DataFrame(X), pd.Series(Y)
+    for options in ({"y": y.iloc[::-1]}, {"y": y, "sample_weight": pd.Series(np.ones(len(Y))).iloc[::-1]}):
+        with pytest.raises(cb.InputError, match="indexes"):
+            cb.CalibratedModel(GaussianNB()).fit(frame, **options)
+    assert cb.CalibratedModel(GaussianNB(), cv=2).fit(frame, y).predict_proba(frame).shape == (len(Y), 2)
+
+
 # Several classes
 
 
@@ -233,6 +270,22 @@ def test_matrices_are_checked(rng):
         cb.SoftmaxTemperature().fit(proba[:40], y)
     with pytest.raises(cb.InputError, match="likeliest"):
         cb.SoftmaxTemperature().fit(proba, proba.argmax(axis=1))
+
+
+def test_matrices_keep_the_contract_of_columns(rng):
+    proba, y, _ = three(rng, 60)
+    cal = cb.SoftmaxTemperature()
+    with pytest.raises(cb.InputError, match="sum to 1"):
+        cal.fit(proba * 0.3, y)
+    with pytest.raises(cb.InputError, match="missing"):
+        cal.fit(np.ma.masked_greater(proba, 0.9), y)
+    with pytest.raises(cb.InputError, match="zero"):
+        cal.fit(proba, y, np.zeros(60))
+    weight = (np.arange(60) % 2).astype(float)
+    kept = cb.SoftmaxTemperature().fit(proba[weight > 0], y[weight > 0])
+    assert cal.fit(proba, y, weight).temperature_ == pytest.approx(kept.temperature_)
+    with pytest.raises(cb.InputError, match="separated"):
+        cb.VectorScaling().fit(proba, proba.argmax(axis=1))
 
 
 # AutoCalibrator
@@ -314,6 +367,53 @@ def test_several_classes_margins_frozen_models_and_splits():
     splits = list(StratifiedKFold(3).split(X, Y))
     by_splits = cb.AutoCalibrator(GaussianNB(), cv=splits, n_resamples=199).fit(X, Y)
     assert by_splits.chosen_ != "uncalibrated"
+
+
+def test_the_best_sure_gain_is_chosen_not_the_best_guess():
+    rng = np.random.default_rng(1)
+    truth = rng.random(4000)
+    y = (rng.random(4000) < truth).astype(int)
+    shown = np.clip(truth + np.where(truth > 0.5, 0.05, -0.05), 0, 1)
+    model = cb.AutoCalibrator(GaussianNB(), {"wild": cb.Platt(), "sure": cb.Beta()}, n_resamples=199)
+    noisy = np.clip(truth + rng.normal(0, 0.02, 4000) * (rng.random(4000) < 0.02), 0, 1)
+    rows = type("Rows", (), {"code": y, "classes": np.array([0, 1]), "weight": None, "split_params": {}})
+    scored = {"uncalibrated": shown, "wild": noisy, "sure": truth}
+    scored = {name: np.column_stack([1 - q, q]) for name, q in scored.items()}
+    ranking = model._rank(scored, rows, np.arange(4000), {}, cb.METRICS["brier"](), 1.0)
+    sure = [c for c in ranking.candidates if c.gain > 0 and c.pvalue <= 0.05]
+    assert ranking.chosen == min(sure, key=lambda c: c.value).name
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        None,
+        np.int64(3),
+        [(train.tolist(), test.tolist()) for train, test in StratifiedKFold(3).split(X, Y)],
+        StratifiedKFold(3).split(X, Y),
+    ],
+)
+def test_folds_of_every_legal_kind(cv):
+    model = cb.AutoCalibrator(GaussianNB(), {"beta": cb.Beta()}, cv=cv, n_resamples=49)
+    assert model.fit(X, Y).chosen_ in ("beta", "uncalibrated")
+
+
+def test_too_few_given_splits_are_refused():
+    for cv, words in (([], "no folds"), (list(StratifiedKFold(2).split(X, Y)), "at least three")):
+        with pytest.raises(cb.InputError, match=words):
+            cb.AutoCalibrator(GaussianNB(), {"beta": cb.Beta()}, cv=cv, n_resamples=49).fit(X, Y)
+
+
+def test_groups_are_drawn_together():
+    again = np.repeat(np.arange(300), 5)
+    rows, y = X[again], Y[again]
+    with sklearn.config_context(enable_metadata_routing=True):
+        splitter = GroupKFold(3).set_split_request(groups=True)
+        model = cb.AutoCalibrator(GaussianNB(), {"beta": cb.Beta()}, cv=splitter, n_resamples=99)
+        grouped = model.fit(rows, y, groups=again).ranking_
+    once = cb.AutoCalibrator(GaussianNB(), {"beta": cb.Beta()}, cv=3, n_resamples=99).fit(X[:300], Y[:300]).ranking_
+    widths = [r.candidates[0].high - r.candidates[0].low for r in (grouped, once)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.5)  # not a fifth of the variance
 
 
 def test_a_candidate_that_fails_is_named():
@@ -413,6 +513,15 @@ def test_what_has_no_trees_of_classes_is_refused(estimator):
         cb.TreeSmoothing(estimator).fit(X, Y)
 
 
+def test_smoothing_does_not_depend_on_the_scale_of_weights():
+    tree = DecisionTreeClassifier(min_samples_leaf=20, random_state=0)
+    plain = cb.TreeSmoothing(tree, "laplace").fit(X, Y).predict_proba(X)
+    scaled = cb.TreeSmoothing(tree, "laplace").fit(X, Y, sample_weight=np.full(len(Y), 0.25)).predict_proba(X)
+    assert scaled == pytest.approx(plain, abs=1e-9)
+    with pytest.raises(cb.InputError, match="never fitted"):
+        cb.TreeSmoothing(FrozenEstimator(tree)).fit(X, Y)
+
+
 def test_settings_of_smoothing_are_checked():
     for options in ({"method": "magic"}, {"m": -1}, {"min_rows": np.nan}):
         with pytest.raises(cb.InputError, match="must be"):
@@ -430,8 +539,21 @@ def test_classes_are_predicted_as_often_as_they_occur():
     assert np.array_equal(model.predict_proba(X), LogisticRegression().fit(X, Y).predict_proba(X))
     margins = cb.ProportionThreshold(LinearSVC()).fit(X, Y)
     assert margins.after_.predicted == pytest.approx(margins.after_.actual, abs=1 / len(Y))
-    with pytest.raises(AttributeError, match="predict_proba"):
-        margins.predict_proba(X)
+    assert not hasattr(margins, "predict_proba")
+
+
+def test_weights_count_in_proportions_as_rows_do():
+    weight = np.where(Y == 1, 3, 1)
+    frozen = FrozenEstimator(LogisticRegression().fit(X, Y))
+    again = np.repeat(np.arange(len(Y)), weight)
+    weighted, repeated = cb.ProportionThreshold(frozen), cb.ProportionThreshold(frozen)
+    weighted.fit(X, Y, sample_weight=weight)
+    repeated.fit(X[again], Y[again])
+    assert weighted.threshold_ == repeated.threshold_
+    assert np.array_equal(weighted.after_.confusion, repeated.after_.confusion)
+    assert weighted.accuracy_cost_ == repeated.accuracy_cost_
+    half = cb.ProportionThreshold(frozen).fit(X, Y, sample_weight=weight / 7)
+    assert half.after_.predicted == pytest.approx(weighted.after_.predicted, abs=0.03)
 
 
 def test_other_proportions_can_be_asked_for():
@@ -480,6 +602,13 @@ def test_every_metric_scores(name):
     better = cb.METRICS[name].lower_is_better
     expected = {True: -value, False: value, None: -abs(value - {"bias": 0, "oe_ratio": 1}.get(name, 0))}[better]
     assert found[0] == pytest.approx(expected)
+
+
+def test_scorers_know_the_event_from_the_model():
+    model = GaussianNB().fit(X, np.where(Y == 1, 2, 1))
+    only = np.flatnonzero(Y == 0)[:50]
+    expected = np.mean(model.predict_proba(X[only])[:, 1] ** 2)
+    assert cb.scorers.brier(model, X[only], np.ones(50, dtype=int)) == pytest.approx(-expected)
 
 
 def test_scorers_search_and_take_weights():

@@ -168,6 +168,14 @@ def test_a_changed_number_is_noticed(tmp_path):
         (lambda b: b.update(classes=[0, 1, 2]), "two classes"),
         (lambda b: b.update(extra=1), "no field"),
         (lambda b: b.pop("notes"), "notes"),
+        (lambda b: b.update(notes=[{"code": [1], "count": 1, "template": "x"}]), "notes"),
+        (lambda b: b.update(notes=[{"code": "a", "count": 1, "template": "{count:>300000000}"}]), "notes"),
+        (lambda b: b.update(notes=[{"code": "a", "count": 1, "template": "{nope}"}]), "notes"),
+        (lambda b: b.update(version=True), "version"),
+        (lambda b: b["map"].update(values=["0.5"] * 3), "numbers"),
+        (lambda b: b["map"]["values"].__setitem__(0, 0.0), "settings"),
+        (lambda b: b["map"]["edges"].__setitem__(0, 10**400), "numbers|rise|large"),
+        (lambda b: b.update(numbers={"n_clipped_": 1.0}), "numbers"),
     ],
 )
 def test_a_wrong_field_is_refused_whatever_the_checksum(tmp_path, change, words):
@@ -175,6 +183,52 @@ def test_a_wrong_field_is_refused_whatever_the_checksum(tmp_path, change, words)
         cb.load(changed(tmp_path, change))
     assert "cal.json" in str(caught.value)
     assert str(tmp_path) not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("platt", lambda b: b["settings"].update(on="foo")),
+        ("platt", lambda b: b["settings"].update(eps="x")),
+        ("platt", lambda b: b["map"].update(slope=10**400)),
+        ("platt", lambda b: b["numbers"].update(n_clipped_=-1.0)),
+        ("temperature", lambda b: b["map"].update(intercept=5.0)),
+        ("temperature", lambda b: b["map"].update(on="score")),
+        ("prior shift", lambda b: b["map"].update(ratio=True)),
+    ],
+)
+def test_maps_that_no_such_fit_can_have_made_are_refused(tmp_path, name, change):
+    with pytest.raises(cb.InputError, match="not a calibrator"):
+        cb.load(changed(tmp_path, change, cal=EVERY[name]))
+
+
+def test_numpy_settings_come_back(tmp_path):
+    p, y = rows(size=200)
+    cal = cb.BinningAverage(n_bins=np.int64(5)).fit(p, y)
+    cb.save(cal, tmp_path / "cal.json")
+    assert cb.load(tmp_path / "cal.json").n_bins == 5
+
+
+def test_what_load_could_not_read_is_not_saved(tmp_path):
+    p, y = rows(size=200)
+    changed_later = cb.Isotonic().fit(p, y).set_params(strict=True)
+    with pytest.raises(cb.InputError, match="changed after"):
+        cb.save(changed_later, tmp_path / "cal.json")
+    kind = type("Isotonic", (cb.Isotonic,), {"__call__": lambda self, X: 0.123})
+    with pytest.raises(cb.InputError, match="no format"):
+        cb.save(kind().fit(p, y), tmp_path / "cal.json")
+    with pytest.raises(cb.InputError, match="Labels"):
+        cb.save(cb.Isotonic().fit(p, np.array([b"a", b"b"])[y]), tmp_path / "cal.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_threads_save_to_one_place(tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: cb.save(EVERY["platt"], tmp_path / "cal.json"), range(40)))
+    assert [path.name for path in tmp_path.iterdir()] == ["cal.json"]
+    cb.load(tmp_path / "cal.json")
 
 
 @pytest.mark.parametrize(
@@ -251,6 +305,16 @@ def test_names_are_quoted(column):
     connection.execute("INSERT INTO t VALUES (0.25)")
     ((found,),) = connection.execute(f"SELECT {cb.to_sql(EVERY['beta'], column, 'sqlite')} FROM t").fetchall()
     assert found == pytest.approx(EVERY["beta"]([0.25])[0], abs=1e-12)
+
+
+def test_sqlite_does_not_take_text_for_a_score():
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE r (s REAL, words TEXT)")
+    connection.execute("INSERT INTO r VALUES (0.3, 'n/a')")
+    with pytest.raises(sqlite3.OperationalError, match="no such column"):
+        connection.execute(f"SELECT {cb.to_sql(EVERY['beta'], 'scroe', 'sqlite')} FROM r")
+    (found,) = connection.execute(f"SELECT {cb.to_sql(EVERY['beta'], 'words', 'sqlite')} FROM r").fetchall()
+    assert found == (None,)
 
 
 def test_sql_of_a_thousand_steps_is_shallow():

@@ -8,10 +8,11 @@ from calibrant._typing import Floats, Weights
 from calibrant.errors import InputError
 from calibrant.maps import expit
 
-__all__ = ["NotConvergedError", "fit", "likelihood", "separated"]
+__all__ = ["NotConvergedError", "fit", "likelihood", "pooled", "separated"]
 
 _COARSE = 4096  # groups of neighbouring scores that stand for many more
 _STEPS = 100
+_HALVINGS = 60
 _NEAR = 0.01  # a step, in standard deviations of a column, below which Newton's method does not overshoot
 _ONES = np.ones(0)  # stands for a column of ones
 
@@ -30,6 +31,12 @@ def fit(columns: Sequence[Floats], n: Weights, k: Weights, start: Sequence[float
     which then give the gradient alone: a few steps with it end in the same maximum.
     """
     n, k = n.astype(np.float64, copy=False), k.astype(np.float64, copy=False)
+    largest = [float(np.abs(x).max()) for x in columns]
+    if any(not 1e-100 < size < 1e100 for size in largest if size):  # squares of such numbers are no numbers
+        scale = [size or 1.0 for size in largest]
+        begun = [b * s for b, s in zip(start, [*scale, 1.0], strict=False)]
+        found = fit([x / s for x, s in zip(columns, scale, strict=True)], n, k, begun, intercept=intercept)
+        return np.asarray(found / np.array([*scale, 1.0][: found.size]))
     many = n.size > 4 * _COARSE
     few = _grouped(columns, n, k) if many else (list(columns), n, k)
     centre = [float(np.average(x, weights=few[1])) if intercept else 0.0 for x in few[0]]
@@ -68,6 +75,16 @@ def separated(n: Weights, k: Weights) -> tuple[bool, bool]:
     return bool(with_event[0] >= without[-1]), bool(with_event[-1] <= without[0])
 
 
+def pooled(score: Floats, n: Weights, k: Weights, eps: float) -> tuple[Floats, Weights, Weights]:
+    """Scores kept `eps` away from 0 and 1, with their counts: those that this makes equal are one."""
+    low = max(int(np.searchsorted(score, eps, side="right")), 1)
+    high = max(min(int(np.searchsorted(score, 1 - eps)), score.size - 1), low - 1)
+    start = np.concatenate([[0], np.arange(low, high + 1)]) if high >= low else np.array([0])
+    if start.size == score.size:
+        return np.clip(score, eps, 1 - eps), n, k
+    return np.clip(score[start], eps, 1 - eps), np.add.reduceat(n, start), np.add.reduceat(k, start)
+
+
 def _likelier(z: list[Floats], n: Floats, k: Floats, start: Floats) -> Floats:
     """The start, or level ground (slopes 0, the rate of all) if that is likelier: Newton gets lost far from both."""
     level = np.zeros(start.size)
@@ -88,9 +105,13 @@ def _newton(z: list[Floats], n: Floats, k: Floats, beta: Floats) -> tuple[Floats
             step = np.linalg.solve(curvature, _gradient(z, k - n * q))
         except np.linalg.LinAlgError:
             break
+        if not np.isfinite(step).all():
+            break
         if np.abs(step).max() > _NEAR:
             least = likelihood(eta, n, k) * (1 + 1e-9)
-            while likelihood(_linear(z, beta + step, n.size), n, k) < least:
+            for _ in range(_HALVINGS):
+                if likelihood(_linear(z, beta + step, n.size), n, k) >= least:
+                    break
                 step /= 2
         beta = beta + step
         # Newton's steps square the error, so after one of 1e-8 only rounding is left.

@@ -4,7 +4,7 @@ Five kinds serve every calibrator. They are plain numbers, so files, SQL and ONN
 estimator. Each is checked when it is made: whoever holds one holds a map into [0, 1].
 """
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol
@@ -188,8 +188,8 @@ class Odds:
             raise InputError(f"A ratio of odds must be positive; it is {self.ratio!r}.", value=self.ratio)
 
     def __call__(self, score: Floats) -> Floats:
-        raised = self.ratio * score
-        return raised / (raised + (1 - score))
+        with np.errstate(divide="ignore", over="ignore"):  # 1 / inf is the 0 that is meant
+            return 1 / (1 + (1 - score) / (self.ratio * score))  # each step keeps the order of scores
 
 
 MAPS: dict[str, Any] = {each.kind: each for each in (Steps, Segments, Logistic, Beta, Odds)}
@@ -256,9 +256,12 @@ def check_eps(eps: float) -> None:
 def _freeze(map_: Any, *names: str) -> None:
     for name in names:
         try:
-            array = np.array(getattr(map_, name), dtype=np.float64)
-        except (TypeError, ValueError) as error:
+            given = np.asarray(getattr(map_, name))
+            array = given.astype(np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{name} of a map of {map_.kind} must hold numbers.") from error
+        if given.size and given.dtype.kind not in "iuf":
+            raise InputError(f"{name} of a map of {map_.kind} must hold numbers; their type is {given.dtype}.")
         if array.ndim != 1:
             raise InputError(f"{name} of a map of {map_.kind} must be one column; its shape is {array.shape}.")
         object.__setattr__(map_, name, read_only(array))
@@ -277,5 +280,6 @@ def _check_shares(kind: str, name: str, values: Floats) -> None:
 def _check_finite(map_: Any, *names: str) -> None:
     for name in names:
         value = getattr(map_, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not abs(value) <= sys.float_info.max:
             raise InputError(f"{name} of a map of {map_.kind} must be a finite number; it is {value!r}.", value=value)

@@ -169,7 +169,7 @@ class _Rows:
     @classmethod
     def read(cls, y_true: Column, proba: Any, labels: Sequence[Any] | None, sample_weight: Column | None) -> "_Rows":
         y = _columns.read(y_true, "y_true")
-        columns, names = _probabilities(proba)
+        columns, names = probability_columns(proba)
         _columns.check_lengths([y, *columns])
         _columns.check_alignment({"y_true": y_true, "proba": proba, "sample_weight": sample_weight})
         if not len(y):
@@ -186,10 +186,10 @@ class _Rows:
         matrix = np.column_stack([column.values for column in columns])
         notes = join_notes(y.notes, *(column.notes for column in columns))
         coarse = any(note.code == "float16" for note in notes)
-        return cls(classes, _columns.codes(y, classes), matrix, notes + _check_sums(matrix, coarse))
+        return cls(classes, _columns.codes(y, classes), matrix, notes + check_sums(matrix, coarse))
 
 
-def _probabilities(proba: Any) -> tuple[list[_columns.Column], list[Any] | None]:
+def probability_columns(proba: Any) -> tuple[list[_columns.Column], list[Any] | None]:
     """The columns, checked, and their names where they are those of a frame."""
     names = list(proba.columns) if hasattr(proba, "columns") else None
     if names is not None:
@@ -230,7 +230,7 @@ def _classes(y: _columns.Column, names: list[Any] | None, labels: Sequence[Any] 
     return list(names or ())
 
 
-def _check_sums(matrix: Floats, coarse: bool) -> tuple[Note, ...]:
+def check_sums(matrix: Floats, coarse: bool) -> tuple[Note, ...]:
     off = np.abs(matrix.sum(axis=1) - 1)
     limit = (2.0**-10 if coarse else 1e-6) * matrix.shape[1]
     if (off > limit).any():

@@ -82,7 +82,8 @@ def _state(bits: SFC64) -> NDArray[np.uint64]:
 
 
 def locate(edges: Floats, values: Floats) -> Ints:
-    return _plain(_core.locate(edges, np.ascontiguousarray(values)))
+    flat = np.ascontiguousarray(values, dtype=np.float64).reshape(-1)
+    return _plain(_core.locate(edges, flat)).reshape(np.shape(values))
 
 
 def venn_abers(n: Weights, k: Weights) -> tuple[Floats, Floats]:

@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from calibrant.calibrators.cost_aware import CAPS, CATS
 from calibrant.calibrators.models import Repaired, calibrator_for, fit_calibrator, repaired, table_of
 from calibrant.calibrators.multiclass import ProbabilityMap
 from calibrant.calibrators.registry import CALIBRATORS
-from calibrant.calibrators.responses import Responses, Rows, fit_on, is_frozen, method_of, out_of_fold, response
+from calibrant.calibrators.responses import Responses, Rows, by_row, fit_on, is_frozen, method_of, out_of_fold, response
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.errors import CalibrantWarning, InputError
 from calibrant.inference import resampling
@@ -189,10 +190,11 @@ class AutoCalibrator(Repaired):
         metric, sign = _metric(self.scoring)
         candidates = self._candidates(method, len(rows.classes))
         check_resamples(self.n_resamples, self.alpha / max(1, len(candidates) - 1))  # Holm's level of the best one
-        scored, code, weight, failed = self._held_out(rows, method, candidates)
-        self.ranking_ = self._rank(scored, code, weight, failed, metric, sign)
+        splits = rows.splits(self.cv)
+        scored, tested, failed = self._held_out(rows, method, candidates, splits)
+        self.ranking_ = self._rank(scored, rows, tested, failed, metric, sign)
         self.chosen_ = self.ranking_.chosen
-        inner = out_of_fold(self.estimator, rows, self._splits(rows), method, self.n_jobs)
+        inner = out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
         chosen = candidates[self.chosen_]
         self.calibrator_ = None if chosen is None else fit_calibrator(chosen, inner, rows.classes)
         self.table_ = table_of(inner) if method == "predict_proba" else None
@@ -218,10 +220,13 @@ class AutoCalibrator(Repaired):
         return found | {str(name): calibrator_for(each, method, n_classes) for name, each in given.items()}
 
     def _held_out(
-        self, rows: Rows, method: str, candidates: Mapping[str, ScoreMap | ProbabilityMap | None]
-    ) -> tuple[dict[str, Floats], Ints, Floats | None, dict[str, str]]:
-        """Probabilities by every candidate of rows that neither it nor the classifier learned from."""
-        splits = self._splits(rows)
+        self,
+        rows: Rows,
+        method: str,
+        candidates: Mapping[str, ScoreMap | ProbabilityMap | None],
+        splits: list[tuple[Ints, Ints]],
+    ) -> tuple[dict[str, Floats], Ints, dict[str, str]]:
+        """Probabilities by every candidate of rows that neither it nor the classifier learned from, and which rows."""
         said: dict[str, list[Floats]] = {name: [] for name in candidates}
         failed: dict[str, str] = {}
         tests = []
@@ -237,35 +242,37 @@ class AutoCalibrator(Repaired):
                         said[name].append(_said(calibrator, inner, scores, rows))
                     except InputError as error:
                         failed[name] = str(error)
-        kept = {name: np.concatenate(parts) for name, parts in said.items() if name not in failed}
+        kept = {name: by_row(parts, tests)[0] for name, parts in said.items() if name not in failed}
         if not kept:
             raise InputError(f"No calibrator could be fitted: {failed}.", argument="calibrators")
-        tested = np.concatenate(tests)
-        return kept, rows.code[tested], None if rows.weight is None else rows.weight[tested], failed
-
-    def _splits(self, rows: Rows) -> list[tuple[Ints, Ints]]:
-        if not isinstance(self.cv, int) and not hasattr(self.cv, "split"):
-            return list(self.cv)
-        return rows.splits(self.cv)
+        return kept, np.unique(np.concatenate(tests)), failed
 
     def _inner(self, part: Rows, train: Ints, test: Ints, outer: list[tuple[Ints, Ints]]) -> list[tuple[Ints, Ints]]:
-        """Folds within the training rows of an outer fold, counted from the first of them."""
-        if isinstance(self.cv, int) or hasattr(self.cv, "split") or is_frozen(self.estimator):
-            return [] if is_frozen(self.estimator) else part.splits(self.cv)
+        """Folds within the training rows of an outer fold, counted from the first of them; of a frozen model none."""
+        if is_frozen(self.estimator):
+            return []
+        if self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
+            return part.splits(self.cv)
         others = [np.flatnonzero(np.isin(train, other)) for _, other in outer if other is not test]
         whole = np.arange(train.size)
-        return [(np.setdiff1d(whole, rows), rows) for rows in others if 0 < rows.size < train.size]
+        inner = [(np.setdiff1d(whole, rows), rows) for rows in others if 0 < rows.size < train.size]
+        if len(inner) < 2:
+            raise InputError(
+                "Of splits that are given, the inner folds of each are all the others: at least three are needed.",
+                argument="cv",
+            )
+        return inner
 
     def _rank(
         self,
         scored: Mapping[str, Floats],
-        code: Ints,
-        weight: Floats | None,
+        training: Rows,
+        tested: Ints,
         failed: Mapping[str, str],
         metric: Measure,
         sign: float,
     ) -> Ranking:
-        rows = _one_against_rest(code, weight, next(iter(scored.values())).shape[1])
+        rows = _one_against_rest(training, tested)
         columns = [_event_columns(proba) for proba in scored.values()]
         paired, tables = PairedRows.read(rows["y"], columns, cluster=rows["cluster"], sample_weight=rows["weight"])
         seed = resampling.seed_of(self.random_state)
@@ -283,12 +290,11 @@ class AutoCalibrator(Repaired):
         for i, (name, column) in enumerate(zip(scored, columns, strict=True)):
             own = self._interval(metric, rows, column) if math.isfinite(values[i]) else (math.nan, math.nan)
             found.append(Candidate(name, float(values[i]), *own, float(gains[i]), *limits[i], pvalues[i]))
-        best = max(found, key=lambda each: -sign * each.value)
         baseline = found[0]
-        sure = best is baseline or baseline.name != UNCALIBRATED or best.pvalue <= self.alpha
+        better = [c for c in found if baseline.name != UNCALIBRATED or (c.gain > 0 and c.pvalue <= self.alpha)]
         return Ranking(
             tuple(sorted(found, key=lambda each: sign * each.value)),
-            best.name if sure else baseline.name,
+            min(better or [baseline], key=lambda each: sign * each.value).name,
             baseline.name,
             metric.name,
             metric.unit,
@@ -335,13 +341,17 @@ def _metric(scoring: str | Measure) -> tuple[Measure, float]:
     return metric, 1.0 if better else -1.0
 
 
-def _one_against_rest(code: Ints, weight: Floats | None, n_classes: int) -> dict[str, Any]:
-    """Outcomes of the columns of `_event_columns`, with weights, and with the row of each where they are several."""
+def _one_against_rest(rows: Rows, tested: Ints) -> dict[str, Any]:
+    """Outcomes of the columns of `_event_columns`, with weights, and with what is drawn together: groups, or rows."""
+    code, n_classes = rows.code[tested], len(rows.classes)
+    weight = None if rows.weight is None else rows.weight[tested]
+    groups = rows.split_params.get("groups")
+    cluster = None if groups is None else np.asarray(groups)[tested]
     if n_classes == 2:
-        return {"y": code, "cluster": None, "weight": weight}
+        return {"y": code, "cluster": cluster, "weight": weight}
     return {
         "y": (code[:, None] == np.arange(n_classes)).astype(np.int64).ravel(),
-        "cluster": np.repeat(np.arange(code.size), n_classes),
+        "cluster": np.repeat(np.arange(code.size) if cluster is None else cluster, n_classes),
         "weight": None if weight is None else np.repeat(weight, n_classes),
     }
 

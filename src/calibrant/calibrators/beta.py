@@ -2,7 +2,7 @@
 
 import math
 from itertools import product
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -63,10 +63,15 @@ class Beta(ScoreMap):
     """
 
     learns: ClassVar[tuple[str, ...]] = ("beta",)
+    keeps: ClassVar[tuple[str, ...]] = ("n_clipped_",)
 
     def __init__(self, *, parameters: Literal["abm", "am", "ab"] = "abm", eps: float = maps.EPS) -> None:
         self.parameters = parameters
         self.eps = eps
+
+    def could_have_learned(self, map_: Any) -> bool:
+        wanted = {"am": map_.b - map_.a, "ab": map_.c - (map_.a - map_.b) * math.log(2)}.get(self.parameters, 0.0)
+        return bool(map_.eps == self.eps and abs(wanted) <= 1e-9 * (1 + abs(map_.c)))
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         maps.check_eps(self.eps)
@@ -79,13 +84,21 @@ class Beta(ScoreMap):
         need_both_classes(table, "Beta")
         self.n_clipped_, notes = clipped(table, self.eps)
         self.notes_ += notes
-        events: Weights = table.k
-        if logistic.separated(table.n, table.k)[0]:
-            self._note("separated", SEPARATED, warn=True)
-            events = smoothed(table)
-        inside = np.clip(table.score, self.eps, 1 - self.eps)
+        inside, n, k = logistic.pooled(table.score, table.n, table.k, self.eps)
         shift = math.log(2) if self.parameters == "ab" else 0.0  # then both logarithms are 0 at 1/2
-        fits = _feasible_fits(np.log(inside) + shift, -np.log1p(-inside) - shift, table.n, events, self.parameters)
+        columns = np.log(inside) + shift, -np.log1p(-inside) - shift
+        fits = []
+        if not _separated(inside, n, k, self.parameters):
+            fits = _feasible_fits(*columns, n, k, self.parameters)
+        if not fits:  # the maximum lies at infinity, or so far out that it cannot be told from there
+            self._note("separated", SEPARATED, warn=True)
+            _, n, events = logistic.pooled(table.score, table.n, smoothed(table), self.eps)
+            fits = _feasible_fits(*columns, n, events, self.parameters)
+        if not fits:
+            raise logistic.NotConvergedError(
+                "Beta could not be fitted: the classes are almost separated, or weights differ too much.",
+                hint="Use Isotonic.",
+            )
         a, b, c = max(fits)[1]
         return maps.Beta(a, b, c + (a - b) * shift, self.eps)
 
@@ -106,7 +119,10 @@ Fit = tuple[float, tuple[float, float, float]]  # log likelihood; a, b, c
 
 
 def _feasible_fits(low: Floats, high: Floats, n: Weights, events: Weights, parameters: str) -> list[Fit]:
-    """The fit with neither of a and b held at 0 if it keeps to the bounds, else those with some held there."""
+    """The fit with neither of a and b held at 0 if it keeps to the bounds, else those with some held there.
+
+    None, where that fit does not converge though the bounds do not hold it back: its maximum lies at infinity.
+    """
     # Two scores cannot tell three coefficients, nor one score two: then a = b, and of one score the constant alone.
     distinct = 1 + np.count_nonzero(np.diff(low))
     tied, intercept = bool(parameters == "am" or distinct < len(parameters)), parameters != "ab"
@@ -118,13 +134,33 @@ def _feasible_fits(low: Floats, high: Floats, n: Weights, events: Weights, param
         try:
             fit = _fit(low, high, n, events, (use_a, use_b), tied=tied, intercept=intercept)
         except logistic.NotConvergedError:
-            # No threshold separates the classes, so a maximum at infinity lies beyond the bounds.
+            if use_a and use_b and _rises(low, high, n, events, tied=tied, intercept=intercept):
+                return []
             continue
         if fit[1][0] >= 0 and fit[1][1] >= 0:
             fits.append(fit)
             if use_a and use_b:
                 break
     return fits
+
+
+def _rises(low: Floats, high: Floats, n: Weights, events: Weights, *, tied: bool, intercept: bool) -> bool:
+    """Whether the unbounded fit keeps to the bounds, by one to targets drawn so little together that it exists."""
+    rate = float(events.sum() / n.sum())
+    drawn = events * (1 - 1e-3) + n * rate * 1e-3
+    try:
+        _, (a, b, _) = _fit(low, high, n, drawn, (True, True), tied=tied, intercept=intercept)
+    except logistic.NotConvergedError:
+        return True
+    return a >= 0 and b >= 0
+
+
+def _separated(score: Floats, n: Weights, k: Weights, parameters: str) -> bool:
+    """Whether steeper and steeper maps of the family fit better and better."""
+    if parameters != "ab":
+        return logistic.separated(n, k)[0]
+    # All these give 1/2 to 1/2, so outcomes must lie on their sides of it.
+    return not (((score < 0.5) & (k > 0)) | ((score > 0.5) & (k < n))).any()
 
 
 def _fit(

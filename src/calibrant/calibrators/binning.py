@@ -1,6 +1,6 @@
 """Binning averaging: the share of events in bins of equal mass."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from calibrant import maps
 from calibrant.bins import Quantile
@@ -47,6 +47,9 @@ class BinningAverage(ScoreMap):
     @property
     def takes_any_score(self) -> bool:
         return True
+
+    def could_have_learned(self, map_: Any) -> bool:
+        return bool(map_.values.size <= self.n_bins)
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         bins = Quantile(self.n_bins)(table)

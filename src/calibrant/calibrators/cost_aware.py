@@ -31,6 +31,7 @@ class _CostAware(ScoreMap):
     """What CATS and CAPS have in common: lines on the logit scale, compared by their ECC."""
 
     learns: ClassVar[tuple[str, ...]] = ("logistic",)
+    keeps: ClassVar[tuple[str, ...]] = ("n_clipped_", "ecc_before_", "ecc_")
 
     def __init__(
         self,
@@ -75,6 +76,9 @@ class _CostAware(ScoreMap):
             found = maps.Logistic(1.0, 0.0, "logit", self.eps)
             self.ecc_ = asked.value(table.map(found))
         return found
+
+    def could_have_learned(self, map_: Any) -> bool:
+        return bool(map_.on == "logit" and map_.slope > 0 and map_.eps == self.eps)
 
     def _paper_grid(self) -> Iterable[Line]:
         raise NotImplementedError

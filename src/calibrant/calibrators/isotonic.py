@@ -1,6 +1,6 @@
 """Isotonic regression by pooling adjacent violators."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,9 +24,11 @@ class Isotonic(ScoreMap):
     ----------
     strict : bool, default=False
         Centred isotonic regression: straight lines between the blocks' mean scores instead of steps, so that scores
-        keep their ranking. From the first and the last of these points the line goes on to the lowest and the highest
-        score seen (for scores in [0, 1], to 0 and 1), where it lies one standard error of the block's rate further
-        out, at most halfway to 0 and 1: less than the data can tell from level.
+        keep their ranking. (Scores too near for a double to tell, and scores beyond those seen, may tie; with
+        ``extremes=True`` so do all within a first block of rate 0 or a last one of rate 1.) From the first and the
+        last of these points the line goes on to the lowest and the highest score seen (for scores in [0, 1], to 0 and
+        1), where it lies one standard error of the block's rate further out, at most halfway to 0 and 1: less than the
+        data can tell from level.
     extremes : bool, default=False
         The first and the last block, with k events among n rows, get (k + 1/2) / (n + 1), so no probability is ever 0
         or 1; if that breaks the order, the block joins its neighbour first. True gives plain PAV.
@@ -61,6 +63,11 @@ class Isotonic(ScoreMap):
     @property
     def takes_any_score(self) -> bool:
         return True
+
+    def could_have_learned(self, map_: Any) -> bool:
+        values = map_.y if map_.kind == "segments" else map_.values
+        inside = self.extremes or bool(((values > 0) & (values < 1)).all())
+        return inside and (map_.kind == "segments") == self.strict
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         blocks = PAVA()(table)

@@ -10,7 +10,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import Floats
 from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap, SoftmaxTemperature
-from calibrant.calibrators.responses import Responses, Rows, fit_on, method_of, out_of_fold, response, routing
+from calibrant.calibrators.responses import (
+    Responses,
+    Rows,
+    fit_on,
+    is_frozen,
+    method_of,
+    out_of_fold,
+    response,
+    routing,
+)
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.sigmoid import Platt, Temperature
 from calibrant.errors import InputError
@@ -118,7 +127,8 @@ class CalibratedModel(Repaired):
         rows = Rows.read(self, X, y, sample_weight, params)
         method = method_of(self.estimator)
         calibrator = calibrator_for(self.calibrator, method, len(rows.classes))
-        held_out = out_of_fold(self.estimator, rows, rows.splits(self.cv), method, self.n_jobs)
+        splits = [] if is_frozen(self.estimator) else rows.splits(self.cv)
+        held_out = out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
         self.calibrator_ = fit_calibrator(calibrator, held_out, rows.classes)
         self.table_ = table_of(held_out) if method == "predict_proba" else None
         self._keep(fit_on(self.estimator, rows), rows.classes, method)

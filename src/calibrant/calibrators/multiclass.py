@@ -1,5 +1,6 @@
 """Calibrators of the probabilities of several classes."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -10,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant import _columns, maps
 from calibrant._typing import Column, Floats, Ints
-from calibrant.calibrators.score_map import ScoreMap
+from calibrant.calibrators.score_map import ScoreMap, label_array
 from calibrant.calibrators.sigmoid import Platt
-from calibrant.errors import InputError
+from calibrant.errors import CalibrantWarning, InputError, Note, join_notes
+from calibrant.multiclass import check_sums, probability_columns
 
 __all__ = ["OneVsRest", "ProbabilityMap", "SoftmaxTemperature", "VectorScaling"]
 
@@ -44,10 +46,10 @@ class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         column = _columns.read(y, "y")
         _columns.refuse_missing([column])
+        _columns.check_alignment({"X": X, "y": y, "sample_weight": sample_weight})
         names = _columns.classes(column) if classes is None else _columns.check_classes(classes)
         code = _columns.codes(column, names)
-        self.classes_ = np.array(names)
-        matrix = self._read(X)
+        matrix, notes = self._read(X, len(names))
         _columns.check_lengths([column, _columns.Column("X", matrix)])
         weight = np.ones(code.size)
         if sample_weight is not None:
@@ -55,24 +57,32 @@ class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             _columns.refuse_missing([weights])
             _columns.check_lengths([column, weights])
             weight = weights.values
-        self.n_features_in_ = len(names)
-        self._fit_rows(matrix, code, weight)
+        if not weight.any():
+            raise InputError("X holds no rows, or sample_weight is 0 (zero) in all of them.", argument="X")
+        used = weight > 0
+        self.notes_: tuple[Note, ...] = column.notes + notes
+        self._fit_rows(matrix[used], code[used], weight[used])
+        self.classes_, self.n_features_in_ = label_array(names), len(names)
         return self
 
-    def _read(self, X: Any) -> Floats:
-        """The matrix, checked."""
-        values = np.asarray(X)
-        n_classes = len(self.classes_)
-        if values.ndim != 2 or values.shape[1] != n_classes:
+    def _read(self, X: Any, n_classes: int) -> tuple[Floats, tuple[Note, ...]]:
+        """The matrix, checked, and what was noted."""
+        if self.takes_any_score:
+            read = [_columns.finite(_columns.read(column, "X")) for column in np.ma.asanyarray(X).T]
+        else:
+            read, _ = probability_columns(X)
+        if len(read) != n_classes:
             raise InputError(
-                f"X must have one column for each of the {n_classes} classes; its shape is {values.shape}.",
+                f"X must have one column for each of the {n_classes} classes; it has {len(read)}.",
                 hint="Pass classes=, the class of every column in order, where y lacks one.",
                 argument="X",
             )
-        columns = [_columns.read(column, "X") for column in values.T]
-        _columns.refuse_missing(columns)
-        check = _columns.finite if self.takes_any_score else _columns.scores
-        return np.column_stack([check(column).values for column in columns])
+        _columns.refuse_missing(read)
+        matrix = np.column_stack([column.values for column in read])
+        notes = join_notes(*(column.notes for column in read))
+        if self.takes_any_score:
+            return matrix, notes
+        return matrix, notes + check_sums(matrix, any(note.code == "float16" for note in notes))
 
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> None:
         raise NotImplementedError
@@ -83,7 +93,11 @@ class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __call__(self, X: Any) -> Floats:
         """The calibrated probabilities: rows in the order given, columns in that of `classes_`."""
         check_is_fitted(self)
-        return self._map(self._read(X))
+        matrix, notes = self._read(X, len(self.classes_))
+        for note in notes:
+            if note.code == "clipped":
+                warnings.warn(note.text, CalibrantWarning, stacklevel=2)
+        return self._map(matrix)
 
     def predict_proba(self, X: Any) -> Floats:
         """The same as calling it."""
@@ -235,7 +249,8 @@ class VectorScaling(ProbabilityMap):
         found = minimize(
             loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9}
         )
-        if not np.isfinite(found.x).all() or np.abs(found.x).max() > 1e6:
+        right = (z * found.x[:n_classes] + found.x[n_classes:]).argmax(axis=1) == code
+        if not np.isfinite(found.x).all() or np.abs(found.x).max() > 1e4 or right.all():
             raise InputError(
                 "The fit of the weights did not converge: a class is almost separated from the others.",
                 hint="Use SoftmaxTemperature, or OneVsRest.",

@@ -1,5 +1,6 @@
 """A known change of prevalence."""
 
+from numbers import Real
 from typing import ClassVar
 
 from calibrant import maps
@@ -81,10 +82,11 @@ class PriorShift(ScoreMap):
 
 
 def _odds(name: str, share: float) -> float:
-    return _share(name, share) / (1 - share)
+    value = _share(name, share)
+    return value / (1 - value)
 
 
 def _share(name: str, value: float | None, most: float = 1 - 2.0**-53) -> float:
-    if value is None or not 0 < value <= most:
+    if not isinstance(value, Real) or not 0 < value <= most:
         raise InputError(f"{name} must lie between 0 and 1; it is {value!r}.", argument=name, value=value)
     return float(value)

@@ -19,9 +19,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from calibrant import _columns
 from calibrant._typing import Floats, Ints
+from calibrant.calibrators.score_map import label_array
 from calibrant.errors import CalibrantWarning, InputError
 
-__all__ = ["Responses", "Rows", "is_frozen", "method_of", "out_of_fold", "response", "routing"]
+__all__ = ["Responses", "Rows", "by_row", "is_frozen", "method_of", "out_of_fold", "response", "routing"]
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,16 @@ class Rows:
         """Rows as `fit(X, y, sample_weight, **params)` of a model with `estimator` and `cv` gets them."""
         if y is None:
             raise InputError(f"{type(model).__name__} requires y to be passed, but the target y is None.", argument="y")
+        _columns.check_alignment({"X": X, "y": y, "sample_weight": sample_weight})
         check_classification_targets(y)
         X, y = indexable(X, column_or_1d(y, warn=True))
         column = _columns.read(y, "y")
         _columns.refuse_missing([column])
         names, code = _columns.encode(column)
+        if is_frozen(model.estimator):  # whose classes are what it learned, whatever these rows hold
+            fit_on(model.estimator, None)
+            names = np.asarray(model.estimator.classes_).tolist()
+            code = _columns.codes(column, names)
         if len(names) < 2:
             raise InputError(f"{type(model).__name__} needs two classes; y has one class only.", argument="y")
         weight = None
@@ -55,7 +61,7 @@ class Rows:
             _columns.check_lengths([column, weights])
             weight = weights.values
         fit_params, split_params = _routed(model, weight, params)
-        return cls(X, y, code, np.array(names), weight, fit_params, split_params)
+        return cls(X, y, code, label_array(names), weight, fit_params, split_params)
 
     def part(self, estimator: Any, rows: Ints) -> "Rows":
         """Some of the rows; classes stay those of all."""
@@ -68,7 +74,10 @@ class Rows:
     def splits(self, cv: Any) -> list[tuple[Ints, Ints]]:
         """Rows to train on and rows to test on, fold by fold."""
         splitter = check_cv(cv, self.y, classifier=True)
-        return [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(self.X, self.y, **self.split_params)]
+        folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(self.X, self.y, **self.split_params)]
+        if not folds:
+            raise InputError("cv gives no folds.", argument="cv", value=cv)
+        return folds
 
 
 def _part(value: Any, rows: Ints, size: int) -> Any:
@@ -84,14 +93,14 @@ class Responses:
     code: Ints
     weight: Floats | None
 
-    @classmethod
-    def join(cls, parts: list["Responses"]) -> "Responses":
-        weights = [part.weight for part in parts if part.weight is not None]
-        return cls(
-            np.concatenate([part.scores for part in parts]),
-            np.concatenate([part.code for part in parts]),
-            np.concatenate(weights) if weights else None,
-        )
+
+def by_row(parts: list[Floats], tested: list[Ints]) -> tuple[Floats, Ints]:
+    """Scores of folds as one, and which row each is of; a row that several folds tested gets the mean of its scores."""
+    scores, rows = np.concatenate(parts), np.concatenate(tested)
+    distinct, place, times = np.unique(rows, return_inverse=True, return_counts=True)
+    total = np.zeros((distinct.size, *scores.shape[1:]))
+    np.add.at(total, place, scores)
+    return total / times.reshape(-1, *[1] * (scores.ndim - 1)), distinct
 
 
 def is_frozen(estimator: Any) -> bool:
@@ -129,7 +138,7 @@ def response(estimator: Any, X: Any, method: str, classes: NDArray[Any]) -> Floa
     return scores[:, 1] if len(wanted) == 2 else scores
 
 
-def fit_on(estimator: Any, rows: Rows) -> Any:
+def fit_on(estimator: Any, rows: Rows | None) -> Any:
     """A fitted clone; a frozen one is asked only whether it is fitted."""
     if is_frozen(estimator):
         try:
@@ -137,6 +146,7 @@ def fit_on(estimator: Any, rows: Rows) -> Any:
         except NotFittedError as error:
             raise InputError("The frozen estimator was never fitted.", argument="estimator") from error
         return estimator
+    assert rows is not None
     return clone(estimator).fit(rows.X, rows.y, **rows.fit_params)
 
 
@@ -146,17 +156,17 @@ def out_of_fold(
     """Scores of every row by a classifier that did not learn from it; of a frozen one, of all rows at once."""
     if is_frozen(estimator):
         return Responses(response(fit_on(estimator, rows), rows.X, method, rows.classes), rows.code, rows.weight)
-    done: Iterable[Responses] = Parallel(n_jobs=n_jobs)(
+    done: Iterable[Floats] = Parallel(n_jobs=n_jobs)(
         delayed(_tested)(estimator, rows, train, test, method) for train, test in splits
     )
-    return Responses.join(list(done))
+    scores, tested = by_row(list(done), [test for _, test in splits])
+    return Responses(scores, rows.code[tested], None if rows.weight is None else rows.weight[tested])
 
 
-def _tested(estimator: Any, rows: Rows, train: Ints, test: Ints, method: str) -> Responses:
+def _tested(estimator: Any, rows: Rows, train: Ints, test: Ints, method: str) -> Floats:
     fitted = fit_on(estimator, rows.part(estimator, train))
     X, _ = _safe_split(estimator, rows.X, rows.y, test, train)
-    weight = None if rows.weight is None else rows.weight[test]
-    return Responses(response(fitted, X, method, rows.classes), rows.code[test], weight)
+    return response(fitted, X, method, rows.classes)
 
 
 def _routed(model: Any, sample_weight: Any, params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -170,7 +180,7 @@ def _routed(model: Any, sample_weight: Any, params: Mapping[str, Any]) -> tuple[
     if sample_weight is not None:
         if has_fit_parameter(model.estimator, "sample_weight"):
             fit_params["sample_weight"] = sample_weight
-        else:
+        elif not is_frozen(model.estimator):
             import warnings
 
             warnings.warn(

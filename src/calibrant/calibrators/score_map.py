@@ -32,6 +32,7 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # Which kinds of map it learns, and whether higher scores never get lower probabilities; `calibrant.load` checks it.
     learns: ClassVar[tuple[str, ...]] = ()
     rises: ClassVar[bool] = True
+    keeps: ClassVar[tuple[str, ...]] = ()  # numbers beside the map that go into files
 
     map_: Any
 
@@ -56,14 +57,23 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        table, self.classes_ = read_table(X, y, sample_weight, any_score=self.takes_any_score)
-        self.n_features_in_ = 1
-        self.notes_: tuple[Note, ...] = table.notes
-        self.map_ = self._fit_table(table)
+        table, classes = read_table(X, y, sample_weight, any_score=self.takes_any_score)
+        kept = self.__dict__.copy()
+        try:
+            self.notes_: tuple[Note, ...] = table.notes
+            self.map_ = self._fit_table(table)
+        except BaseException:  # a fit that fails leaves what an earlier one learned
+            self.__dict__ = kept
+            raise
+        self.classes_, self.n_features_in_ = classes, 1
         return self
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         raise NotImplementedError
+
+    def could_have_learned(self, map_: Any) -> bool:
+        """Whether such settings can lead to such a map: `calibrant.load` asks, and `save`."""
+        return True
 
     def _note(self, code: str, text: str, count: int = 1, *, warn: bool = False) -> None:
         """Keep a note; with `warn`, say it at once, because the result is easily misread."""
@@ -89,8 +99,8 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.column_stack([1 - event, event])
 
     def predict(self, X: Column) -> NDArray[Any]:
-        """The likelier class of every score; at 1/2 the event."""
-        likely = (self(X) >= 0.5).astype(int)
+        """The likelier class of every score; at 1/2 the first."""
+        likely = (self(X) > 0.5).astype(int)
         labels: NDArray[Any] = self.classes_[likely]
         return labels
 
@@ -121,15 +131,16 @@ def read_table(
             hint="Pass scores and outcomes, or one ScoreTable.",
             argument="y",
         )
-    column = _columns.read(y, "y")
-    _columns.refuse_missing([column])
-    event, classes = two_classes(column)
-    _columns.check_alignment({"X": X, "y": y})
-    scores = _columns.read(X, "X")
-    if any_score and not _all_probabilities(scores):
-        return table_of_any_scores(event, X, sample_weight), classes
+    column, scores = _columns.read(y, "y"), _columns.read(X, "X")
     _columns.check_lengths([column, scores])
-    return ScoreTable.from_arrays(event, X, sample_weight=sample_weight), classes
+    _columns.check_alignment({"X": X, "y": y, "sample_weight": sample_weight})
+    _columns.refuse_missing([column, scores])
+    if not len(column):
+        raise InputError("X and y hold no rows; at least one is needed.", argument="X")
+    event, classes = two_classes(column)
+    if any_score and not _all_probabilities(scores):
+        return table_of_any_scores(event, scores.values, sample_weight), classes
+    return ScoreTable.from_arrays(event, _columns.scores(scores).values, sample_weight=sample_weight), classes
 
 
 def two_classes(y: _columns.Column) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -147,14 +158,21 @@ def two_classes(y: _columns.Column) -> tuple[NDArray[Any], NDArray[Any]]:
             value=values[row].item(),
         )
     labels, code = _columns.encode(y)
-    if len(labels) != 2:
-        raise InputError(
-            f"Only binary classification is supported by a map of one score; y has {len(labels)} class"
-            + ("es." if len(labels) != 1 else f", {labels[0]!r}, and it is not known which is the other."),
-            hint="For several classes wrap the calibrator in calibrant.OneVsRest, or pass 0 and 1.",
-            argument="y",
-        )
-    return code, np.array(labels)
+    if len(labels) == 2:
+        return code, label_array(labels)
+    raise InputError(
+        f"Only binary classification is supported by a map of one score; y has {len(labels)} class"
+        + ("es." if len(labels) != 1 else f", {labels[0]!r}, and it is not known which is the other."),
+        hint="For several classes wrap the calibrator in calibrant.OneVsRest, or pass 0 and 1.",
+        argument="y",
+    )
+
+
+def label_array(labels: list[Any]) -> NDArray[Any]:
+    """Labels as an array, those of different types as they are."""
+    if len({type(label) for label in labels}) == 1:
+        return np.array(labels)
+    return np.fromiter(labels, dtype=object, count=len(labels))
 
 
 def _zero_or_one(values: NDArray[Any]) -> Bools:

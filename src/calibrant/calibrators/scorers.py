@@ -5,17 +5,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import make_scorer
+from sklearn.base import BaseEstimator
 
 from calibrant import _columns
 from calibrant._typing import Column
-from calibrant.calibrators.score_map import two_classes
 from calibrant.errors import InputError
 from calibrant.inference.resampling import Measure, check_metric
 from calibrant.metrics import METRICS
 from calibrant.table import ScoreTable
 
-__all__ = ["Scorers", "scorers"]
+__all__ = ["MetricScorer", "Scorers", "scorers"]
 
 _IDEAL = {"bias": 0.0, "oe_ratio": 1.0}  # the best values of metrics that have them in the middle
 
@@ -25,7 +24,7 @@ class Scorers(Mapping[str, Any]):
 
     Metrics of which lower values are better are negated, as scikit-learn's ``neg_brier_score`` is; of ``bias`` and
     ``oe_ratio`` the scorer is the negated distance from 0 and 1. ``scorers.of(metric)`` makes one of any metric object.
-    Labels that are not 0 and 1: the greater one, in sorted order, is the event.
+    The event is the second of the model's classes.
 
     Examples
     --------
@@ -56,25 +55,38 @@ class Scorers(Mapping[str, Any]):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *METRICS]
 
-    def of(self, metric: Measure) -> Any:
+    def of(self, metric: Measure) -> "MetricScorer":
         """The scorer of a metric object, for example ``ECC(cost=LinearCost(over=1, under=5))``."""
-        return make_scorer(_signed_value, metric=check_metric(metric), response_method="predict_proba")
+        return MetricScorer(check_metric(metric))
 
 
-def _signed_value(y_true: Column, y_prob: Column, *, metric: Measure, sample_weight: Column | None = None) -> float:
-    column = _columns.read(y_true, "y")
-    _columns.refuse_missing([column])
-    if np.ndim(y_prob) == 2:
-        raise InputError(
-            f"{metric.name} needs two classes; the model has {np.shape(y_prob)[1]}.", hint="Use calibrant.classwise."
-        )
-    table = ScoreTable.from_arrays(two_classes(column)[0], y_prob, sample_weight=sample_weight)
-    value = metric.value(table)
-    entry = METRICS.get(metric.name.lower())
-    better = True if entry is None else entry.lower_is_better
-    if better is None:
-        return -math.fabs(value - _IDEAL[metric.name.lower()])
-    return -value if better else value
+class MetricScorer(BaseEstimator):  # type: ignore[misc]
+    """A scorer as scikit-learn wants it, ``scorer(estimator, X, y)``; as of an estimator, weights can be routed to it.
+
+    The event is the second of the estimator's two classes, whatever labels `y` holds.
+    """
+
+    def __init__(self, metric: Measure) -> None:
+        self.metric = metric
+
+    def score(self, estimator: Any, X: Any, y: Column, sample_weight: Column | None = None) -> float:
+        """The metric, negated where lower is better."""
+        metric, classes = self.metric, np.asarray(estimator.classes_).tolist()
+        if len(classes) != 2:
+            raise InputError(
+                f"{metric.name} needs two classes; the model has {len(classes)}.", hint="Use calibrant.classwise."
+            )
+        column = _columns.read(y, "y")
+        _columns.refuse_missing([column])
+        p = np.asarray(estimator.predict_proba(X))[:, 1]
+        value = metric.value(ScoreTable.from_arrays(_columns.codes(column, classes), p, sample_weight=sample_weight))
+        entry = METRICS.get(metric.name.lower())
+        better = True if entry is None else entry.lower_is_better
+        if better is None:
+            return -math.fabs(value - _IDEAL[metric.name.lower()])
+        return -value if better else value
+
+    __call__ = score
 
 
 scorers = Scorers()

@@ -1,7 +1,7 @@
 """Logistic maps: Platt's method and temperature scaling."""
 
 import math
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -62,6 +62,7 @@ class Platt(ScoreMap):
     """
 
     learns: ClassVar[tuple[str, ...]] = ("logistic",)
+    keeps: ClassVar[tuple[str, ...]] = ("n_clipped_",)
     rises: ClassVar[bool] = False
 
     def __init__(
@@ -75,27 +76,32 @@ class Platt(ScoreMap):
     def takes_any_score(self) -> bool:
         return bool(self.on == "score")
 
+    def could_have_learned(self, map_: Any) -> bool:
+        return bool(map_.on == self.on and map_.eps == self.eps)
+
     def _fit_table(self, table: ScoreTable) -> maps.Map:
-        maps.Logistic(1.0, 0.0, self.on, self.eps)  # are the settings such as there are?
+        maps.Logistic(1.0, 0.0, self.on, self.eps)  # refuses settings that there are not
         self.n_clipped_, notes = (0.0, ()) if self.on == "score" else clipped(table, self.eps)
         self.notes_ += notes
-        x = table.score if self.on == "score" else maps.logit(table.score, self.eps)
+        score, n, events = table.score, table.n, smoothed(table) if self.smoothing else table.k
+        if self.on == "logit":
+            score, n, events = logistic.pooled(score, n, events, self.eps)
+        x = score if self.on == "score" else maps.logit(score, self.eps)
         if not self.smoothing:
             need_both_classes(table, "Platt without smoothing")
-            if any(logistic.separated(table.n, table.k)) and x[0] < x[-1]:
+            if any(logistic.separated(n, events)) and x[0] < x[-1]:
                 raise InputError(
                     "A threshold separates the two classes, so no finite slope fits best.",
                     hint="Leave smoothing on.",
                 )
-        events = smoothed(table) if self.smoothing else table.k
         if x[0] == x[-1] or not table.has_both_classes:  # of one class, all targets are equal
             what = "scores" if x[0] == x[-1] else "outcomes"
             self._note("level", f"All {what} are equal: every score gets the same probability.", warn=True)
-            rate = float(events.sum() / table.n.sum())
+            rate = float(events.sum() / n.sum())
             slope, intercept = 0.0, math.log(rate) - math.log1p(-rate)
         else:
             begin = (1.0, 0.0) if self.on == "logit" else (0.0, 0.0)
-            slope, intercept = logistic.fit([x], table.n, events, begin).tolist()
+            slope, intercept = logistic.fit([x], n, events, begin).tolist()
         if slope < 0:
             self._note("reversed", "The slope is negative: higher scores get lower probabilities.", warn=True)
         return maps.Logistic(slope, intercept, self.on, self.eps)
@@ -149,9 +155,13 @@ class Temperature(ScoreMap):
     """
 
     learns: ClassVar[tuple[str, ...]] = ("logistic",)
+    keeps: ClassVar[tuple[str, ...]] = ("n_clipped_",)
 
     def __init__(self, *, eps: float = maps.EPS) -> None:
         self.eps = eps
+
+    def could_have_learned(self, map_: Any) -> bool:
+        return bool(map_.on == "logit" and map_.intercept == 0 and map_.eps == self.eps)
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         maps.check_eps(self.eps)

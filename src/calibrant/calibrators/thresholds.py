@@ -1,21 +1,28 @@
 """Class proportions (calibration of type CD): predict every class as often as it occurs."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import Floats, Ints
 from calibrant.calibrators.models import Repaired, repaired
-from calibrant.calibrators.responses import Rows, fit_on, method_of, out_of_fold, response
-from calibrant.class_proportions import Proportions, proportions
-from calibrant.errors import InputError
+from calibrant.calibrators.responses import Rows, fit_on, is_frozen, method_of, out_of_fold, response
+from calibrant.class_proportions import Proportions
+from calibrant.errors import InputError, Note
 
 __all__ = ["ProportionThreshold"]
 
-_ROUNDS = 200
+_ROUNDS = 50
+_PATIENCE = 5  # rounds without a gain
+
+
+def _has_probabilities(model: Any) -> bool:
+    return hasattr(model.estimator, "predict_proba")
 
 
 class ProportionThreshold(Repaired):
@@ -93,7 +100,8 @@ class ProportionThreshold(Repaired):
                 hint="Wrap the classifier in CalibratedModel.",
                 argument="estimator",
             )
-        held_out = out_of_fold(self.estimator, rows, rows.splits(self.cv), method, self.n_jobs)
+        splits = [] if is_frozen(self.estimator) else rows.splits(self.cv)
+        held_out = out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
         weight = np.ones(held_out.code.size) if held_out.weight is None else held_out.weight
         share = self._shares(held_out.code, weight, rows.classes)
         self.threshold_: float | None = None
@@ -106,8 +114,8 @@ class ProportionThreshold(Repaired):
             before = held_out.scores.argmax(axis=1)
             self.weights_ = best_weights(held_out.scores, weight, share)
         self.before_, self.after_ = (
-            self._compared(held_out.code, predicted, rows.classes)
-            for predicted in (before, self._chosen(held_out.scores))
+            _compared(held_out.code, predicted, rows.classes, weight)
+            for predicted in (before.astype(np.int64), self._chosen(held_out.scores))
         )
         self.accuracy_cost_ = self.before_.accuracy - self.after_.accuracy
         self.calibrator_ = None
@@ -127,16 +135,10 @@ class ProportionThreshold(Repaired):
             raise InputError(f"The shares of target must add up to 1; they are {share.tolist()}.", argument="target")
         return share
 
-    @staticmethod
-    def _compared(code: Ints, predicted: Any, classes: NDArray[Any]) -> Proportions:
-        labels = classes.tolist()
-        return proportions(classes[code], classes[predicted.astype(int)], labels=labels)
-
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """The classifier's own probabilities."""
         check_is_fitted(self)
-        if self._method != "predict_proba":
-            raise AttributeError(f"{type(self.estimator).__name__} has no predict_proba.")
         return repaired(None, response(self.estimator_, X, self._method, self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -153,6 +155,17 @@ class ProportionThreshold(Repaired):
         return np.asarray((scores * self.weights_).argmax(axis=1))
 
 
+def _compared(code: Ints, predicted: Ints, classes: NDArray[Any], weight: Floats) -> Proportions:
+    """Predicted against actual classes: whole weights are so many rows, others shares of the effective number."""
+    size = len(classes)
+    held = np.bincount(code * size + predicted, weights=weight, minlength=size * size).reshape(size, size)
+    notes: tuple[Note, ...] = ()
+    if not (weight == np.rint(weight)).all():
+        held = held * (weight.sum() / np.square(weight).sum())
+        notes = (Note("effective_rows", 1, "Weights are not whole: counts are those of effective rows, rounded."),)
+    return Proportions(classes.tolist(), np.rint(held).astype(np.int64), MappingProxyType({}), notes)
+
+
 def best_threshold(scores: Floats, weight: Floats, share: float) -> float:
     """The score from which on the weight of rows comes nearest to the share; infinite where that is none."""
     value, place = np.unique(scores, return_inverse=True)
@@ -167,21 +180,20 @@ def best_weights(proba: Floats, weight: Floats, share: Floats) -> Floats:
     """Class weights whose predictions come nearest to the shares in total variation."""
     weights = np.ones(proba.shape[1])
     best, least = weights.copy(), _distance(proba * weights, weight, share)
-    seen = set()
+    since = 0
     for _ in range(_ROUNDS):
+        since += 1
         for c in range(weights.size):
             rival = np.delete(proba * weights, c, axis=1).max(axis=1)
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 needed = np.where(proba[:, c] > 0, rival / proba[:, c], np.inf)  # the weight that ties with the rival
             weights[c] = _weight_for(needed, weight, float(share[c]))
             off = _distance(proba * weights, weight, share)
             if off < least - 1e-15:
-                best, least = weights.copy(), off
+                best, least, since = weights.copy(), off, 0
         weights = weights / weights.max()
-        state = weights.tobytes()
-        if least == 0 or state in seen:
+        if least == 0 or since >= _PATIENCE:
             break
-        seen.add(state)
     return np.asarray(best / best.max())
 
 

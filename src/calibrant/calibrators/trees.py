@@ -48,8 +48,8 @@ class TreeSmoothing(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type
 
     Notes
     -----
-    Rows are counted as the tree counted them: by weight, and in a forest with bootstrap as often as drawn. Base rates
-    are those at the root.
+    Rows are counted as the tree counted them: by weight (scaled to the number of rows, where weights are not whole),
+    and in a forest with bootstrap as often as drawn. Base rates are those at the root.
 
     References
     ----------
@@ -96,9 +96,8 @@ class TreeSmoothing(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type
             value = getattr(self, name)
             if value is not None and not 0 <= value < np.inf:
                 raise InputError(f"{name} must be a number from 0 on; it is {value!r}.", argument=name, value=value)
-        fitted = self.estimator
-        if not is_frozen(fitted):
-            fitted = fit_on(fitted, Rows.read(self, X, y, sample_weight, params))
+        rows = None if is_frozen(self.estimator) else Rows.read(self, X, y, sample_weight, params)
+        fitted = fit_on(self.estimator, rows)
         self.estimator_ = fitted
         self.classes_ = fitted.classes_
         for name in ("n_features_in_", "feature_names_in_"):
@@ -108,6 +107,8 @@ class TreeSmoothing(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type
         n_classes = len(self.classes_)
         rates = [_counts(tree.tree_)[0] for tree in self._trees]
         base = np.mean([root / root.sum() for root in rates], axis=0)
+        if n_classes == 2 and base[1] == 0:
+            raise InputError("TreeSmoothing needs both classes; the second has no weight.", argument="sample_weight")
         usual = _EVENTS / float(base[1]) if n_classes == 2 else float(_EVENTS * n_classes)
         self.m_ = (usual if self.m is None else float(self.m)) if self.method == "m-estimate" else None
         curtails = self.method == "curtailment"
@@ -177,8 +178,11 @@ def trees_of(estimator: Any) -> list[Any]:
 
 
 def _counts(tree: Any) -> Floats:
-    """Rows of every class in every node, by weight."""
-    return np.asarray(tree.value[:, 0, :] * tree.weighted_n_node_samples[:, None])
+    """Rows of every class in every node, by weight; weights that are not whole are scaled to the number of rows."""
+    weight = tree.weighted_n_node_samples
+    if not (weight == np.rint(weight)).all():
+        weight = weight * (tree.n_node_samples[0] / weight[0])
+    return np.asarray(tree.value[:, 0, :] * weight[:, None])
 
 
 def _populated(tree: Any, n: Floats, min_rows: float) -> Ints:

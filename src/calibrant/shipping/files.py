@@ -3,17 +3,20 @@
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import maps
 from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap, SoftmaxTemperature, VectorScaling
 from calibrant.calibrators.registry import CALIBRATORS
-from calibrant.calibrators.score_map import ScoreMap
+from calibrant.calibrators.score_map import ScoreMap, label_array
 from calibrant.errors import InputError, Note
 from calibrant.gce import part_from_spec, part_to_spec
 from calibrant.versions import __version__
@@ -22,7 +25,7 @@ __all__ = ["load", "save"]
 
 FORMAT = "calibrant calibrator"
 VERSION = 1
-_LARGEST = 2**28  # bytes; a map of ten million steps is as large
+_LARGEST = 2**28  # bytes; a map of six million steps is as large
 _SCORE_MAPS = {kind.__name__: kind for kind in CALIBRATORS.values()}
 _OF_CLASSES = {kind.__name__: kind for kind in (OneVsRest, SoftmaxTemperature, VectorScaling)}
 
@@ -62,13 +65,20 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     check_is_fitted(calibrator)
     body = {"format": FORMAT, "version": VERSION, "calibrant": __version__, **_described(calibrator)}
     text = json.dumps(body | {"sha256": _checksum(body)}, allow_nan=False, indent=1)
+    if len(text) > _LARGEST:
+        raise InputError(
+            f"The calibrator needs {len(text):,} bytes; files may have {_LARGEST:,}.", hint="Use Isotonic."
+        )
     target = Path(path)
-    scratch = target.with_name(f"{target.name}.{os.getpid()}.part")
+    with tempfile.NamedTemporaryFile(
+        "w", dir=target.parent, prefix=target.name, suffix=".part", encoding="utf-8", delete=False
+    ) as scratch:
+        scratch.write(text + "\n")
     try:
-        scratch.write_text(text + "\n", encoding="utf-8")
-        scratch.replace(target)
-    finally:
-        scratch.unlink(missing_ok=True)
+        Path(scratch.name).replace(target)
+    except OSError:
+        Path(scratch.name).unlink()
+        raise
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -82,7 +92,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         if source.stat().st_size > _LARGEST:
             raise InputError(f"it has more than {_LARGEST:,} bytes.")
         return _read(source.read_bytes())
-    except InputError as error:
+    except (ValueError, OverflowError, RecursionError) as error:  # InputErrors among them
         raise InputError(
             f"{source.name} is not a calibrator that calibrant can load: {error}", argument="path", value=str(source)
         ) from error
@@ -95,7 +105,7 @@ def _read(data: bytes) -> Any:
         raise InputError(f"it is not JSON ({error}).") from error
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise InputError(f"its format is not {FORMAT!r}.")
-    if body.get("version") != VERSION:
+    if type(body.get("version")) is not int or body["version"] != VERSION:
         raise InputError(
             f"its version is {body.get('version')!r}, and this calibrant reads {VERSION}.",
             hint="Upgrade calibrant if the file is newer.",
@@ -126,14 +136,21 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _described(calibrator: Any) -> dict[str, Any]:
     name = type(calibrator).__name__
-    if name not in _SCORE_MAPS and name not in _OF_CLASSES:
+    if type(calibrator) is not (_SCORE_MAPS | _OF_CLASSES).get(name):
         raise InputError(f"There is no format for {name}.", hint="Calibrators of your own need one of their own.")
+    if not _are_labels(calibrator.classes_.tolist()):
+        raise InputError(
+            f"Labels must be text or numbers to be saved; they are {calibrator.classes_.tolist()!r}.",
+            hint="Encode them first.",
+        )
+    if isinstance(calibrator, ScoreMap) and not calibrator.could_have_learned(calibrator.map_):
+        raise InputError(f"The settings of {name} were changed after it was fitted.", hint="Fit it again.")
     settings = {key: _plain_setting(value) for key, value in calibrator.get_params(deep=False).items()}
     described: dict[str, Any] = {"calibrator": name, "settings": settings, "classes": calibrator.classes_.tolist()}
     if isinstance(calibrator, ScoreMap):
         notes = [{"code": n.code, "count": n.count, "template": n.template} for n in calibrator.notes_]
         described |= {"map": maps.to_dict(calibrator.map_), "notes": notes}
-        return described | {"n_clipped": float(getattr(calibrator, "n_clipped_", 0.0))}
+        return described | {"numbers": {each: float(getattr(calibrator, each)) for each in calibrator.keeps}}
     if isinstance(calibrator, OneVsRest):
         each = [_described(one) for one in calibrator.calibrators_]
         return described | {"settings": {}, "calibrators": each}
@@ -144,6 +161,8 @@ def _described(calibrator: Any) -> dict[str, Any]:
 
 def _plain_setting(value: Any) -> Any:
     """A setting as JSON has it; costs and bins by their specification."""
+    if isinstance(value, np.generic):
+        value = value.item()
     return value if value is None or isinstance(value, (str, int, float, bool)) else {"part": part_to_spec(value)}
 
 
@@ -167,16 +186,19 @@ def _built(body: Any) -> Any:
     expected = set() if kind is OneVsRest else set(kind._get_param_names())
     if not isinstance(settings, dict) or set(settings) != expected:
         raise InputError(f"the settings of {name} are {sorted(expected)}.")
-    plain = isinstance(classes, list) and all(isinstance(label, (str, int, float, bool)) for label in classes)
-    if not plain or len(set(classes)) < max(2, len(classes)):
+    if not _are_labels(classes) or len(set(classes)) < max(2, len(classes)):
         raise InputError(f"classes must be a list of different labels; it is {classes!r}.")
     calibrator = kind(**{key: _setting(value) for key, value in settings.items()})
-    calibrator.classes_ = np.array(classes)
+    calibrator.classes_ = label_array(classes)
     calibrator.n_features_in_ = 1 if issubclass(kind, ScoreMap) else len(classes)
     (_restore_map if issubclass(kind, ScoreMap) else _RESTORE[name])(calibrator, body)
     if body:
         raise InputError(f"{name} has no field {next(iter(body))!r}.")
     return calibrator
+
+
+def _are_labels(labels: Any) -> bool:
+    return isinstance(labels, list) and all(isinstance(label, (str, int, float)) for label in labels)
 
 
 def _restore_map(calibrator: Any, body: dict[str, Any]) -> None:
@@ -186,16 +208,33 @@ def _restore_map(calibrator: Any, body: dict[str, Any]) -> None:
         raise InputError(f"{name} learns maps of {' or '.join(calibrator.learns)}, not of {map_.kind}.")
     if calibrator.rises and not map_.rises:
         raise InputError(f"the map of {name} must not fall, and it does.")
+    if not calibrator.could_have_learned(map_):
+        raise InputError(f"the map of {name} does not go with its settings.")
     if len(calibrator.classes_) != 2:
         raise InputError(f"{name} has two classes; {len(calibrator.classes_)} are named.")
     calibrator.map_ = map_
+    calibrator.notes_ = _notes(body.pop("notes", None))
+    numbers = body.pop("numbers", None)
+    if not isinstance(numbers, dict) or set(numbers) != set(calibrator.keeps):
+        raise InputError(f"numbers of {name} must be {list(calibrator.keeps)}.")
+    for each, value in numbers.items():
+        if not isinstance(value, float) or not 0 <= value < np.inf:
+            raise InputError(f"{each} must be a number from 0 on; it is {value!r}.")
+        setattr(calibrator, each, value)
+
+
+def _notes(notes: Any) -> tuple[Note, ...]:
     try:
-        calibrator.notes_ = tuple(Note(**note) for note in body.pop("notes"))
-        clipped = float(body.pop("n_clipped"))
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError("notes or n_clipped is missing or malformed.") from error
-    if map_.kind in ("logistic", "beta"):
-        calibrator.n_clipped_ = clipped
+        found = tuple(Note(**note) for note in notes)
+        for note in found:
+            right = isinstance(note.code, str) and type(note.count) is int and isinstance(note.template, str)
+            # Nothing but the count may be filled in.
+            fields = [field for _, field, *how in Formatter().parse(note.template) if field is not None or any(how)]
+            if not right or set(fields) - {"count"} or "{count:" in note.template or "{count!" in note.template:
+                raise TypeError
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InputError("notes are missing or malformed.") from error
+    return found
 
 
 def _restore_one_vs_rest(calibrator: Any, body: dict[str, Any]) -> None:
@@ -203,9 +242,11 @@ def _restore_one_vs_rest(calibrator: Any, body: dict[str, Any]) -> None:
     if not isinstance(each, list) or len(each) != len(calibrator.classes_):
         raise InputError("OneVsRest needs a calibrator for every class.")
     calibrator.calibrators_ = [_built(one) for one in each]
-    if not all(isinstance(one, ScoreMap) for one in calibrator.calibrators_):
-        raise InputError("OneVsRest holds score maps only.")
-    calibrator.calibrator = type(calibrator.calibrators_[0])(**calibrator.calibrators_[0].get_params())
+    first = calibrator.calibrators_[0]
+    alike = all(type(one) is type(first) and one.get_params() == first.get_params() for one in calibrator.calibrators_)
+    if not isinstance(first, ScoreMap) or not alike:
+        raise InputError("OneVsRest holds score maps of one kind.")
+    calibrator.calibrator = clone(first)
 
 
 def _restore_temperature(calibrator: Any, body: dict[str, Any]) -> None:
