@@ -82,6 +82,7 @@ study-calibrators: $(VENV)/dev.stamp  ## every calibrator on eight real data set
 
 study-costs: $(VENV)/dev.stamp  ## the experiment of Yang & Bi on their five data sets (an hour); tables go to docs/studies
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.cost_aware
+	$(BIN)/python -m studies.credit
 
 oracles:  ## freeze the values of other implementations again, in an environment of their own
 	$(PYTHON) -m venv .venv-oracles

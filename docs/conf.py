@@ -40,6 +40,8 @@ html_sidebars = {
         "inference",
         "diagrams",
         "repair",
+        "costs",
+        "studies/cost_aware",
         "studies/calibrators",
         "exactness",
         "reproduction/index",

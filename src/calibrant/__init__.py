@@ -11,7 +11,7 @@ _HOME = {
         "comparison": "compare",
         "costs": "ExponentialCost LinearCost LogCost PowerCost StepCost",
         "cox": "slope_intercept",
-        "decisions": "DecisionCost bayes_threshold decisions",
+        "decision_costs": "DecisionCost bayes_threshold decisions",
         "errors": "CalibrantWarning InputError Note",
         "evaluation": "evaluate",
         "gce": "Breakdown GCE",

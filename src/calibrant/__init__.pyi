@@ -39,9 +39,9 @@ from calibrant.costs import LogCost as LogCost
 from calibrant.costs import PowerCost as PowerCost
 from calibrant.costs import StepCost as StepCost
 from calibrant.cox import slope_intercept as slope_intercept
-from calibrant.decisions import DecisionCost as DecisionCost
-from calibrant.decisions import bayes_threshold as bayes_threshold
-from calibrant.decisions import decisions as decisions
+from calibrant.decision_costs import DecisionCost as DecisionCost
+from calibrant.decision_costs import bayes_threshold as bayes_threshold
+from calibrant.decision_costs import decisions as decisions
 from calibrant.errors import CalibrantWarning as CalibrantWarning
 from calibrant.errors import InputError as InputError
 from calibrant.errors import Note as Note
