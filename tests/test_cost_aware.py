@@ -287,7 +287,7 @@ def test_relabelled_rows_never_cost_more_than_any_one_model_says(name):
             kept.append(tree.fit(X[chosen], Y[chosen]).predict_proba(rows)[:, 1])
         return np.array(kept).T
 
-    model = cb.MetaCal(None, cost=cost, sampler=sampler).fit(X, Y)
+    model = cb.MetaCal(None, cost=cost, sampler=sampler).fit(X, Y, sample_weight=np.ones(len(Y)))
     samples = np.array(kept).T
     least = mean_cost(cost, model.labels_, samples)
     for q in (*kept, tree.fit(X, Y).predict_proba(X)[:, 1]):

@@ -173,6 +173,8 @@ def _routed(model: Any, sample_weight: Any, params: Mapping[str, Any]) -> tuple[
     """Parameters of the classifier's fit and of the splitter, as requested or, without routing, as is usual."""
     from sklearn import get_config
 
+    if model.estimator is None:  # MetaCal with a sampler has no classifier
+        return {}, {}
     if get_config()["enable_metadata_routing"]:
         routed = process_routing(model, "fit", sample_weight=sample_weight, **params)
         return dict(routed.estimator.fit), dict(routed.splitter.split)
