@@ -9,7 +9,7 @@ export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
 TORCH ?= torch==2.13.0
 # The instructions that numpy 1.24 must do without for the fits of 2023.
 AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
-KNOW_NO_KERNEL := test_plots.py test_palette.py test_sklearn_checks.py test_shipping.py
+KNOW_NO_KERNEL := test_plots.py test_palette.py test_sklearn_checks.py test_shipping.py test_calibrated_models.py test_cost_aware.py
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: reproduce reproduce-quick reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions study study-calibrators study-costs oracles sanitize clean

@@ -32,8 +32,8 @@ def made(name):
 
 
 KINDS = {name: made(name) for name in cb.CALIBRATORS} | {
-    "cats": cb.CATS(cb.LinearCost(1, 5)),
-    "caps": cb.CAPS(cb.LinearCost(1, 5)),
+    "cats": cb.CATS(cb.LinearCost(1, 5), grid="paper"),  # the long searches are in test_cost_aware.py
+    "caps": cb.CAPS(cb.LinearCost(1, 5), grid="paper"),
     "isotonic, plain": cb.Isotonic(extremes=True),
     "isotonic, strict": cb.Isotonic(strict=True),
     "isotonic, plain and strict": cb.Isotonic(strict=True, extremes=True),

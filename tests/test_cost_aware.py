@@ -39,7 +39,7 @@ def mean_cost(cost, q, samples):
 def test_linear_optima_are_the_golden_ones(case):
     cost, samples = cb.LinearCost(case["Co"], case["Cu"]), np.array(case["M"])
     found = cb.optimal_prediction(samples, cost)
-    assert linear_rank(cost, case["R"]) == case["k_used"]
+    assert linear_rank(cost.over, cost.under, case["R"]) == case["k_used"]
     assert found.tolist() == case["relabel"]
     for q, (low, high) in zip(found, case["flat_interval"], strict=True):
         assert low <= q <= high
@@ -89,11 +89,52 @@ def test_only_the_ratio_of_costs_matters(rng, name):
     assert np.array_equal(cb.optimal_prediction(samples, cost), cb.optimal_prediction(samples, scaled))
 
 
-def test_ranks_are_rational():
-    """In doubles ceil(15 * 0.3 / 0.9) is 6; 0.3 and 0.6 as the numbers they are give 5 or 6 by their own last bits."""
-    assert linear_rank(cb.LinearCost(over=2, under=1), 15) == 5
-    assert linear_rank(cb.LinearCost(over=1, under=0), 10) == 1
-    assert linear_rank(cb.LinearCost(over=0, under=1), 10) == 10
+def test_ranks_are_rational_whatever_the_scale():
+    draws = np.arange(1, 101)[None] / 101
+    for over, under in ((1, 3), (2, 3), (1, 9), (3, 7), (1, 5), (1, 1)):
+        exact = -(-under * 100 // (under + over))
+        for scale in (1, 0.1, 0.3, 7, 1e-9):
+            cost = cb.LinearCost(round(over * scale, 12), round(under * scale, 12))
+            assert cb.optimal_prediction(draws, cost)[0] == exact / 101
+            assert cb.optimal_prediction(draws, cb.PowerCost(1, cost.over, cost.under))[0] == exact / 101
+    assert linear_rank(0.6, 0.3, 15) == 5  # in doubles the ceiling is 6
+    assert linear_rank(1, 0, 10) == 1
+    assert linear_rank(0, 1, 10) == 10
+
+
+def test_costs_of_ones_own_are_checked():
+    draws = np.random.default_rng(0).random((3, 20))
+    with_zero = np.c_[draws, np.zeros(3)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = cb.optimal_prediction(with_zero, lambda p, a: -(a * np.log(p) + (1 - a) * np.log1p(-p)))
+    assert found == pytest.approx(with_zero.mean(axis=1), abs=1e-3)
+    for cost, words in (
+        (lambda p, a: (p - a) ** 2 if p > a else a - p, "failed on arrays"),
+        ("linear", "must be called"),
+        (cb.LinearCost, "must be called"),
+        (lambda p, a: 0.0, "one number for every pair"),
+        (lambda p, a: np.full(np.shape(p), np.nan), "no number wherever"),
+    ):
+        with pytest.raises(cb.InputError, match=words):
+            cb.optimal_prediction(draws, cost)
+
+    class Squared(cb.LinearCost):
+        def __call__(self, p, a):
+            return (np.asarray(p) - a) ** 2
+
+    assert cb.optimal_prediction(draws, Squared()) == pytest.approx(draws.mean(axis=1), abs=1e-6)
+
+
+def test_steep_and_small_costs_keep_their_minimum():
+    assert cb.optimal_prediction([[0.5, 0.5001, 0.5002, 0.501]], cb.PowerCost(150))[0] == pytest.approx(
+        0.5005, abs=1e-5
+    )
+    draws = np.random.default_rng(1).random((4, 11))
+    for price in (1, 1e-10):
+        cost = cb.StepCost([(0.1, price), (0.3, 5 * price)])
+        grid = np.array([mean_cost(cost, np.full(4, g), draws) for g in np.linspace(0, 1, 4001)])
+        assert (mean_cost(cost, cb.optimal_prediction(draws, cost), draws) <= grid.min(axis=0) * (1 + 1e-9)).all()
+    assert cb.optimal_prediction([[0.3] * 5], cb.StepCost([(1e-10, 1)]))[0] == pytest.approx(0.3, abs=1e-10)
 
 
 def test_one_sided_costs_take_an_end(rng):
@@ -124,7 +165,8 @@ def test_bad_draws_are_refused():
 def test_bayes_thresholds():
     assert cb.bayes_threshold(1, 4) == 0.2
     assert cb.bayes_threshold(1, 0) == 1
-    for bad in ((0, 0), (-1, 2), (np.inf, 1), (np.nan, 1)):
+    assert {cb.bayes_threshold(s, round(2 * s, 12)) for s in (1, 0.3, 0.01, 1e-7)} == {1 / 3}
+    for bad in ((0, 0), (-1, 2), (np.inf, 1), (np.nan, 1), ("1", "2")):
         with pytest.raises(cb.InputError, match="Costs must be"):
             cb.bayes_threshold(*bad)
 
@@ -195,14 +237,21 @@ def test_scaling_is_never_worse_than_nothing_on_the_rows_it_was_tuned_on(rng, ki
     assert cal.slope_ > 0
 
 
-def test_predictions_that_say_little_are_told(rng):
+def test_a_free_search_ends_in_saying_little_and_is_told(rng):
     p = rng.random(2000)
     y = (rng.random(2000) < 0.3 + 0.1 * np.sin(20 * p)).astype(int)  # p says nothing
     mixed = np.where(rng.random(2000) < 0.5, y * 0.6 + 0.2, p)  # and here something that no line can mend
     with pytest.warns(cb.CalibrantWarning, match="no proper score"):
-        cal = cb.CAPS(FIVE).fit(mixed, y)
-    assert cal.ecc_ < cal.ecc_before_
-    assert "says_less" in [note.code for note in cal.notes_]
+        free = cb.CAPS(FIVE, keep_brier=False).fit(mixed, y)
+    assert "worse_brier" in [note.code for note in free.notes_]
+    kept = cb.CAPS(FIVE).fit(mixed, y)  # no warning
+    assert free.ecc_ < kept.ecc_ <= kept.ecc_before_
+    assert cb.brier(y, kept(mixed)) <= 1.01 * cb.brier(y, mixed) < cb.brier(y, free(mixed))
+
+
+def test_what_eps_moves_is_all_that_can_be_lost():
+    p = np.repeat([0.0, 1.0], 200)
+    assert cb.CATS(eps=0.001).fit(p, p.astype(int)).ecc_ < 1e-9
 
 
 @pytest.mark.filterwarnings("ignore:.*no proper score")
@@ -213,9 +262,9 @@ def test_scaling_finds_what_a_fine_search_finds(rng):
     def ecc(a, b):
         return cb.ecc(y, 1 / (1 + np.exp(-(a * x + b))), cost=FIVE)
 
-    cats = cb.CATS(FIVE).fit(p, y)
+    cats = cb.CATS(FIVE, keep_brier=False).fit(p, y)
     assert cats.ecc_ <= min(ecc(a, 0) for a in np.geomspace(0.05, 20, 400)) + 1e-4
-    caps = cb.CAPS(FIVE).fit(p, y)
+    caps = cb.CAPS(FIVE, keep_brier=False).fit(p, y)
     assert caps.ecc_ <= min(ecc(a, b) for a in np.linspace(0.5, 3, 26) for b in np.linspace(-2, 1, 31)) + 1e-4
     assert caps.ecc_ <= cats.ecc_ + 1e-12
 
@@ -342,8 +391,21 @@ def test_weights_reach_metacal():
     assert heavy > plain + 0.1
 
 
+def test_a_random_regressor_follows_from_the_seed_and_weights_are_not_dropped_in_silence():
+    from sklearn.neighbors import KNeighborsRegressor
+
+    tree, loose = DecisionTreeClassifier(max_depth=3), DecisionTreeRegressor(max_features=3, min_samples_leaf=20)
+    one, two = (cb.MetaCal(tree, loose, n_bootstrap=4, random_state=0).fit(X, Y).predict_proba(X) for _ in range(2))
+    assert np.array_equal(one, two)
+    with pytest.warns(cb.CalibrantWarning, match="takes no sample_weight"):
+        model = cb.MetaCal(tree, KNeighborsRegressor(), n_bootstrap=4).fit(X, Y, sample_weight=np.ones(len(Y)))
+    assert "regressor_unweighted" in [note.code for note in model.notes_]
+
+
 def test_metacal_must_be_well_put():
     tree = DecisionTreeClassifier()
+    with pytest.raises(cb.InputError, match="must be called"):
+        cb.MetaCal(None, cost="linear", sampler=lambda rows: 1 / 0).fit(X, Y)
     with pytest.raises(cb.InputError, match="binary"):
         cb.MetaCal(tree).fit(X, np.arange(len(Y)) % 3)
     with pytest.raises(cb.InputError, match="n_bootstrap"):

@@ -78,6 +78,10 @@ EXPECTED = {
     "AutoCalibrator": {
         "check_fit2d_1feature": "ten rows do not suffice for nested folds, and the classifier says so",
     },
+    "MetaCal": {
+        "check_sample_weight_equivalence_on_dense_data": "it draws rows with equal chances, whatever their weights",
+        "check_sample_weight_equivalence_on_sparse_data": "it draws rows with equal chances, whatever their weights",
+    },
     "TreeSmoothing, forest": {
         "check_sample_weight_equivalence_on_dense_data": "a forest draws rows: scikit-learn's own fails this too",
         "check_sample_weight_equivalence_on_sparse_data": "a forest draws rows: scikit-learn's own fails this too",

@@ -22,7 +22,17 @@ from numpy.typing import ArrayLike
 from calibrant._typing import Floats
 from calibrant.errors import InputError
 
-__all__ = ["Cost", "ExponentialCost", "LinearCost", "LogCost", "PowerCost", "StepCost", "normalised"]
+__all__ = [
+    "Cost",
+    "ExponentialCost",
+    "LinearCost",
+    "LogCost",
+    "PowerCost",
+    "StepCost",
+    "called_on_arrays",
+    "check_cost",
+    "normalised",
+]
 
 Cost: TypeAlias = Callable[[Any, Any], Any]
 
@@ -37,10 +47,35 @@ def _check_units(over: float, under: float) -> None:
         )
 
 
+def check_cost(cost: object) -> None:
+    """A cost is an object or function that is called with arrays (p, a)."""
+    if not callable(cost) or isinstance(cost, type):
+        raise InputError(
+            f"A cost must be called with arrays (p, a); {cost!r} cannot be.",
+            hint="For example LinearCost(over=1, under=5).",
+            argument="cost",
+            value=cost,
+        )
+
+
+def called_on_arrays(cost: Cost, p: Floats, a: Floats) -> Floats:
+    """What the cost says, as an array of the shape of p and a; a cost of your own may fail on arrays."""
+    try:
+        return np.asarray(cost(p, a), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"The cost failed on arrays (p, a): {error}",
+            hint="Write it for arrays (np.where in the place of if), or wrap it in np.vectorize.",
+            argument="cost",
+            value=cost,
+        ) from error
+
+
 def normalised(cost: Cost) -> Cost:
     """The same cost with the larger of its units 1: what minimises it depends on their ratio alone."""
-    if not isinstance(cost, (LinearCost, PowerCost, ExponentialCost, LogCost, StepCost)):
+    if type(cost) not in (LinearCost, PowerCost, ExponentialCost, LogCost, StepCost):
         return cost
+    assert isinstance(cost, (LinearCost, PowerCost, ExponentialCost, LogCost, StepCost))
     unit = max(cost.over, cost.under)
     return replace(cost, over=cost.over / unit, under=cost.under / unit)
 
@@ -92,7 +127,7 @@ class PowerCost:
 
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
-        if not 0 < self.k < math.inf:
+        if not isinstance(self.k, Real) or not 0 < self.k < math.inf:
             raise InputError(f"k must be a positive number; it is {self.k!r}.", argument="k", value=self.k)
 
     def distance(self, d: Floats) -> Floats:

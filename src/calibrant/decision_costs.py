@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from calibrant._typing import Column
 from calibrant.errors import InputError, Note
 from calibrant.inference import resampling
 from calibrant.inference.paired import difference, paired_draws
-from calibrant.inference.resampling import PairedRows, RandomState
+from calibrant.inference.resampling import PairedRows, RandomState, check_share
 from calibrant.lines import Form, chance, frame
 from calibrant.table import ScoreTable
 
@@ -34,12 +36,14 @@ def bayes_threshold(false_positive: float, false_negative: float) -> float:
     0.2
     """
     costs = (false_positive, false_negative)
-    if not all(0 <= cost < math.inf for cost in costs) or sum(costs) == 0:
+    if not all(isinstance(cost, Real) and 0 <= cost < math.inf for cost in costs) or not any(costs):
         raise InputError(
             f"Costs must be finite, not negative and not both 0; they are {false_positive!r} and {false_negative!r}.",
             argument="false_positive and false_negative",
         )
-    return false_positive / (false_positive + false_negative)
+    # As they are written, 0.1 for a tenth: scores of trees lie on such thresholds exactly.
+    low, high = (Fraction(repr(float(cost))) for cost in costs)
+    return float(low / (low + high))
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ class DecisionCost:
 
     def __post_init__(self) -> None:
         bayes_threshold(self.false_positive, self.false_negative)
-        if self.threshold is not None and not 0 <= self.threshold <= 1:
+        given = self.threshold
+        if given is not None and not (isinstance(given, Real) and 0 <= given <= 1):
             raise InputError(
                 f"threshold must lie in [0, 1]; it is {self.threshold!r}.", argument="threshold", value=self.threshold
             )
@@ -200,15 +205,21 @@ def decisions(
     >>> y = rng.random(4000) < p
     >>> found = decisions(y, {"squared": p**2, "right": p}, false_positive=1, false_negative=4, n_resamples=99)
     >>> [round(line.cost, 2) for line in found.lines]
-    [0.49, 0.41]
+    [0.58, 0.4]
     >>> found.lines[1].pvalue
     0.01
     """
+    if hasattr(y_probs, "columns"):  # a frame
+        y_probs = {name: y_probs[name] for name in y_probs.columns}
     if not isinstance(y_probs, Mapping) or not y_probs:
         raise InputError(
             "decisions needs the predictions of at least one model.", hint='Pass {"name": predictions, ...}.'
         )
     metric = DecisionCost(false_positive, false_negative, threshold)
+    level = check_share("confidence_level", confidence_level)
+    names = [str(name) for name in y_probs]
+    if len(set(names)) < len(names):
+        raise InputError(f"Two models have the same name: {names}.", argument="y_probs", value=names)
     paired, tables = PairedRows.read(y_true, list(y_probs.values()), **rows)
     draws = paired_draws(
         paired,
@@ -222,9 +233,9 @@ def decisions(
     for i, (name, table) in enumerate(zip(y_probs, tables, strict=True)):
         wrong, missed = metric.errors(table)
         cost = metric.value(table)
-        low, high, _ = difference(cost, draws[:, i], confidence_level)
+        low, high = np.quantile(draws[:, i], ((1 - level) / 2, (1 + level) / 2)).tolist()
         saving = metric.value(tables[0]) - cost
-        gain = difference(saving, draws[:, 0] - draws[:, i], confidence_level) if i else (math.nan,) * 3
+        gain = difference(saving, draws[:, 0] - draws[:, i], level) if i else (math.nan,) * 3
         lines.append(
             Decision(
                 str(name), metric.cut, 1 - (wrong + missed) / table.size, wrong, missed, cost, low, high, saving, *gain

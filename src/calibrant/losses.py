@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant import _kernels, significance
 from calibrant._typing import Floats, Ints, Weights
-from calibrant.costs import Cost, LinearCost
+from calibrant.costs import Cost, LinearCost, called_on_arrays, check_cost
 from calibrant.errors import InputError, Note
 from calibrant.partition import Partition
 from calibrant.significance import Test
@@ -95,25 +95,11 @@ class CostLoss:
     cost: Cost = LinearCost()  # noqa: RUF009  (frozen)
 
     def __post_init__(self) -> None:
-        if not callable(self.cost) or isinstance(self.cost, type):
-            raise InputError(
-                f"A cost must be called with arrays (p, a); {self.cost!r} cannot be.",
-                hint="For example LinearCost(over=1, under=5).",
-                argument="cost",
-                value=self.cost,
-            )
+        check_cost(self.cost)
 
     def __call__(self, partition: Partition) -> Floats:
         predicted, actual = read_only(partition.mean_score), read_only(partition.rate)
-        try:
-            costs = np.asarray(self.cost(predicted, actual), dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"The cost failed on arrays (p, a): {error}",
-                hint="Write it for arrays (np.where in the place of if), or wrap it in np.vectorize.",
-                argument="cost",
-                value=self.cost,
-            ) from error
+        costs = called_on_arrays(self.cost, predicted, actual)
         if costs.shape != predicted.shape or not (np.isfinite(costs) & (costs >= 0)).all():
             raise InputError(
                 "A cost must give one finite number that is not negative for every pair (p, a).",

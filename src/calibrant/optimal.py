@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 
 from calibrant._typing import Floats
-from calibrant.costs import Cost, LinearCost, StepCost, normalised
+from calibrant.costs import (
+    Cost,
+    ExponentialCost,
+    LinearCost,
+    LogCost,
+    PowerCost,
+    StepCost,
+    called_on_arrays,
+    check_cost,
+    normalised,
+)
 from calibrant.errors import InputError
 
 __all__ = ["optimal_prediction"]
@@ -18,6 +28,8 @@ __all__ = ["optimal_prediction"]
 _BLOCK = 20_000  # cells worked on at once: they stay in the processor's cache
 _GRID = 101  # points at which a cost of unknown shape is tried, beside the samples
 _ZOOMS = 6  # refinements of the best of them, each ten times finer
+_NARROWEST = 4e-12  # an interval of steps in which a distance can be told from its ends
+_FINALISTS = 8
 
 
 def optimal_prediction(samples: Any, cost: Cost) -> Floats:
@@ -43,7 +55,8 @@ def optimal_prediction(samples: Any, cost: Cost) -> Floats:
     -----
     Equation (7) of [1]_, exact for every cost of the library:
 
-    * linear: the k-th smallest draw, k = max(1, ⌈R under / (under + over)⌉) (Theorem 1), in rational arithmetic;
+    * linear: the k-th smallest draw, k = max(1, ⌈R under / (under + over)⌉) (Theorem 1), in rational arithmetic on the
+      costs as they are written;
     * concave distances (`LogCost`, `PowerCost` with k < 1): between two draws the mean cost is concave, so a draw is
       best; all are tried. The paper starts one local search there, which ends up to 38 % above the minimum;
     * convex distances (`ExponentialCost`, `PowerCost` with k > 1): the derivative rises, and its zero is bisected to
@@ -69,8 +82,9 @@ def optimal_prediction(samples: Any, cost: Cost) -> Floats:
     >>> optimal_prediction(draws, LogCost(over=1, under=1))
     array([0.3])
     """
+    check_cost(cost)
     draws = _checked(samples)
-    search = _search(normalised(cost))
+    search = _search(cost)
     rows = max(1, _BLOCK // draws.shape[1])
     blocks = [draws[start : start + rows] for start in range(0, len(draws), rows)]
     if len(blocks) == 1:
@@ -98,21 +112,26 @@ def _checked(samples: Any) -> Floats:
 
 def _search(cost: Cost) -> Callable[[Floats], Floats]:
     """The way to find the best prediction of sorted draws."""
-    if isinstance(cost, LinearCost):
-        return lambda draws: draws[:, linear_rank(cost, draws.shape[1]) - 1]
-    if isinstance(cost, StepCost):
-        return lambda draws: _of_steps(draws, cost)
-    if getattr(cost, "concave", False) and hasattr(cost, "distance"):
-        return lambda draws: _best_draw(draws, cost)
-    if getattr(cost, "convex", False) and hasattr(cost, "slope"):
-        return lambda draws: _zero_of_derivative(draws, cost)
-    return lambda draws: _refined(draws, cost)
+    # By the type itself: a cost that inherits from these may be another function.
+    if type(cost) is LinearCost or (type(cost) is PowerCost and cost.k == 1):
+        return lambda draws: draws[:, linear_rank(cost.over, cost.under, draws.shape[1]) - 1]
+    scaled = normalised(cost)
+    if type(scaled) is StepCost:
+        return lambda draws: _of_steps(draws, scaled)
+    if type(scaled) is LogCost or (type(scaled) is PowerCost and scaled.concave):
+        return lambda draws: _best_draw(draws, scaled)
+    if type(scaled) is ExponentialCost or type(scaled) is PowerCost:
+        return lambda draws: _zero_of_derivative(draws, scaled)
+    return lambda draws: _refined(draws, scaled)
 
 
-def linear_rank(cost: LinearCost, n_draws: int) -> int:
-    """k of Theorem 1: which draw, in rising order, is best. At least 1, also where predicting too low costs nothing."""
-    over, under = Fraction(cost.over), Fraction(cost.under)
-    return max(1, math.ceil(under * n_draws / (under + over)))
+def linear_rank(over: float, under: float, n_draws: int) -> int:
+    """k of Theorem 1: which draw, in rising order, is best. At least 1, also where predicting too low costs nothing.
+
+    Costs are taken as they are written, 0.1 for a tenth, so that 0.1 and 0.3 are one to three.
+    """
+    low, high = Fraction(repr(float(over))), Fraction(repr(float(under)))
+    return max(1, math.ceil(high * n_draws / (high + low)))
 
 
 def _best_draw(draws: Floats, cost: Any) -> Floats:
@@ -128,23 +147,26 @@ def _best_draw(draws: Floats, cost: Any) -> Floats:
 def _zero_of_derivative(draws: Floats, cost: Any) -> Floats:
     """Where the mean cost stops falling: bisection between the lowest and the highest draw."""
     low, high = draws[:, 0].copy(), draws[:, -1].copy()
+    # Powers of distances have the same minimum in any unit: in this one high powers do not vanish.
+    spread = np.where(high > low, high - low, 1.0)[:, None]
+    unit = spread if isinstance(cost, PowerCost) else 1.0
     while True:
         middle = (low + high) / 2
         if not ((middle > low) & (middle < high)).any():
             break
-        gap = middle[:, None] - draws
+        gap = (middle[:, None] - draws) / unit
         pull = np.where(gap > 0, cost.over, -cost.under) * cost.slope(np.abs(gap))
         rising = pull.sum(axis=1) >= 0
         high, low = np.where(rising, middle, high), np.where(rising, low, middle)
     # The ends may themselves be the minimum: where one of the costs is 0, or all draws are equal.
     candidates = np.column_stack([draws[:, 0], low, high, draws[:, -1]])
-    return _cheapest(candidates, draws, cost)
+    return _cheapest(candidates, draws, lambda q, a: cost(q / unit, a / unit))
 
 
 def _of_steps(draws: Floats, cost: StepCost) -> Floats:
     """The middle of the cheapest interval between points where the distance to a draw passes a threshold."""
     thresholds, prices = np.array(cost.levels).T
-    rises = np.diff(prices, prepend=0.0)
+    rises = np.diff(prices / prices[-1], prepend=0.0)
     # From left to right, a draw's cost falls at each threshold below it, and rises at each above it.
     points = np.concatenate([draws - t for t in thresholds] + [draws + t for t in thresholds], axis=1)
     jumps = np.repeat(np.concatenate([-cost.under * rises, cost.over * rises]), draws.shape[1])
@@ -154,11 +176,14 @@ def _of_steps(draws: Floats, cost: StepCost) -> Floats:
     start = np.zeros((len(draws), 1))
     edges = np.concatenate([start, at, start + 1], axis=1)
     level = np.concatenate([start, after], axis=1)
-    wide = np.diff(edges, axis=1) > 1e-9  # intervals of no width lie outside [0, 1], or between equal points
+    wide = np.diff(edges, axis=1) > _NARROWEST  # others lie outside [0, 1], or between equal points
     level = np.where(wide, level, np.inf)
-    # Sums of the same jumps in another order differ by rounding: among equals the first.
-    first = (level <= level.min(axis=1, keepdims=True) + 1e-9).argmax(axis=1)
-    return (_chosen(edges, first) + _chosen(edges, first + 1)) / 2
+    # Sums of large and small jumps are rounded: the best few are asked for their cost itself.
+    few = np.argsort(level, axis=1, kind="stable")[:, :_FINALISTS]
+    left, right = (np.take_along_axis(edges, few + side, axis=1) for side in (0, 1))
+    usable = np.take_along_axis(wide, few, axis=1)
+    middle = np.where(usable, (left + right) / 2, ((left + right) / 2)[:, :1])
+    return _cheapest(np.sort(middle, axis=1), draws, cost)
 
 
 def _refined(draws: Floats, cost: Cost) -> Floats:
@@ -175,7 +200,13 @@ def _refined(draws: Floats, cost: Cost) -> Floats:
 
 def _cheapest(candidates: Floats, draws: Floats, cost: Cost) -> Floats:
     """Of every row's candidates the one of least mean cost, the first of equals."""
-    total = np.column_stack([np.sum(cost(q[:, None], draws), axis=1) for q in candidates.T])
+    columns = [called_on_arrays(cost, np.repeat(q[:, None], draws.shape[1], axis=1), draws) for q in candidates.T]
+    if any(column.shape != draws.shape for column in columns):
+        raise InputError("A cost must give one number for every pair (p, a).", argument="cost")
+    total = np.column_stack([column.sum(axis=1) for column in columns])
+    total = np.where(np.isnan(total), np.inf, total)  # what costs no number is not cheap
+    if not np.isfinite(total).any(axis=1).all():
+        raise InputError("The cost is infinite or no number wherever it was tried.", argument="cost")
     return _chosen(candidates, total.argmin(axis=1))
 
 

@@ -42,6 +42,7 @@ class _CostAware(ScoreMap):
         n_bins: int | None = None,
         bins: Bins | None = None,
         grid: Literal["paper"] | None = None,
+        keep_brier: bool = True,
         eps: float = maps.EPS,
         random_state: Any = 0,
     ) -> None:
@@ -49,6 +50,7 @@ class _CostAware(ScoreMap):
         self.n_bins = n_bins
         self.bins = bins
         self.grid = grid
+        self.keep_brier = keep_brier
         self.eps = eps
         self.random_state = random_state
 
@@ -63,7 +65,15 @@ class _CostAware(ScoreMap):
 
         def ecc_of(rows: ScoreTable) -> Callable[[Line], float]:
             x = maps.logit(rows.score, self.eps)
-            return lambda line: metric.value(_moved(rows, maps.expit(line[0] * x + line[1])))
+            most = np.inf
+            if self.keep_brier and self.grid is None:
+                most = brier.of_table(_moved(rows, maps.expit(x))) * (1 + _WORSE)
+
+            def value(line: Line) -> float:
+                moved = _moved(rows, maps.expit(line[0] * x + line[1]))
+                return metric.value(moved) if most == np.inf or brier.of_table(moved) <= most else np.inf
+
+            return value
 
         full = ecc_of(table)
         if self.grid == "paper":
@@ -74,19 +84,19 @@ class _CostAware(ScoreMap):
         # Not the values behind `full`: with the map as it will be applied, and the cost as it was given.
         asked = ECC(cost=LinearCost() if self.cost is None else self.cost, n_bins=self.n_bins, bins=self.bins)
         self.ecc_before_, self.ecc_ = asked.value(table), asked.value(table.map(found))
-        if self.grid is None and self.ecc_ > self.ecc_before_:  # scores beyond eps, or rounding at an edge
-            found = maps.Logistic(1.0, 0.0, "logit", self.eps)
-            self.ecc_ = asked.value(table.map(found))
-        self._warn_of_saying_less(table, found)
+        identity = maps.Logistic(1.0, 0.0, "logit", self.eps)
+        if self.grid is None and asked.value(table.map(identity)) < self.ecc_:  # rounding at an edge
+            found, self.ecc_ = identity, asked.value(table.map(identity))
+        self._warn_of_a_worse_brier_score(table, found)
         return found
 
-    def _warn_of_saying_less(self, table: ScoreTable, found: maps.Map) -> None:
+    def _warn_of_a_worse_brier_score(self, table: ScoreTable, found: maps.Map) -> None:
         before, after = brier.of_table(table), brier.of_table(table.map(found))
-        if after > before * (1 + _WORSE):
+        if after > before * (1 + 2 * _WORSE):  # twice, for what eps moves
             self._note(
-                "says_less",
-                f"ECC went from {self.ecc_before_:.4g} to {self.ecc_:.4g}, but the Brier score from {before:.4g} to "
-                f"{after:.4g}: predictions that say little can have a low ECC, which is no proper score.",
+                "worse_brier",
+                f"ECC went from {self.ecc_before_:.4g} to {self.ecc_:.4g}, and the Brier score from {before:.4g} up to "
+                f"{after:.4g}. ECC is no proper score: look at `calibrant.decisions` before using this.",
                 warn=True,
             )
 
@@ -149,6 +159,9 @@ class CATS(_CostAware):
         A kind of bins to use instead; the paper's are ``EqualWidth(10, closed="right")``.
     grid : {"paper"}, optional
         The paper's search: the best of 0.01, 0.02, ..., 2.00. By default a continuous search that holds the identity.
+    keep_brier : bool, default=True
+        Only maps that do not raise the Brier score of the rows fitted on, by more than 1 %. ECC is no proper score: a
+        prediction that is the same for all has an ECC of about 0, and a free search (False) often ends near one.
     eps : float, default=2**-24
         How near to 0 and 1 scores may lie, as for `Platt`.
     random_state : int, Generator or None
@@ -159,16 +172,13 @@ class CATS(_CostAware):
     slope_, intercept_ : float
         :math:`\lambda` (or A), and 0 (or B).
     ecc_before_, ecc_ : float
-        The ECC of the rows fitted on, before and after. Never higher after, but with the paper's grid of CAPS, which
-        does not hold the identity.
+        The ECC of the rows fitted on, before and after. Never higher after, up to what `eps` moves, but with the
+        paper's grid of CAPS, which does not hold the identity.
     n_clipped_ : float
         Rows whose score `eps` moved.
 
     Notes
     -----
-    ECC is no proper score: a prediction that is the same for all has an ECC of about 0. Where the search ends near one
-    (the Brier score rises by more than 1 %) a warning says so: look at `decisions` before using it.
-
     Fit it on rows that the model did not learn from (the paper tunes on a fifth of the data), for example inside
     `CalibratedModel`. ECC jumps where a score crosses the edge of a bin, so no derivative is trusted: values are
     compared, all over the range and then in ever smaller steps about the best. With equal costs and the paper's grid

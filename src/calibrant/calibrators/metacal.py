@@ -39,7 +39,8 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
     ----------
     estimator : classifier with `predict_proba`
     regressor : regressor, optional
-        By default ``DecisionTreeRegressor(min_samples_leaf=20)``; the paper uses a tree too.
+        It must read X as it is given. By default ``DecisionTreeRegressor(min_samples_leaf=20)``; the paper uses a tree
+        too.
     cost : cost, default=LinearCost(over=1, under=1)
         For costs of the library only the ratio of `over` and `under` matters.
     n_bootstrap : int, default=100
@@ -50,7 +51,7 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
     sampler : callable, optional
         Instead of the bootstrap: ``sampler(X)`` gives draws of the true probability, of shape (rows, draws), for
         example from a posterior. `estimator` is then not used and may be None.
-    random_state : int, Generator or None
+    random_state : int, Generator or None, default=0
     n_jobs : int, optional
         Classifiers fitted at once, as in scikit-learn. The result does not depend on it.
     progress : bool, optional
@@ -92,7 +93,7 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
         n_bootstrap: int = 100,
         out_of_bag: bool = False,
         sampler: Callable[[Any], Any] | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         n_jobs: int | None = None,
         progress: bool | None = None,
     ) -> None:
@@ -118,6 +119,7 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
                 argument="y",
             )
         cost = LinearCost() if self.cost is None else self.cost
+        optimal_prediction([[0.2, 0.4, 0.6]], cost)  # refuses what is no cost before anything is fitted
         self.classes_ = rows.classes
         self.notes_: tuple[Note, ...] = ()
         if self.sampler is not None:
@@ -129,8 +131,16 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
         regressor = self.regressor
         if regressor is None:
             regressor = DecisionTreeRegressor(min_samples_leaf=20, random_state=0)
-        weighted = rows.weight is not None and has_fit_parameter(regressor, "sample_weight")
-        self.regressor_ = clone(regressor).fit(X, self.labels_, **({"sample_weight": rows.weight} if weighted else {}))
+        regressor = _seeded(regressor, np.random.default_rng(seed_of(self.random_state)))
+        weights = {}
+        if rows.weight is not None:
+            if has_fit_parameter(regressor, "sample_weight"):
+                weights["sample_weight"] = rows.weight
+            else:
+                text = f"{type(regressor).__name__} takes no sample_weight: it learns from all rows alike."
+                warnings.warn(text, CalibrantWarning, stacklevel=2)
+                self.notes_ += (Note("regressor_unweighted", 1, text),)
+        self.regressor_ = regressor.fit(X, self.labels_, **weights)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.regressor_, name):
                 setattr(self, name, getattr(self.regressor_, name))
@@ -209,9 +219,10 @@ def _one_model(estimator: Any, rows: Rows, seed: SeedSequence) -> tuple[Floats, 
     """What a classifier fitted on a bootstrap sample says of all rows, and how often it drew each."""
     rng = np.random.default_rng(seed)
     size = rows.code.size
+    counts = np.ones(size, dtype=bool) if rows.weight is None else rows.weight > 0
     for _ in range(_TRIES):
         chosen = rng.integers(0, size, size)
-        if np.unique(rows.code[chosen]).size == rows.classes.size:
+        if np.unique(rows.code[chosen[counts[chosen]]]).size == rows.classes.size:
             break
     else:
         raise InputError(

@@ -145,7 +145,8 @@ def _described(calibrator: Any) -> dict[str, Any]:
         )
     if isinstance(calibrator, ScoreMap) and not calibrator.could_have_learned(calibrator.map_):
         raise InputError(f"The settings of {name} were changed after it was fitted.", hint="Fit it again.")
-    settings = {key: _plain_setting(value) for key, value in calibrator.get_params(deep=False).items()}
+    params = {} if isinstance(calibrator, OneVsRest) else calibrator.get_params(deep=False)
+    settings = {key: _plain_setting(value) for key, value in params.items()}
     described: dict[str, Any] = {"calibrator": name, "settings": settings, "classes": calibrator.classes_.tolist()}
     if isinstance(calibrator, ScoreMap):
         notes = [{"code": n.code, "count": n.count, "template": n.template} for n in calibrator.notes_]
@@ -153,7 +154,7 @@ def _described(calibrator: Any) -> dict[str, Any]:
         return described | {"numbers": {each: float(getattr(calibrator, each)) for each in calibrator.keeps}}
     if isinstance(calibrator, OneVsRest):
         each = [_described(one) for one in calibrator.calibrators_]
-        return described | {"settings": {}, "calibrators": each}
+        return described | {"calibrators": each}
     if isinstance(calibrator, SoftmaxTemperature):
         return described | {"slope": calibrator.slope_}
     return described | {"weights": calibrator.weights_.tolist(), "biases": calibrator.biases_.tolist()}
@@ -163,7 +164,16 @@ def _plain_setting(value: Any) -> Any:
     """A setting as JSON has it; costs and bins by their specification."""
     if isinstance(value, np.generic):
         value = value.item()
-    return value if value is None or isinstance(value, (str, int, float, bool)) else {"part": part_to_spec(value)}
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    spec = part_to_spec(value)
+    try:
+        part_from_spec(spec)
+    except (InputError, TypeError, ValueError) as error:
+        raise InputError(
+            f"A setting of your own cannot be saved: {value!r}.", hint="Use costs of calibrant."
+        ) from error
+    return {"part": spec}
 
 
 def _setting(value: Any) -> Any:
