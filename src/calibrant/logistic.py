@@ -36,7 +36,11 @@ def fit(columns: Sequence[Floats], n: Weights, k: Weights, start: Sequence[float
         scale = [size or 1.0 for size in largest]
         begun = [b * s for b, s in zip(start, [*scale, 1.0], strict=False)]
         found = fit([x / s for x, s in zip(columns, scale, strict=True)], n, k, begun, intercept=intercept)
-        return np.asarray(found / np.array([*scale, 1.0][: found.size]))
+        with np.errstate(over="ignore"):
+            slopes = np.asarray(found / np.array([*scale, 1.0][: found.size]))
+        if not np.isfinite(slopes).all():
+            raise NotConvergedError("The slope is no number: scores of both classes are too near each other.")
+        return slopes
     many = n.size > 4 * _COARSE
     few = _grouped(columns, n, k) if many else (list(columns), n, k)
     centre = [float(np.average(x, weights=few[1])) if intercept else 0.0 for x in few[0]]

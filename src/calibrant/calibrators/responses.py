@@ -60,6 +60,8 @@ class Rows:
             _columns.refuse_missing([weights])
             _columns.check_lengths([column, weights])
             weight = weights.values
+            if not weight.any():
+                raise InputError("sample_weight is 0 in every row: every weight is zero.", argument="sample_weight")
         fit_params, split_params = _routed(model, weight, params)
         return cls(X, y, code, label_array(names), weight, fit_params, split_params)
 
