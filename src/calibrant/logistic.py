@@ -33,14 +33,7 @@ def fit(columns: Sequence[Floats], n: Weights, k: Weights, start: Sequence[float
     n, k = n.astype(np.float64, copy=False), k.astype(np.float64, copy=False)
     largest = [float(np.abs(x).max()) for x in columns]
     if any(not 1e-100 < size < 1e100 for size in largest if size):  # squares of such numbers are no numbers
-        scale = [size or 1.0 for size in largest]
-        begun = [b * s for b, s in zip(start, [*scale, 1.0], strict=False)]
-        found = fit([x / s for x, s in zip(columns, scale, strict=True)], n, k, begun, intercept=intercept)
-        with np.errstate(over="ignore"):
-            slopes = np.asarray(found / np.array([*scale, 1.0][: found.size]))
-        if not np.isfinite(slopes).all():
-            raise NotConvergedError("The slope is no number: scores of both classes are too near each other.")
-        return slopes
+        return _fit_rescaled(columns, n, k, start, [size or 1.0 for size in largest], intercept=intercept)
     many = n.size > 4 * _COARSE
     few = _grouped(columns, n, k) if many else (list(columns), n, k)
     centre = [float(np.average(x, weights=few[1])) if intercept else 0.0 for x in few[0]]
@@ -60,6 +53,19 @@ def fit(columns: Sequence[Floats], n: Weights, k: Weights, start: Sequence[float
     if intercept:
         slopes.append(float(found[-1]) - sum(b * c for b, c in zip(slopes, centre, strict=True)))
     return np.array(slopes, dtype=np.float64)
+
+
+def _fit_rescaled(
+    columns: Sequence[Floats], n: Floats, k: Floats, start: Sequence[float], scale: list[float], *, intercept: bool
+) -> Floats:
+    """The fit of columns divided by their scale, and its coefficients for the columns themselves."""
+    begun = [b * s for b, s in zip(start, [*scale, 1.0], strict=False)]
+    found = fit([x / s for x, s in zip(columns, scale, strict=True)], n, k, begun, intercept=intercept)
+    with np.errstate(over="ignore"):
+        coefficients: Floats = found / np.array([*scale, 1.0][: found.size])
+    if not np.isfinite(coefficients).all():
+        raise NotConvergedError("The slope is no number: scores of both classes are too near each other.")
+    return coefficients
 
 
 def likelihood(eta: Floats, n: Weights, k: Weights) -> float:
