@@ -28,6 +28,7 @@ __all__ = ["optimal_prediction"]
 _BLOCK = 20_000  # cells worked on at once: they stay in the processor's cache
 _GRID = 101  # points at which a cost of unknown shape is tried, beside the samples
 _ZOOMS = 6  # refinements of the best of them, each ten times finer
+_CLOSE = 1e-13  # where bisection ends
 _NARROWEST = 4e-12  # an interval of steps in which a distance can be told from its ends
 _FINALISTS = 8
 
@@ -60,7 +61,7 @@ def optimal_prediction(samples: Any, cost: Cost) -> Floats:
     * concave distances (`LogCost`, `PowerCost` with k < 1): between two draws the mean cost is concave, so a draw is
       best; all are tried. The paper starts one local search there, which ends up to 38 % above the minimum;
     * convex distances (`ExponentialCost`, `PowerCost` with k > 1): the derivative rises, and its zero is bisected to
-      the last bit;
+      1e-13;
     * `StepCost`: the mean cost is constant between points where a draw passes a threshold; all such intervals are
       compared, and the middle of the cheapest is taken.
 
@@ -146,21 +147,29 @@ def _best_draw(draws: Floats, cost: Any) -> Floats:
 
 def _zero_of_derivative(draws: Floats, cost: Any) -> Floats:
     """Where the mean cost stops falling: bisection between the lowest and the highest draw."""
-    low, high = draws[:, 0].copy(), draws[:, -1].copy()
-    # Powers of distances have the same minimum in any unit: in this one high powers do not vanish.
-    spread = np.where(high > low, high - low, 1.0)[:, None]
-    unit = spread if isinstance(cost, PowerCost) else 1.0
-    while True:
+    # Powers of distances have the same minimum in any unit: in that of the row's range high powers do not vanish.
+    spread = np.where(draws[:, -1] > draws[:, 0], draws[:, -1] - draws[:, 0], 1.0)[:, None]
+    unit = spread if isinstance(cost, PowerCost) else np.ones_like(spread)
+    scaled = draws / unit
+    low, high = scaled[:, 0].copy(), scaled[:, -1].copy()
+    while (high - low).max() > _CLOSE:
         middle = (low + high) / 2
-        if not ((middle > low) & (middle < high)).any():
-            break
-        gap = (middle[:, None] - draws) / unit
-        pull = np.where(gap > 0, cost.over, -cost.under) * cost.slope(np.abs(gap))
+        gap = middle[:, None] - scaled
+        pull = cost.slope(np.abs(gap))
+        pull *= np.where(gap > 0, cost.over, -cost.under)
         rising = pull.sum(axis=1) >= 0
         high, low = np.where(rising, middle, high), np.where(rising, low, middle)
-    # The ends may themselves be the minimum: where one of the costs is 0, or all draws are equal.
-    candidates = np.column_stack([draws[:, 0], low, high, draws[:, -1]])
-    return _cheapest(candidates, draws, lambda q, a: cost(q / unit, a / unit))
+    # Where a distance has a kink at 0 a draw can be the minimum; so can the ends, where one of the costs is 0.
+    near = np.abs(scaled - low[:, None]).argmin(axis=1)
+    candidates = np.column_stack([_chosen(scaled, near), scaled[:, 0], low, high, scaled[:, -1]])
+    best = _cheapest(candidates, scaled, cost)
+    # Draws as they are, not as they come back from the unit.
+    inside = np.clip(best * unit[:, 0], draws[:, 0], draws[:, -1])
+    for scaled_draw, draw in zip(
+        candidates.T[[0, 1, 4]], (_chosen(draws, near), draws[:, 0], draws[:, -1]), strict=True
+    ):
+        inside = np.where(best == scaled_draw, draw, inside)
+    return inside
 
 
 def _of_steps(draws: Floats, cost: StepCost) -> Floats:

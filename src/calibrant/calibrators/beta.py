@@ -92,14 +92,14 @@ class Beta(ScoreMap):
             fits = _feasible_fits(*columns, n, k, self.parameters)
         if not fits:  # the maximum lies at infinity, or so far out that it cannot be told from there
             self._note("separated", SEPARATED, warn=True)
-            _, n, events = logistic.pooled(table.score, table.n, smoothed(table), self.eps)
-            fits = _feasible_fits(*columns, n, events, self.parameters)
+            _, n, k = logistic.pooled(table.score, table.n, smoothed(table), self.eps)
+            fits = _feasible_fits(*columns, n, k, self.parameters)
         if not fits:
             raise logistic.NotConvergedError(
                 "Beta could not be fitted: the classes are almost separated, or weights differ too much.",
                 hint="Use Isotonic.",
             )
-        a, b, c = max(fits)[1]
+        a, b, c = fits[0] if len(fits) == 1 else max(fits, key=lambda fit: _likelihood(fit, *columns, n, k))
         return maps.Beta(a, b, c + (a - b) * shift, self.eps)
 
     @property
@@ -115,7 +115,7 @@ class Beta(ScoreMap):
         return float(self.map_.c)
 
 
-Fit = tuple[float, tuple[float, float, float]]  # log likelihood; a, b, c
+Fit = tuple[float, float, float]  # a, b, c
 
 
 def _feasible_fits(low: Floats, high: Floats, n: Weights, events: Weights, parameters: str) -> list[Fit]:
@@ -137,7 +137,7 @@ def _feasible_fits(low: Floats, high: Floats, n: Weights, events: Weights, param
             if use_a and use_b and _rises(low, high, n, events, tied=tied, intercept=intercept):
                 return []
             continue
-        if fit[1][0] >= 0 and fit[1][1] >= 0:
+        if fit[0] >= 0 and fit[1] >= 0:
             fits.append(fit)
             if use_a and use_b:
                 break
@@ -149,7 +149,7 @@ def _rises(low: Floats, high: Floats, n: Weights, events: Weights, *, tied: bool
     rate = float(events.sum() / n.sum())
     drawn = events * (1 - 1e-3) + n * rate * 1e-3
     try:
-        _, (a, b, _) = _fit(low, high, n, drawn, (True, True), tied=tied, intercept=intercept)
+        a, b, _ = _fit(low, high, n, drawn, (True, True), tied=tied, intercept=intercept)
     except logistic.NotConvergedError:
         return True
     return a >= 0 and b >= 0
@@ -168,8 +168,13 @@ def _fit(
 ) -> Fit:
     columns = [low + high] if tied and any(used) else [x for x, use in zip((low, high), used, strict=True) if use]
     if not columns and not intercept:
-        return logistic.likelihood(np.zeros(low.size), n, events), (0.0, 0.0, 0.0)
+        return 0.0, 0.0, 0.0
     found = logistic.fit(columns, n, events, [1.0] * len(columns) + [0.0] * intercept, intercept=intercept).tolist()
     c = found.pop() if intercept else 0.0
     a, b = (found * 2 if tied and any(used) else [found.pop(0) if use else 0.0 for use in used]) or (0.0, 0.0)
-    return logistic.likelihood(a * low + b * high + c, n, events), (a, b, c)
+    return a, b, c
+
+
+def _likelihood(fit: Fit, low: Floats, high: Floats, n: Weights, events: Weights) -> float:
+    a, b, c = fit
+    return logistic.likelihood(a * low + b * high + c, n, events)
