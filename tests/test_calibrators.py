@@ -556,8 +556,10 @@ def test_nothing_is_written_into_what_was_given(rng):
     weight = np.ones(100)
     for array in (y, p, weight):
         array.flags.writeable = False
+    given = [array.copy() for array in (y, p, weight)]
     for name in KINDS:
         fitted(name, p, y, sample_weight=weight)(p)
+    assert all(np.array_equal(left, right) for left, right in zip(given, (y, p, weight), strict=True))
 
 
 @every_kind

@@ -395,6 +395,15 @@ def _too_many_labels(column: Column, distinct: list[Any]) -> InputError:
     )
 
 
+def weights_beside(sample_weight: Outside, column: Column) -> Floats:
+    """The weights of the rows of a column, none missing."""
+    read_in = weights(read(sample_weight, "sample_weight"))
+    refuse_missing([read_in])
+    check_lengths([column, read_in])
+    values: Floats = read_in.values
+    return values
+
+
 def weights(column: Column) -> Column:
     """Weights: finite numbers, none negative, none so small that its square vanishes."""
     column = numbers(column)

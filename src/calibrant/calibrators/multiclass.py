@@ -51,12 +51,7 @@ class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         code = _columns.codes(column, names)
         matrix, notes = self._read(X, len(names))
         _columns.check_lengths([column, _columns.Column("X", matrix)])
-        weight = np.ones(code.size)
-        if sample_weight is not None:
-            weights = _columns.weights(_columns.read(sample_weight, "sample_weight"))
-            _columns.refuse_missing([weights])
-            _columns.check_lengths([column, weights])
-            weight = weights.values
+        weight = np.ones(code.size) if sample_weight is None else _columns.weights_beside(sample_weight, column)
         if not weight.any():
             raise InputError("X holds no rows, or sample_weight is 0 (zero) in all of them.", argument="X")
         used = weight > 0

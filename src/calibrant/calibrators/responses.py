@@ -1,5 +1,6 @@
 """What a classifier says of rows: its scores, in or out of fold, with classes fixed by all rows."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -54,14 +55,9 @@ class Rows:
             code = _columns.codes(column, names)
         if len(names) < 2:
             raise InputError(f"{type(model).__name__} needs two classes; y has one class only.", argument="y")
-        weight = None
-        if sample_weight is not None:
-            weights = _columns.weights(_columns.read(sample_weight, "sample_weight"))
-            _columns.refuse_missing([weights])
-            _columns.check_lengths([column, weights])
-            weight = weights.values
-            if not weight.any():
-                raise InputError("sample_weight is 0 in every row: every weight is zero.", argument="sample_weight")
+        weight = None if sample_weight is None else _columns.weights_beside(sample_weight, column)
+        if weight is not None and not weight.any():
+            raise InputError("sample_weight is 0 in every row: every weight is zero.", argument="sample_weight")
         fit_params, split_params = _routed(model, weight, params)
         return cls(X, y, code, label_array(names), weight, fit_params, split_params)
 
@@ -185,8 +181,6 @@ def _routed(model: Any, sample_weight: Any, params: Mapping[str, Any]) -> tuple[
         if has_fit_parameter(model.estimator, "sample_weight"):
             fit_params["sample_weight"] = sample_weight
         elif not is_frozen(model.estimator):
-            import warnings
-
             warnings.warn(
                 f"{type(model.estimator).__name__} takes no sample_weight: weights are used for calibration only.",
                 CalibrantWarning,

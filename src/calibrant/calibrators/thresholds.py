@@ -106,9 +106,8 @@ class ProportionThreshold(Repaired):
         share = self._shares(held_out.code, weight, rows.classes)
         self.threshold_: float | None = None
         self.weights_: Floats | None = None
-        self._level = 0.5 if method == "predict_proba" else 0.0
         if len(rows.classes) == 2:
-            before = held_out.scores > self._level
+            before = held_out.scores > (0.5 if method == "predict_proba" else 0.0)
             self.threshold_ = best_threshold(held_out.scores, weight, float(share[1]))
         else:
             before = held_out.scores.argmax(axis=1)

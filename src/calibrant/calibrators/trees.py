@@ -3,12 +3,10 @@
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import Floats, Ints
+from calibrant.calibrators.models import Repaired
 from calibrant.calibrators.responses import Rows, fit_on, is_frozen
 from calibrant.errors import InputError
 
@@ -18,7 +16,7 @@ METHODS = ("m-estimate", "laplace", "curtailment")
 _EVENTS = 10  # Zadrozny & Elkan's b m, and the events that a node of b v rows can be expected to hold
 
 
-class TreeSmoothing(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class TreeSmoothing(Repaired):
     r"""Better probabilities for the leaves of scikit-learn's trees and forests, without other data.
 
     A leaf with k of n training rows in a class says k / n, which for small leaves is far too sure. Instead:
@@ -98,14 +96,10 @@ class TreeSmoothing(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type
                 raise InputError(f"{name} must be a number from 0 on; it is {value!r}.", argument=name, value=value)
         rows = None if is_frozen(self.estimator) else Rows.read(self, X, y, sample_weight, params)
         fitted = fit_on(self.estimator, rows)
-        self.estimator_ = fitted
-        self.classes_ = fitted.classes_
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(fitted, name):
-                setattr(self, name, getattr(fitted, name))
-        self._trees = trees_of(fitted)
+        self._keep(fitted, fitted.classes_, "apply")
+        trees = trees_of(fitted)
         n_classes = len(self.classes_)
-        rates = [_counts(tree.tree_)[0] for tree in self._trees]
+        rates = [_counts(tree.tree_)[0] for tree in trees]
         base = np.mean([root / root.sum() for root in rates], axis=0)
         if n_classes == 2 and base[1] == 0:
             raise InputError("TreeSmoothing needs both classes; the second has no weight.", argument="sample_weight")
@@ -113,7 +107,7 @@ class TreeSmoothing(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type
         self.m_ = (usual if self.m is None else float(self.m)) if self.method == "m-estimate" else None
         curtails = self.method == "curtailment"
         self.min_rows_ = (usual if self.min_rows is None else float(self.min_rows)) if curtails else None
-        self._values = [self._smoothed(tree.tree_) for tree in self._trees]
+        self._values = [self._smoothed(tree.tree_) for tree in trees]
         return self
 
     def _smoothed(self, tree: Any) -> Floats:
@@ -133,24 +127,6 @@ class TreeSmoothing(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type
         columns = leaves[:, None] if leaves.ndim == 1 else leaves
         total = sum(values[column] for values, column in zip(self._values, columns.T, strict=True))
         return np.asarray(total / len(self._values))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest class of every row; the first of equally likely ones."""
-        likeliest = self.predict_proba(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[likeliest]
-        return labels
-
-    def get_metadata_routing(self) -> Any:
-        """How metadata reach the tree."""
-        from calibrant.calibrators.responses import routing
-
-        return routing(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.input_tags.sparse = own.input_tags.sparse
-        tags.input_tags.allow_nan = own.input_tags.allow_nan
-        return tags
 
 
 def _inside(estimator: Any) -> Any:
