@@ -2,7 +2,18 @@
 
 from importlib import import_module as _import_module
 
-_MODULES = ("bins", "costs", "losses", "metrics", "norms", "optimality", "plots", "scores", "significance")
+_MODULES = (
+    "bins",
+    "costs",
+    "losses",
+    "metrics",
+    "norms",
+    "optimality",
+    "plots",
+    "regression",
+    "scores",
+    "significance",
+)
 
 _HOME = {
     name: module

@@ -5,6 +5,7 @@ from calibrant import metrics as metrics
 from calibrant import norms as norms
 from calibrant import optimality as optimality
 from calibrant import plots as plots
+from calibrant import regression as regression
 from calibrant import scores as scores
 from calibrant import significance as significance
 from calibrant.bins import PAVA as PAVA

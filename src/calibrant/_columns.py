@@ -209,6 +209,8 @@ def finite(column: Column) -> Column:
     """Scores of any kind: finite numbers, so small that differences of them are finite too."""
     column = numbers(column)
     values = column.values.astype(np.float64)
+    if values.size and values.min() >= -LARGEST_SCORE and values.max() <= LARGEST_SCORE:
+        return replace(column, values=values)
     bad = ~(np.abs(values) <= LARGEST_SCORE) & ~column.mask
     if bad.any():
         row = int(np.argmax(bad))

@@ -4,7 +4,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from calibrant._typing import Column
 from calibrant.errors import CalibrantWarning, InputError, Note
@@ -14,7 +14,16 @@ P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 
-_ROWS = dict(inspect.signature(ScoreTable.from_arrays).parameters)
+
+class Table(Protocol):
+    """What a measure is taken of."""
+
+    @property
+    def notes(self) -> tuple[Note, ...]: ...
+    def __len__(self) -> int: ...
+
+
+T = TypeVar("T", bound=Table)
 
 
 class Measured(Protocol):
@@ -37,75 +46,102 @@ class TakesRows(Protocol[P, R_co]):
     def __call__(self, y_true: Column, y_prob: Column, **options: Any) -> R_co: ...
 
 
+class Reader(Generic[T]):
+    """Reads what a measure was given: one table of this kind, or two columns and options of `from_arrays`."""
+
+    def __init__(self, kind: type[T], from_arrays: Callable[..., T]) -> None:
+        self.kind, self.from_arrays = kind, from_arrays
+        self.parameters = dict(inspect.signature(from_arrays).parameters)
+        self.prediction = list(self.parameters)[1]
+
+    def __call__(self, y_true: Any, prediction: Any, options: Mapping[str, Any]) -> T:
+        """The table; never an empty one."""
+        given = y_true if isinstance(y_true, self.kind) else None
+        if given is None and prediction is None:
+            raise InputError(
+                f"{self.prediction} is missing.",
+                hint=f"Pass y_true and {self.prediction}, or one {self.kind.__name__}.",
+                argument=self.prediction,
+            )
+        if isinstance(prediction, Mapping):
+            raise InputError(
+                f"{self.prediction} must be one column of predictions; it is a mapping.",
+                hint="This takes one model: pass its column.",
+                argument=self.prediction,
+            )
+        unknown = [name for name in options if name not in self.parameters]
+        if unknown:
+            known = ", ".join(list(self.parameters)[2:])
+            raise TypeError(f"There is no option {unknown[0]!r} here. How rows are read is said by {known}.")
+        if given is None:
+            return self.from_arrays(y_true, prediction, **options)
+        return self._alone(given, prediction, options)
+
+    def _alone(self, table: T, prediction: Any, options: Mapping[str, Any]) -> T:
+        beside = [self.prediction] * (prediction is not None)
+        beside += [name for name, value in options.items() if value is not self.parameters[name].default]
+        if beside:
+            raise InputError(
+                f"A {self.kind.__name__} was given, and {', '.join(beside)} with it.",
+                hint=f"A table is already counted: pass these to {self.kind.__name__}.from_arrays instead.",
+                argument=beside[0],
+            )
+        if not len(table):
+            raise InputError("The table holds no rows; a measure needs at least one.", argument="table")
+        return table
+
+    def takes_rows(self, function: Callable[Concatenate[T, P], R]) -> Any:
+        """Let ``f(table, *, ...)`` be called with rows too."""
+
+        def with_rows(y_true: Any, y_prob: Any = None, **options: Any) -> R:
+            return self._call(function, y_true, y_prob, options)[1]
+
+        return self._dress(with_rows, function)
+
+    def as_number(self, function: Callable[Concatenate[T, P], float | Measured]) -> Any:
+        """The same for functions that return a bare number: it cannot carry notes, so they become warnings."""
+
+        def number(y_true: Any, y_prob: Any = None, **options: Any) -> float:
+            table, result = self._call(function, y_true, y_prob, options)
+            for note in table.notes if isinstance(result, float) else result.notes:
+                warnings.warn(note.text, CalibrantWarning, stacklevel=2)
+            return result if isinstance(result, float) else result.value
+
+        return self._dress(number, function)
+
+    def _call(self, function: Callable[..., R], y_true: Any, y_prob: Any, options: dict[str, Any]) -> tuple[T, R]:
+        if self.prediction in options:  # by its own name
+            y_prob = options.pop(self.prediction)
+        rows = {name: options.pop(name) for name in list(options) if name in self.parameters}
+        table = self(y_true, y_prob, rows)
+        return table, function(table, **options)
+
+    def _dress(self, wrapper: Any, function: Callable[..., Any]) -> Any:
+        """Name, documentation and signature of the function, with rows in the place of the table."""
+        functools.update_wrapper(wrapper, function)
+        own = list(inspect.signature(function).parameters.values())[1:]
+        y_true, prediction, *rows = self.parameters.values()
+        parameters = [y_true, prediction.replace(default=None), *own, *rows]
+        # Without the types, which `help` would spell out over half a screen.
+        wrapper.__signature__ = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
+        wrapper.of_table = function
+        return wrapper
+
+
+# The table that a measure of probabilities was given.
+table_of = Reader(ScoreTable, ScoreTable.from_arrays)
+
+
 def takes_rows(function: Callable[Concatenate[ScoreTable, P], R]) -> TakesRows[P, R]:
     """Let ``f(table, *, ...)`` be called as ``f(y_true, y_prob, *, ...)`` too, with the options of `from_arrays`."""
-
-    def with_rows(y_true: Any, y_prob: Any = None, **options: Any) -> R:
-        return _call(function, y_true, y_prob, options)[1]
-
-    dressed: TakesRows[P, R] = _dress(with_rows, function)
+    dressed: TakesRows[P, R] = table_of.takes_rows(function)
     return dressed
 
 
 def as_number(function: Callable[Concatenate[ScoreTable, P], float | Measured]) -> TakesRows[P, float]:
     """As `takes_rows`, for functions that return a bare number: it cannot carry notes, so they become warnings."""
-
-    def number(y_true: Any, y_prob: Any = None, **options: Any) -> float:
-        table, result = _call(function, y_true, y_prob, options)
-        for note in table.notes if isinstance(result, float) else result.notes:
-            warnings.warn(note.text, CalibrantWarning, stacklevel=2)
-        return result if isinstance(result, float) else result.value
-
-    dressed: TakesRows[P, float] = _dress(number, function)
+    dressed: TakesRows[P, float] = table_of.as_number(function)
     return dressed
-
-
-def _call(function: Callable[..., R], y_true: Any, y_prob: Any, options: dict[str, Any]) -> tuple[ScoreTable, R]:
-    rows = {name: options.pop(name) for name in list(options) if name in _ROWS}
-    table = table_of(y_true, y_prob, rows)
-    return table, function(table, **options)
-
-
-def _dress(wrapper: Any, function: Callable[..., Any]) -> Any:
-    """Name, documentation and signature of the function, with rows in the place of the table."""
-    functools.update_wrapper(wrapper, function)
-    own = list(inspect.signature(function).parameters.values())[1:]
-    y_true, y_prob, *rows = _ROWS.values()
-    parameters = [y_true, y_prob.replace(default=None), *own, *rows]
-    # Without the types, which `help` would spell out over half a screen.
-    wrapper.__signature__ = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
-    wrapper.of_table = function
-    return wrapper
-
-
-def table_of(y_true: Any, y_prob: Any, options: Any) -> ScoreTable:
-    """The table that a measure was given, as such or as rows; never an empty one."""
-    table = y_true if isinstance(y_true, ScoreTable) else None
-    if table is None and y_prob is None:
-        raise InputError("y_prob is missing.", hint="Pass y_true and y_prob, or one ScoreTable.", argument="y_prob")
-    if isinstance(y_prob, Mapping):
-        raise InputError(
-            "y_prob must be one column of predictions; it is a mapping.",
-            hint="This takes one model: pass its column.",
-            argument="y_prob",
-        )
-    unknown = [name for name in options if name not in _ROWS]
-    if unknown:
-        known = ", ".join(list(_ROWS)[2:])
-        raise TypeError(f"There is no option {unknown[0]!r} here. How rows are read is said by {known}.")
-    if table is None:
-        return ScoreTable.from_arrays(y_true, y_prob, **options)
-    given = ["y_prob"] * (y_prob is not None)
-    given += [name for name, value in options.items() if name not in _ROWS or value is not _ROWS[name].default]
-    if given:
-        raise InputError(
-            f"A ScoreTable was given, and {', '.join(given)} with it.",
-            hint="A table is already counted: pass these to ScoreTable.from_arrays instead.",
-            argument=given[0],
-        )
-    if not len(table):
-        raise InputError("The table holds no rows; a measure needs at least one.", argument="table")
-    return table
 
 
 def need_both_classes(table: ScoreTable, name: str) -> None:

@@ -107,6 +107,11 @@ def seed_of(random_state: RandomState) -> SeedSequence:
     )
 
 
+def generator(random_state: RandomState) -> Generator:
+    """A generator for draws that need no replicates of their own."""
+    return Generator(SFC64(seed_of(random_state)))
+
+
 def replicates(
     one: Callable[[SFC64], Sequence[float] | Floats],
     *,

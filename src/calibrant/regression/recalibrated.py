@@ -1,0 +1,311 @@
+"""Recalibrators of predictive distributions: they learn from forecasts and outcomes, and repair other forecasts.
+
+``Recalibrator().fit(forecast, y)`` learns, from rows that are new to the model behind the forecasts; calling it with
+forecasts gives repaired ones.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._typing import Column, Floats
+from calibrant.errors import InputError, Note
+from calibrant.inference.resampling import RandomState, check_count, check_share
+from calibrant.regression.distributions import transforms
+from calibrant.regression.forecasts import (
+    Gaussian,
+    Quantiles,
+    Remapped,
+    Samples,
+    Stretched,
+    as_forecast,
+    levels_of,
+    read_outcomes,
+)
+
+__all__ = ["PITRecalibrator", "QuantileRecalibrator", "VarianceScaling"]
+
+
+def need_fit(fitted: object, name: str, attribute: str) -> None:
+    """Refuses to be used before it has learned."""
+    if not hasattr(fitted, attribute):
+        raise InputError(f"This {name} has learned nothing yet.", hint="Call fit(forecast, y) first.")
+
+
+@dataclass(frozen=True, eq=False)
+class LevelKnots:
+    """A rising map of levels: straight lines through knots, from (0, 0) to (1, 1)."""
+
+    u: Floats
+    level: Floats
+
+    def __call__(self, u: Floats) -> Floats:
+        return np.interp(u, self.u, self.level)
+
+    def inverse(self, level: Floats) -> Floats:
+        return np.interp(level, self.level, self.u)
+
+    def log_slope(self, u: Floats) -> Floats:
+        """Logarithm of the density of the map; at a knot, of the piece to its right."""
+        piece = np.clip(np.searchsorted(self.u, u, side="right") - 1, 0, self.u.size - 2)
+        return np.log(np.diff(self.level) / np.diff(self.u))[piece]
+
+
+class PITRecalibrator:
+    """Recalibration by the PIT: what the forecasts call a chance of p becomes the share of outcomes found there.
+
+    The distribution function F becomes R(F), with R the (isotonic) distribution function of the PIT values of the rows
+    that it learned from: the i-th smallest of n is at level i/(n+1), so that a new outcome falls below it with just
+    that chance, whatever is wrong with the forecasts, as long as rows are exchangeable.
+    Kuleshov, Fenner and Ermon (2018).
+
+    Parameters
+    ----------
+    n_knots : int, optional
+        The map goes on straight lines through its values at the levels 1/n_knots, 2/n_knots, ...; by default 20, so
+        that central intervals of 90 %, 80 %, ... are read off at knots. One knot a row (n_knots at least n) follows
+        every accident of the rows: intervals are as good, but densities useless.
+    random_state : int
+        For forecasts of which only cells of F(y) are known; see `pit`.
+
+    Attributes
+    ----------
+    map_ : the map of levels
+    notes_ : tuple of Note
+
+    Notes
+    -----
+    One map for all rows: it repairs how often intervals cover on average, not where. For quantile forecasts use
+    `QuantileRecalibrator`.
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian, coverage
+    >>> y = np.random.default_rng(2).normal(size=2000)
+    >>> timid = Gaussian(np.zeros(2000), 3.0)
+    >>> cal = PITRecalibrator().fit(timid.part(slice(0, 1000)), y[:1000])
+    >>> coverage(y[1000:], cal(timid.part(slice(1000, None))), levels=[0.9]).per_level["observed"].round(2)
+    array([0.9])
+    """
+
+    def __init__(self, *, n_knots: int | None = None, random_state: RandomState = 0) -> None:
+        self.n_knots = n_knots
+        self.random_state = random_state
+
+    def fit(self, forecast: Any, y: Column) -> Self:
+        """Learn from forecasts and outcomes."""
+        outcomes, known = read_outcomes(y, forecast)
+        _refuse_quantiles(known)
+        count = 20 if self.n_knots is None else check_count("n_knots", self.n_knots)
+        u = np.sort(transforms(outcomes, known, random_state=self.random_state))
+        position = np.arange(1, u.size + 1) / (u.size + 1)
+        level = np.arange(1, count) / count
+        level = level[(level >= position[0]) & (level <= position[-1])]
+        if count > u.size:
+            level = position
+        knots = np.interp(level, position, u)
+        inside = (knots > 0) & (knots < 1)
+        first = np.concatenate([[True], np.diff(knots) > 0])
+        kept = inside & first
+        self.notes_: tuple[Note, ...] = ()
+        impossible = int(np.count_nonzero((u == 0) | (u == 1)))
+        if impossible:
+            text = "Outcomes that the forecasts hold to be impossible: {count}. No map of levels can repair these."
+            self.notes_ = (Note("impossible", impossible, text),)
+        self.map_ = LevelKnots(np.concatenate([[0.0], knots[kept], [1.0]]), np.concatenate([[0.0], level[kept], [1.0]]))
+        return self
+
+    def __call__(self, forecast: Any) -> Remapped:
+        """The repaired forecasts."""
+        need_fit(self, type(self).__name__, "map_")
+        known = as_forecast(forecast)
+        _refuse_quantiles(known)
+        return Remapped(known, self.map_)
+
+
+def _refuse_quantiles(forecast: Any) -> None:
+    if isinstance(forecast, Quantiles):
+        raise InputError(
+            "Of quantile forecasts a few levels are known, so a map of levels has nothing to land on.",
+            hint="Use QuantileRecalibrator.",
+            argument="forecast",
+        )
+
+
+class VarianceScaling:
+    """Makes every forecast wider or narrower by one factor.
+
+    Parameters
+    ----------
+    level : float, optional
+        None: the factor with the greatest likelihood; for normal forecasts sqrt(mean(z^2)), z the errors in standard
+        deviations (Levi et al., 2022). Where there are no densities, the factor with the least CRPS. A level: the
+        least factor with which the central interval of that level covers the rows learned from, counted so that a new
+        row is covered with at least that chance (split conformal prediction).
+    shift : bool, default=False
+        Also move all forecasts, by one number of their standard deviations.
+
+    Attributes
+    ----------
+    factor_, shift_ : float
+
+    Notes
+    -----
+    Errors with heavier tails than the forecasts': with the greatest likelihood the 90 % intervals cover too much and
+    the 99 % intervals too little. Then name the level, or use `PITRecalibrator`.
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian
+    >>> cal = VarianceScaling().fit(Gaussian([0.0, 0.0, 0.0, 0.0], 2.0), [1.0, -1.0, 1.0, -1.0])
+    >>> cal.factor_, cal(Gaussian([5.0], 3.0)).sd
+    (0.5, array([1.5]))
+    """
+
+    def __init__(self, *, level: float | None = None, shift: bool = False) -> None:
+        self.level = level
+        self.shift = shift
+
+    def fit(self, forecast: Any, y: Column) -> Self:
+        """Learn from forecasts and outcomes."""
+        outcomes, known = read_outcomes(y, forecast)
+        if self.level is not None:
+            check_share("level", self.level)
+            moved = _median_shift(outcomes, known) if self.shift else 0.0
+            self.factor_, self.shift_ = _covering(outcomes, known, self.level, moved), moved
+        elif isinstance(known, Gaussian):
+            z = known.normal_score(outcomes)
+            self.shift_ = float(z.mean()) if self.shift else 0.0
+            self.factor_ = float(np.sqrt(np.mean((z - self.shift_) ** 2)))
+            if self.factor_ == 0:
+                raise InputError("All outcomes equal their forecasts: there is no spread to learn.", argument="y")
+        else:
+            self.factor_, self.shift_ = _best_stretch(outcomes, known, self.shift)
+        return self
+
+    def __call__(self, forecast: Any) -> Any:
+        """The repaired forecasts; of the same kind but for scipy's distributions."""
+        need_fit(self, type(self).__name__, "factor_")
+        known = as_forecast(forecast)
+        if isinstance(known, Gaussian):
+            return Gaussian(known.mean + self.shift_ * known.sd, self.factor_ * known.sd)
+        stretched = Stretched(known, self.factor_, self.shift_)
+        if isinstance(known, Quantiles):
+            return Quantiles(known.levels, stretched.quantile(known.levels))
+        if isinstance(known, Samples):
+            return Samples(stretched.moved(known.draws.T).T)
+        return stretched
+
+
+def _median_shift(y: Floats, forecast: Any) -> float:
+    middle, unit = forecast.quantile(0.5), Stretched(forecast, 1.0, 1.0).quantile(0.5)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        away = (y - middle) / (unit - middle)
+    return float(np.median(away[np.isfinite(away)])) if np.isfinite(away).any() else 0.0
+
+
+def _covering(y: Floats, forecast: Any, level: float, shift: float) -> float:
+    """The least factor whose central intervals hold ceil((n + 1) level) of the n outcomes."""
+    rank = math.ceil((y.size + 1) * level - 1e-9)
+    if rank > y.size:
+        raise InputError(
+            f"Intervals of {100 * level:g} % need at least {math.ceil(level / (1 - level) - 1e-9)} rows; there are "
+            f"{y.size}.",
+            argument="y",
+        )
+    low, high = forecast.quantile([(1 - level) / 2, (1 + level) / 2]).T
+    middle = forecast.quantile(0.5)
+    away = y - Stretched(forecast, 1.0, shift).quantile(0.5)
+    room = np.where(away > 0, high - middle, middle - low)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        needed = np.where(away == 0, 0.0, np.abs(away) / room)
+    factor = float(np.sort(needed)[rank - 1])
+    if not 0 < factor < math.inf:
+        raise InputError(
+            f"No factor makes intervals cover {100 * level:g} % of these outcomes: "
+            + ("most forecasts have no width." if factor else "most outcomes equal their forecasts."),
+            argument="forecast",
+        )
+    return factor
+
+
+def _best_stretch(y: Floats, forecast: Any, shift: bool) -> tuple[float, float]:
+    """Factor and shift with the greatest likelihood, or with the least CRPS where there is no density."""
+    from scipy.optimize import minimize, minimize_scalar
+
+    def loss(log_factor: float, moved: float = 0.0) -> float:
+        stretched = Stretched(forecast, math.exp(log_factor), moved)
+        try:
+            return float(-np.mean(stretched.log_density(y)))
+        except InputError:
+            return float(np.mean(stretched.crps(y)))
+
+    start = minimize_scalar(loss, bounds=(-6.0, 6.0), method="bounded")
+    if not shift:
+        return math.exp(start.x), 0.0
+    found = minimize(lambda theta: loss(theta[0], theta[1]), [start.x, 0.0], method="Nelder-Mead")
+    return math.exp(found.x[0]), float(found.x[1])
+
+
+class QuantileRecalibrator:
+    """Moves each predicted quantile so that the right share of outcomes falls below it.
+
+    For each level one shift: the quantile of that level of outcome less prediction, among the rows that it learned from
+    (the i-th smallest of n is at level i/(n+1), so that a new outcome falls below with just that chance). Conformalised
+    quantile regression (Romano, Patterson and Candes, 2019), a level at a time; quantiles that cross afterwards are
+    sorted.
+
+    Parameters
+    ----------
+    levels : numbers between 0 and 1, optional
+        Which quantiles to repair; by default those of quantile forecasts, and 0.05, 0.1, ..., 0.95 of others.
+
+    Attributes
+    ----------
+    levels_, shifts_ : ndarray
+
+    Examples
+    --------
+    >>> from calibrant.regression import Quantiles
+    >>> cal = QuantileRecalibrator().fit(Quantiles([0.5], [[1.0], [2.0], [3.0]]), [2.0, 3.0, 7.0])
+    >>> cal.shifts_, cal(Quantiles([0.5], [[10.0]])).values
+    (array([1.]), array([[11.]]))
+    """
+
+    def __init__(self, *, levels: Column | None = None) -> None:
+        self.levels = levels
+
+    def fit(self, forecast: Any, y: Column) -> Self:
+        """Learn from forecasts and outcomes."""
+        outcomes, known = read_outcomes(y, forecast)
+        levels = self._levels(known)
+        least = min(float(levels.min()), 1 - float(levels.max()))
+        if (outcomes.size + 1) * least < 1 - 1e-9:
+            raise InputError(
+                f"The level {levels.min() if levels.min() == least else levels.max():g} needs at least "
+                f"{math.ceil(1 / least - 1 - 1e-9)} rows; there are {outcomes.size}.",
+                hint="Pass more rows, or levels nearer to 1/2.",
+                argument="y",
+            )
+        missing = outcomes[:, None] - known.quantile(levels)
+        self.levels_ = levels
+        self.shifts_: Floats = np.array(
+            [np.quantile(missing[:, i], level, method="weibull") for i, level in enumerate(levels)]
+        )
+        return self
+
+    def _levels(self, forecast: Any) -> Floats:
+        if self.levels is not None:
+            levels = np.sort(levels_of(np.asarray(self.levels, dtype=np.float64))[0])
+            if not levels.size or (np.diff(levels) == 0).any():
+                raise InputError("levels must be different numbers between 0 and 1.", argument="levels")
+            return levels
+        return np.array(forecast.levels) if isinstance(forecast, Quantiles) else np.arange(1, 20) / 20
+
+    def __call__(self, forecast: Any) -> Quantiles:
+        """The repaired forecasts, as quantiles."""
+        need_fit(self, type(self).__name__, "shifts_")
+        known = as_forecast(forecast)
+        return Quantiles(self.levels_, np.sort(known.quantile(self.levels_) + self.shifts_, axis=1))
