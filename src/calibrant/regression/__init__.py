@@ -13,6 +13,7 @@ _HOME = {
         "distributions": "Coverage anderson_darling chi_square coverage crps interval_score kolmogorov_smirnov "
         "miscalibration nll pinball pit sharpness",
         "estimates": "Estimate",
+        "evaluation": "NumberEvaluation evaluate",
         "forecasts": "Frozen Gaussian Quantiles Remapped Samples Stretched Warped",
         "means": "LinearFit MSEDecomposition RECCurve corp_decomposition error_tolerance mae mean_error mean_quotient "
         "mse mse_decomposition ratio rec_curve relative_mse slope_intercept",

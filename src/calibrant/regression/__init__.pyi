@@ -16,6 +16,8 @@ from calibrant.regression.distributions import pinball as pinball
 from calibrant.regression.distributions import pit as pit
 from calibrant.regression.distributions import sharpness as sharpness
 from calibrant.regression.estimates import Estimate as Estimate
+from calibrant.regression.evaluation import NumberEvaluation as NumberEvaluation
+from calibrant.regression.evaluation import evaluate as evaluate
 from calibrant.regression.forecasts import Frozen as Frozen
 from calibrant.regression.forecasts import Gaussian as Gaussian
 from calibrant.regression.forecasts import Quantiles as Quantiles

@@ -1,5 +1,6 @@
 """Bias by bins of the prediction, with intervals and tests: where predicted numbers are wrong, and what it costs."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,7 @@ from calibrant.inference.resampling import check_share
 from calibrant.regression.means import need_rows
 from calibrant.regression.table import MeanTable, as_number, take_rows
 
-__all__ = ["BiasByBin", "CostByBin", "bias_by_bin", "cost_by_bin", "tce"]
+__all__ = ["BiasByBin", "CostByBin", "bias_by_bin", "cost_by_bin", "fine_bins", "tce"]
 
 Bins: TypeAlias = Quantile | Edges | PAVA | PAVABC
 
@@ -188,6 +189,14 @@ class BiasByBin:
         return float(100 * self.per_bin["rejected"].sum() / self.size)
 
     @property
+    def biased_share(self) -> float:
+        """Percentage of rows in bins whose own bias is significant, each bin tested for itself at `alpha`.
+
+        Of a model without bias, 100 alpha on average, however wide the bins.
+        """
+        return float(100 * (self.per_bin["n"] @ (self.per_bin["pvalue"] <= self.alpha)) / self.size)
+
+    @property
     def mean_absolute(self) -> float:
         """Mean of |bias| over the rows, in the unit of the predictions: the analogue of ECE."""
         return float(self.per_bin["n"] @ np.abs(self.per_bin["bias"]) / self.size)
@@ -208,7 +217,12 @@ class BiasByBin:
             name: [None if isinstance(v, float) and not np.isfinite(v) else v for v in values.tolist()]
             for name, values in self.per_bin.items()
         }
-        totals = {"tce": self.tce, "mean_absolute": self.mean_absolute, "reliability": self.reliability}
+        totals = {
+            "tce": self.tce,
+            "biased_share": self.biased_share,
+            "mean_absolute": self.mean_absolute,
+            "reliability": self.reliability,
+        }
         return {
             "schema_version": 1,
             "size": self.size,
@@ -237,8 +251,8 @@ class BiasByBin:
 
     def _summary(self) -> str:
         return (
-            f"{len(self)} bins, {self.size:,.6g} rows; {self.tce:.1f} % of predictions differ significantly from the "
-            f"mean outcome of their bin; all bins together: p = {self.test.pvalue:.2g}"
+            f"{len(self)} bins, {self.size:,.6g} rows; {self.biased_share:.1f} % of rows lie in bins with a significant "
+            f"bias; all bins together: p = {self.test.pvalue:.2g}"
         )
 
     def __repr__(self) -> str:
@@ -366,16 +380,23 @@ def tce(table: MeanTable, *, n_bins: int | None = None, bins: Bins | None = None
     """Test-based calibration error of predicted numbers, 0 to 100.
 
     The percentage of rows whose prediction differs significantly, by a t test at level `alpha`, from the mean outcome
-    of their bin: TCE of Matsubara et al. (2023) with the t test in the place of the binomial one. As there, every
-    prediction is tested against its whole bin, so wide bins reject good predictions far from the bin's middle; use
-    more bins for more rows. Options as for `bias_by_bin`.
+    of their bin: TCE of Matsubara et al. (2023) with the t test in the place of the binomial one. Every prediction is
+    tested against its whole bin, so wide bins reject good predictions far from the bin's middle: by default there are
+    as many bins as rows in each, about sqrt(N). (`BiasByBin.biased_share` tests bins instead of predictions.) Other
+    options as for `bias_by_bin`.
 
     Examples
     --------
     >>> tce([1.0, 2.0, 3.0, 2.0, 9.0, 8.0, 9.5, 8.5], [2.0, 2.0, 2.1, 2.1, 19.0, 19.0, 19.5, 19.5], n_bins=2)
     50.0
     """
-    return bias_by_bin.of_table(table, n_bins=n_bins, bins=bins, alpha=alpha).tce  # type: ignore[no-any-return]
+    chosen = fine_bins(table) if bins is None and n_bins is None else bins_of(bins, n_bins)
+    return float(bias_by_bin.of_table(table, bins=chosen, alpha=alpha).tce)
+
+
+def fine_bins(table: MeanTable) -> Quantile:
+    """As many bins of equal size as each holds rows."""
+    return Quantile(max(1, math.isqrt(int(table.effective_size))))
 
 
 @dataclass(frozen=True, eq=False)
