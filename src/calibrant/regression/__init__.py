@@ -14,7 +14,7 @@ _HOME = {
         "miscalibration nll pinball pit sharpness",
         "estimates": "Estimate",
         "evaluation": "NumberEvaluation evaluate",
-        "forecasts": "Frozen Gaussian Quantiles Remapped Samples Stretched Warped",
+        "forecasts": "Frozen Gaussian Quantiles Samples Stretched Warped",
         "means": "LinearFit MSEDecomposition RECCurve corp_decomposition error_tolerance mae mean_error mean_quotient "
         "mse mse_decomposition ratio rec_curve relative_mse slope_intercept",
         "pareto": "ParetoRecalibrator not_dominated",

@@ -21,7 +21,6 @@ from calibrant.regression.evaluation import evaluate as evaluate
 from calibrant.regression.forecasts import Frozen as Frozen
 from calibrant.regression.forecasts import Gaussian as Gaussian
 from calibrant.regression.forecasts import Quantiles as Quantiles
-from calibrant.regression.forecasts import Remapped as Remapped
 from calibrant.regression.forecasts import Samples as Samples
 from calibrant.regression.forecasts import Stretched as Stretched
 from calibrant.regression.forecasts import Warped as Warped

@@ -251,8 +251,8 @@ class BiasByBin:
 
     def _summary(self) -> str:
         return (
-            f"{len(self)} bins, {self.size:,.6g} rows; {self.biased_share:.1f} % of rows lie in bins with a significant "
-            f"bias; all bins together: p = {self.test.pvalue:.2g}"
+            f"{len(self)} bins, {self.size:,.6g} rows; {self.biased_share:.1f} % of rows lie in bins with a "
+            f"significant bias; all bins together: p = {self.test.pvalue:.2g}"
         )
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """Predictive distributions, one a row: what a model that says how sure it is predicts of a number.
 
 Four kinds, by what is known of each distribution: mean and spread (`Gaussian`), everything (`Frozen`, for scipy's),
-some quantiles (`Quantiles`), draws (`Samples`). Recalibrators make more: `Stretched`, `Remapped`, `Warped`. Wherever a
+some quantiles (`Quantiles`), draws (`Samples`). Recalibrators make more: `Stretched` and `Warped`. Wherever a
 forecast is taken, a frozen distribution of `scipy.stats` may be given as it is.
 """
 
@@ -17,7 +17,7 @@ from calibrant import _columns
 from calibrant._typing import Column, Floats
 from calibrant.errors import InputError
 
-__all__ = ["Forecast", "Frozen", "Gaussian", "Quantiles", "Remapped", "Samples", "Stretched", "Warped", "as_forecast"]
+__all__ = ["Forecast", "Frozen", "Gaussian", "Quantiles", "Samples", "Stretched", "Warped", "as_forecast"]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _CHUNK = 1 << 22  # cells of an intermediate array
@@ -511,57 +511,6 @@ class Stretched:
 
 
 _ONE_SD = 0.8413447460685429  # the standard normal distribution function at 1
-
-
-class LevelMap(Protocol):
-    """A continuous rising map of [0, 1] onto itself: what PIT values become."""
-
-    def __call__(self, u: Floats) -> Floats: ...
-    def inverse(self, level: Floats) -> Floats: ...
-    def log_slope(self, u: Floats) -> Floats: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Remapped:
-    """Another forecast whose distribution function goes through a map of levels: F becomes map(F).
-
-    CRPS and means are computed from 999 quantiles.
-    """
-
-    base: Any
-    levels: Any
-
-    def __len__(self) -> int:
-        return len(self.base)
-
-    def cells(self, y: Floats) -> tuple[Floats, Floats]:
-        low, high = self.base.cells(y)
-        return self.levels(low), self.levels(high)
-
-    def normal_score(self, y: Floats) -> Floats:
-        from scipy.special import ndtri
-
-        score: Floats = ndtri(self.cells(y)[0])
-        return score
-
-    def quantile(self, level: Any) -> Floats:
-        levels, single = levels_of(level)
-        found: Floats = self.base.quantile(np.clip(self.levels.inverse(levels), 1e-300, 1 - 1e-16))
-        return found[:, 0] if single else found
-
-    def point(self) -> Floats:
-        return _means(self)
-
-    def log_density(self, y: Floats) -> Floats:
-        low, high = self.base.cells(y)
-        found: Floats = self.base.log_density(y) + self.levels.log_slope(0.5 * (low + high))
-        return found
-
-    def crps(self, y: Floats) -> Floats:
-        return _crps(self, y)
-
-    def part(self, rows: Any) -> "Remapped":
-        return replace(self, base=self.base.part(rows))
 
 
 class Warp(Protocol):

@@ -17,11 +17,12 @@ from calibrant.regression.distributions import transforms
 from calibrant.regression.forecasts import (
     Gaussian,
     Quantiles,
-    Remapped,
     Samples,
     Stretched,
+    Warped,
     as_forecast,
     levels_of,
+    normal_scores,
     read_outcomes,
 )
 
@@ -35,22 +36,30 @@ def need_fit(fitted: object, name: str, attribute: str) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class LevelKnots:
-    """A rising map of levels: straight lines through knots, from (0, 0) to (1, 1)."""
+class ScoreKnots:
+    """A rising map of normal scores: straight lines through knots, the outermost going on beyond them."""
 
-    u: Floats
-    level: Floats
+    z: Floats
+    target: Floats
 
-    def __call__(self, u: Floats) -> Floats:
-        return np.interp(u, self.u, self.level)
+    def __call__(self, z: Floats) -> Floats:
+        return _along(z, self.z, self.target)
 
-    def inverse(self, level: Floats) -> Floats:
-        return np.interp(level, self.level, self.u)
+    def inverse(self, z: Floats) -> Floats:
+        return _along(z, self.target, self.z)
 
-    def log_slope(self, u: Floats) -> Floats:
-        """Logarithm of the density of the map; at a knot, of the piece to its right."""
-        piece = np.clip(np.searchsorted(self.u, u, side="right") - 1, 0, self.u.size - 2)
-        return np.log(np.diff(self.level) / np.diff(self.u))[piece]
+    def log_slope(self, z: Floats) -> Floats:
+        """Logarithm of the slope; at a knot, of the piece to its right."""
+        piece = np.clip(np.searchsorted(self.z, z, side="right") - 1, 0, self.z.size - 2)
+        return np.log(np.diff(self.target) / np.diff(self.z))[piece]
+
+
+def _along(values: Floats, x: Floats, y: Floats) -> Floats:
+    """Linear interpolation that goes on along the outermost pieces."""
+    piece = np.clip(np.searchsorted(x, values, side="right") - 1, 0, x.size - 2)
+    slope = np.diff(y) / np.diff(x)
+    found: Floats = y[piece] + slope[piece] * (values - x[piece])
+    return found
 
 
 class PITRecalibrator:
@@ -63,16 +72,17 @@ class PITRecalibrator:
 
     Parameters
     ----------
-    n_knots : int, optional
-        The map goes on straight lines through its values at the levels 1/n_knots, 2/n_knots, ...; by default 20, so
-        that central intervals of 90 %, 80 %, ... are read off at knots. One knot a row (n_knots at least n) follows
-        every accident of the rows: intervals are as good, but densities useless.
+    n_knots : int, default=20
+        The map goes on straight lines, on the scale of normal scores, through its values at the levels 1/n_knots,
+        2/n_knots, ... and in the tails, as far as ten rows lie beyond, at 2.5, 1 and 0.5 %; so central intervals of
+        90 %, 95 %, ... are read off at knots. Very many knots follow every accident of the rows: intervals are as good,
+        but densities useless.
     random_state : int
         For forecasts of which only cells of F(y) are known; see `pit`.
 
     Attributes
     ----------
-    map_ : the map of levels
+    map_ : the map of normal scores
     notes_ : tuple of Note
 
     Notes
@@ -90,39 +100,61 @@ class PITRecalibrator:
     array([0.9])
     """
 
-    def __init__(self, *, n_knots: int | None = None, random_state: RandomState = 0) -> None:
+    def __init__(self, *, n_knots: int = 20, random_state: RandomState = 0) -> None:
         self.n_knots = n_knots
         self.random_state = random_state
 
     def fit(self, forecast: Any, y: Column) -> Self:
         """Learn from forecasts and outcomes."""
+        from scipy.special import ndtri
+
         outcomes, known = read_outcomes(y, forecast)
         _refuse_quantiles(known)
-        count = 20 if self.n_knots is None else check_count("n_knots", self.n_knots)
-        u = np.sort(transforms(outcomes, known, random_state=self.random_state))
-        position = np.arange(1, u.size + 1) / (u.size + 1)
-        level = np.arange(1, count) / count
-        level = level[(level >= position[0]) & (level <= position[-1])]
-        if count > u.size:
-            level = position
-        knots = np.interp(level, position, u)
-        inside = (knots > 0) & (knots < 1)
-        first = np.concatenate([[True], np.diff(knots) > 0])
-        kept = inside & first
+        count = check_count("n_knots", self.n_knots)
+        scores = np.sort(_normal_scores(outcomes, known, self.random_state))
+        possible = np.isfinite(scores)
         self.notes_: tuple[Note, ...] = ()
-        impossible = int(np.count_nonzero((u == 0) | (u == 1)))
-        if impossible:
+        if not possible.all():
             text = "Outcomes that the forecasts hold to be impossible: {count}. No map of levels can repair these."
-            self.notes_ = (Note("impossible", impossible, text),)
-        self.map_ = LevelKnots(np.concatenate([[0.0], knots[kept], [1.0]]), np.concatenate([[0.0], level[kept], [1.0]]))
+            self.notes_ = (Note("impossible", int(np.count_nonzero(~possible)), text),)
+        level = _knot_levels(count, scores.size)
+        position = np.arange(1, scores.size + 1) / (scores.size + 1)
+        z = np.interp(level, position[possible], scores[possible]) if possible.any() else np.empty(0)
+        kept = np.concatenate([[True], np.diff(z) > 0]) if z.size else np.empty(0, dtype=bool)
+        if np.count_nonzero(kept) < 2:
+            raise InputError(
+                "The PIT values are too few, or too much alike, to learn a map from.",
+                hint="Pass more rows.",
+                argument="y",
+            )
+        self.map_ = ScoreKnots(z[kept], ndtri(level[kept]))
         return self
 
-    def __call__(self, forecast: Any) -> Remapped:
+    def __call__(self, forecast: Any) -> Warped:
         """The repaired forecasts."""
         need_fit(self, type(self).__name__, "map_")
         known = as_forecast(forecast)
         _refuse_quantiles(known)
-        return Remapped(known, self.map_)
+        return Warped(known, self.map_)
+
+
+def _normal_scores(y: Floats, forecast: Any, random_state: RandomState) -> Floats:
+    """Normal scores, precise in the tails where F is known, drawn in the cell where only that is."""
+    from scipy.special import ndtri
+
+    if hasattr(forecast, "normal_score") and not getattr(forecast, "discrete", False):
+        return normal_scores(forecast, y)
+    scores: Floats = ndtri(transforms(y, forecast, random_state=random_state))
+    return scores
+
+
+def _knot_levels(count: int, rows: int) -> Floats:
+    """Equally spaced levels and a few in the tails, none with fewer than ten rows beyond, if there are that many."""
+    tails = np.array([0.005, 0.01, 0.025])
+    even = np.arange(1, count) / count
+    levels = np.unique(np.concatenate([even, tails, 1 - tails]).round(12))
+    least = min(10 / (rows + 1), 1 / 3)
+    return levels[(levels >= least) & (levels <= 1 - least)]
 
 
 def _refuse_quantiles(forecast: Any) -> None:

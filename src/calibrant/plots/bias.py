@@ -1,0 +1,198 @@
+"""`BiasDisplay`: predicted numbers against real ones, with the mean outcome and its interval in every bin."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+
+from calibrant.errors import InputError
+from calibrant.lines import p_is
+from calibrant.plots._canvas import frame_of, headline, legend, single
+from calibrant.plots._palette import REJECTED, event, mixed, models
+from calibrant.regression.binned import BiasByBin, bias_by_bin
+from calibrant.regression.means import slope_intercept
+from calibrant.regression.table import MeanTable, table_of
+
+__all__ = ["BiasDisplay"]
+
+_MOST_POINTS = 2_000  # rows that are drawn one by one
+_CELLS = 80  # of the picture of more rows, along each side
+
+
+@dataclass(eq=False)
+class BiasDisplay:
+    """Predicted numbers (across) against real ones (upwards): where predictions are too high or too low.
+
+    Dots are rows (many are drawn as shades), the dashed diagonal is where predictions are right. The line goes through
+    the mean outcome of every bin of predictions, the band around it is the interval of these means; where it leaves the
+    diagonal, predictions are biased: below it they are too high. Filled points are bins whose bias is beyond chance
+    (Holm). The thin line is the straight one of outcomes on predictions, the recalibration of Bella et al. (their
+    Figure 2).
+
+    Make it with `from_predictions` or `from_estimator`, which draw it.
+
+    Attributes
+    ----------
+    table : MeanTable
+    bins : BiasByBin
+    figure_, ax_, rows_, band_, means_, line_
+        After drawing.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(size=500)
+    >>> display = BiasDisplay.from_predictions(y, 0.8 * y + rng.normal(size=500) / 4, fig=Figure())
+    >>> len(display.data())
+    10
+    """
+
+    table: MeanTable
+    bins: BiasByBin
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_pred: Any = None,
+        *,
+        n_bins: int | None = None,
+        bins: Any = None,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        **rows: Any,
+    ) -> "BiasDisplay":
+        """Measure predictions, and draw.
+
+        Parameters
+        ----------
+        y_true, y_pred : columns
+            Outcomes and predictions; or one `MeanTable`.
+        n_bins, bins
+            See `calibrant.regression.bias_by_bin`.
+        ax, fig
+            See `plot`.
+        sample_weight, missing, importance
+            How rows are read; see `MeanTable.from_arrays`.
+        """
+        table = table_of(y_true, y_pred, rows)
+        return cls(table, bias_by_bin.of_table(table, n_bins=n_bins, bins=bins)).plot(ax=ax, fig=fig)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "BiasDisplay":
+        """Predict with a fitted regressor, and draw; options as for `from_predictions`."""
+        if not hasattr(estimator, "predict"):
+            raise InputError(f"{type(estimator).__name__} has no predict.", argument="estimator")
+        return cls.from_predictions(y, estimator.predict(X), **options)
+
+    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "BiasDisplay":
+        """Draw in `ax`, in `fig`, or in a new figure."""
+        self.ax_ = single(ax, fig, (6.0, 6.0))
+        self.figure_ = self.ax_.figure
+        low, high = self._limits()
+        self.rows_: Artist | None = self._rows(low, high)
+        (diagonal,) = self.ax_.plot([low, high], [low, high], color=mixed(0.6), lw=1, ls=(0, (4, 3)), gid="bias-right")
+        b = self.bins.per_bin
+        known = np.isfinite(b["outcome_low"])
+        x = b["mean_prediction"]
+        self.band_: PolyCollection = self.ax_.fill_between(
+            x[known],
+            b["outcome_low"][known],
+            b["outcome_high"][known],
+            color=event(),
+            alpha=0.22,
+            lw=0,
+            gid="bias-band",
+        )
+        (self.means_,) = self.ax_.plot(x, b["mean_outcome"], color=event(), lw=1.6, gid="bias-means")
+        beyond = self.bins.significant
+        paper = self.ax_.get_facecolor()
+        self.points_: list[Line2D] = []
+        for some, face in ((beyond, REJECTED), (~beyond, paper)):
+            style: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6, "mec": event(), "mfc": face}
+            name = "bias-beyond-chance" if some is beyond else "bias-within-chance"
+            self.points_ += self.ax_.plot(x[some], b["mean_outcome"][some], gid=name, zorder=4, **style)
+        handles: list[Any] = [diagonal, self.means_]
+        labels = ["right on average", f"mean outcome, {100 * self.bins.level:g} % interval"]
+        self.line_: Line2D | None = None
+        if np.ptp(self.table.prediction) > 0:
+            fit = slope_intercept.of_table(self.table)
+            ends = np.array([self.table.prediction.min(), self.table.prediction.max()])
+            (self.line_,) = self.ax_.plot(
+                ends, fit.intercept.value + fit.slope.value * ends, color=models(1)[0], lw=1.2, gid="bias-line"
+            )
+            handles.append(self.line_)
+            labels.append(f"line: slope {fit.slope.value:.3g}")
+        self._dress(low, high, handles, labels)
+        return self
+
+    def _limits(self) -> tuple[float, float]:
+        """The same for both axes: all predictions, and all but the most extreme outcomes."""
+        t, b = self.table, self.bins.per_bin
+        tails = np.quantile(t.mean, [0.002, 0.998])
+        ends = [t.prediction.min(), t.prediction.max(), *tails]
+        ends += [v for name in ("outcome_low", "outcome_high") for v in b[name][np.isfinite(b[name])]]
+        low, high = float(min(ends)), float(max(ends))
+        room = 0.03 * (high - low) or max(abs(low), 1.0) * 0.05
+        return low - room, high + room
+
+    def _rows(self, low: float, high: float) -> Artist | None:
+        t = self.table
+        if not t.has_rows:
+            return None
+        if len(t) <= _MOST_POINTS:
+            (dots,) = self.ax_.plot(
+                t.prediction, t.mean, ls="", marker="o", ms=3, mew=0, color=mixed(0.55), alpha=0.4, gid="bias-rows"
+            )
+            return dots
+        span = [[low, high], [low, high]]
+        counts, _, _ = np.histogram2d(t.prediction, t.mean, bins=_CELLS, range=span, weights=t.n)
+        shades = LinearSegmentedColormap.from_list("rows", [self.ax_.get_facecolor(), mixed(0.75)])
+        return self.ax_.imshow(
+            np.sqrt(counts.T),  # so that few rows are seen beside many
+            origin="lower",
+            extent=(low, high, low, high),
+            cmap=shades,
+            interpolation="nearest",
+            aspect="auto",
+            gid="bias-rows",
+        )
+
+    def _dress(self, low: float, high: float, handles: list[Any], labels: list[str]) -> None:
+        ax, t = self.ax_, self.table
+        ax.set_xlim(low, high)
+        ax.set_ylim(low, high)
+        ax.set_aspect("equal", adjustable="box")
+        ax.set_xlabel("predicted")
+        ax.set_ylabel("real")
+        ax.locator_params(nbins=6)
+        ax.spines[["top", "right"]].set_visible(False)
+        legend(ax, handles, labels, loc="upper left")
+        outside = int(np.count_nonzero((t.mean < low) | (t.mean > high)))
+        beyond = int(np.count_nonzero(self.bins.significant))
+        small = f"{beyond} of {len(self.bins)} bins beyond chance (filled)"
+        small += f"; {outside:,} outcomes beyond the axis" if outside else ""
+        error = t.mean_prediction - t.mean_outcome
+        headline(ax, f"mean error {error:+.4g}, all bins: {p_is(self.bins.test.pvalue)}", small)
+
+    def data(self, backend: str = "pandas") -> Any:
+        """What was drawn, one row a bin."""
+        return frame_of({**self.bins.per_bin, "significant": self.bins.significant}, backend)
+
+    def alt_text(self) -> str:
+        """The diagram in one sentence."""
+        t = self.table
+        error = t.mean_prediction - t.mean_outcome
+        beyond = int(np.count_nonzero(self.bins.significant))
+        return (
+            f"Predicted against real numbers of {t.size:,.6g} rows: predictions are {abs(error):.4g} too "
+            f"{'high' if error > 0 else 'low'} on average, beyond chance in {beyond} of {len(self.bins)} bins "
+            f"({p_is(self.bins.test.pvalue)} for all)."
+        )

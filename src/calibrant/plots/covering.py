@@ -1,0 +1,155 @@
+"""`CoverageDisplay`: how often central intervals hold the outcome, at every level."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+
+from calibrant._typing import Floats
+from calibrant.errors import InputError
+from calibrant.inference.resampling import RandomState, check_share
+from calibrant.plots._canvas import frame_of_all, headline, ids_by_name, legend, single
+from calibrant.plots._palette import DASHES, mixed, models
+from calibrant.plots._sources import texts_of
+from calibrant.regression.distributions import pit
+
+__all__ = ["CoverageDisplay"]
+
+_LEVELS = np.arange(1, 100) / 100
+
+
+@dataclass(eq=False)
+class CoverageDisplay:
+    """Observed against nominal coverage of central intervals, at 1 % to 99 %, of one or several forecasts.
+
+    On the diagonal intervals hold as many outcomes as they promise; below it they are too narrow, above it too wide.
+    The grey band is where calibrated forecasts of that many rows stay, at each level in 95 % of cases (exact binomial
+    limits). An outcome counts as inside the interval of level L if its PIT value lies within L/2 of 1/2.
+
+    Make it with `from_predictions`, which draws it.
+
+    Attributes
+    ----------
+    u : dict of name to PIT values
+    figure_, ax_, band_ : of the most rows
+    curves_ : dict of name to line
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian
+    >>> from matplotlib.figure import Figure
+    >>> y = np.random.default_rng(0).normal(size=500)
+    >>> display = CoverageDisplay.from_predictions(y, {"narrow": Gaussian(0 * y, 0.5)}, fig=Figure())
+    >>> display.data().query("level == 0.9")["observed"].item() < 0.7
+    True
+    """
+
+    u: Mapping[str, Floats]
+    confidence_level: float = 0.95
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        forecast: Any,
+        *,
+        confidence_level: float = 0.95,
+        random_state: RandomState = 0,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+    ) -> "CoverageDisplay":
+        """Transform outcomes by their forecasts, and draw.
+
+        Parameters
+        ----------
+        y_true : column
+        forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+            Or a mapping of name to forecast.
+        confidence_level : float, default=0.95
+            Of the band.
+        random_state
+            See `calibrant.regression.pit`.
+        ax, fig
+            See `plot`.
+        """
+        several = forecast if isinstance(forecast, Mapping) else {"forecast": forecast}
+        if not several:
+            raise InputError("There are no forecasts; at least one is needed.", argument="forecast")
+        names = texts_of(several)
+        u = {
+            name: pit(y_true, each, random_state=random_state)
+            for name, each in zip(names, several.values(), strict=True)
+        }
+        return cls(u, check_share("confidence_level", confidence_level)).plot(ax=ax, fig=fig)
+
+    def _observed(self, u: Floats) -> Floats:
+        reach = np.sort(np.abs(2 * u - 1))
+        return np.searchsorted(reach, _LEVELS * (1 + 1e-12), side="right") / u.size
+
+    def _band(self) -> tuple[Floats, Floats]:
+        from scipy.stats import binom
+
+        size = max(u.size for u in self.u.values())
+        tail = (1 - self.confidence_level) / 2
+        return binom.ppf(tail, size, _LEVELS) / size, binom.ppf(1 - tail, size, _LEVELS) / size
+
+    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "CoverageDisplay":
+        """Draw in `ax`, in `fig`, or in a new figure."""
+        self.ax_ = single(ax, fig, (5.6, 5.6))
+        self.figure_ = self.ax_.figure
+        low, high = self._band()
+        self.band_: PolyCollection = self.ax_.fill_between(
+            _LEVELS, low, high, color=mixed(0.5), alpha=0.25, lw=0, gid="coverage-band"
+        )
+        self.ax_.plot([0, 1], [0, 1], color=mixed(0.6), lw=1, ls=(0, (4, 3)), gid="coverage-right")
+        ids = ids_by_name(list(self.u))
+        self.curves_: dict[str, Line2D] = {}
+        for i, (name, u) in enumerate(self.u.items()):
+            style: dict[str, Any] = {"color": models(len(self.u))[i], "ls": DASHES[i // 6 % len(DASHES)]}
+            (self.curves_[name],) = self.ax_.plot(
+                _LEVELS, self._observed(u), lw=1.8, gid=f"coverage-{ids[name]}", **style
+            )
+        self.ax_.set_xlim(0, 1)
+        self.ax_.set_ylim(0, 1)
+        self.ax_.set_aspect("equal", adjustable="box")
+        self.ax_.set_xlabel("nominal coverage")
+        self.ax_.set_ylabel("observed coverage")
+        self.ax_.spines[["top", "right"]].set_visible(False)
+        if len(self.u) > 1:
+            legend(self.ax_, list(self.curves_.values()), list(self.curves_), loc="upper left")
+        headline(self.ax_, self._title(), "below the diagonal: intervals too narrow; grey: calibrated, up to chance")
+        return self
+
+    def _at_ninety(self) -> dict[str, float]:
+        return {name: float(self._observed(u)[89]) for name, u in self.u.items()}
+
+    def _title(self) -> str:
+        shares = self._at_ninety()
+        if len(shares) == 1:
+            return f"90 % intervals hold {100 * next(iter(shares.values())):.1f} % of outcomes"
+        return f"90 % intervals hold {100 * min(shares.values()):.1f} to {100 * max(shares.values()):.1f} % of outcomes"
+
+    def data(self, backend: str = "pandas") -> Any:
+        """What was drawn, one row for every forecast and level."""
+        low, high = self._band()
+        parts = [
+            {
+                "forecast": np.full(_LEVELS.size, name, dtype=object),
+                "level": _LEVELS,
+                "observed": self._observed(u),
+                "band_low": low,
+                "band_high": high,
+            }
+            for name, u in self.u.items()
+        ]
+        return frame_of_all(parts, backend)
+
+    def alt_text(self) -> str:
+        """The diagram in one sentence."""
+        shares = "; ".join(f"{name} {100 * share:.1f} %" for name, share in self._at_ninety().items())
+        return f"Observed against nominal coverage of central intervals; of outcomes, 90 % intervals hold: {shares}."

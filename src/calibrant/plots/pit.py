@@ -1,0 +1,176 @@
+"""`PITDisplay`: histogram of PIT values, flat for calibrated forecasts."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from calibrant._typing import Floats
+from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.inference.resampling import RandomState, check_count, check_share
+from calibrant.lines import p_is
+from calibrant.plots._canvas import frame_of, headline, rectangle, shapes, single
+from calibrant.plots._palette import ACCEPTED, REJECTED, mixed
+from calibrant.regression.distributions import anderson_darling, pit
+
+__all__ = ["PITDisplay"]
+
+
+@dataclass(eq=False)
+class PITDisplay:
+    """Histogram of the probability integral transforms, with the band in which calibrated forecasts stay.
+
+    Flat is right. High at both ends: forecasts too narrow; high in the middle: too wide; sloping: too low or too high.
+    The grey band holds all bars of a calibrated forecast at once, in 95 % of cases (exact binomial limits of each bar,
+    at a level divided by the number of bars); bars beyond it are orange.
+
+    Make it with `from_predictions` or `from_pit`, which draw it.
+
+    Attributes
+    ----------
+    u : ndarray
+    n_bins : int
+    test : TestResult
+        Anderson and Darling's.
+    figure_, ax_, bars_, band_, expected_
+        After drawing.
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian
+    >>> from matplotlib.figure import Figure
+    >>> y = np.random.default_rng(0).normal(size=500)
+    >>> display = PITDisplay.from_predictions(y, Gaussian(0 * y, 2.0), fig=Figure())
+    >>> int(display.data()["rows"].sum())
+    500
+    """
+
+    u: Floats
+    n_bins: int
+    test: TestResult
+    confidence_level: float = 0.95
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        forecast: Any,
+        *,
+        n_bins: int | None = None,
+        confidence_level: float = 0.95,
+        random_state: RandomState = 0,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+    ) -> "PITDisplay":
+        """Transform outcomes by their forecasts, and draw.
+
+        Parameters
+        ----------
+        y_true : column
+        forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+        n_bins : int, optional
+            Bars; by default 10, or 20 from 2,000 rows on.
+        confidence_level : float, default=0.95
+            Of the band.
+        random_state
+            See `calibrant.regression.pit`.
+        ax, fig
+            See `plot`.
+        """
+        u = pit(y_true, forecast, random_state=random_state)
+        return cls.from_pit(u, n_bins=n_bins, confidence_level=confidence_level, ax=ax, fig=fig)
+
+    @classmethod
+    def from_pit(
+        cls,
+        u: Any,
+        *,
+        n_bins: int | None = None,
+        confidence_level: float = 0.95,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+    ) -> "PITDisplay":
+        """Draw PIT values; options as for `from_predictions`."""
+        test = anderson_darling(u)  # checks them
+        values = np.asarray(u, dtype=np.float64).reshape(-1)
+        count = (20 if values.size >= 2000 else 10) if n_bins is None else check_count("n_bins", n_bins, 200)
+        return cls(values, count, test, check_share("confidence_level", confidence_level)).plot(ax=ax, fig=fig)
+
+    def _counts(self) -> tuple[Floats, Floats, float, float]:
+        """Edges and counts of the bars, and the limits of the band."""
+        from scipy.stats import binom
+
+        edges = np.arange(self.n_bins + 1) / self.n_bins
+        counts = np.bincount(np.searchsorted(edges[1:-1], self.u, side="right"), minlength=self.n_bins)
+        tail = (1 - self.confidence_level) / (2 * self.n_bins)
+        low, high = binom.ppf([tail, 1 - tail], self.u.size, 1 / self.n_bins)
+        return edges, counts.astype(np.float64), float(low), float(high)
+
+    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "PITDisplay":
+        """Draw in `ax`, in `fig`, or in a new figure."""
+        edges, counts, low, high = self._counts()
+        self.ax_ = single(ax, fig, (6.4, 3.8))
+        self.figure_ = self.ax_.figure
+        boxes = [rectangle(edges[i], edges[i + 1], 0.0, counts[i]) for i in range(self.n_bins)]
+        beyond = (counts < low) | (counts > high)
+        style: dict[str, Any] = {"ec": self.ax_.get_facecolor(), "lw": 0.8}
+        inside = [None if out else box for box, out in zip(boxes, beyond, strict=True)]
+        outside = [box if out else None for box, out in zip(boxes, beyond, strict=True)]
+        self.bars_ = shapes(self.ax_, inside, "pit-bar-{}", fc=ACCEPTED, **style)
+        self.bars_ += shapes(self.ax_, outside, "pit-bar-{}", fc=REJECTED, **style)
+        self.band_: Patch = self.ax_.axhspan(low, high, color=mixed(0.5), alpha=0.22, lw=0, gid="pit-band", zorder=3)
+        self.expected_: Line2D = self.ax_.axhline(
+            self.u.size / self.n_bins, color=mixed(0.7), lw=1, ls=(0, (4, 3)), gid="pit-expected", zorder=4
+        )
+        self.ax_.set_xlim(0, 1)
+        self.ax_.set_ylim(0, 1.1 * max(float(counts.max()), high))
+        self.ax_.set_xlabel("PIT: the chance that the forecast gave to less than happened")
+        self.ax_.set_ylabel("rows")
+        self.ax_.spines[["top", "right"]].set_visible(False)
+        headline(
+            self.ax_,
+            f"A² = {self.test.statistic:.3g}, {p_is(self.test.pvalue)} ({self.u.size:,} rows)",
+            f"grey: all bars of {100 * self.confidence_level:g} % of calibrated forecasts; {self._shape(counts)}",
+        )
+        return self
+
+    def _shape(self, counts: Floats) -> str:
+        """What the form of the histogram says."""
+        if self.test.pvalue > 1 - self.confidence_level:
+            return "flat up to chance"
+        mean, spread = float(self.u.mean()), float(self.u.std())
+        lean = (mean - 0.5) * np.sqrt(12 * self.u.size)
+        width = (spread**2 * 12 - 1) * np.sqrt(self.u.size / 0.8)  # the variance of (u - 1/2)^2 is 1/180
+        if abs(lean) >= abs(width):
+            return "forecasts too low" if lean > 0 else "forecasts too high"
+        return "forecasts too narrow" if width > 0 else "forecasts too wide"
+
+    def data(self, backend: str = "pandas") -> Any:
+        """What was drawn, one row a bar."""
+        edges, counts, low, high = self._counts()
+        size = np.full(self.n_bins, 1.0)
+        return frame_of(
+            {
+                "left": edges[:-1],
+                "right": edges[1:],
+                "rows": counts,
+                "expected": size * self.u.size / self.n_bins,
+                "band_low": low * size,
+                "band_high": high * size,
+            },
+            backend,
+        )
+
+    def alt_text(self) -> str:
+        """The diagram in one sentence."""
+        _, counts, low, high = self._counts()
+        beyond = int(np.count_nonzero((counts < low) | (counts > high)))
+        return (
+            f"Histogram of the PIT values of {self.u.size:,} rows in {self.n_bins} bars, {beyond} of them beyond the "
+            f"band of calibrated forecasts: {self._shape(counts)} (Anderson-Darling {self.test.statistic:.3g}, "
+            f"{p_is(self.test.pvalue)})."
+        )
