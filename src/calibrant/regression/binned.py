@@ -64,20 +64,93 @@ class Groups:
         """Of something known of every entry, bin by bin."""
         return self.weighted(of) / self.n
 
-    def standard_error(self, of: Callable[[slice], Floats], mean: Floats) -> Floats:
-        """Of the mean of these values, outcomes inside an entry varying by their spread; NaN for a single row."""
+    def spread(self, of: Callable[[slice], Floats], mean: Floats) -> "Means":
+        """Means of these values with their standard errors and skewness.
+
+        Outcomes inside an entry vary by their spread. NaN for a single row; skewness 0 where rows are merged.
+        """
         table, m = self.table, self.effective_n
 
+        def away(run: slice) -> Floats:
+            return of(run) - mean[self.labels[run]]
+
         def squares(run: slice) -> Floats:
-            away = (of(run) - mean[self.labels[run]]) ** 2
             if table.single:
-                return away
-            weighted: Floats = (table.n if table.w2 is None else table.w2)[run] * away + table.m2[run]
+                return away(run) ** 2
+            weighted: Floats = (table.n if table.w2 is None else table.w2)[run] * away(run) ** 2 + table.m2[run]
             return weighted
 
         with np.errstate(divide="ignore", invalid="ignore"):
-            error = np.sqrt(m / (m - 1) * self.sums(squares)) / self.n
-        return np.where(m > 1, error, np.nan)
+            squared = self.sums(squares)
+            error = np.sqrt(m / (m - 1) * squared) / self.n
+        skewness = 0.0
+        if table.has_rows:
+            skewness = self._skewness(away, squared if table.w2 is None else self.weighted(lambda run: away(run) ** 2))
+        return Means(mean, np.where(m > 1, error, np.nan), m, skewness)
+
+    def _skewness(self, away: Callable[[slice], Floats], squared: Floats) -> float:
+        """The median of the bins' skewness: single bins tell too little of it, and extreme errors too much."""
+
+        def cubes(run: slice) -> Floats:
+            away_here = away(run)
+            return away_here * away_here * away_here  # a power takes ten times as long
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self.weighted(cubes) / self.n / (squared / self.n) ** 1.5
+        found = found[np.isfinite(found) & (self.effective_n >= 3)]
+        return float(np.median(found)) if found.size else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    r"""Means of bins, tested and given intervals by Student's t, corrected for skewness.
+
+    Hall's (1992) transformation of the statistic t of a mean of m values with skewness :math:`\gamma`,
+
+    .. math::
+
+       g(t) = t + a t^2 + \tfrac13 a^2 t^3 + \tfrac12 a, \quad a = \gamma / (3 \sqrt m),
+
+    has Student's distribution to a higher order than t itself: the t test of skewed errors (prices, amounts, counts)
+    rejects far too often in bins of fifty rows.
+    """
+
+    mean: Floats
+    error: Floats
+    m: Floats
+    skewness: float
+
+    @property
+    def _a(self) -> Floats:
+        found: Floats = self.skewness / (3 * np.sqrt(self.m))
+        return found
+
+    def pvalue(self, of: Floats) -> Floats:
+        """Two-sided, of the hypothesis that the mean is `of`; without any spread, whether it is."""
+        from scipy.special import stdtr
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = (self.mean - of) / self.error
+            g = t + self._a * t**2 + self._a**2 * t**3 / 3 + self._a / 2
+            pvalue = 2 * stdtr(self.m - 1, -np.abs(g))
+        found: Floats = np.where(self.error == 0, (self.mean == of).astype(np.float64), pvalue)
+        return found
+
+    def limits(self, level: float) -> tuple[Floats, Floats]:
+        """The values that the test does not reject."""
+        from scipy.special import stdtrit
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = stdtrit(self.m - 1, (1 + level) / 2)
+            low, high = (self.mean - self._back(side * reach) * self.error for side in (1, -1))
+        return low, high
+
+    def _back(self, g: Floats) -> Floats:
+        """The t behind a transformed one."""
+        a = self._a
+        bent = (np.cbrt(1 + 3 * a * (g - a / 2)) - 1) / np.where(a == 0, 1, a)
+        found: Floats = np.where(np.abs(a) < 1e-9, g, bent)
+        return found
 
 
 def group(table: MeanTable, bins: Bins) -> Groups:
@@ -273,9 +346,10 @@ def bias_by_bin(
 ) -> BiasByBin:
     r"""Bias of predicted numbers by bins of the prediction, with intervals and tests.
 
-    In every bin the mean prediction less the mean outcome, with Student's t interval and test of the differences (as
-    many degrees of freedom as rows, or effective rows, less 1), and how many of its predictions differ significantly
-    from the bin's mean outcome. A bin of one row has a bias but neither interval nor test.
+    In every bin the mean prediction less the mean outcome, with interval and test of the differences, and how many of
+    its predictions differ significantly from the bin's mean outcome. Tests are Student's t with as many degrees of
+    freedom as rows (or effective rows) less 1, corrected by Hall's (1992) transformation for the skewness of the
+    differences, of which the median over the bins is taken. A bin of one row has a bias but neither interval nor test.
 
     Parameters
     ----------
@@ -293,8 +367,9 @@ def bias_by_bin(
 
     Notes
     -----
-    The t test is exact for normal errors and holds for others if bins are large: skewed errors in bins of ten rows
-    reject too often. Rows are taken as independent.
+    Rejection rates of right models in simulations are in docs/numbers: near the nominal ones, for skewed and for
+    heavy-tailed errors too, from about twenty rows a bin on. Rows are taken as independent. A merged table does not
+    know the skewness; its tests are plain t tests.
 
     Examples
     --------
@@ -304,54 +379,46 @@ def bias_by_bin(
     """
     check_share("alpha", alpha)
     check_share("confidence_level", confidence_level)
-    from scipy.special import stdtr, stdtrit
-
     groups = group(table, bins_of(bins, n_bins))
     p, y = table.prediction, table.mean
-    m, bias = groups.effective_n, groups.mean(lambda run: p[run] - y[run])
+    bias = groups.mean(lambda run: p[run] - y[run])
     prediction = groups.mean(lambda run: p[run])
-    error = groups.standard_error(lambda run: p[run] - y[run], bias)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        reach = stdtrit(m - 1, (1 + confidence_level) / 2) * error
-        pvalue = 2 * stdtr(m - 1, -np.abs(bias) / error)
-    pvalue = np.where(error == 0, (bias == 0).astype(np.float64), pvalue)
-    outcome = prediction - bias
-    spread = groups.standard_error(lambda run: y[run], outcome)
-    outcome_reach, accepted = (_reach(m, spread, level) for level in (confidence_level, 1 - alpha))
+    biases = groups.spread(lambda run: p[run] - y[run], bias)
+    low, high = biases.limits(confidence_level)
+    pvalue = biases.pvalue(np.zeros(bias.size))
+    outcomes = groups.spread(lambda run: y[run], prediction - bias)
+    outcome_low, outcome_high = outcomes.limits(confidence_level)
     per_bin = {
         "lower": groups.lower,
         "upper": groups.upper,
         "n": groups.n,
         "mean_prediction": prediction,
-        "mean_outcome": outcome,
+        "mean_outcome": outcomes.mean,
         "bias": bias,
-        "low": bias - reach,
-        "high": bias + reach,
+        "low": low,
+        "high": high,
         "pvalue": pvalue,
         "adjusted": _adjusted(pvalue),
-        "outcome_low": outcome - outcome_reach,
-        "outcome_high": outcome + outcome_reach,
-        "rejected": _rejected(groups, outcome, accepted),
+        "outcome_low": outcome_low,
+        "outcome_high": outcome_high,
+        "rejected": _rejected(groups, outcomes.mean, *outcomes.limits(1 - alpha)),
     }
     return BiasByBin(per_bin, alpha, confidence_level, float(table.size), _all_bins(bias, pvalue, table), table.notes)
 
 
-def _reach(m: Floats, error: Floats, level: float) -> Floats:
-    from scipy.special import stdtrit
-
-    with np.errstate(invalid="ignore"):
-        reach: Floats = stdtrit(m - 1, (1 + level) / 2) * error
-    return reach
-
-
-def _rejected(groups: Groups, outcome: Floats, reach: Floats) -> Floats:
+def _rejected(groups: Groups, outcome: Floats, low: Floats, high: Floats) -> Floats:
     """How many rows of each bin have a prediction outside the accepted interval; none where nothing is known."""
-    known = np.where(np.isnan(reach), np.inf, reach)
     p, labels = groups.table.prediction, groups.labels
     # A bin whose outcomes are all equal accepts what equals them, up to the rounding of their mean.
     slack = 1e-12 * np.maximum(np.abs(outcome), 1e-300)
-    reach = known + slack
-    return groups.weighted(lambda run: (np.abs(p[run] - outcome[labels[run]]) > reach[labels[run]]).astype(np.float64))
+    low = np.where(np.isnan(low), -np.inf, low - slack)
+    high = np.where(np.isnan(high), np.inf, high + slack)
+
+    def outside(run: slice) -> Floats:
+        place = labels[run]
+        return ((p[run] < low[place]) | (p[run] > high[place])).astype(np.float64)
+
+    return groups.weighted(outside)
 
 
 def _adjusted(pvalue: Floats) -> Floats:
@@ -468,7 +535,7 @@ def cost_by_bin(
     groups = group(table, bins_of(bins, n_bins))
     paid = called_on_arrays(cost, table.prediction, table.mean)
     mean = groups.mean(lambda run: paid[run])
-    reach = _reach(groups.effective_n, groups.standard_error(lambda run: paid[run], mean), confidence_level)
+    low, high = groups.spread(lambda run: paid[run], mean).limits(confidence_level)
     shift = best_shifts(groups, cost)
     paid_then = called_on_arrays(cost, table.prediction + shift[groups.labels], table.mean)
     least = groups.mean(lambda run: paid_then[run])
@@ -478,8 +545,8 @@ def cost_by_bin(
         "n": groups.n,
         "mean_prediction": groups.mean(lambda run: table.prediction[run]),
         "cost": mean,
-        "low": mean - reach,
-        "high": mean + reach,
+        "low": low,
+        "high": high,
         "shift": np.where(least < mean, shift, 0.0),
         "least": np.minimum(least, mean),
         "avoidable": np.maximum(mean - least, 0.0),

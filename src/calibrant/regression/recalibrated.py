@@ -171,11 +171,11 @@ class VarianceScaling:
 
     Parameters
     ----------
-    level : float, optional
-        None: the factor with the greatest likelihood; for normal forecasts sqrt(mean(z^2)), z the errors in standard
-        deviations (Levi et al., 2022). Where there are no densities, the factor with the least CRPS. A level: the
-        least factor with which the central interval of that level covers the rows learned from, counted so that a new
-        row is covered with at least that chance (split conformal prediction).
+    level : float or None, default=0.9
+        The least factor with which the central interval of that level covers the rows learned from, counted so that a
+        new row is covered with at least that chance (split conformal prediction). None: the factor with the greatest
+        likelihood; for normal forecasts sqrt(mean(z^2)), z the errors in standard deviations (Levi et al., 2022), and
+        where there are no densities the factor with the least CRPS.
     shift : bool, default=False
         Also move all forecasts, by one number of their standard deviations.
 
@@ -185,18 +185,19 @@ class VarianceScaling:
 
     Notes
     -----
-    Errors with heavier tails than the forecasts': with the greatest likelihood the 90 % intervals cover too much and
-    the 99 % intervals too little. Then name the level, or use `PITRecalibrator`.
+    One factor cannot repair the form of a distribution: where errors have heavier tails than the forecasts, intervals of
+    other levels than the one named stay wrong, and the greatest likelihood makes 90 % intervals too wide. For all
+    levels at once use `PITRecalibrator`.
 
     Examples
     --------
     >>> from calibrant.regression import Gaussian
-    >>> cal = VarianceScaling().fit(Gaussian([0.0, 0.0, 0.0, 0.0], 2.0), [1.0, -1.0, 1.0, -1.0])
+    >>> cal = VarianceScaling(level=None).fit(Gaussian([0.0, 0.0, 0.0, 0.0], 2.0), [1.0, -1.0, 1.0, -1.0])
     >>> cal.factor_, cal(Gaussian([5.0], 3.0)).sd
     (0.5, array([1.5]))
     """
 
-    def __init__(self, *, level: float | None = None, shift: bool = False) -> None:
+    def __init__(self, *, level: float | None = 0.9, shift: bool = False) -> None:
         self.level = level
         self.shift = shift
 
