@@ -78,8 +78,11 @@ def check_alignment(columns: Mapping[str, Outside]) -> None:
             )
 
 
-def read(column: Outside, name: str) -> Column:
-    """The column as a one-dimensional array. Masked and null cells, None and NaN are marked missing."""
+def read(column: Outside, name: str, *, hint: str | None = None) -> Column:
+    """The column as a one-dimensional array. Masked and null cells, None and NaN are marked missing.
+
+    `hint` is what to do about two dimensions, where they are not probabilities of classes.
+    """
     missing: NDArray[Any] | None = None
     if isinstance(column, np.ma.MaskedArray):
         missing, column = np.ma.getmaskarray(column), np.ma.getdata(column)
@@ -93,7 +96,7 @@ def read(column: Outside, name: str) -> Column:
             if hasattr(column, ask):
                 missing = np.asarray(getattr(column, ask)())
                 break
-    values, notes = _one_dimension(as_array(column, name), name)
+    values, notes = _one_dimension(as_array(column, name), name, hint)
     missing = None if missing is None else missing.reshape(-1)
     if values.dtype.kind == "f":
         absent = np.isnan(values)
@@ -135,13 +138,15 @@ def _is_missing(cell: object) -> bool:
     return cell is None or type(cell).__name__ in ("NAType", "NaTType")  # of pandas, which may not be installed
 
 
-def _one_dimension(values: NDArray[Any], name: str) -> tuple[NDArray[Any], tuple[Note, ...]]:
+def _one_dimension(values: NDArray[Any], name: str, hint: str | None = None) -> tuple[NDArray[Any], tuple[Note, ...]]:
     if values.ndim == 1:
         return values, ()
     if values.ndim == 2 and values.shape[1] == 1:
         note = Note("one_column", 1, f"{name} had shape (n, 1) and was read as one column.")
         return values.reshape(-1), (note,)
-    if values.ndim == 2 and values.shape[1] == 2:
+    if hint is not None:
+        pass
+    elif values.ndim == 2 and values.shape[1] == 2:
         hint = f"Two columns: pass the one of the event, {name}[:, 1]."
     elif values.ndim == 2:
         hint = "For several classes use calibrant.classwise or calibrant.top_label."

@@ -93,27 +93,35 @@ class Reader(Generic[T]):
     def takes_rows(self, function: Callable[Concatenate[T, P], R]) -> Any:
         """Let ``f(table, *, ...)`` be called with rows too."""
 
-        def with_rows(y_true: Any, y_prob: Any = None, **options: Any) -> R:
-            return self._call(function, y_true, y_prob, options)[1]
+        def with_rows(*columns: Any, **options: Any) -> R:
+            return self._call(function, columns, options)[1]
 
         return self._dress(with_rows, function)
 
     def as_number(self, function: Callable[Concatenate[T, P], float | Measured]) -> Any:
         """The same for functions that return a bare number: it cannot carry notes, so they become warnings."""
 
-        def number(y_true: Any, y_prob: Any = None, **options: Any) -> float:
-            table, result = self._call(function, y_true, y_prob, options)
+        def number(*columns: Any, **options: Any) -> float:
+            table, result = self._call(function, columns, options)
             for note in table.notes if isinstance(result, float) else result.notes:
                 warnings.warn(note.text, CalibrantWarning, stacklevel=2)
             return result if isinstance(result, float) else result.value
 
         return self._dress(number, function)
 
-    def _call(self, function: Callable[..., R], y_true: Any, y_prob: Any, options: dict[str, Any]) -> tuple[T, R]:
-        if self.prediction in options:  # by its own name
-            y_prob = options.pop(self.prediction)
+    def _call(self, function: Callable[..., R], columns: tuple[Any, ...], options: dict[str, Any]) -> tuple[T, R]:
+        names = list(self.parameters)[:2]
+        if not columns and names[0] not in options:
+            raise TypeError(f"{function.__name__}() needs {' and '.join(names)}, or one {self.kind.__name__}.")
+        if len(columns) > 2:
+            raise TypeError(f"{function.__name__}() takes two columns; everything else is given by its name.")
+        given = dict(zip(names, columns, strict=False))
+        twice = [name for name in given if name in options]
+        if twice:
+            raise TypeError(f"{function.__name__}() got {twice[0]} twice.")
+        given |= {name: options.pop(name) for name in names if name in options}
         rows = {name: options.pop(name) for name in list(options) if name in self.parameters}
-        table = self(y_true, y_prob, rows)
+        table = self(given.get(names[0]), given.get(names[1]), rows)
         return table, function(table, **options)
 
     def _dress(self, wrapper: Any, function: Callable[..., Any]) -> Any:

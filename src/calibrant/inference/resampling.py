@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -66,7 +67,7 @@ def check_metric(metric: object) -> Measure:
 
 def check_share(name: str, value: float) -> float:
     """A level or an alpha: strictly between 0 and 1."""
-    if not 0 < value < 1:
+    if not (isinstance(value, Real) and 0 < value < 1):
         raise InputError(f"{name} must lie between 0 and 1; it is {value!r}.", argument=name, value=value)
     return value
 

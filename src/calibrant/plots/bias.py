@@ -10,6 +10,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
 
 from calibrant.errors import InputError
 from calibrant.lines import p_is
@@ -137,8 +138,7 @@ class BiasDisplay:
         """The same for both axes: all predictions, and all but the most extreme outcomes."""
         t, b = self.table, self.bins.per_bin
         tails = np.quantile(t.mean, [0.002, 0.998])
-        ends = [t.prediction.min(), t.prediction.max(), *tails]
-        ends += [v for name in ("outcome_low", "outcome_high") for v in b[name][np.isfinite(b[name])]]
+        ends = [t.prediction.min(), t.prediction.max(), *tails, *np.quantile(b["mean_outcome"], [0.1, 0.9])]
         low, high = float(min(ends)), float(max(ends))
         room = 0.03 * (high - low) or max(abs(low), 1.0) * 0.05
         return low - room, high + room
@@ -173,6 +173,8 @@ class BiasDisplay:
         ax.set_xlabel("predicted")
         ax.set_ylabel("real")
         ax.locator_params(nbins=6)
+        for side in (ax.xaxis, ax.yaxis):  # no multiplier at the end of the axis, where the title is
+            side.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}" if abs(v) < 1e7 else f"{v:.3g}"))
         ax.spines[["top", "right"]].set_visible(False)
         legend(ax, handles, labels, loc="upper left")
         outside = int(np.count_nonzero((t.mean < low) | (t.mean > high)))
@@ -180,7 +182,11 @@ class BiasDisplay:
         small = f"{beyond} of {len(self.bins)} bins beyond chance (filled)"
         small += f"; {outside:,} outcomes beyond the axis" if outside else ""
         error = t.mean_prediction - t.mean_outcome
-        headline(ax, f"mean error {error:+.4g}, all bins: {p_is(self.bins.test.pvalue)}", small)
+        headline(ax, f"mean error {error:+.4g}, {self._test_in_words()}", small)
+
+    def _test_in_words(self) -> str:
+        p = self.bins.test.pvalue
+        return "too few rows to test" if np.isnan(p) else f"all bins: {p_is(p)}"
 
     def data(self, backend: str = "pandas") -> Any:
         """What was drawn, one row a bin."""
@@ -191,8 +197,8 @@ class BiasDisplay:
         t = self.table
         error = t.mean_prediction - t.mean_outcome
         beyond = int(np.count_nonzero(self.bins.significant))
+        side = f"{abs(error):.4g} too {'high' if error > 0 else 'low'}" if error else "neither too high nor too low"
         return (
-            f"Predicted against real numbers of {t.size:,.6g} rows: predictions are {abs(error):.4g} too "
-            f"{'high' if error > 0 else 'low'} on average, beyond chance in {beyond} of {len(self.bins)} bins "
-            f"({p_is(self.bins.test.pvalue)} for all)."
+            f"Predicted against real numbers, rows: {t.size:,.6g}; predictions are {side} on average, beyond chance in "
+            f"{beyond} of {len(self.bins)} bins ({self._test_in_words()})."
         )

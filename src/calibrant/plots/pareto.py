@@ -59,6 +59,10 @@ class ParetoDisplay:
         fig: FigureBase | None = None,
     ) -> "ParetoDisplay":
         """Draw the front of a fitted recalibrator, and with forecasts and outcomes that of other rows too."""
+        if not isinstance(recalibrator, ParetoRecalibrator):
+            raise InputError(
+                f"A ParetoRecalibrator is needed; this is {type(recalibrator).__name__}.", argument="recalibrator"
+            )
         front = getattr(recalibrator, "front_", None)
         if front is None:
             raise InputError("This recalibrator has no front yet.", hint="Call fit(forecast, y) first.")
@@ -100,12 +104,7 @@ class ParetoDisplay:
         ax.set_ylabel("A² (lower: better calibrated)")
         ax.locator_params(axis="x", nbins=4)
         ax.spines[["top", "right"]].set_visible(False)
-        point, before = front[self.chosen], front.before
-        headline(
-            ax,
-            f"{name}: NLL {point.nll:.4g}, A² {point.a_squared:.3g}",
-            f"filled: chosen; before: NLL {before.nll:.4g}, A² {before.a_squared:.4g}",
-        )
+        headline(ax, name, f"before: NLL {front.before.nll:.4g}, A² {front.before.a_squared:.4g}")
         return ax
 
     def data(self, backend: str = "pandas") -> Any:

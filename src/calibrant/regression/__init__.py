@@ -17,7 +17,7 @@ _HOME = {
         "forecasts": "Frozen Gaussian Quantiles Samples Stretched Warped",
         "means": "LinearFit MSEDecomposition RECCurve corp_decomposition error_tolerance mae mean_error mean_quotient "
         "mse mse_decomposition ratio rec_curve relative_mse slope_intercept",
-        "pareto": "ParetoRecalibrator not_dominated",
+        "pareto": "Front FrontPoint ParetoRecalibrator SinhArcsinh not_dominated",
         "recalibrated": "PITRecalibrator QuantileRecalibrator VarianceScaling",
         "recalibrators": "CostRecalibrator IsotonicRecalibrator LinearRecalibrator LocalRecalibrator RecalibratedModel "
         "Trade",

@@ -38,7 +38,10 @@ from calibrant.regression.means import ratio as ratio
 from calibrant.regression.means import rec_curve as rec_curve
 from calibrant.regression.means import relative_mse as relative_mse
 from calibrant.regression.means import slope_intercept as slope_intercept
+from calibrant.regression.pareto import Front as Front
+from calibrant.regression.pareto import FrontPoint as FrontPoint
 from calibrant.regression.pareto import ParetoRecalibrator as ParetoRecalibrator
+from calibrant.regression.pareto import SinhArcsinh as SinhArcsinh
 from calibrant.regression.pareto import not_dominated as not_dominated
 from calibrant.regression.recalibrated import PITRecalibrator as PITRecalibrator
 from calibrant.regression.recalibrated import QuantileRecalibrator as QuantileRecalibrator

@@ -15,10 +15,11 @@ from calibrant import _columns, significance
 from calibrant._json import number
 from calibrant._tables import html_table, text_table
 from calibrant._typing import Column, Floats
-from calibrant.errors import InputError, Note
+from calibrant.errors import InputError, Note, join_notes
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.resampling import RandomState, check_count, check_share, generator
-from calibrant.regression.forecasts import Quantiles, as_forecast, pinball_losses, read_outcomes
+from calibrant.regression.forecasts import Quantiles, Samples, as_forecast, levels_of, pinball_losses, read_outcomes
+from calibrant.regression.table import ONE_COLUMN
 
 __all__ = [
     "Coverage",
@@ -35,9 +36,9 @@ __all__ = [
     "sharpness",
 ]
 
-# The values nearest to 1 and to 0 that a double takes for them.
-_BELOW_ONE, _ABOVE_ZERO = 2.0**-54, 2.0**-1074
+_NEAREST = 2.0**-54  # what is nearer to 1, a double takes for 1; to 0 it is counted alike
 _FEW_EXPECTED = 5
+_MOST_BINS, _DRAWS_AT_ONCE = 10_000, 500
 _FAR = 4.0  # A^2 of a p-value of about 0.009
 
 
@@ -79,14 +80,13 @@ def transforms(y: Floats, forecast: Any, *, random_state: RandomState = 0, rando
     return found
 
 
-def _uniform(u: Column) -> Floats:
-    """PIT values: numbers in [0, 1], none missing."""
-    column = _columns.scores(_columns.read(u, "u"))
+def _uniform(u: Column) -> tuple[Floats, tuple[Note, ...]]:
+    """PIT values, numbers in [0, 1], none missing; and what was noted of them."""
+    column = _columns.scores(_columns.read(u, "u", hint="Pass one column of PIT values."))
     _columns.refuse_missing([column])
     if not len(column):
         raise InputError("u holds no values; at least one is needed.", argument="u")
-    values: Floats = column.values
-    return values
+    return column.values, join_notes(column.notes, _at_the_ends(column.values))
 
 
 def anderson_darling(u: Column) -> TestResult:
@@ -103,8 +103,8 @@ def anderson_darling(u: Column) -> TestResult:
     Parameters
     ----------
     u : column of PIT values
-        See `pit`. 0 and 1, which stand for what is too near to them for a double, count as the value farthest from the
-        end that rounds to it; a note counts them.
+        See `pit`. What is nearer to 0 or 1 than 2^-54 (as 1 itself stands for) counts as that far from it; a note
+        counts such values.
 
     Examples
     --------
@@ -112,8 +112,8 @@ def anderson_darling(u: Column) -> TestResult:
     >>> round(result.statistic, 4), round(result.pvalue, 3)
     (0.151, 0.999)
     """
-    values = np.sort(_uniform(u))
-    notes = _at_the_ends(values)
+    given, notes = _uniform(u)
+    values = np.sort(given)
     statistic = a_squared(values)
     pvalue = ad_pvalue(statistic, values.size)
     return TestResult(statistic, pvalue, "Anderson-Darling", notes=notes)
@@ -122,16 +122,16 @@ def anderson_darling(u: Column) -> TestResult:
 def a_squared(values: Floats) -> float:
     """A^2 of rising PIT values."""
     n = values.size
-    low = np.log(np.maximum(values, _ABOVE_ZERO))
+    low = np.log(np.maximum(values, _NEAREST))
     with np.errstate(divide="ignore"):
-        high = np.maximum(np.log1p(-values), math.log(_BELOW_ONE))
+        high = np.maximum(np.log1p(-values), math.log(_NEAREST))
     weight = 2 * np.arange(1, n + 1) - 1
     return float(-n - weight @ (low + high[::-1]) / n)
 
 
 def _at_the_ends(values: Floats) -> tuple[Note, ...]:
-    ends = int(np.count_nonzero((values == 0) | (values == 1)))
-    text = "PIT values of 0 or 1: {count}. The forecasts hold these outcomes to be impossible, or nearly so."
+    ends = int(np.count_nonzero((values < _NEAREST) | (values == 1)))
+    text = "PIT values of 0 or 1, or within 2^-54: {count}. The forecasts hold these outcomes to be nearly impossible."
     return (Note("pit_at_end", ends, text),) if ends else ()
 
 
@@ -140,7 +140,8 @@ def ad_pvalue(z: float, n: int) -> float:
     from scipy.special import erfc
 
     if n == 1:  # A^2 = -1 - ln u(1 - u)
-        return 1 - math.sqrt(max(0.0, 1 - 4 * math.exp(-1 - z)))
+        chance = 4 * math.exp(-1 - z)
+        return min(1.0, chance / (1 + math.sqrt(max(0.0, 1 - chance))))
     below = ad_limit(z)
     if z <= _FAR:
         return float(min(1.0, max(0.0, 1 - below - _correction(below, n))))
@@ -160,6 +161,8 @@ def ad_limit(z: float) -> float:
     """
     if z <= 0.01:  # where it is below 1e-50
         return 0.0
+    if z > 100:  # and here above 1 - 1e-43
+        return 1.0
     step = 0.02
     x = np.arange(-500, 501) * step  # the trapezoidal rule is exact to rounding for such bells
     total, coefficient = 0.0, 1.0
@@ -198,9 +201,9 @@ def kolmogorov_smirnov(u: Column) -> TestResult:
     """
     from scipy.stats import kstest
 
-    values = _uniform(u)
+    values, notes = _uniform(u)
     found = kstest(values, "uniform")
-    return TestResult(float(found.statistic), float(found.pvalue), "Kolmogorov-Smirnov", notes=_at_the_ends(values))
+    return TestResult(float(found.statistic), float(found.pvalue), "Kolmogorov-Smirnov", notes=notes)
 
 
 def chi_square(
@@ -232,14 +235,15 @@ def chi_square(
     """
     from scipy.stats import chisquare
 
-    values = _uniform(u)
+    values, notes = _uniform(u)
+    check_count("n_resamples", n_resamples)
     if edges is None:
-        check_count("n_bins", n_bins, 10**6)
+        check_count("n_bins", n_bins, _MOST_BINS)
         if n_bins < 2:
             raise InputError("n_bins must be at least 2: one bin holds everything.", argument="n_bins", value=n_bins)
         inner = np.arange(1, n_bins) / n_bins
     else:
-        inner = np.asarray(edges, dtype=np.float64)
+        inner = levels_of(edges)[0]
         if inner.ndim != 1 or not inner.size or not (np.diff(np.concatenate([[0.0], inner, [1.0]])) > 0).all():
             raise InputError(
                 f"edges must rise strictly between 0 and 1; they are {edges!r}.", argument="edges", value=edges
@@ -249,12 +253,13 @@ def chi_square(
     expected = values.size * chance
     found = chisquare(counts, expected)
     statistic, df = float(found.statistic), float(chance.size - 1)
-    notes = _at_the_ends(values)
     again = None
     if expected.min() < _FEW_EXPECTED:
-        drawn = generator(random_state).multinomial(values.size, chance, size=n_resamples)
-        beyond = ((drawn - expected) ** 2 / expected).sum(axis=1) >= statistic * (1 - 1e-12)
-        again = float((1 + np.count_nonzero(beyond)) / (1 + n_resamples))
+        rng, beyond = generator(random_state), 0
+        for first in range(0, n_resamples, _DRAWS_AT_ONCE):
+            drawn = rng.multinomial(values.size, chance, size=min(_DRAWS_AT_ONCE, n_resamples - first))
+            beyond += int(np.count_nonzero(((drawn - expected) ** 2 / expected).sum(axis=1) >= statistic * (1 - 1e-12)))
+        again = float((1 + beyond) / (1 + n_resamples))
         text = f"Fewer than {_FEW_EXPECTED} values are expected in a bin: use resampling_pvalue."
         notes += (Note("few_expected", 1, text),)
     return TestResult(statistic, float(found.pvalue), "chi-squared", df=df, resampling_pvalue=again, notes=notes)
@@ -263,15 +268,15 @@ def chi_square(
 def miscalibration(u: Column) -> float:
     """Area between the distribution of the PIT values and the diagonal: 0 is best, 1/2 is worst.
 
-    The integral of |share of u up to x - x| over x, exactly. Half of it or so is what to expect of the error of
-    coverage at an average level.
+    The integral of |share of u up to x - x| over x, exactly. Where forecasts are too wide or too narrow, the coverage
+    of central intervals is wrong by twice that on average over all levels.
 
     Examples
     --------
     >>> round(miscalibration([0.25, 0.75]), 4)
     0.125
     """
-    values = np.sort(_uniform(u))
+    values = np.sort(_uniform(u)[0])
     x = np.concatenate([[0.0], values, [1.0]])
     share = np.arange(values.size + 1) / values.size
     # On each piece the gap |share - x| is linear, perhaps through 0.
@@ -350,7 +355,8 @@ def coverage(
     y_true : column of n outcomes
     forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
     levels : numbers between 0 and 1
-        By default 0.5, 0.8, 0.9 and 0.95; of quantile forecasts, those of pairs of their levels.
+        By default 0.5, 0.8, 0.9 and 0.95, as far as an ensemble has draws for them; of quantile forecasts, those of
+        pairs of their levels.
     confidence_level : float, default=0.95
 
     Examples
@@ -362,11 +368,9 @@ def coverage(
     """
     y, known = read_outcomes(y_true, forecast)
     check_share("confidence_level", confidence_level)
-    wanted = np.array(_pairs(known) if levels is None else levels, dtype=np.float64)
-    if wanted.ndim != 1 or not wanted.size or not ((wanted > 0) & (wanted < 1)).all():
-        raise InputError(
-            f"levels must be numbers between 0 and 1; they are {levels!r}.", argument="levels", value=levels
-        )
+    wanted = levels_of(_pairs(known) if levels is None else levels)[0]
+    if not wanted.size:
+        raise InputError("levels must be numbers between 0 and 1; there are none.", argument="levels")
     inside, width = np.empty(wanted.size), np.empty(wanted.size)
     for i, level in enumerate(wanted):
         low, high = known.quantile([(1 - level) / 2, (1 + level) / 2]).T
@@ -386,6 +390,9 @@ def coverage(
 
 def _pairs(forecast: Any) -> list[float]:
     """Levels of central intervals whose ends are known."""
+    if isinstance(forecast, Samples):
+        widest = 1 - 2 / (forecast.draws.shape[1] + 1)
+        return [level for level in (0.5, 0.8, 0.9, 0.95) if level <= widest + 1e-9] or [max(widest, 1e-6)]
     if not isinstance(forecast, Quantiles):
         return [0.5, 0.8, 0.9, 0.95]
     found = [float(1 - 2 * q) for q in forecast.levels if q < 0.5 and np.isclose(forecast.levels, 1 - q).any()]
@@ -455,7 +462,9 @@ def pinball(y_true: Column, y_pred: Column, *, level: float) -> float:
     1.75
     """
     check_share("level", level)
-    columns = [_columns.finite(_columns.read(c, name)) for c, name in ((y_true, "y_true"), (y_pred, "y_pred"))]
+    columns = [
+        _columns.finite(_columns.read(c, name, hint=ONE_COLUMN)) for c, name in ((y_true, "y_true"), (y_pred, "y_pred"))
+    ]
     _columns.check_lengths(columns)
     _columns.check_alignment({"y_true": y_true, "y_pred": y_pred})
     _columns.refuse_missing(columns)

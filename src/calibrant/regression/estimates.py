@@ -55,7 +55,7 @@ def from_error(
     pvalue = None
     if null is not None:
         away = abs(value - null)
-        pvalue = float(2 * stdtr(df, -away / error)) if error > 0 else float(away <= 1e-12 * max(1.0, abs(null)))
+        pvalue = float(2 * stdtr(df, -away / error)) if error > 0 else float(away == 0)
     return Estimate(name, value, error, value - reach, value + reach, level, df, null, pvalue)
 
 
@@ -77,7 +77,7 @@ def from_influence(
        \mathrm{SE}^2 = \frac{m}{m - 1} \, \frac{\sum_i w_i^2 \psi_i^2}{W^2}
 
     with m rows, effective rows or clusters (within which the :math:`w_i \psi_i` are added up first) and m - 1 degrees
-    of freedom. `hidden` adds what varies inside the entries of a merged table.
+    of freedom. `hidden` adds what varies inside the entries of a merged table. What is rounding is 0.
     """
     total = float(table.size)
     if cluster is not None:
@@ -90,4 +90,6 @@ def from_influence(
     if effective <= 1:
         return from_error(name, value, math.nan, 0.0, null=null, level=level)
     error = math.sqrt(effective / (effective - 1) * squares) / total
+    if null == 0 and max(abs(value), error) <= table.rounding:
+        value = error = 0.0
     return from_error(name, value, error, effective - 1, null=null, level=level)

@@ -27,9 +27,9 @@ from calibrant.regression.distributions import (
     transforms,
 )
 from calibrant.regression.estimates import Estimate, from_influence
-from calibrant.regression.forecasts import Quantiles, as_forecast, is_frozen
+from calibrant.regression.forecasts import Quantiles, Samples, as_forecast, is_frozen
 from calibrant.regression.means import LinearFit, MSEDecomposition
-from calibrant.regression.table import MeanTable
+from calibrant.regression.table import ONE_COLUMN, MeanTable
 
 __all__ = ["NumberEvaluation", "evaluate"]
 
@@ -221,9 +221,7 @@ class _Rows:
     cluster: Ints | None
 
     def part(self, rows: Any) -> "_Rows":
-        own = self.table.part(rows)
-        count = int(own.n.sum()) if not own.importance else len(own)
-        table = replace(own, n_in=count, n_dropped=0)
+        table = self.table.part(rows)
         cluster = None if self.cluster is None else np.unique(self.cluster[rows], return_inverse=True)[1]
         return _Rows(table, None if self.forecast is None else self.forecast.part(rows), cluster)
 
@@ -244,6 +242,7 @@ def evaluate(
     *,
     by: Column | None = None,
     sample_weight: Column | None = None,
+    importance: bool = False,
     cluster: Column | None = None,
     n_bins: int | None = None,
     bins: Bins | None = None,
@@ -265,6 +264,8 @@ def evaluate(
         The group of every row: a country, a day. Each is evaluated for itself as well.
     sample_weight : column, optional
         For plain numbers only.
+    importance : bool, default=False
+        Read whole weights as importance weights too.
     cluster : column, optional
         Rows of one cluster (a patient, a shop) are not independent: intervals and tests of averages count clusters.
         Tests by bins, coverage and uniformity still take rows as independent, and a note says so.
@@ -297,7 +298,7 @@ def evaluate(
         random_state,
         progress,
     )
-    rows, code, names = _read(y_true, y_pred, by, sample_weight, cluster)
+    rows, code, names = _read(y_true, y_pred, by, sample_weight, cluster, importance)
     whole = _evaluated(rows, settings)
     if by is None:
         return whole
@@ -318,9 +319,14 @@ def _adjusted(parts: dict[Any, NumberEvaluation]) -> dict[Any, NumberEvaluation]
 
 
 def _read(
-    y_true: Column, y_pred: Any, by: Column | None, sample_weight: Column | None, cluster: Column | None
+    y_true: Column,
+    y_pred: Any,
+    by: Column | None,
+    sample_weight: Column | None,
+    cluster: Column | None,
+    importance: bool,
 ) -> tuple[_Rows, Ints, list[Any]]:
-    outcomes = _columns.read(y_true, "y_true")
+    outcomes = _columns.read(y_true, "y_true", hint=ONE_COLUMN)
     _columns.check_alignment({"y_true": y_true, "by": by, "sample_weight": sample_weight, "cluster": cluster})
     forecast = None
     if is_frozen(y_pred) or hasattr(y_pred, "cells"):
@@ -328,7 +334,9 @@ def _read(
             raise InputError("Weights are for predicted numbers; forecasts take none.", argument="sample_weight")
         forecast = as_forecast(y_pred, len(outcomes))
     predicted = y_pred if forecast is None else forecast.point()
-    table = MeanTable.from_arrays(y_true, predicted, sample_weight=sample_weight)
+    _columns.refuse_missing([outcomes, _columns.read(predicted, "y_pred", hint=ONE_COLUMN)])
+    _columns.check_alignment({"y_true": y_true, "y_pred": y_pred})
+    table = MeanTable.from_arrays(outcomes.values, predicted, sample_weight=sample_weight, importance=importance)
     codes = [_codes(column, name, outcomes) for column, name in ((by, "by"), (cluster, "cluster"))]
     names = codes[0][0]
     if len(names) > _MOST_PARTS:
@@ -369,7 +377,7 @@ def _evaluated(rows: _Rows, settings: _Settings) -> NumberEvaluation:
         table=table,
         lines=lines,
         bins=found,
-        line=means.slope_intercept.of_table(table, confidence_level=settings.level) if apart else None,
+        line=means.fitted_line(table, level=settings.level, cluster=rows.cluster) if apart else None,
         decomposition=means.mse_decomposition.of_table(table),
         alpha=settings.alpha,
         tce=_test_based(rows, settings) if settings.n_resamples else None,
@@ -385,7 +393,7 @@ def _with_distributions(whole: NumberEvaluation, rows: _Rows, settings: _Setting
     u = transforms(y, forecast, random_state=settings.random_state)
     edges = forecast.levels if isinstance(forecast, Quantiles) else None
     tests = (anderson_darling(u), kolmogorov_smirnov(u), chi_square(u, edges=edges))
-    levels = None if isinstance(forecast, Quantiles) else (0.5, 0.9)
+    levels = None if isinstance(forecast, (Quantiles, Samples)) else (0.5, 0.9)
     try:
         covered: Coverage | None = coverage(y, forecast, levels=levels, confidence_level=settings.level)
     except InputError:  # quantiles of which no two are a pair
@@ -434,7 +442,16 @@ def _estimates(rows: _Rows, level: float) -> Iterator[Estimate]:
 
 def _test_based(rows: _Rows, settings: _Settings) -> TestBasedError:
     """TCE among those of models without bias: errors, centred in each bin, with a random sign a row or cluster."""
-    table, bins = rows.table, fine_bins(rows.table)
+    # Weight 2 means two rows, each with a sign of its own; and their order must not matter.
+    table, cluster = rows.table, rows.cluster
+    repeats = np.ones(len(table), dtype=np.int64) if table.importance else table.n
+    order = np.lexsort((table.mean, table.prediction))
+    order = np.repeat(order, repeats[order])
+    table = table.part(order)
+    if not table.importance:
+        table = replace(table, n=np.ones(order.size, dtype=np.int64), single=True)
+    cluster = None if cluster is None else cluster[order]
+    bins = fine_bins(table)
     found = bias_by_bin.of_table(table, bins=bins, alpha=settings.alpha)
     groups = group(table, bins)
     n = groups.effective_n
@@ -443,10 +460,10 @@ def _test_based(rows: _Rows, settings: _Settings) -> TestBasedError:
     error = factor * (table.mean - table.prediction + bias)
     rng = generator(settings.random_state)
     drawn = np.empty(settings.n_resamples)
-    size = len(table) if rows.cluster is None else int(rows.cluster.max()) + 1
+    size = len(table) if cluster is None else int(cluster.max()) + 1
     for i in counted(range(drawn.size), drawn.size, "TCE without bias", show=settings.progress):
         sign = 2.0 * rng.integers(0, 2, size) - 1
-        sign = sign if rows.cluster is None else sign[rows.cluster]
+        sign = sign if cluster is None else sign[cluster]
         again = replace(table, mean=table.prediction + sign * error)
         drawn[i] = bias_by_bin.of_table(again, bins=bins, alpha=settings.alpha).tce
     low, high = np.quantile(drawn, [(1 - settings.level) / 2, (1 + settings.level) / 2])

@@ -16,11 +16,13 @@ import numpy as np
 from calibrant import _columns
 from calibrant._typing import Column, Floats
 from calibrant.errors import InputError
+from calibrant.regression.table import ONE_COLUMN
 
 __all__ = ["Forecast", "Frozen", "Gaussian", "Quantiles", "Samples", "Stretched", "Warped", "as_forecast"]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _CHUNK = 1 << 22  # cells of an intermediate array
+_MOST_STEPS = 100_000
 
 
 class Forecast(Protocol):
@@ -54,27 +56,33 @@ class Forecast(Protocol):
 
 
 def levels_of(level: Any) -> tuple[Floats, bool]:
-    """Levels as an array, and whether it was a single one; they lie strictly between 0 and 1."""
-    levels = np.asarray(level, dtype=np.float64)
+    """Levels as a new array, and whether it was a single one; they lie strictly between 0 and 1."""
+    try:
+        levels = np.array(level, dtype=np.float64)
+    except (TypeError, ValueError):
+        levels = np.array(np.nan)
     if levels.ndim > 1 or not ((levels > 0) & (levels < 1)).all():
         raise InputError(f"A level must lie between 0 and 1; found {level!r}.", argument="level", value=level)
     return np.atleast_1d(levels), levels.ndim == 0
 
 
 def _per_row(values: Any, name: str) -> _columns.Column:
-    column = _columns.finite(_columns.read(np.atleast_1d(values) if np.ndim(values) == 0 else values, name))
+    outside = np.atleast_1d(values) if np.ndim(values) == 0 else values
+    column = _columns.finite(_columns.read(outside, name, hint=ONE_COLUMN))
     _columns.refuse_missing([column])
     return column
 
 
 def _matrix(values: Any, name: str, columns: str) -> Floats:
     """Numbers of shape (rows, columns), all finite."""
+    masked = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
     array = _columns.as_array(values, name)
     if array.ndim != 2 or not array.size:
         raise InputError(f"{name} must have a row for each outcome and {columns}; its shape is {array.shape}.")
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"{name} must hold numbers; its type is {array.dtype}.", argument=name)
-    array = array.astype(np.float64)
+    flat = _columns.numbers(_columns.read(array.reshape(-1), name))
+    array = flat.values.astype(np.float64).reshape(array.shape)
+    if masked is not None:
+        array = np.where(masked, np.nan, array)
     bad = ~np.isfinite(array)
     if bad.any():
         row, place = (int(i) for i in np.argwhere(bad)[0])
@@ -103,6 +111,7 @@ class Gaussian:
 
     def __post_init__(self) -> None:
         mean, sd = _per_row(self.mean, "mean"), _per_row(self.sd, "sd")
+        index = getattr(self.mean, "index", getattr(self.sd, "index", None))  # of pandas, to be compared with outcomes'
         _columns.check_alignment({"mean": self.mean, "sd": self.sd})
         if 1 not in (len(mean), len(sd)):
             _columns.check_lengths([mean, sd])
@@ -117,9 +126,15 @@ class Gaussian:
             )
         for name, values in zip(("mean", "sd"), np.broadcast_arrays(mean.values, sd.values), strict=True):
             object.__setattr__(self, name, values)
+        object.__setattr__(self, "index", index)
 
     def __len__(self) -> int:
         return int(self.mean.size)
+
+    def at_score(self, z: Floats) -> Floats:
+        """Quantiles at the levels of these standard normal values, of shape (n, k)."""
+        found: Floats = self.mean[:, None] + self.sd[:, None] * z
+        return found
 
     def normal_score(self, y: Floats) -> Floats:
         """The standard normal value at the same place: (y - mean) / sd."""
@@ -136,7 +151,7 @@ class Gaussian:
         from scipy.special import ndtri
 
         levels, single = levels_of(level)
-        found: Floats = self.mean[:, None] + self.sd[:, None] * ndtri(levels)
+        found = self.at_score(ndtri(levels))
         return found[:, 0] if single else found
 
     def point(self) -> Floats:
@@ -190,6 +205,19 @@ class Frozen:
                 f"their shape is {shape}.",
                 argument="distribution",
             )
+        bad = ~np.isfinite(np.atleast_1d(self.distribution.median()))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(
+                f"The distribution of row {row} does not exist: its median is no number.",
+                hint="Look at its parameters; scales must be positive.",
+                argument="distribution",
+                row=row,
+            )
+        if self.discrete and (np.asarray(self.distribution.median()) % 1 != 0).any():
+            raise InputError(
+                "Distributions of whole numbers must not be shifted by a fraction.", argument="distribution"
+            )
         object.__setattr__(self, "rows", shape[0] if shape else (self.rows or 1))
 
     def __len__(self) -> int:
@@ -217,6 +245,14 @@ class Frozen:
         low, high = self.distribution.cdf(y), self.distribution.sf(y)
         return self._full(np.where(low <= 0.5, ndtri(low), -ndtri(high)))
 
+    def at_score(self, z: Floats) -> Floats:
+        """Quantiles at the levels of these standard normal values, precise in both tails."""
+        from scipy.special import ndtr
+
+        d = self.distribution
+        found: Floats = np.column_stack([self._full(d.ppf(ndtr(v)) if v <= 0 else d.isf(ndtr(-v))) for v in z])
+        return found
+
     def quantile(self, level: Any) -> Floats:
         levels, single = levels_of(level)
         found: Floats = np.column_stack([self._full(self.distribution.ppf(each)) for each in levels])
@@ -235,35 +271,58 @@ class Frozen:
 
     def _crps_by_quadrature(self, y: Floats) -> Floats:
         """2 int_0^1 of the pinball loss over levels, split at F(y), so that both parts are smooth up to their ends."""
-        below, above = self._full(self.distribution.cdf(y)), self._full(self.distribution.sf(y))
+        d = self.distribution
+        below, above = self._full(d.cdf(y)), self._full(d.sf(y))
         total = np.zeros(len(self))
-        for place, weight in zip(*tanh_sinh(), strict=True):
-            with np.errstate(invalid="ignore"):
-                under = 2 * below**2 * place * (y - self.distribution.ppf(below * place))
-                over = 2 * above**2 * place * (self.distribution.isf(above * place) - y)
-            # An empty side adds nothing, whatever its quantile.
-            total += weight * (np.where(below > 0, under, 0.0) + np.where(above > 0, over, 0.0))
+        for place, rest, weight in zip(*tanh_sinh(), strict=True):
+            # Levels below y are below * place, those above it above * place from the other end. Each is asked for from
+            # the nearer end, and not at all where it is nothing.
+            low, low_rest = below * place, above + below * rest
+            high, high_rest = above * place, below + above * rest
+            under = y - np.where(low <= 0.5, d.ppf(low), d.isf(low_rest))
+            over = np.where(high <= 0.5, d.isf(high), d.ppf(high_rest)) - y
+            total += 2 * weight * below**2 * place * np.where((below > 0) & np.isfinite(under), under, 0.0)
+            total += 2 * weight * above**2 * place * np.where((above > 0) & np.isfinite(over), over, 0.0)
         return total
 
     def _crps_by_sums(self, y: Floats) -> Floats:
-        """Integral of (F(x) - 1{x >= y})^2, constant between whole numbers."""
-        first = np.floor(np.minimum(self._full(self.distribution.ppf(1e-13)), y))
-        last = np.ceil(np.maximum(self._full(self.distribution.isf(1e-13)), y))
-        total = np.zeros(len(self))
-        for step in range(int((last - first).max())):
+        """Integral of (F(x) - 1{x >= y})^2, constant between whole numbers; beyond the distribution, a distance."""
+        d = self.distribution
+        first, last = self._ends()
+        inside = np.clip(y, first, last)
+        steps = float((last - first).max())
+        total = np.abs(y - inside)
+        for step in range(int(steps)):
             x = first + step
-            share = self._full(self.distribution.cdf(x))
+            share = self._full(d.cdf(x))
             # Between x and x + 1 the outcome may lie: to its left and to its right the other half counts.
-            left = np.clip(y - x, 0.0, 1.0)
+            left = np.clip(inside - x, 0.0, 1.0)
             total += np.where(x < last, left * share**2 + (1 - left) * (1 - share) ** 2, 0.0)
         return total
+
+    def _ends(self) -> tuple[Floats, Floats]:
+        """Whole numbers beyond which a distribution of them has nothing left, found by doubling steps."""
+        middle, d = self._full(self.distribution.median()), self.distribution
+        ends = []
+        for side, left in ((-1, d.cdf), (1, d.sf)):
+            reach = 1
+            while (self._full(left(middle + side * reach)) > 1e-13).any():
+                reach *= 2
+                if reach > _MOST_STEPS:
+                    raise InputError(
+                        f"CRPS of these distributions needs sums over more than {_MOST_STEPS:,} whole numbers.",
+                        hint="Use draws (Samples) or quantiles.",
+                        argument="forecast",
+                    )
+            ends.append(middle + side * reach)
+        return ends[0], ends[1]
 
     def part(self, rows: Any) -> "Frozen":
         d = self.distribution
         size = np.arange(len(self))[rows].size
 
         def some(value: Any) -> Any:
-            return np.asarray(value)[rows] if np.ndim(value) else value
+            return np.broadcast_to(value, (len(self),))[rows] if np.ndim(value) else value
 
         kept = d.dist(*map(some, d.args), **{name: some(value) for name, value in d.kwds.items()})
         return Frozen(kept, size)
@@ -274,13 +333,13 @@ def is_frozen(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("dist", "args", "kwds", "cdf", "ppf", "median"))
 
 
-def tanh_sinh() -> tuple[Floats, Floats]:
-    """Places and weights of double-exponential quadrature over (0, 1), for functions with singular ends."""
+def tanh_sinh() -> tuple[Floats, Floats, Floats]:
+    """Places, 1 less the places, and weights of double-exponential quadrature over (0, 1), for singular ends."""
     t = np.arange(-32, 33) / 10
     inner = 0.5 * math.pi * np.sinh(t)
     places = 1 / (1 + np.exp(-2 * inner))
     weights = 0.1 * 0.25 * math.pi * np.cosh(t) / np.cosh(inner) ** 2
-    return places, weights
+    return places, 1 / (1 + np.exp(2 * inner)), weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,6 +386,7 @@ class Quantiles:
                 argument="values",
                 row=row,
             )
+        object.__setattr__(self, "index", getattr(self.values, "index", None))
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "values", values)
 
@@ -342,12 +402,12 @@ class Quantiles:
     def quantile(self, level: Any) -> Floats:
         levels, single = levels_of(level)
         first, last = self.levels[0], self.levels[-1]
-        slack = 1e-12
+        slack = 1e-6  # levels may have been written as float32
         if (levels < first - slack).any() or (levels > last + slack).any():
             raise InputError(
                 f"These forecasts know the levels {first:g} to {last:g}; {levels.min():g} to {levels.max():g} was "
                 "asked for.",
-                hint="Predict further quantiles.",
+                hint="Predict further quantiles, or ask for levels between these.",
                 argument="level",
                 value=level,
             )
@@ -398,7 +458,7 @@ class Samples:
     -----
     Of F(y) the rank of y among the draws is known: with r of m draws below it, F(y) lies in r/(m+1) to (r+1)/(m+1),
     further if draws tie with it. These ranks are uniform if y and the draws come from one distribution. Quantiles lie
-    on lines between the draws, the i-th at i/(m+1), and stay at the extreme draws beyond.
+    on lines between the draws, the i-th at i/(m+1); there are none beyond 1/(m+1) and m/(m+1).
 
     Examples
     --------
@@ -410,6 +470,7 @@ class Samples:
     draws: Any
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "index", getattr(self.draws, "index", None))
         object.__setattr__(self, "draws", np.sort(_matrix(self.draws, "draws", "a column for each draw"), axis=1))
 
     def __len__(self) -> int:
@@ -423,6 +484,15 @@ class Samples:
 
     def quantile(self, level: Any) -> Floats:
         levels, single = levels_of(level)
+        least = 1 / (self.draws.shape[1] + 1)
+        if (levels < least - 1e-9).any() or (levels > 1 - least + 1e-9).any():
+            raise InputError(
+                f"{self.draws.shape[1]} draws know the levels {least:.4g} to {1 - least:.4g}; {levels.min():g} to "
+                f"{levels.max():g} was asked for.",
+                hint="Draw more, or ask for levels between these.",
+                argument="level",
+                value=level,
+            )
         found: Floats = np.quantile(self.draws, levels, axis=1, method="weibull").T
         return found[:, 0] if single else found
 
@@ -463,6 +533,7 @@ class Stretched:
     def __post_init__(self) -> None:
         if not 0 < self.factor < math.inf:
             raise InputError(f"factor must be positive; it is {self.factor!r}.", argument="factor", value=self.factor)
+        refuse_discrete(self.base)
 
     @cached_property
     def _middle(self) -> Floats:
@@ -491,6 +562,9 @@ class Stretched:
         """What values of the base become; the last axis of the array is that of the rows."""
         found: Floats = self._moved + self.factor * (values - self._middle)
         return found
+
+    def at_score(self, z: Floats) -> Floats:
+        return self.moved(self.base.at_score(z).T).T
 
     def quantile(self, level: Any) -> Floats:
         return self.moved(self.base.quantile(level).T).T
@@ -525,11 +599,15 @@ class Warp(Protocol):
 class Warped:
     """Another forecast whose normal scores go through a map: precise however far in the tails an outcome lies.
 
-    CRPS and means are computed from 999 quantiles.
+    The distribution function must be known everywhere, and continuous: `Gaussian`, `Frozen`, or a repaired one of
+    these. CRPS and means are computed from 999 quantiles.
     """
 
     base: Any
     warp: Any
+
+    def __post_init__(self) -> None:
+        need_scores(self.base)
 
     def __len__(self) -> int:
         return len(self.base)
@@ -544,19 +622,26 @@ class Warped:
         u: Floats = ndtr(self.normal_score(y))
         return u, u
 
+    def at_score(self, z: Floats) -> Floats:
+        found: Floats = self.base.at_score(self.warp.inverse(z))
+        return found
+
     def quantile(self, level: Any) -> Floats:
-        from scipy.special import ndtr, ndtri
+        from scipy.special import ndtri
 
         levels, single = levels_of(level)
-        found: Floats = self.base.quantile(np.clip(ndtr(self.warp.inverse(ndtri(levels))), 1e-300, 1 - 1e-16))
+        found = self.at_score(ndtri(levels))
         return found[:, 0] if single else found
 
     def point(self) -> Floats:
         return _means(self)
 
     def log_density(self, y: Floats) -> Floats:
-        z = normal_scores(self.base, y)
-        found: Floats = self.base.log_density(y) + self.warp.log_slope(z) + 0.5 * (z**2 - self.warp(z) ** 2)
+        density = self.base.log_density(y)
+        possible = np.isfinite(density)
+        z = np.where(possible, normal_scores(self.base, y), 0.0)
+        warped = self.warp.log_slope(z) + 0.5 * (z**2 - self.warp(z) ** 2)
+        found: Floats = np.where(possible, density + warped, density)
         return found
 
     def crps(self, y: Floats) -> Floats:
@@ -589,14 +674,31 @@ def _by_quantiles(forecast: Any, of: Callable[[Floats, Floats], Floats], y: Floa
 
 def normal_scores(forecast: Any, y: Floats) -> Floats:
     """For every outcome the standard normal value at the same level."""
-    from scipy.special import ndtri
+    scores: Floats = forecast.normal_score(y)
+    return scores
 
-    if hasattr(forecast, "normal_score"):
-        scores: Floats = forecast.normal_score(y)
-        return scores
-    low, high = forecast.cells(y)
-    middle: Floats = ndtri(0.5 * (low + high))
-    return middle
+
+def refuse_discrete(forecast: Any) -> None:
+    """What moves or maps a distribution would break one of whole numbers."""
+    if getattr(forecast, "discrete", False):
+        raise InputError(
+            "Distributions of whole numbers cannot be moved or mapped: what comes out is none.",
+            hint="Use QuantileRecalibrator.",
+            argument="forecast",
+        )
+
+
+def need_scores(forecast: Any) -> None:
+    """The distribution function must be known everywhere, and continuous."""
+    refuse_discrete(forecast)
+    known = hasattr(forecast, "at_score") and (not hasattr(forecast, "base") or hasattr(forecast.base, "at_score"))
+    if not known:
+        raise InputError(
+            f"{type(forecast).__name__} forecasts are not known at every level, so a map of levels has nothing to land "
+            "on.",
+            hint="Use QuantileRecalibrator or VarianceScaling.",
+            argument="forecast",
+        )
 
 
 def as_forecast(forecast: Any, rows: int | None = None) -> Any:
@@ -618,10 +720,11 @@ def as_forecast(forecast: Any, rows: int | None = None) -> Any:
     return found
 
 
-def read_outcomes(y_true: Column, forecast: Any) -> tuple[Floats, Any]:
+def read_outcomes(y_true: Column, forecast: Any, name: str = "y_true") -> tuple[Floats, Any]:
     """Outcomes as finite numbers, none missing, and the forecasts of as many rows."""
-    column = _columns.finite(_columns.read(y_true, "y_true"))
+    column = _columns.finite(_columns.read(y_true, name, hint=ONE_COLUMN))
     _columns.refuse_missing([column])
     if not len(column):
-        raise InputError("y_true holds no rows; at least one is needed.", argument="y_true")
+        raise InputError(f"{name} holds no rows; at least one is needed.", argument=name)
+    _columns.check_alignment({name: y_true, "forecast": forecast})
     return column.values, as_forecast(forecast, len(column))

@@ -11,9 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant._json import plain
-from calibrant._typing import Floats
+from calibrant._typing import Floats, Ints
 from calibrant.errors import CalibrantWarning, InputError, Note
 from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.inference.resampling import check_share
 from calibrant.regression.estimates import Estimate, from_error
 from calibrant.regression.table import MeanTable, as_number, take_rows
 
@@ -229,9 +230,9 @@ def mse_decomposition(table: MeanTable) -> MSEDecomposition:
     bias = mean_error.of_table(merged)
     offset = merged.prediction - merged.mean_prediction
     spread = merged.average(offset**2)
-    together = merged.average(offset * merged.mean)
+    together = merged.average(offset * (merged.mean - merged.mean_outcome))
     # Of the lines that rise: from slope 1 down or up to the best one, or down to 0 where the best one falls.
-    saved = (spread - together) ** 2 / spread if together > 0 else spread - 2 * together
+    saved = spread * (1 - together / spread) ** 2 if together > 0 and spread > 0 else spread - 2 * together
     return MSEDecomposition(error - best, unc - best, unc, bias**2, saved, table.notes)
 
 
@@ -274,41 +275,64 @@ def slope_intercept(table: MeanTable, *, confidence_level: float = 0.95) -> Line
     >>> round(fit.slope.value, 3), round(fit.intercept.value, 3)
     (1.2, -1.4)
     """
+    check_share("confidence_level", confidence_level)
+    return fitted_line(table, level=confidence_level)
+
+
+def fitted_line(table: MeanTable, *, level: float, cluster: Ints | None = None) -> LinearFit:
+    """The line, with errors of rows or of clusters.
+
+    Fitted to outcome less prediction, on centred predictions in units of their reach: that line is 0 for a right model,
+    so neither the unit nor the origin of the numbers costs digits.
+    """
     from scipy.special import fdtrc
 
-    x, centre = table.prediction, table.mean_prediction
-    offset = x - centre
-    scale = float(np.abs(offset).max())
-    if scale == 0:
+    if np.ptp(table.prediction) == 0:
         raise InputError("All predictions are equal: no line can be drawn through one point.", argument="y_pred")
-    design = np.column_stack([np.ones_like(x), offset / scale])
+    if table.importance:
+        need_rows(table, "The line of a table with importance weights")
+    centre = table.mean_prediction
+    reach = float(np.abs(table.prediction - centre).max())
+    design = np.column_stack([np.ones(len(table)), (table.prediction - centre) / reach])
+    missing = table.mean - table.prediction
     weight = table.n.astype(np.float64)
-    bread = np.linalg.inv(design.T @ (weight[:, None] * design))
-    beta = bread @ (design.T @ (weight * table.mean))
-    share = table.effective_size / table.size  # of importance weights, a row counts as so many
-    leverage = np.einsum("ij,jk,ik->i", design, bread, design) / (1 if table.w2 is None else share)
-    squares = (table.n if table.w2 is None else table.w2) * (table.mean - design @ beta) ** 2 + table.m2
-    squares = squares / np.maximum(1 - leverage, 1e-3) ** 2
-    cover = bread @ (design.T @ (squares[:, None] * design)) @ bread
-    df = float(table.effective_size) - 2
+    bread: Floats = np.linalg.inv(design.T @ (weight[:, None] * design)).astype(np.float64)
+    beta = bread @ (design.T @ (weight * missing))
+    left = missing - design @ beta
+    cover, df = _sandwich(table, design, bread, left, cluster)
+    exact = float(np.abs(left).max()) <= table.rounding
     # From the centred and scaled line to the one in the predictions' own unit.
-    turn = np.array([[1.0, -centre / scale], [0.0, 1 / scale]])
-    line, cover = turn @ beta, turn @ cover @ turn.T
-    names, nulls = ("intercept", "slope"), (0.0, 1.0)
-    found = {
-        name: from_error(name, float(line[i]), float(np.sqrt(cover[i, i])), df, null=nulls[i], level=confidence_level)
-        for i, name in enumerate(names)
-    }
-    away = line - np.array(nulls)
-    statistic, pvalue = np.nan, np.nan
-    if df > 0 and np.linalg.matrix_rank(cover) == 2:
-        statistic = float(away @ np.linalg.solve(cover, away) / 2)
+    turn = np.array([[1.0, -centre / reach], [0.0, 1 / reach]])
+    line, spread = turn @ beta + np.array([0.0, 1.0]), turn @ cover @ turn.T
+    intercept, slope = (
+        from_error(name, float(line[i]), float(np.sqrt(spread[i, i])), df, null=float(i), level=level)
+        for i, name in enumerate(("intercept", "slope"))
+    )
+    statistic = pvalue = np.nan
+    if exact:  # the points lie on a line: is it the right one?
+        right = float(np.abs(beta).max()) <= table.rounding
+        statistic, pvalue = (0.0, 1.0) if right else (np.inf, 0.0)
+    elif df > 0:
+        statistic = float(beta @ np.linalg.solve(cover, beta) / 2)
         pvalue = float(fdtrc(2, df, statistic))
-    elif df > 0:  # the points lie on a line
-        statistic = 0.0 if np.allclose(away, 0, atol=1e-9) else np.inf
-        pvalue = float(statistic == 0)
-    test = TestResult(statistic, pvalue, "slope 1 and intercept 0", df=df, notes=table.notes)
-    return LinearFit(found["slope"], found["intercept"], test)
+    return LinearFit(
+        slope, intercept, TestResult(statistic, pvalue, "slope 1 and intercept 0", df=df, notes=table.notes)
+    )
+
+
+def _sandwich(
+    table: MeanTable, design: Floats, bread: Floats, left: Floats, cluster: Ints | None
+) -> tuple[Floats, float]:
+    """Covariance of the coefficients and its degrees of freedom: HC3, or with clusters CR1."""
+    if cluster is not None:
+        scores = (table.n * left)[:, None] * design
+        sums = np.column_stack([np.bincount(cluster, weights=scores[:, k]) for k in (0, 1)])
+        count = len(sums)
+        return count / max(count - 1, 1) * bread @ (sums.T @ sums) @ bread, float(count - 1)
+    leverage = np.einsum("ij,jk,ik->i", design, bread, design) * (1 if table.w2 is None else table.n)
+    squares = (table.n if table.w2 is None else table.w2) * left**2 + table.m2
+    squares = squares / np.maximum(1 - leverage, 1e-8) ** 2
+    return bread @ (design.T @ (squares[:, None] * design)) @ bread, float(table.effective_size) - 2
 
 
 # How often errors stay within a tolerance
@@ -322,6 +346,7 @@ class RECCurve:
     accuracy: Floats
     area_over: float
     loss: str
+    notes: tuple[Note, ...] = ()
 
     def at(self, tolerance: float) -> float:
         """The share of rows whose error is at most the tolerance."""
@@ -360,7 +385,7 @@ def rec_curve(table: MeanTable, *, loss: Literal["absolute", "squared"] = "absol
     share = np.bincount(place, weights=table.n) / table.size
     accuracy = np.minimum(np.cumsum(share), 1.0)
     accuracy[-1] = 1.0
-    return RECCurve(tolerance, accuracy, table.average(error), loss)
+    return RECCurve(tolerance, accuracy, table.average(error), loss, table.notes)
 
 
 @as_number

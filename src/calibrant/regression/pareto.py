@@ -8,19 +8,18 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
+from calibrant import _columns
 from calibrant._tables import text_table
 from calibrant._typing import Bools, Column, Floats
 from calibrant.errors import InputError
 from calibrant.inference.resampling import check_count
 from calibrant.regression.distributions import ad_pvalue
-from calibrant.regression.forecasts import Warped, as_forecast, normal_scores, read_outcomes
-from calibrant.regression.recalibrated import need_fit
+from calibrant.regression.forecasts import Warped, as_forecast, need_scores, normal_scores, read_outcomes
+from calibrant.regression.recalibrated import Recalibrator, need_fit
 
 __all__ = ["Front", "FrontPoint", "ParetoRecalibrator", "SinhArcsinh", "not_dominated"]
 
 Choice: TypeAlias = Literal["knee", "sharp", "calibrated"] | int
-
-_FARTHEST = 38.0  # normal scores beyond have no probability in a double
 
 
 @dataclass(frozen=True)
@@ -114,15 +113,18 @@ def not_dominated(*objectives: Column) -> Bools:
     >>> not_dominated([1.0, 2.0, 3.0], [5.0, 6.0, 4.0])
     array([ True, False,  True])
     """
-    values = np.column_stack([np.asarray(column, dtype=np.float64) for column in objectives])
-    if np.isnan(values).any():
-        raise InputError("An objective must be a number; one is NaN.", argument="objectives")
+    columns = [_columns.numbers(_columns.read(column, f"objective {i}")) for i, column in enumerate(objectives, 1)]
+    if not columns:
+        raise InputError("There are no objectives; at least one is needed.", argument="objectives")
+    _columns.check_lengths(columns)
+    _columns.refuse_missing(columns)
+    values = np.column_stack([column.values.astype(np.float64) for column in columns])
     no_higher = (values[:, None, :] <= values[None, :, :]).all(axis=2)
     lower = (values[:, None, :] < values[None, :, :]).any(axis=2)
     return np.asarray(~(no_higher & lower).any(axis=0))
 
 
-class ParetoRecalibrator:
+class ParetoRecalibrator(Recalibrator):
     r"""Recalibration of predictive distributions with two objectives: sharpness (NLL) against calibration (A^2).
 
     After Carney and Cunningham (2006), who train networks so: likelihood alone may leave forecasts miscalibrated, and
@@ -166,7 +168,8 @@ class ParetoRecalibrator:
 
     def fit(self, forecast: Any, y: Column) -> Self:
         """Learn the front from forecasts and outcomes."""
-        outcomes, known = read_outcomes(y, forecast)
+        outcomes, known = read_outcomes(y, forecast, "y")
+        need_scores(known)
         count = check_count("n_points", self.n_points)
         if outcomes.size < 20:
             raise InputError(f"A map of four numbers needs at least 20 rows; there are {outcomes.size}.", argument="y")
@@ -197,7 +200,7 @@ class ParetoRecalibrator:
     def on(self, forecast: Any, y: Column) -> Front:
         """The same repairs, measured on other rows (on which some may be dominated)."""
         need_fit(self, type(self).__name__, "front_")
-        objectives = _Objectives(*read_outcomes(y, forecast))
+        objectives = _Objectives(*read_outcomes(y, forecast, "y"))
         points = tuple(objectives.of_map(point.map) for point in self.front_)
         return Front(points, objectives.point(np.zeros(4)))
 
@@ -219,9 +222,9 @@ class _Objectives:
     def __init__(self, y: Floats, forecast: Any) -> None:
         self.base = -forecast.log_density(y)
         z = normal_scores(forecast, y)
-        far = ~(np.abs(z) <= _FARTHEST)
-        if far.any() or not np.isfinite(self.base).all():
-            row = int(np.argmax(far | ~np.isfinite(self.base)))
+        impossible = ~(np.isfinite(z) & np.isfinite(self.base))
+        if impossible.any():
+            row = int(np.argmax(impossible))
             raise InputError(
                 f"The forecast of row {row} holds its outcome, {y[row]:.6g}, to be impossible: no map can repair that.",
                 hint="Widen such forecasts first, for example with VarianceScaling.",

@@ -4,6 +4,7 @@
 forecasts gives repaired ones.
 """
 
+import inspect
 import math
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,8 +13,7 @@ import numpy as np
 
 from calibrant._typing import Column, Floats
 from calibrant.errors import InputError, Note
-from calibrant.inference.resampling import RandomState, check_count, check_share
-from calibrant.regression.distributions import transforms
+from calibrant.inference.resampling import check_count, check_share
 from calibrant.regression.forecasts import (
     Gaussian,
     Quantiles,
@@ -22,11 +22,36 @@ from calibrant.regression.forecasts import (
     Warped,
     as_forecast,
     levels_of,
+    need_scores,
     normal_scores,
     read_outcomes,
+    refuse_discrete,
 )
 
 __all__ = ["PITRecalibrator", "QuantileRecalibrator", "VarianceScaling"]
+
+_FEWEST = 10
+
+
+class Recalibrator:
+    """What recalibrators of distributions share: their settings, as scikit-learn asks for them, and a readable form."""
+
+    def get_params(self, deep: bool = False) -> dict[str, Any]:
+        """The settings by name; `deep` changes nothing."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change settings."""
+        for name, value in settings.items():
+            if name not in self.get_params():
+                raise InputError(f"{type(self).__name__} has no setting {name!r}.", argument=name)
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        changed = {n: v for n, v in self.get_params().items() if v != defaults[n].default}
+        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in changed.items())})"
 
 
 def need_fit(fitted: object, name: str, attribute: str) -> None:
@@ -62,7 +87,7 @@ def _along(values: Floats, x: Floats, y: Floats) -> Floats:
     return found
 
 
-class PITRecalibrator:
+class PITRecalibrator(Recalibrator):
     """Recalibration by the PIT: what the forecasts call a chance of p becomes the share of outcomes found there.
 
     The distribution function F becomes R(F), with R the (isotonic) distribution function of the PIT values of the rows
@@ -74,11 +99,9 @@ class PITRecalibrator:
     ----------
     n_knots : int, default=20
         The map goes on straight lines, on the scale of normal scores, through its values at the levels 1/n_knots,
-        2/n_knots, ... and in the tails, as far as ten rows lie beyond, at 2.5, 1 and 0.5 %; so central intervals of
-        90 %, 95 %, ... are read off at knots. Very many knots follow every accident of the rows: intervals are as good,
-        but densities useless.
-    random_state : int
-        For forecasts of which only cells of F(y) are known; see `pit`.
+        2/n_knots, ... and, where at least ten rows lie beyond, at 2.5, 1 and 0.5 % from either end; so central
+        intervals of 90 %, 95 %, ... are read off at knots. Very many knots follow every accident of the rows: intervals
+        are as good, but densities useless.
 
     Attributes
     ----------
@@ -87,7 +110,8 @@ class PITRecalibrator:
 
     Notes
     -----
-    One map for all rows: it repairs how often intervals cover on average, not where. For quantile forecasts use
+    One map for all rows: it repairs how often intervals cover on average, not where. It needs forecasts whose
+    distribution is known everywhere (normal ones, continuous ones of scipy); for quantiles, draws and whole numbers use
     `QuantileRecalibrator`.
 
     Examples
@@ -100,18 +124,19 @@ class PITRecalibrator:
     array([0.9])
     """
 
-    def __init__(self, *, n_knots: int = 20, random_state: RandomState = 0) -> None:
+    def __init__(self, *, n_knots: int = 20) -> None:
         self.n_knots = n_knots
-        self.random_state = random_state
 
     def fit(self, forecast: Any, y: Column) -> Self:
         """Learn from forecasts and outcomes."""
         from scipy.special import ndtri
 
-        outcomes, known = read_outcomes(y, forecast)
-        _refuse_quantiles(known)
+        outcomes, known = read_outcomes(y, forecast, "y")
+        need_scores(known)
+        if outcomes.size < _FEWEST:
+            raise InputError(f"A map needs at least {_FEWEST} rows; there are {outcomes.size}.", argument="y")
         count = check_count("n_knots", self.n_knots)
-        scores = np.sort(_normal_scores(outcomes, known, self.random_state))
+        scores = np.sort(normal_scores(known, outcomes))
         possible = np.isfinite(scores)
         self.notes_: tuple[Note, ...] = ()
         if not possible.all():
@@ -133,40 +158,18 @@ class PITRecalibrator:
     def __call__(self, forecast: Any) -> Warped:
         """The repaired forecasts."""
         need_fit(self, type(self).__name__, "map_")
-        known = as_forecast(forecast)
-        _refuse_quantiles(known)
-        return Warped(known, self.map_)
-
-
-def _normal_scores(y: Floats, forecast: Any, random_state: RandomState) -> Floats:
-    """Normal scores, precise in the tails where F is known, drawn in the cell where only that is."""
-    from scipy.special import ndtri
-
-    if hasattr(forecast, "normal_score") and not getattr(forecast, "discrete", False):
-        return normal_scores(forecast, y)
-    scores: Floats = ndtri(transforms(y, forecast, random_state=random_state))
-    return scores
+        return Warped(as_forecast(forecast), self.map_)
 
 
 def _knot_levels(count: int, rows: int) -> Floats:
-    """Equally spaced levels and a few in the tails, none with fewer than ten rows beyond, if there are that many."""
-    tails = np.array([0.005, 0.01, 0.025])
-    even = np.arange(1, count) / count
-    levels = np.unique(np.concatenate([even, tails, 1 - tails]).round(12))
-    least = min(10 / (rows + 1), 1 / 3)
-    return levels[(levels >= least) & (levels <= 1 - least)]
+    """Equally spaced levels as far as rows reach, and in the tails some with at least ten rows beyond."""
+    even, tails = np.arange(1, count) / count, np.array([0.005, 0.01, 0.025])
+    even = even[(even >= 1 / (rows + 1)) & (even <= rows / (rows + 1))]
+    tails = tails[tails * (rows + 1) >= 10]
+    return np.unique(np.concatenate([even, tails, 1 - tails]).round(12))
 
 
-def _refuse_quantiles(forecast: Any) -> None:
-    if isinstance(forecast, Quantiles):
-        raise InputError(
-            "Of quantile forecasts a few levels are known, so a map of levels has nothing to land on.",
-            hint="Use QuantileRecalibrator.",
-            argument="forecast",
-        )
-
-
-class VarianceScaling:
+class VarianceScaling(Recalibrator):
     """Makes every forecast wider or narrower by one factor.
 
     Parameters
@@ -185,8 +188,8 @@ class VarianceScaling:
 
     Notes
     -----
-    One factor cannot repair the form of a distribution: where errors have heavier tails than the forecasts, intervals of
-    other levels than the one named stay wrong, and the greatest likelihood makes 90 % intervals too wide. For all
+    One factor cannot repair the form of a distribution: where errors have heavier tails than the forecasts, intervals
+    of other levels than the one named stay wrong, and the greatest likelihood makes 90 % intervals too wide. For all
     levels at once use `PITRecalibrator`.
 
     Examples
@@ -203,7 +206,8 @@ class VarianceScaling:
 
     def fit(self, forecast: Any, y: Column) -> Self:
         """Learn from forecasts and outcomes."""
-        outcomes, known = read_outcomes(y, forecast)
+        outcomes, known = read_outcomes(y, forecast, "y")
+        refuse_discrete(known)
         if self.level is not None:
             check_share("level", self.level)
             moved = _median_shift(outcomes, known) if self.shift else 0.0
@@ -265,24 +269,44 @@ def _covering(y: Floats, forecast: Any, level: float, shift: float) -> float:
 
 
 def _best_stretch(y: Floats, forecast: Any, shift: bool) -> tuple[float, float]:
-    """Factor and shift with the greatest likelihood, or with the least CRPS where there is no density."""
+    """Factor and shift with the greatest likelihood, or with the least CRPS where there is no density.
+
+    Looked for around the factor with which half of the outcomes lie within half of each forecast.
+    """
     from scipy.optimize import minimize, minimize_scalar
 
     def loss(log_factor: float, moved: float = 0.0) -> float:
         stretched = Stretched(forecast, math.exp(log_factor), moved)
         try:
-            return float(-np.mean(stretched.log_density(y)))
+            found = float(-np.mean(stretched.log_density(y)))
         except InputError:
-            return float(np.mean(stretched.crps(y)))
+            found = float(np.mean(stretched.crps(y)))
+        return found if math.isfinite(found) else 1e300
 
-    start = minimize_scalar(loss, bounds=(-6.0, 6.0), method="bounded")
-    if not shift:
-        return math.exp(start.x), 0.0
-    found = minimize(lambda theta: loss(theta[0], theta[1]), [start.x, 0.0], method="Nelder-Mead")
+    low, middle, high = forecast.quantile([0.25, 0.5, 0.75]).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.abs(y - middle) / np.where(y > middle, high - middle, middle - low)
+    room = room[np.isfinite(room) & (room > 0)]
+    if not room.size:
+        raise InputError(
+            "No factor can be learned: the forecasts have no width, or the outcomes equal them.", argument="forecast"
+        )
+    near = math.log(float(np.median(room)))
+    with np.errstate(all="ignore"):
+        start = minimize_scalar(loss, bounds=(near - 7, near + 7), method="bounded", options={"xatol": 1e-9})
+        if loss(start.x) >= 1e300 or abs(start.x - near) > 6.9:
+            raise InputError(
+                "No factor makes these outcomes likely: some lie where the forecasts hold nothing to be possible.",
+                hint="Name a level, or use QuantileRecalibrator.",
+                argument="forecast",
+            )
+        if not shift:
+            return math.exp(start.x), 0.0
+        found = minimize(lambda theta: loss(theta[0], theta[1]), [start.x, 0.0], method="Nelder-Mead")
     return math.exp(found.x[0]), float(found.x[1])
 
 
-class QuantileRecalibrator:
+class QuantileRecalibrator(Recalibrator):
     """Moves each predicted quantile so that the right share of outcomes falls below it.
 
     For each level one shift: the quantile of that level of outcome less prediction, among the rows that it learned from
@@ -312,7 +336,7 @@ class QuantileRecalibrator:
 
     def fit(self, forecast: Any, y: Column) -> Self:
         """Learn from forecasts and outcomes."""
-        outcomes, known = read_outcomes(y, forecast)
+        outcomes, known = read_outcomes(y, forecast, "y")
         levels = self._levels(known)
         least = min(float(levels.min()), 1 - float(levels.max()))
         if (outcomes.size + 1) * least < 1 - 1e-9:

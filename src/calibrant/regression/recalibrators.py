@@ -23,16 +23,17 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant import _columns, _kernels
+from calibrant._json import number
 from calibrant._tables import html_table, text_table
 from calibrant._typing import Column, Floats
 from calibrant.bins import Quantile
 from calibrant.costs import Cost, LinearCost, called_on_arrays, check_cost
-from calibrant.errors import InputError
+from calibrant.errors import InputError, Note, join_notes
 from calibrant.inference.resampling import check_count
 from calibrant.regression import means
 from calibrant.regression.binned import best_shifts, bias_by_bin, cost_by_bin, group
 from calibrant.regression.estimates import Estimate, from_influence
-from calibrant.regression.table import MeanTable
+from calibrant.regression.table import ONE_COLUMN, MeanTable
 
 __all__ = [
     "CostRecalibrator",
@@ -46,6 +47,7 @@ __all__ = [
 Map = Callable[[Floats], Floats]
 
 _MOST_KNOTS = 500
+_LEAST_GAP = 2e-4  # of the range of predictions
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,8 @@ class Trade:
         """Everything as plain data for JSON."""
         return {
             "schema_version": 1,
-            "before": dict(self.before),
-            "after": dict(self.after),
+            "before": {k: v for name, value in self.before.items() for k, v in number(name, value).items()},
+            "after": {k: v for name, value in self.after.items() for k, v in number(name, value).items()},
             "mse_change": self.mse_change.to_dict(),
             "rows": self.rows,
             "folds": self.folds,
@@ -155,8 +157,17 @@ class NumberMap(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         table = self._read(X, y, sample_weight)
         learned = self._learn(table)
-        self.trade_ = self._trade(table)
-        self.map_, self.notes_, self.n_features_in_ = learned, table.notes, 1
+        self.notes_: tuple[Note, ...] = table.notes
+        try:
+            self.trade_ = self._trade(table)
+        except InputError as error:
+            if table.has_rows and self.cv is not None and error.argument != "cv":
+                self.trade_ = None
+                text = f"No trade: a part of the rows is not enough to learn from ({error})"
+                self.notes_ = join_notes(table.notes, [Note("no_trade", 1, text.replace("{", "(").replace("}", ")"))])
+            else:
+                raise
+        self.map_, self.n_features_in_ = learned, 1
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> MeanTable:
@@ -171,6 +182,9 @@ class NumberMap(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 argument="y",
             )
         else:
+            read = [_columns.read(c, name, hint=ONE_COLUMN) for c, name in ((X, "X"), (y, "y"))]
+            _columns.check_lengths(read)
+            _columns.refuse_missing(read)
             table = MeanTable.from_arrays(y, X, sample_weight=sample_weight)
         if self.needs_rows:
             means.need_rows(table, type(self).__name__)
@@ -201,7 +215,7 @@ class NumberMap(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Column) -> Floats:
         """The repaired predictions, in the order given."""
         check_is_fitted(self)
-        column = _columns.finite(_columns.read(X, "X"))
+        column = _columns.finite(_columns.read(X, "X", hint=ONE_COLUMN))
         _columns.refuse_missing([column])
         return self.map_(column.values)
 
@@ -296,10 +310,9 @@ class LinearRecalibrator(NumberMap):
         offset = table.prediction - table.mean_prediction
         together = table.average(offset * (table.mean - table.mean_outcome))
         if self.against == "prediction":
-            spread = table.average(offset**2)
-            return together / spread if spread > 0 else 1.0
+            return together / table.average(offset**2) if np.ptp(table.prediction) > 0 else 1.0
         outcomes = means.variance(table)
-        if outcomes == 0:
+        if np.ptp(table.mean) == 0 and table.has_rows:
             return 1.0
         if together <= 0:
             raise InputError(
@@ -365,12 +378,16 @@ class Spline:
     curve: Any
     low: float
     high: float
+    slope: float
+    height: float
+    spread: float
 
     def __call__(self, x: Floats) -> Floats:
         unit = (x - self.low) / (self.high - self.low)
         inside = np.clip(unit, 0.0, 1.0)
         tangent = self.curve.derivative()(np.where(unit < 0, 0.0, 1.0))
-        found: Floats = self.curve(inside) + (unit - inside) * tangent
+        bent = self.curve(inside) + (unit - inside) * tangent
+        found: Floats = self.height + self.slope * unit + self.spread * bent
         return found
 
 
@@ -378,8 +395,9 @@ class LocalRecalibrator(NumberMap):
     """A smooth curve from predictions to outcomes: for bias that is neither a line nor rising.
 
     Scipy's smoothing spline (`scipy.interpolate.make_smoothing_spline`), a natural cubic spline whose smoothness is
-    chosen by generalised cross-validation or set. More than 500 distinct predictions are first averaged in 500 groups
-    of equal size. Beyond the predictions that were seen the curve goes on along its tangents.
+    chosen by generalised cross-validation or set. Predictions are first averaged in at most 500 groups of equal size,
+    and neighbours within 1/5000 of their range are one. Beyond the predictions that were seen the curve goes on along
+    its tangents.
 
     Parameters
     ----------
@@ -415,7 +433,7 @@ class LocalRecalibrator(NumberMap):
                 argument="smoothness",
                 value=self.smoothness,
             )
-        x, y, weight = _at_most(table.merged(), _MOST_KNOTS)
+        x, y, weight = _apart(table.merged())
         if x.size < 5:
             raise InputError(
                 f"LocalRecalibrator needs at least 5 distinct predictions; there are {x.size}.",
@@ -423,17 +441,43 @@ class LocalRecalibrator(NumberMap):
                 argument="X",
             )
         low, high = float(x[0]), float(x[-1])
-        curve = make_smoothing_spline((x - low) / (high - low), y, w=weight / weight.mean(), lam=self.smoothness)
-        return Spline(curve, low, high)
+        unit = (x - low) / (high - low)
+        # What a line explains costs the spline digits: it bends the rest, in units of its spread.
+        slope, height = np.polyfit(unit, y, 1, w=np.sqrt(weight))
+        left = y - height - slope * unit
+        spread = float(np.abs(left).max()) or 1.0
+        try:
+            curve = make_smoothing_spline(unit, left / spread, w=weight / weight.mean(), lam=self.smoothness)
+        except ValueError as error:
+            raise InputError(
+                f"No smooth curve can be computed through these predictions: {error}.",
+                hint="Set smoothness, or use IsotonicRecalibrator.",
+                argument="X",
+            ) from error
+        return Spline(curve, low, high, float(slope), float(height), spread)
 
 
-def _at_most(merged: MeanTable, most: int) -> tuple[Floats, Floats, Floats]:
-    """Mean prediction, mean outcome and size of at most so many groups of neighbours."""
-    if len(merged) <= most:
-        return merged.prediction, merged.mean, merged.n.astype(np.float64)
-    groups = group(merged, Quantile(most))
+def _apart(merged: MeanTable) -> tuple[Floats, Floats, Floats]:
+    """Mean prediction, mean outcome and size of groups of neighbours: not too many, and none too near to the next.
+
+    Where gaps differ by more than four orders of magnitude, a spline cannot be computed.
+    """
+    groups = group(merged, Quantile(_MOST_KNOTS))
     p, y = merged.prediction, merged.mean
-    return groups.mean(lambda run: p[run]), groups.mean(lambda run: y[run]), groups.n
+    least = _LEAST_GAP * float(p[-1] - p[0])
+    knots: list[tuple[float, float, float]] = []
+    columns = (groups.mean(lambda run: p[run]), groups.mean(lambda run: y[run]), groups.n)
+    for x, outcome, n in zip(*(column.tolist() for column in columns), strict=True):
+        if knots and x - knots[-1][0] < least:
+            before = knots.pop()
+            share = n / (n + before[2])
+            knots.append(
+                (before[0] + share * (x - before[0]), before[1] + share * (outcome - before[1]), n + before[2])
+            )
+        else:
+            knots.append((x, outcome, n))
+    found = np.array(knots).T
+    return found[0], found[1], found[2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -494,7 +538,11 @@ class CostRecalibrator(NumberMap):
 
     def _learn(self, table: MeanTable) -> Shifts:
         check_cost(self.cost)
-        count = int(np.clip(table.size // 200, 1, 10)) if self.n_bins is None else check_count("n_bins", self.n_bins)
+        count = (
+            int(np.clip(table.effective_size // 200, 1, 10))
+            if self.n_bins is None
+            else check_count("n_bins", self.n_bins)
+        )
         groups = group(table, Quantile(count))
         shift, labels = best_shifts(groups, self.cost), groups.labels
         paid, then = (

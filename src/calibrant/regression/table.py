@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
 import numpy as np
@@ -19,14 +20,17 @@ R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 
 _MOST = 2**53  # rows up to here are counted exactly
+_LARGEST = 1e150  # squares of these, and of their inverses, are still numbers
+ROUNDING = 1e-14  # of the largest number: what is nearer to 0 is none
+ONE_COLUMN = "Pass one column of numbers."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeanTable:
     """Predictions of a number, and count, mean and spread of the outcomes behind each.
 
-    Rows are kept as they are; `merged` pools those with equal predictions, which is all that a measure of bias needs
-    and what a query can deliver. Tables of parts of the data add up.
+    Rows are kept as they are; `merged` pools those with equal predictions, which is what a query can deliver and
+    nearly all that a measure of bias needs (tests of bins also look at skewness). Tables of parts of the data add up.
 
     Attributes
     ----------
@@ -61,7 +65,7 @@ class MeanTable:
     single: bool = field(default=False)  # every entry is one row of its own, of weight 1
 
     def __post_init__(self) -> None:
-        for name in ("prediction", "n", "mean", "m2"):
+        for name in ("prediction", "n", "mean", "m2", "w2"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @classmethod
@@ -92,7 +96,7 @@ class MeanTable:
                 f"missing must be 'raise' or 'drop'; it is {missing!r}.", argument="missing", value=missing
             )
         _columns.check_alignment({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
-        columns = [_columns.read(y_true, "y_true"), _columns.read(y_pred, "y_pred")]
+        columns = [_columns.read(c, name, hint=ONE_COLUMN) for c, name in ((y_true, "y_true"), (y_pred, "y_pred"))]
         if sample_weight is not None:
             columns.append(_columns.read(sample_weight, "sample_weight"))
         _columns.check_lengths(columns)
@@ -102,7 +106,7 @@ class MeanTable:
             _columns.refuse_missing(
                 columns, hint="Pass missing='drop' to leave such rows out; they will be counted in the result."
             )
-        y, p = (_columns.finite(column) for column in columns[:2])
+        y, p = (_of_usual_size(_columns.finite(column)) for column in columns[:2])
         weight = _columns.weights(columns[2]).values if sample_weight is not None else None
         notes = join_notes(y.notes, p.notes)
         kept = _kept(columns, weight)
@@ -127,7 +131,7 @@ class MeanTable:
         """
         names = ("prediction", "n", "mean", "m2")
         columns = [
-            _columns.finite(_columns.read(column, name))
+            _columns.finite(_columns.read(column, name, hint=ONE_COLUMN))
             for column, name in zip((prediction, n, mean, m2), names, strict=True)
         ]
         _columns.check_lengths(columns)
@@ -137,6 +141,7 @@ class MeanTable:
         for good, column, rule in (
             (whole, columns[1], "be whole numbers from 1"),
             (spread >= 0, columns[3], "not be negative"),
+            ((count > 1) | (spread == 0), columns[3], "be 0 where there is one row"),
         ):
             if not good.all():
                 row = int(np.argmin(good))
@@ -169,6 +174,12 @@ class MeanTable:
         """Whether outcomes are known row by row, not only their means."""
         return self.single or not self.m2.any()
 
+    @cached_property
+    def rounding(self) -> float:
+        """Differences of predictions and outcomes up to this size are rounding."""
+        ends = (self.prediction.max(), -self.prediction.min(), self.mean.max(), -self.mean.min())
+        return ROUNDING * float(max(ends))
+
     def average(self, values: Floats) -> float:
         """The mean of something that is known of every entry."""
         return float(values.mean()) if self.single else float(self.n @ values / self.size)
@@ -192,6 +203,10 @@ class MeanTable:
         mean = np.add.reduceat((self.n * self.mean)[order], start) / n
         offset = self.mean[order] - np.repeat(mean, np.diff(np.append(start, p.size)))
         m2 = np.add.reduceat((self.n[order] * offset**2) + self.m2[order], start)
+        outcomes = self.mean[order]
+        same = np.maximum.reduceat(outcomes, start) == np.minimum.reduceat(outcomes, start)
+        if self.has_rows:  # not even by rounding does what is equal vary
+            m2[same] = 0.0
         return self._with(p[start], n, mean, m2, order, start)
 
     def _with(
@@ -207,11 +222,19 @@ class MeanTable:
         """Some of the entries: by a mask or by their places."""
         w2 = None if self.w2 is None else self.w2[rows]
         columns = (self.prediction[rows], self.n[rows], self.mean[rows], self.m2[rows])
-        return MeanTable(*columns, w2, self.notes, self.n_in, self.n_dropped, self.single)
+        notes = tuple(note for note in self.notes if note.code != "dropped")
+        n_in = len(columns[0]) if self.importance else int(columns[1].sum())
+        return MeanTable(*columns, w2, notes, n_in, 0, self.single)
 
     def map(self, f: Callable[[Floats], Floats]) -> "MeanTable":
         """The table of other predictions for the same rows: f of those here."""
-        moved = np.asarray(f(self.prediction), dtype=np.float64)
+        moved = np.array(f(self.prediction), dtype=np.float64)
+        if moved.shape != self.prediction.shape or not np.isfinite(moved).all():
+            raise InputError(
+                f"The map must give a finite number for each of {len(self):,} predictions; it gave an array of shape "
+                f"{moved.shape}{'' if np.isfinite(moved).all() else ' with others'}.",
+                argument="f",
+            )
         return MeanTable(moved, self.n, self.mean, self.m2, self.w2, self.notes, self.n_in, self.n_dropped, self.single)
 
     def __add__(self, other: "MeanTable") -> "MeanTable":
@@ -236,14 +259,32 @@ class MeanTable:
         if not isinstance(other, MeanTable):
             return NotImplemented
         a, b = self.merged(), other.merged()
-        if len(a) != len(b) or a.importance != b.importance:
+        if len(a) != len(b) or a.importance != b.importance or not np.array_equal(a.prediction, b.prediction):
             return False
-        same = np.array_equal(a.prediction, b.prediction) and np.allclose(a.n, b.n, rtol=1e-12)
-        return same and np.allclose(a.mean, b.mean, rtol=1e-12) and np.allclose(a.m2, b.m2, rtol=1e-9, atol=1e-300)
+        size = float(max(np.abs(a.mean).max(), np.abs(b.mean).max()))
+        return (
+            np.allclose(a.n, b.n, rtol=1e-12, atol=0)
+            and np.allclose(a.mean, b.mean, rtol=1e-12, atol=1e-13 * size)
+            and np.allclose(a.m2, b.m2, rtol=1e-9, atol=1e-13 * size**2 * float(a.n.max()))
+            and (a.w2 is None or b.w2 is None or np.allclose(a.w2, b.w2, rtol=1e-12, atol=0))
+        )
 
     def __repr__(self) -> str:
         rows = f"total weight {self.size:,.6g}" if self.importance else f"{self.size:,} rows"
         return f"MeanTable({rows}, mean prediction {self.mean_prediction:.6g}, mean outcome {self.mean_outcome:.6g})"
+
+
+def _of_usual_size(column: _columns.Column) -> _columns.Column:
+    """Numbers whose squares are numbers too."""
+    known = np.abs(column.values if column.missing is None else column.values[~column.mask])
+    largest = float(known.max()) if known.size else 0.0
+    if largest == 0 or 1 / _LARGEST < largest < _LARGEST:
+        return column
+    raise column.error(
+        f"must hold numbers between {1 / _LARGEST:g} and {_LARGEST:g} in size, so that squares exist; the largest is "
+        f"{largest:.6g}.",
+        hint="Use another unit.",
+    )
 
 
 def _kept(columns: list[_columns.Column], weight: Floats | None) -> Bools | None:
