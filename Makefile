@@ -9,10 +9,10 @@ export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
 TORCH ?= torch==2.13.0
 # The instructions that numpy 1.24 must do without for the fits of 2023.
 AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
-KNOW_NO_KERNEL := test_plots.py test_palette.py test_sklearn_checks.py test_shipping.py test_calibrated_models.py test_cost_aware.py
+KNOW_NO_KERNEL := test_plots.py test_palette.py test_sklearn_checks.py test_shipping.py test_calibrated_models.py test_cost_aware.py test_distributions.py test_recalibrators.py test_number_plots.py
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: reproduce reproduce-quick reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions study study-calibrators study-costs oracles sanitize clean
+.PHONY: reproduce reproduce-quick reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions study study-calibrators study-costs study-numbers oracles sanitize clean
 
 demo: $(VENV)/demo.stamp  ## train two models and print how well calibrated they are
 	$(BIN)/python examples/demo.py
@@ -84,14 +84,19 @@ study-costs: $(VENV)/dev.stamp  ## the experiment of Yang & Bi on their five dat
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.cost_aware
 	$(BIN)/python -m studies.credit
 
+study-numbers: $(VENV)/dev.stamp  ## recalibrators of numbers and distributions on real data, sizes of their tests (30 minutes)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.numbers
+	cd studies && OMP_NUM_THREADS=1 $(abspath $(BIN))/python number_sizes.py
+
 oracles:  ## freeze the values of other implementations again, in an environment of their own
 	$(PYTHON) -m venv .venv-oracles
 	.venv-oracles/bin/python $(PIP) --upgrade pip
 	.venv-oracles/bin/python $(PIP) --group oracles
 	.venv-oracles/bin/python tests/golden/make_scores.py
 	.venv-oracles/bin/python tests/golden/make_calibrators.py
-	@command -v Rscript > /dev/null || { echo "make oracles needs R with the package rms (Debian: r-cran-rms)"; exit 1; }
+	@command -v Rscript > /dev/null || { echo "make oracles needs R with rms and goftest (Debian: r-cran-rms r-cran-goftest)"; exit 1; }
 	.venv-oracles/bin/python tests/golden/make_val_prob.py
+	.venv-oracles/bin/python tests/golden/make_numbers.py
 
 sanitize:  ## run the kernel's tests under the address and undefined-behaviour sanitizers
 	bash tools/sanitize.sh

@@ -17,7 +17,11 @@ collect_ignore = [] if importlib.util.find_spec("calibrant._kernels._core") else
 # Diagrams need matplotlib, and the gallery scikit-learn and real data; tests/test_plots.py says so where it is skipped.
 collect_ignore += [] if importlib.util.find_spec("matplotlib") else ["src/calibrant/plots"]
 if not importlib.util.find_spec("sklearn"):
-    collect_ignore += ["src/calibrant/calibrators", "src/calibrant/shipping"]
+    collect_ignore += [
+        "src/calibrant/calibrators",
+        "src/calibrant/shipping",
+        "src/calibrant/regression/recalibrators.py",
+    ]
 elif not importlib.util.find_spec("onnx"):
     collect_ignore += ["src/calibrant/shipping/onnx_graph.py"]
 

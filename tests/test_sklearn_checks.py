@@ -5,14 +5,15 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import calibrant as cb
+from calibrant import regression as rg
 
 
 class OneColumn(ClassifierMixin, BaseEstimator):
@@ -46,6 +47,27 @@ class OneColumn(ClassifierMixin, BaseEstimator):
         return tags
 
 
+class OneNumber(RegressorMixin, BaseEstimator):
+    """A recalibrator of numbers as a regressor of features: it is fed one column."""
+
+    def __init__(self, recalibrator):
+        self.recalibrator = recalibrator
+
+    def fit(self, X, y, sample_weight=None):
+        X, y = validate_data(self, X, y, y_numeric=True)
+        self.recalibrator_ = clone(self.recalibrator).fit(X[:, 0].astype(float), y, sample_weight)
+        return self
+
+    def predict(self, X):
+        check_is_fitted(self)
+        return self.recalibrator_.predict(validate_data(self, X, reset=False)[:, 0])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # one column of the features is all it sees
+        return tags
+
+
 MAPS = {
     "binning_average": cb.BinningAverage(),
     "isotonic": cb.Isotonic(),
@@ -71,10 +93,32 @@ MODELS = {
     "TreeSmoothing, forest": cb.TreeSmoothing(RandomForestClassifier(5, random_state=0), method="curtailment"),
     "ProportionThreshold": cb.ProportionThreshold(LogisticRegression(C=1), cv=2),
 }
+NUMBERS = {
+    "linear": rg.LinearRecalibrator(),
+    "isotonic, numbers": rg.IsotonicRecalibrator(),
+    "local": rg.LocalRecalibrator(cv=None),
+    "cost": rg.CostRecalibrator(cb.LinearCost(1, 5)),
+}
+REGRESSORS = {
+    "RecalibratedModel": rg.RecalibratedModel(Ridge(), cv=2),
+    "RecalibratedModel, isotonic": rg.RecalibratedModel(Ridge(), rg.IsotonicRecalibrator(), cv=2),
+}
 ESTIMATORS = {name: OneColumn(each) for name, each in MAPS.items()} | MODELS
+ESTIMATORS |= {name: OneNumber(each) for name, each in NUMBERS.items()} | REGRESSORS
 
 # Each with its reason; a check that passes in spite of it fails the test.
 EXPECTED = {
+    "local": dict.fromkeys(
+        (
+            "check_estimators_dtypes",
+            "check_sample_weights_pandas_series",
+            "check_sample_weights_not_an_array",
+            "check_sample_weights_shape",
+            "check_sample_weights_not_overwritten",
+            "check_fit2d_1sample",
+        ),
+        "a smooth curve needs five distinct predictions, and says so",
+    ),
     "AutoCalibrator": {
         "check_fit2d_1feature": "ten rows do not suffice for nested folds, and the classifier says so",
     },

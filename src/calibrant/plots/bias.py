@@ -136,9 +136,9 @@ class BiasDisplay:
 
     def _limits(self) -> tuple[float, float]:
         """The same for both axes: all predictions, and all but the most extreme outcomes."""
-        t, b = self.table, self.bins.per_bin
+        t = self.table
         tails = np.quantile(t.mean, [0.002, 0.998])
-        ends = [t.prediction.min(), t.prediction.max(), *tails, *np.quantile(b["mean_outcome"], [0.1, 0.9])]
+        ends = [t.prediction.min(), t.prediction.max(), *tails]
         low, high = float(min(ends)), float(max(ends))
         room = 0.03 * (high - low) or max(abs(low), 1.0) * 0.05
         return low - room, high + room

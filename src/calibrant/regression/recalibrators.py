@@ -20,7 +20,7 @@ except ModuleNotFoundError as error:
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from calibrant import _columns, _kernels
 from calibrant._json import number
@@ -615,7 +615,10 @@ class RecalibratedModel(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # t
                 argument="recalibrator",
                 value=recalibrator,
             )
-        column = _columns.finite(_columns.read(y, "y"))
+        y = column_or_1d(y, warn=True)
+        if np.iscomplexobj(y):
+            raise InputError("Complex data not supported: y must hold real numbers.", argument="y")
+        column = _columns.finite(_columns.read(y, "y", hint=ONE_COLUMN))
         _columns.refuse_missing([column])
         weight = None if sample_weight is None else _columns.weights_beside(sample_weight, column)
         if isinstance(self.estimator, FrozenEstimator):

@@ -20,7 +20,7 @@ R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 
 _MOST = 2**53  # rows up to here are counted exactly
-_LARGEST = 1e150  # squares of these, and of their inverses, are still numbers
+_LARGEST = 1e90  # cubes of these, and of their inverses, are still numbers, and so are sums of them
 ROUNDING = 1e-14  # of the largest number: what is nearer to 0 is none
 ONE_COLUMN = "Pass one column of numbers."
 
@@ -109,6 +109,8 @@ class MeanTable:
         y, p = (_of_usual_size(_columns.finite(column)) for column in columns[:2])
         weight = _columns.weights(columns[2]).values if sample_weight is not None else None
         notes = join_notes(y.notes, p.notes)
+        if weight is not None and not weight.any():
+            raise InputError("sample_weight is 0 in every row: every weight is zero.", argument="sample_weight")
         kept = _kept(columns, weight)
         size = len(y)
         if kept is None:
@@ -281,8 +283,8 @@ def _of_usual_size(column: _columns.Column) -> _columns.Column:
     if largest == 0 or 1 / _LARGEST < largest < _LARGEST:
         return column
     raise column.error(
-        f"must hold numbers between {1 / _LARGEST:g} and {_LARGEST:g} in size, so that squares exist; the largest is "
-        f"{largest:.6g}.",
+        f"must hold numbers whose largest lies between {1 / _LARGEST:g} and {_LARGEST:g} in size, so that powers exist; "
+        f"it is {largest:.6g}.",
         hint="Use another unit.",
     )
 
