@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import calibrant as cb
-from calibrant import plots
+from calibrant import plots, regression
 from gallery import sets
 from gallery.cases import hard_cases
 from gallery.layout import unreadable
@@ -153,9 +153,48 @@ def documentation() -> dict[str, tuple[tuple[float, float], Draw]]:
                 bins=cb.Quantile(10),
             ),
         ),
+        **number_pictures(),
         "evaluation": ((11, 6), cb.evaluate(forest).plot),
         "comparison": ((11, 6), cb.compare(y, scores).plot),
     }
+
+
+def number_pictures() -> dict[str, tuple[tuple[float, float], Draw]]:
+    """Of predicted numbers and distributions."""
+    y, forecast, learn, test = sets.forest_forecasts()
+    real, new = y[test], forecast.part(test)
+    pareto = regression.ParetoRecalibrator().fit(forecast.part(learn), y[learn])
+    narrow = regression.Gaussian(new.mean, new.sd / 2)
+    scaled = regression.VarianceScaling().fit(regression.Gaussian(forecast.mean, forecast.sd / 2).part(learn), y[learn])
+    several = {"half as wide": narrow, "scaled": scaled(narrow), "as it is": new, "Pareto": pareto(new)}
+    return {
+        "bias": ((5.6, 5.6), partial(plots.BiasDisplay.from_predictions, real, new.mean)),
+        "pit": ((6.2, 3.6), partial(plots.PITDisplay.from_predictions, real, new)),
+        "coverage": ((5.2, 5.2), partial(plots.CoverageDisplay.from_predictions, real, several)),
+        "pareto": ((8.4, 3.6), partial(plots.ParetoDisplay.from_recalibrator, pareto, new, real)),
+    }
+
+
+def numbers() -> Iterator[tuple[str, tuple[float, float], Draw]]:
+    """Predicted numbers on hard cases."""
+    for name, (size, draw) in number_pictures().items():
+        yield name, size, draw
+    rng = np.random.default_rng(0)
+    p = rng.normal(size=100_000)
+    cases = {
+        "many rows": (p + rng.normal(size=p.size), p),
+        "prices": (np.exp(12 + p[:3000]) * rng.gamma(20, 0.05, 3000), np.exp(12 + p[:3000])),
+        "one row": ([1.0], [2.0]),
+        "constant predictions": (p[:50], np.ones(50)),
+        "counts": (rng.poisson(np.exp(p[:800])).astype(float), np.exp(p[:800]).round(1)),
+        "tiny": (1e-9 * p[:300], 1.2e-9 * p[:300]),
+    }
+    for name, (real, said) in cases.items():
+        yield f"bias, {name}", (5.6, 5.6), partial(plots.BiasDisplay.from_predictions, real, said)
+    for name, u in {"one": [0.4], "ends": [0.0, 1.0] * 50, "many": rng.beta(0.8, 0.8, 50_000)}.items():
+        yield f"PIT, {name}", (6.2, 3.6), partial(plots.PITDisplay.from_pit, u)
+    few = {f"model {i}": regression.Gaussian(np.zeros(30), 0.3 + 0.2 * i) for i in range(9)}
+    yield "coverage, few rows, nine models", (5.4, 5.4), partial(plots.CoverageDisplay.from_predictions, p[:30], few)
 
 
 def render_documentation() -> None:
@@ -170,7 +209,7 @@ def render_gallery(only: str = "") -> int:
     """Draw all, or those with `only` in their name; the number of pictures whose text cannot be read."""
     OUT.mkdir(parents=True, exist_ok=True)
     page, bad = [], 0
-    for part, make in {"paper": paper_figures, "forecasts": forecasts, "hard": hard}.items():
+    for part, make in {"paper": paper_figures, "forecasts": forecasts, "numbers": numbers, "hard": hard}.items():
         for name, size, draw in make():
             file = f"{part}-{''.join(c if c.isalnum() else '-' for c in name)}"
             if only not in f"{part} {name}":

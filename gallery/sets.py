@@ -3,6 +3,7 @@
 import csv
 import gzip
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -34,3 +35,16 @@ def forecast(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     columns = ("prob1_outcome", "prob1", "season")
     outcome, p, season = (np.array([float(row[c]) for row in rows]) for c in columns)
     return outcome, p, season.astype(int)
+
+
+def forest_forecasts() -> tuple[np.ndarray, Any, slice, slice]:
+    """Numbers as a forest predicts them, with the spread of its trees; rows to learn from, and rows to measure on."""
+    from sklearn.datasets import make_friedman1
+    from sklearn.ensemble import RandomForestRegressor
+
+    from calibrant.regression import Gaussian
+
+    X, y = make_friedman1(3000, noise=1.0, random_state=0)
+    forest = RandomForestRegressor(100, min_samples_leaf=5, random_state=0).fit(X[:1000], y[:1000])
+    trees = np.array([tree.predict(X) for tree in forest.estimators_])
+    return y, Gaussian(trees.mean(axis=0), trees.std(axis=0)), slice(1000, 2000), slice(2000, 3000)

@@ -121,7 +121,9 @@ class CoverageDisplay:
         self.ax_.set_ylabel("observed coverage")
         self.ax_.spines[["top", "right"]].set_visible(False)
         if len(self.u) > 1:
-            legend(self.ax_, list(self.curves_.values()), list(self.curves_), loc="upper left")
+            above = np.mean([self._observed(u) - _LEVELS for u in self.u.values()]) > 0
+            corner = "lower right" if above else "upper left"  # where fewer curves are
+            legend(self.ax_, list(self.curves_.values()), list(self.curves_), loc=corner)
         headline(self.ax_, self._title(), "below the diagonal: intervals too narrow; grey: calibrated, up to chance")
         return self
 

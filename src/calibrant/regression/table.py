@@ -283,8 +283,8 @@ def _of_usual_size(column: _columns.Column) -> _columns.Column:
     if largest == 0 or 1 / _LARGEST < largest < _LARGEST:
         return column
     raise column.error(
-        f"must hold numbers whose largest lies between {1 / _LARGEST:g} and {_LARGEST:g} in size, so that powers exist; "
-        f"it is {largest:.6g}.",
+        f"must hold numbers whose largest lies between {1 / _LARGEST:g} and {_LARGEST:g} in size, so that powers "
+        f"exist; it is {largest:.6g}.",
         hint="Use another unit.",
     )
 
