@@ -126,7 +126,7 @@ def mse(table: MeanTable) -> float:
 
 @as_number
 def mae(table: MeanTable) -> float:
-    """Mean absolute error E(|y_pred - y|); needs rows, not merged ones.
+    """Mean absolute error, of y_pred - y; needs rows, not merged ones.
 
     Examples
     --------
