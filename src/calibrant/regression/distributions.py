@@ -268,8 +268,8 @@ def chi_square(
 def miscalibration(u: Column) -> float:
     """Area between the distribution of the PIT values and the diagonal: 0 is best, 1/2 is worst.
 
-    The integral over x of the distance between x and the share of u up to x, exactly. Where forecasts are too wide or too narrow, the coverage
-    of central intervals is wrong by twice that on average over all levels.
+    The integral over x of the distance between x and the share of u up to x, exactly. Where forecasts are too wide or
+    too narrow, the coverage of central intervals is wrong by twice that on average over all levels.
 
     Examples
     --------
