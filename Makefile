@@ -85,8 +85,8 @@ study-costs: $(VENV)/dev.stamp  ## the experiment of Yang & Bi on their five dat
 	$(BIN)/python -m studies.credit
 
 study-numbers: $(VENV)/dev.stamp  ## recalibrators of numbers and distributions on real data, sizes of their tests (30 minutes)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.numbers
-	cd studies && OMP_NUM_THREADS=1 $(abspath $(BIN))/python number_sizes.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.number_models
+	OMP_NUM_THREADS=1 $(BIN)/python studies/number_sizes.py
 
 oracles:  ## freeze the values of other implementations again, in an environment of their own
 	$(PYTHON) -m venv .venv-oracles
