@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from calibrant import regression as rg
-from calibrant.errors import InputError
+from calibrant.errors import CalibrantWarning, InputError
 from calibrant.regression.distributions import ad_limit, ad_pvalue
 
 HERE = Path(__file__).parent / "golden"
@@ -347,6 +347,8 @@ def test_an_evaluation_of_forecasts_has_both_kinds_of_measures():
         (lambda: rg.Quantiles([0.1, 0.5], [[2.0, 1.0]]), "must not fall; 1 rows cross"),
         (lambda: rg.Quantiles([0.0, 0.5], [[2.0, 1.0]]), "between 0 and 1"),
         (lambda: rg.Samples([1.0, 2.0]), "its shape is"),
+        (lambda: rg.Samples([[1.0, 2.0], [3.0]]), "equally long rows"),
+        (lambda: rg.Gaussian([], []), "at least one row"),
         (lambda: rg.Samples([[1.0, float("inf")]]), "row 0, column 1"),
         (lambda: rg.Samples([["a", "b"]]), "must hold numbers"),
         (lambda: rg.Frozen(stats.norm), "A frozen distribution"),
@@ -432,8 +434,75 @@ def test_pandas_indexes_of_outcomes_and_forecasts_must_agree():
 def test_small_ensembles_are_not_accused_of_what_they_cannot_say(rng):
     y, draws = rng.normal(size=5000), rng.normal(size=(5000, 10))
     found = rg.coverage(y, rg.Samples(draws))
-    assert found.per_level["level"].tolist() == [0.5, 0.8]
+    assert found.per_level["level"] == pytest.approx([5 / 11, 9 / 11])  # between two draws
+    for m in (2, 3, 4, 19):
+        few = rg.coverage(y, rg.Samples(rng.normal(size=(5000, m))))
+        assert (few.per_level["pvalue"] > 1e-3).all(), m
     assert (found.per_level["pvalue"] > 1e-3).all()
+
+
+def test_medians_are_not_judged_as_means():
+    rng = np.random.default_rng(0)
+    a, q = rng.uniform(1, 3, 1000), np.arange(1, 20) / 20
+    y = rng.gamma(a)
+    found = rg.evaluate(y, rg.Quantiles(q, stats.gamma(a[:, None]).ppf(q)))
+    assert found.verdict == "distributions not shown to be miscalibrated"
+    assert any("medians" in note.text for note in found.notes)
+    heavy = rg.Frozen(stats.invgamma(np.full(10, 0.9)))
+    assert not heavy.point_is_mean
+    assert heavy.point() == pytest.approx(stats.invgamma.median(0.9))
+
+
+def test_verdicts_on_distributions_are_adjusted_for_parts_and_open_in_clusters(rng):
+    wrong = 0
+    for _ in range(40):
+        y = rng.normal(size=500)
+        found = rg.evaluate(y, rg.Gaussian(0 * y, 1.0), by=np.arange(500) % 10, n_resamples=0)
+        wrong += any(part.is_miscalibrated for part in found.parts.values())
+    assert wrong <= 7
+    shop = np.repeat(np.arange(50), 10)
+    y = 0.7 * rng.normal(size=50)[shop] + 0.714 * rng.normal(size=500)
+    together = rg.evaluate(y, rg.Gaussian(0 * y, 1.0), cluster=shop, n_resamples=0)
+    assert "not judged" in together.verdict
+    assert not together.is_miscalibrated
+
+
+def test_the_end_of_a_bounded_support_has_a_likelihood():
+    rng = np.random.default_rng(0)
+    u = stats.uniform(np.zeros(200), 1.0)
+    for make in (rg.PITRecalibrator, rg.ParetoRecalibrator):
+        cal = make().fit(u, rng.beta(2, 2, 200))
+        assert not math.isnan(rg.nll([0.0, 0.5, 1.0], cal(stats.uniform(np.zeros(3), 1.0))))
+
+
+def test_tails_too_heavy_for_crps_make_it_infinite():
+    assert rg.crps([1.0], stats.levy([0.0])) == math.inf
+    assert math.isfinite(rg.crps([1.0], stats.t([0.8])))
+    assert math.isfinite(rg.crps([1.0], stats.cauchy([0.0])))
+
+
+def test_repaired_forecasts_take_scipys_distributions_and_keep_the_index():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    assert rg.Stretched(stats.norm([0.0, 1.0]), 2.0).quantile(0.5).tolist() == [0.0, 1.0]
+    assert rg.Warped(stats.norm([0.0, 1.0]), rg.SinhArcsinh()).quantile(0.5) == pytest.approx([0.0, 1.0])
+    assert rg.crps([1.0, 2.0], stats.norm([0.0])) == pytest.approx(rg.crps([1.0, 2.0], stats.norm(0.0)))
+    twice = rg.Stretched(rg.Stretched(KINDS["Quantiles"], 2.0), 2.0)
+    with pytest.raises(InputError, match="Quantiles forecasts are not known"):
+        rg.Warped(twice, rg.SinhArcsinh())
+    index = pd.Index(list("abcdefghij"))
+    forecast = rg.Gaussian(pd.Series(np.zeros(10), index=index), 1.0)
+    y = pd.Series(np.linspace(-2, 2, 10), index=index[::-1])
+    for other in (rg.VarianceScaling().fit(forecast, y.to_numpy())(forecast), rg.Stretched(forecast, 2.0)):
+        with pytest.raises(InputError, match="indexes"):
+            rg.crps(y, other)
+    assert rg.Gaussian([1.0, 2.0], 1.0).index is None
+
+
+def test_notes_of_numbers_become_warnings():
+    with pytest.warns(CalibrantWarning, match="clipped"):
+        rg.miscalibration([0.2, 1 + 1e-9])
+    with pytest.warns(CalibrantWarning, match="one column"):
+        rg.crps(np.ones((3, 1)), rg.Gaussian(np.zeros(3), 1.0))
 
 
 def test_one_distribution_may_serve_all_rows():

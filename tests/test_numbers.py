@@ -369,7 +369,7 @@ def test_one_row_two_rows_and_constants_work_or_say_why_not():
     assert "unknown" in repr(one)
     json.dumps(one.to_dict(), allow_nan=False)
     same = rg.bias_by_bin([1.0, 1.0, 1.0], [2.0, 2.0, 2.0])
-    assert same.per_bin["pvalue"].tolist() == [0.0]
+    assert np.isnan(same.per_bin["pvalue"]).all()  # how outcomes vary is not known
     right = rg.bias_by_bin([2.0, 2.0, 2.0], [2.0, 2.0, 2.0])
     assert right.per_bin["pvalue"].tolist() == [1.0]
     assert right.tce == 0
@@ -398,17 +398,51 @@ def test_right_predictions_are_not_rejected_for_their_rounding(rng):
         assert tuple(fit.test) == (0.0, 1.0)
     steps = np.cumsum(np.r_[0, np.full(199, 0.1)])
     assert rg.evaluate(np.arange(200) * 0.1, steps, n_resamples=0).verdict == "no bias is shown"
-    assert rg.evaluate([0.0] * 5, [1e-15] * 5, n_resamples=0)["mean error"].pvalue == 0  # not rounding: no other unit
     line = rg.slope_intercept(2 * q, q)
     assert tuple(line.test) == (math.inf, 0.0)
 
 
-def test_counts_that_are_all_zero_are_no_proof_of_bias(rng):
+RARE = {
+    "tied rates, 100 rows": lambda rng: rng.choice(np.linspace(0.05, 0.5, 10), 100),
+    "rates of 2 %, 500 rows": lambda rng: 0.02 * rng.uniform(0.8, 1.2, 500),
+    "rates of 10 %, 500 rows": lambda rng: 0.1 * rng.uniform(0.8, 1.2, 500),
+    "gamma rates, 200 rows": lambda rng: rng.gamma(2, 0.02, 200),
+    "gamma rates, 1,000 rows": lambda rng: rng.gamma(2, 0.02, 1000),
+}
+
+
+@pytest.mark.parametrize("design", RARE)
+def test_rare_counts_are_no_proof_of_bias(design, rng):
     wrong = 0
-    for _ in range(100):
-        p = rng.choice(np.linspace(0.05, 0.5, 10), 100)
+    for _ in range(150):
+        p = RARE[design](rng)
         wrong += rg.evaluate(rng.poisson(p).astype(float), p, n_resamples=0).is_biased
-    assert wrong <= 14
+    assert wrong <= 16
+
+
+def test_outcomes_that_never_vary_leave_the_verdict_open():
+    found = rg.evaluate(np.zeros(20), np.full(20, 0.05))
+    assert found.verdict == "too few rows to tell"
+    assert math.isnan(found["mean error"].low)
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert rg.evaluate(np.full(20, 0.05), np.full(20, 0.05)).verdict == "no bias is shown"
+
+
+def test_a_line_that_cannot_be_tested_is_said_to_be_so(rng):
+    y = [0.0] * 10 + [1, 2, 3, 2, 1, 4, 2, 2, 1, 3]
+    fit = rg.slope_intercept(y, [0.1] * 10 + [2.0] * 10)
+    assert math.isnan(fit.test.pvalue)
+    assert fit.test.notes[-1].code == "no_line_test"
+    p = rng.normal(size=100)
+    found = rg.evaluate(p + rng.normal(size=100), p, cluster=np.arange(100) // 25, by=np.arange(100) // 50)
+    assert all(math.isnan(part.line.test.pvalue) for part in found.parts.values())
+    rejected = 0
+    for _ in range(300):
+        shop = np.repeat(np.arange(6), 10)
+        p = rng.normal(size=60)
+        line = rg.evaluate(p + rng.normal(size=6)[shop] + rng.normal(size=60), p, cluster=shop, n_resamples=0).line
+        rejected += line.test.pvalue <= 0.05
+    assert rejected <= 36
 
 
 def test_leverage_counts_the_weight_of_its_own_row(rng):
@@ -576,6 +610,26 @@ def test_the_null_of_tce_keeps_its_level(rng):
         y = p + (1 + p / 3) * (rng.gamma(2, 1, 400) - 2)
         low += rg.evaluate(y, p, n_resamples=59, random_state=seed).tce.pvalue <= 0.1
     assert low <= 14
+
+
+def test_a_table_is_evaluated_too(skewed):
+    y, p = skewed
+    table = rg.MeanTable.from_arrays(y, p)
+    assert repr(rg.evaluate(table)) == repr(rg.evaluate(y, p))
+    with pytest.raises(InputError, match="and by with it"):
+        rg.evaluate(table, by=y)
+    with pytest.raises(InputError, match="row by row"):
+        rg.evaluate(rg.MeanTable.from_arrays(y, np.round(p)).merged())
+    with pytest.raises(InputError, match="y_pred is missing"):
+        rg.evaluate(y)
+    with pytest.raises(InputError, match="this takes one model"):
+        rg.evaluate(y, {"a": p})
+
+
+def test_bins_of_an_evaluation_hold_fifty_rows(skewed):
+    y, p = skewed
+    assert [len(rg.evaluate(y[:n], p[:n], n_resamples=0).bins) for n in (30, 120, 600)] == [1, 2, 10]
+    assert len(rg.evaluate(y[:30], p[:30], n_bins=5, n_resamples=0).bins) == 5
 
 
 # Input

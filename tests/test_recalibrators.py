@@ -341,12 +341,31 @@ def test_too_few_rows_are_said_to_be_too_few():
         rg.ParetoRecalibrator().fit(stats.uniform(0, 1), np.linspace(-1, 2, 30))
 
 
+def test_ties_of_outcomes_move_no_forecast_and_mirrored_ones_mirror_it(rng):
+    mean = rng.integers(-3, 4, 2000) * 1.0
+    y = np.rint(mean + rng.normal(size=2000))
+    forecast = rg.Gaussian(mean, 1.04)
+    new = rg.PITRecalibrator().fit(forecast, y)(forecast)
+    assert abs(np.mean(new.point() - y)) < 0.03
+    assert rg.crps(y, new) < rg.crps(y, forecast) + 0.01
+    mirror = rg.Gaussian(-mean, 1.04)
+    turned = rg.PITRecalibrator().fit(mirror, -y)(mirror)
+    assert turned.quantile(0.9) == pytest.approx(-new.quantile(0.1), abs=1e-9)
+
+
 def test_settings_can_be_read_cloned_and_shown():
     cal = rg.VarianceScaling(level=0.8)
     assert cal.get_params() == {"level": 0.8, "shift": False}
     assert repr(cal) == "VarianceScaling(level=0.8)"
     assert repr(rg.ParetoRecalibrator()) == "ParetoRecalibrator()"
     assert cal.set_params(shift=True).shift is True
+    assert "0.1, 0.9" in repr(rg.QuantileRecalibrator(levels=np.array([0.1, 0.9])))
+    for bad, words in (
+        (rg.PITRecalibrator(n_knots=2), "at least 3"),
+        (rg.ParetoRecalibrator(n_points=1), "at least 2"),
+    ):
+        with pytest.raises(InputError, match=words):
+            bad.fit(rg.Gaussian(np.zeros(50), 1.0), np.linspace(-2, 2, 50))
     with pytest.raises(InputError, match="no setting"):
         cal.set_params(colour="red")
     base = pytest.importorskip("sklearn.base", reason="scikit-learn is not installed")

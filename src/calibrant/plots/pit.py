@@ -15,7 +15,7 @@ from calibrant.inference.resampling import RandomState, check_count, check_share
 from calibrant.lines import p_is
 from calibrant.plots._canvas import frame_of, headline, rectangle, shapes, single
 from calibrant.plots._palette import ACCEPTED, REJECTED, mixed
-from calibrant.regression.distributions import anderson_darling, pit
+from calibrant.regression.distributions import anderson_darling, pit, uniform
 
 __all__ = ["PITDisplay"]
 
@@ -95,8 +95,7 @@ class PITDisplay:
         fig: FigureBase | None = None,
     ) -> "PITDisplay":
         """Draw PIT values; options as for `from_predictions`."""
-        test = anderson_darling(u)  # checks them
-        values = np.asarray(u, dtype=np.float64).reshape(-1)
+        test, values = anderson_darling(u), uniform(u)[0]
         count = (20 if values.size >= 2000 else 10) if n_bins is None else check_count("n_bins", n_bins, 200)
         return cls(values, count, test, check_share("confidence_level", confidence_level)).plot(ax=ax, fig=fig)
 
@@ -134,11 +133,11 @@ class PITDisplay:
         headline(
             self.ax_,
             f"A² = {self.test.statistic:.3g}, {p_is(self.test.pvalue)} ({self.u.size:,} rows)",
-            f"grey: all bars of {100 * self.confidence_level:g} % of calibrated forecasts; {self._shape(counts)}",
+            f"grey: all bars of {100 * self.confidence_level:g} % of calibrated forecasts; {self._shape()}",
         )
         return self
 
-    def _shape(self, counts: Floats) -> str:
+    def _shape(self) -> str:
         """What the form of the histogram says."""
         if self.test.pvalue > 1 - self.confidence_level:
             return "flat up to chance"
@@ -171,6 +170,6 @@ class PITDisplay:
         beyond = int(np.count_nonzero((counts < low) | (counts > high)))
         return (
             f"Histogram of the PIT values of {self.u.size:,} rows in {self.n_bins} bars, {beyond} of them beyond the "
-            f"band of calibrated forecasts: {self._shape(counts)} (Anderson-Darling {self.test.statistic:.3g}, "
+            f"band of calibrated forecasts: {self._shape()} (Anderson-Darling {self.test.statistic:.3g}, "
             f"{p_is(self.test.pvalue)})."
         )

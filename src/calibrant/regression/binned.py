@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -26,6 +26,7 @@ __all__ = ["BiasByBin", "CostByBin", "bias_by_bin", "cost_by_bin", "fine_bins", 
 
 Bins: TypeAlias = Quantile | Edges | PAVA | PAVABC
 
+_FEWEST = 5  # outcomes other than 0 that a test needs where most are 0
 _RUN = 1 << 15  # entries at a time: what is computed of them stays in the processor's cache
 
 
@@ -72,8 +73,8 @@ class Groups:
     def spread(self, of: Callable[[slice], Floats], mean: Floats, rounding: Floats | float = 0.0) -> "Means":
         """Means of these values with their standard errors and skewness.
 
-        Outcomes inside an entry vary by their spread. The error is NaN for a single row, and for a bin without any
-        spread beside others that have some (a bin of counts that are all 0); skewness is 0 where rows are merged.
+        Outcomes inside an entry vary by their spread. The error is NaN for a single row; skewness is 0 where rows are
+        merged.
         """
         table, m = self.table, self.effective_n
         if table.importance:
@@ -94,11 +95,8 @@ class Groups:
         skewness = 0.0
         if table.has_rows:
             skewness = self._skewness(away, squared if table.w2 is None else self.weighted(lambda run: away(run) ** 2))
-        # What is rounding is none. A bin whose values do not vary does not know how much they might, unless none does.
-        error = np.where(error <= rounding, 0.0, error)
-        still = error == 0
-        error = np.where((m > 1) & (~still | still.all()), error, np.nan)
-        return Means(np.where(np.abs(mean) <= rounding, 0.0, mean), error, m, skewness)
+        error = np.where(error <= rounding, 0.0, error)  # what is rounding is none
+        return Means(np.where(np.abs(mean) <= rounding, 0.0, mean), np.where(m > 1, error, np.nan), m, skewness)
 
     def _skewness(self, away: Callable[[slice], Floats], squared: Floats) -> float:
         """The median of the bins' skewness: single bins tell too little of it, and extreme errors too much."""
@@ -298,10 +296,6 @@ class BiasByBin:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON; what does not exist is null."""
-        columns = {
-            name: [None if isinstance(v, float) and not np.isfinite(v) else v for v in values.tolist()]
-            for name, values in self.per_bin.items()
-        }
         totals = {
             "tce": self.tce,
             "biased_share": self.biased_share,
@@ -315,7 +309,7 @@ class BiasByBin:
             "level": self.level,
             **{k: v for name, value in totals.items() for k, v in number(name, value).items()},
             "test": self.test.to_dict(),
-            "per_bin": columns,
+            "per_bin": _plain_columns(self.per_bin),
             "notes": [note.to_dict() for note in self.notes],
         }
 
@@ -362,8 +356,8 @@ def bias_by_bin(
     In every bin the mean prediction less the mean outcome, with interval and test of the differences, and how many of
     its predictions differ significantly from the bin's mean outcome. Tests are Student's t with as many degrees of
     freedom as rows (or effective rows) less 1, corrected by Hall's (1992) transformation for the skewness of the
-    differences, of which the median over the bins is taken. A bin of one row, or of counts that are all 0, has a bias
-    but neither interval nor test.
+    differences, of which the median over the bins is taken. A bin of one row, one whose outcomes are all equal, and one
+    in which most are 0 and fewer than five are not (rare counts, claims) has a bias but neither interval nor test.
 
     Parameters
     ----------
@@ -381,9 +375,9 @@ def bias_by_bin(
 
     Notes
     -----
-    Rejection rates of right models in simulations are in docs/numbers: near the nominal ones, for skewed and for
-    heavy-tailed errors too, from about fifty rows a bin on (with lognormal errors 10 % for 5 % at twenty rows). Rows
-    are taken as independent. A merged table does not know the skewness; its tests are plain t tests.
+    Rejection rates of right models in simulations are in docs/numbers: near the nominal ones from about fifty rows a
+    bin on, for skewed and heavy-tailed errors too (with lognormal errors 10 % for 5 % at twenty rows). Rows are taken
+    as independent. A merged table does not know the skewness; its tests are plain t tests.
 
     Examples
     --------
@@ -398,9 +392,11 @@ def bias_by_bin(
     prediction = groups.mean(lambda run: p[run])
     biases = groups.spread(lambda run: p[run] - y[run], groups.mean(lambda run: p[run] - y[run]), groups.rounding)
     bias = biases.mean
+    outcomes = groups.spread(lambda run: y[run], groups.mean(lambda run: y[run]))
+    unknown = (bias != 0) & too_alike(groups, outcomes.error)
+    biases, outcomes = (replace(means, error=np.where(unknown, np.nan, means.error)) for means in (biases, outcomes))
     low, high = biases.limits(confidence_level)
     pvalue = biases.pvalue(np.zeros(bias.size))
-    outcomes = groups.spread(lambda run: y[run], groups.mean(lambda run: y[run]))
     outcome_low, outcome_high = outcomes.limits(confidence_level)
     per_bin = {
         "lower": groups.lower,
@@ -417,7 +413,18 @@ def bias_by_bin(
         "outcome_high": outcome_high,
         "rejected": _rejected(groups, outcomes.mean, *outcomes.limits(1 - alpha)),
     }
-    return BiasByBin(per_bin, alpha, confidence_level, float(table.size), _all_bins(bias, pvalue, table), table.notes)
+    return BiasByBin(per_bin, alpha, confidence_level, float(table.size), _all_bins(pvalue, table), table.notes)
+
+
+def too_alike(groups: Groups, error: Floats) -> Bools:
+    """Which bins know too little of how outcomes vary: all are equal, or most are 0 and fewer than five are not.
+
+    Of rare counts and claims: a bin of zeros looks sure of its mean, and is not.
+    """
+    y = groups.table.mean
+    zeros = groups.weighted(lambda run: (y[run] == 0).astype(np.float64))
+    few = (zeros >= groups.n / 2) & ((1 - zeros / groups.n) * groups.effective_n < _FEWEST)
+    return np.asarray((error == 0) | (few & (groups.effective_n > _FEWEST)))
 
 
 def _rejected(groups: Groups, outcome: Floats, low: Floats, high: Floats) -> Floats:
@@ -443,7 +450,7 @@ def _adjusted(pvalue: Floats) -> Floats:
     return adjusted
 
 
-def _all_bins(bias: Floats, pvalue: Floats, table: MeanTable) -> TestResult:
+def _all_bins(pvalue: Floats, table: MeanTable) -> TestResult:
     """The test that no bin has a bias: each p-value as a normal score, whose squares add up to chi-squared."""
     from scipy.special import chdtrc, ndtri
 
@@ -480,7 +487,12 @@ def fine_bins(table: MeanTable) -> Quantile:
     return Quantile(max(1, math.isqrt(int(table.effective_size))))
 
 
-@dataclass(frozen=True, eq=False)
+def _plain_columns(per_bin: Mapping[str, Any]) -> dict[str, list[float | None]]:
+    """Arrays as lists for JSON; what does not exist is null."""
+    return {name: [v if np.isfinite(v) else None for v in values.tolist()] for name, values in per_bin.items()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class CostByBin:
     """What wrong predictions cost, bin by bin; see `cost_by_bin`.
 
@@ -508,6 +520,37 @@ class CostByBin:
 
     def __float__(self) -> float:
         return self.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON; what does not exist is null."""
+        return {
+            "schema_version": 1,
+            "size": self.size,
+            "level": self.level,
+            "value": self.value,
+            "avoidable": self.avoidable,
+            "per_bin": _plain_columns(self.per_bin),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def _cells(self) -> list[list[str]]:
+        b = self.per_bin
+        rows = [["prediction", "rows", "cost", f"{100 * self.level:g} % interval", "best shift", "avoidable"]]
+        for i in range(b["n"].size):
+            span = f"{b['low'][i]:.4g} to {b['high'][i]:.4g}" if np.isfinite(b["low"][i]) else "unknown"
+            numbers = [f"{b[name][i]:.4g}" for name in ("shift", "avoidable")]
+            place = f"{b['lower'][i]:.4g} to {b['upper'][i]:.4g}"
+            rows.append([place, f"{b['n'][i]:,.6g}", f"{b['cost'][i]:.4g}", span, *numbers])
+        return rows
+
+    def _summary(self) -> str:
+        return f"Cost of {self.value:.4g} a row, {self.avoidable:.4g} of it avoidable ({self.size:,.6g} rows)"
+
+    def __repr__(self) -> str:
+        return "\n".join([self._summary(), *text_table(self._cells())])
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._summary()}</p>{html_table(self._cells())}"
 
 
 @take_rows

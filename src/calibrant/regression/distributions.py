@@ -5,6 +5,7 @@ probability integral transforms (PIT), F(y), are uniform.
 """
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from calibrant import _columns, significance
 from calibrant._json import number
 from calibrant._tables import html_table, text_table
 from calibrant._typing import Column, Floats
-from calibrant.errors import InputError, Note, join_notes
+from calibrant.errors import CalibrantWarning, InputError, Note, join_notes
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.resampling import RandomState, check_count, check_share, generator
 from calibrant.regression.forecasts import Quantiles, Samples, as_forecast, levels_of, pinball_losses, read_outcomes
@@ -80,7 +81,7 @@ def transforms(y: Floats, forecast: Any, *, random_state: RandomState = 0, rando
     return found
 
 
-def _uniform(u: Column) -> tuple[Floats, tuple[Note, ...]]:
+def uniform(u: Column) -> tuple[Floats, tuple[Note, ...]]:
     """PIT values, numbers in [0, 1], none missing; and what was noted of them."""
     column = _columns.scores(_columns.read(u, "u", hint="Pass one column of PIT values."))
     _columns.refuse_missing([column])
@@ -112,7 +113,7 @@ def anderson_darling(u: Column) -> TestResult:
     >>> round(result.statistic, 4), round(result.pvalue, 3)
     (0.151, 0.999)
     """
-    given, notes = _uniform(u)
+    given, notes = uniform(u)
     values = np.sort(given)
     statistic = a_squared(values)
     pvalue = ad_pvalue(statistic, values.size)
@@ -201,7 +202,7 @@ def kolmogorov_smirnov(u: Column) -> TestResult:
     """
     from scipy.stats import kstest
 
-    values, notes = _uniform(u)
+    values, notes = uniform(u)
     found = kstest(values, "uniform")
     return TestResult(float(found.statistic), float(found.pvalue), "Kolmogorov-Smirnov", notes=notes)
 
@@ -235,7 +236,7 @@ def chi_square(
     """
     from scipy.stats import chisquare
 
-    values, notes = _uniform(u)
+    values, notes = uniform(u)
     check_count("n_resamples", n_resamples)
     if edges is None:
         check_count("n_bins", n_bins, _MOST_BINS)
@@ -276,7 +277,11 @@ def miscalibration(u: Column) -> float:
     >>> round(miscalibration([0.25, 0.75]), 4)
     0.125
     """
-    values = np.sort(_uniform(u)[0])
+    given, notes = uniform(u)
+    for note in notes:
+        if note.code != "pit_at_end":  # an end is an end
+            warnings.warn(note.text, CalibrantWarning, stacklevel=2)
+    values = np.sort(given)
     x = np.concatenate([[0.0], values, [1.0]])
     share = np.arange(values.size + 1) / values.size
     # On each piece the gap |share - x| is linear, perhaps through 0.
@@ -348,7 +353,8 @@ def coverage(
     """How often central intervals hold the outcome, with intervals and tests, and how wide they are.
 
     The central interval of level L reaches from the (1 - L)/2 to the (1 + L)/2 quantile; an outcome at an end is
-    inside. (Forecasts of whole numbers therefore cover more than L.)
+    inside. (Forecasts of whole numbers therefore cover more than L.) Of m draws the nearest levels of intervals between
+    two draws are taken, (m + 1 - 2 i) / (m + 1): between draws nobody knows what to expect.
 
     Parameters
     ----------
@@ -372,6 +378,9 @@ def coverage(
     if not wanted.size:
         raise InputError("levels must be numbers between 0 and 1; there are none.", argument="levels")
     inside, width = np.empty(wanted.size), np.empty(wanted.size)
+    if isinstance(known, Samples):
+        wanted = np.unique(_whole_ranks(wanted, known.draws.shape[1]))
+        inside, width = inside[: wanted.size], width[: wanted.size]
     for i, level in enumerate(wanted):
         low, high = known.quantile([(1 - level) / 2, (1 + level) / 2]).T
         inside[i] = np.count_nonzero((y >= low) & (y <= high))
@@ -386,6 +395,13 @@ def coverage(
         "width": width,
     }
     return Coverage(per_level, y.size, confidence_level)
+
+
+def _whole_ranks(levels: Floats, draws: int) -> Floats:
+    """The nearest levels of intervals from the i-th lowest to the i-th highest draw: (m + 1 - 2 i) / (m + 1)."""
+    rank = np.clip(np.rint((draws + 1) * (1 - levels) / 2), 1, max((draws + 1) // 2 - (draws % 2), 1))
+    found: Floats = np.maximum(1 - 2 * rank / (draws + 1), 1e-9)
+    return found
 
 
 def _pairs(forecast: Any) -> list[float]:

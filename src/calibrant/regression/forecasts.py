@@ -6,8 +6,9 @@ forecast is taken, a frozen distribution of `scipy.stats` may be given as it is.
 """
 
 import math
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from calibrant import _columns
 from calibrant._typing import Column, Floats
-from calibrant.errors import InputError
+from calibrant.errors import CalibrantWarning, InputError
 from calibrant.regression.table import ONE_COLUMN
 
 __all__ = ["Forecast", "Frozen", "Gaussian", "Quantiles", "Samples", "Stretched", "Warped", "as_forecast"]
@@ -23,6 +24,7 @@ __all__ = ["Forecast", "Frozen", "Gaussian", "Quantiles", "Samples", "Stretched"
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _CHUNK = 1 << 22  # cells of an intermediate array
 _MOST_STEPS = 100_000
+_FARTHEST = 38.0  # normal scores beyond have no probability in a double
 
 
 class Forecast(Protocol):
@@ -66,6 +68,18 @@ def levels_of(level: Any) -> tuple[Floats, bool]:
     return np.atleast_1d(levels), levels.ndim == 0
 
 
+def _keep_index(forecast: Any, *columns: Any) -> None:
+    """The index of pandas objects, to be compared with that of the outcomes, unless another is known."""
+    for column in columns:
+        index = getattr(column, "index", None)
+        if forecast.index is None and hasattr(index, "equals"):
+            object.__setattr__(forecast, "index", index)
+
+
+def _some(index: Any, rows: Any) -> Any:
+    return None if index is None else index[rows]
+
+
 def _per_row(values: Any, name: str) -> _columns.Column:
     outside = np.atleast_1d(values) if np.ndim(values) == 0 else values
     column = _columns.finite(_columns.read(outside, name, hint=ONE_COLUMN))
@@ -75,6 +89,10 @@ def _per_row(values: Any, name: str) -> _columns.Column:
 
 def _matrix(values: Any, name: str, columns: str) -> Floats:
     """Numbers of shape (rows, columns), all finite."""
+    try:
+        np.shape(values)
+    except ValueError as error:
+        raise InputError(f"{name} must have equally long rows.", argument=name) from error
     masked = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
     array = _columns.as_array(values, name)
     if array.ndim != 2 or not array.size:
@@ -108,10 +126,11 @@ class Gaussian:
 
     mean: Column
     sd: Column
+    index: Any = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         mean, sd = _per_row(self.mean, "mean"), _per_row(self.sd, "sd")
-        index = getattr(self.mean, "index", getattr(self.sd, "index", None))  # of pandas, to be compared with outcomes'
+        _keep_index(self, self.mean, self.sd)
         _columns.check_alignment({"mean": self.mean, "sd": self.sd})
         if 1 not in (len(mean), len(sd)):
             _columns.check_lengths([mean, sd])
@@ -124,9 +143,10 @@ class Gaussian:
                 row=row,
                 value=float(sd.values[row]),
             )
+        if not len(mean) or not len(sd):
+            raise InputError("A forecast needs at least one row; there is none.", argument="mean")
         for name, values in zip(("mean", "sd"), np.broadcast_arrays(mean.values, sd.values), strict=True):
             object.__setattr__(self, name, values)
-        object.__setattr__(self, "index", index)
 
     def __len__(self) -> int:
         return int(self.mean.size)
@@ -170,7 +190,7 @@ class Gaussian:
         return found
 
     def part(self, rows: Any) -> "Gaussian":
-        return Gaussian(self.mean[rows], self.sd[rows])
+        return Gaussian(self.mean[rows], self.sd[rows], index=_some(self.index, rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +219,7 @@ class Frozen:
                 argument="distribution",
             )
         shape = np.shape(self.distribution.median())
-        if len(shape) > 1 or (shape and self.rows not in (None, *shape)):
+        if len(shape) > 1 or (shape and shape != (1,) and self.rows not in (None, *shape)):
             raise InputError(
                 f"The distribution's parameters must have one value a row{f' of {self.rows}' if self.rows else ''}; "
                 f"their shape is {shape}.",
@@ -218,7 +238,7 @@ class Frozen:
             raise InputError(
                 "Distributions of whole numbers must not be shifted by a fraction.", argument="distribution"
             )
-        object.__setattr__(self, "rows", shape[0] if shape else (self.rows or 1))
+        object.__setattr__(self, "rows", shape[0] if shape and shape != (1,) else (self.rows or 1))
 
     def __len__(self) -> int:
         assert self.rows is not None
@@ -258,9 +278,13 @@ class Frozen:
         found: Floats = np.column_stack([self._full(self.distribution.ppf(each)) for each in levels])
         return found[:, 0] if single else found
 
+    @property
+    def point_is_mean(self) -> bool:
+        """Whether all rows have a mean; else `point` gives medians."""
+        return bool(np.isfinite(self.distribution.mean()).all())
+
     def point(self) -> Floats:
-        mean = self._full(self.distribution.mean())
-        return np.array(mean if np.isfinite(mean).all() else self._full(self.distribution.median()))
+        return np.array(self._full(self.distribution.mean() if self.point_is_mean else self.distribution.median()))
 
     def log_density(self, y: Floats) -> Floats:
         d = self.distribution
@@ -273,17 +297,20 @@ class Frozen:
         """2 int_0^1 of the pinball loss over levels, split at F(y), so that both parts are smooth up to their ends."""
         d = self.distribution
         below, above = self._full(d.cdf(y)), self._full(d.sf(y))
-        total = np.zeros(len(self))
-        for place, rest, weight in zip(*tanh_sinh(), strict=True):
+        total, end = np.zeros(len(self)), np.zeros(len(self))
+        for step, (place, rest, weight) in enumerate(zip(*tanh_sinh(), strict=True)):
             # Levels below y are below * place, those above it above * place from the other end. Each is asked for from
             # the nearer end, and not at all where it is nothing.
             low, low_rest = below * place, above + below * rest
             high, high_rest = above * place, below + above * rest
             under = y - np.where(low <= 0.5, d.ppf(low), d.isf(low_rest))
             over = np.where(high <= 0.5, d.isf(high), d.ppf(high_rest)) - y
-            total += 2 * weight * below**2 * place * np.where((below > 0) & np.isfinite(under), under, 0.0)
-            total += 2 * weight * above**2 * place * np.where((above > 0) & np.isfinite(over), over, 0.0)
-        return total
+            under = 2 * weight * below**2 * place * np.where((below > 0) & np.isfinite(under), under, 0.0)
+            over = 2 * weight * above**2 * place * np.where((above > 0) & np.isfinite(over), over, 0.0)
+            total += under + over
+            end = under + over if step == 0 else end
+        # Where the outermost piece still counts, the integral has no end: tails as heavy as Levy's.
+        return np.where(end > 1e-3 * total, np.inf, total)
 
     def _crps_by_sums(self, y: Floats) -> Floats:
         """Integral of (F(x) - 1{x >= y})^2, constant between whole numbers; beyond the distribution, a distance."""
@@ -365,6 +392,7 @@ class Quantiles:
 
     levels: Column
     values: Any
+    index: Any = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         levels, _ = levels_of(np.asarray(self.levels, dtype=np.float64))
@@ -386,7 +414,7 @@ class Quantiles:
                 argument="values",
                 row=row,
             )
-        object.__setattr__(self, "index", getattr(self.values, "index", None))
+        _keep_index(self, self.values)
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "values", values)
 
@@ -436,7 +464,7 @@ class Quantiles:
         return found
 
     def part(self, rows: Any) -> "Quantiles":
-        return Quantiles(self.levels, self.values[rows])
+        return Quantiles(self.levels, self.values[rows], index=_some(self.index, rows))
 
 
 def pinball_losses(y: Floats, values: Floats, levels: Floats) -> Floats:
@@ -468,9 +496,10 @@ class Samples:
     """
 
     draws: Any
+    index: Any = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "index", getattr(self.draws, "index", None))
+        _keep_index(self, self.draws)
         object.__setattr__(self, "draws", np.sort(_matrix(self.draws, "draws", "a column for each draw"), axis=1))
 
     def __len__(self) -> int:
@@ -516,7 +545,7 @@ class Samples:
         return found
 
     def part(self, rows: Any) -> "Samples":
-        return Samples(self.draws[rows])
+        return Samples(self.draws[rows], index=_some(self.index, rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -533,7 +562,16 @@ class Stretched:
     def __post_init__(self) -> None:
         if not 0 < self.factor < math.inf:
             raise InputError(f"factor must be positive; it is {self.factor!r}.", argument="factor", value=self.factor)
+        object.__setattr__(self, "base", as_forecast(self.base))
         refuse_discrete(self.base)
+
+    @property
+    def index(self) -> Any:
+        return getattr(self.base, "index", None)
+
+    @property
+    def point_is_mean(self) -> bool:
+        return is_mean(self.base)
 
     @cached_property
     def _middle(self) -> Floats:
@@ -607,7 +645,12 @@ class Warped:
     warp: Any
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "base", as_forecast(self.base))
         need_scores(self.base)
+
+    @property
+    def index(self) -> Any:
+        return getattr(self.base, "index", None)
 
     def __len__(self) -> int:
         return len(self.base)
@@ -639,7 +682,8 @@ class Warped:
     def log_density(self, y: Floats) -> Floats:
         density = self.base.log_density(y)
         possible = np.isfinite(density)
-        z = np.where(possible, normal_scores(self.base, y), 0.0)
+        # At the end of a bounded support the score is infinite: as far as scores go is near enough.
+        z = np.where(possible, np.clip(normal_scores(self.base, y), -_FARTHEST, _FARTHEST), 0.0)
         warped = self.warp.log_slope(z) + 0.5 * (z**2 - self.warp(z) ** 2)
         found: Floats = np.where(possible, density + warped, density)
         return found
@@ -691,14 +735,20 @@ def refuse_discrete(forecast: Any) -> None:
 def need_scores(forecast: Any) -> None:
     """The distribution function must be known everywhere, and continuous."""
     refuse_discrete(forecast)
-    known = hasattr(forecast, "at_score") and (not hasattr(forecast, "base") or hasattr(forecast.base, "at_score"))
-    if not known:
+    inner = forecast
+    while hasattr(inner, "base"):
+        inner = inner.base
+    if not hasattr(inner, "at_score"):
         raise InputError(
-            f"{type(forecast).__name__} forecasts are not known at every level, so a map of levels has nothing to land "
-            "on.",
+            f"{type(inner).__name__} forecasts are not known at every level: a map of levels has nothing to land on.",
             hint="Use QuantileRecalibrator or VarianceScaling.",
             argument="forecast",
         )
+
+
+def is_mean(forecast: Any) -> bool:
+    """Whether `point` gives means; of quantiles, and where means are infinite, it gives medians."""
+    return bool(getattr(forecast, "point_is_mean", not isinstance(forecast, Quantiles)))
 
 
 def as_forecast(forecast: Any, rows: int | None = None) -> Any:
@@ -726,5 +776,7 @@ def read_outcomes(y_true: Column, forecast: Any, name: str = "y_true") -> tuple[
     _columns.refuse_missing([column])
     if not len(column):
         raise InputError(f"{name} holds no rows; at least one is needed.", argument=name)
+    for note in column.notes:  # most callers return a bare number, which cannot carry notes
+        warnings.warn(note.text, CalibrantWarning, stacklevel=3)
     _columns.check_alignment({name: y_true, "forecast": forecast})
     return column.values, as_forecast(forecast, len(column))

@@ -12,11 +12,11 @@ import numpy as np
 
 from calibrant._json import plain
 from calibrant._typing import Floats, Ints
-from calibrant.errors import CalibrantWarning, InputError, Note
+from calibrant.errors import CalibrantWarning, InputError, Note, join_notes
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.resampling import check_share
 from calibrant.regression.estimates import Estimate, from_error
-from calibrant.regression.table import MeanTable, as_number, take_rows
+from calibrant.regression.table import MeanTable, as_number, table_of, take_rows
 
 __all__ = [
     "LinearFit",
@@ -78,8 +78,6 @@ def mean_quotient(y_true: Any, y_pred: Any = None, *, zeros: Literal["raise", "d
     >>> mean_quotient([1.0, 2.0, 4.0], [2.0, 3.0, 5.0])
     1.5833333333333333
     """
-    from calibrant.regression.table import table_of
-
     table = table_of(y_true, y_pred, rows)
     table, quotients, lost = quotients_of(table, zeros)
     for note in table.notes + lost:
@@ -236,9 +234,7 @@ def mse_decomposition(table: MeanTable) -> MSEDecomposition:
     return MSEDecomposition(error - best, unc - best, unc, bias**2, saved, table.notes)
 
 
-def corp_decomposition(*arguments: Any, **options: Any) -> MSEDecomposition:
-    """The same as `mse_decomposition`, by the name that its sister for probabilities has."""
-    return mse_decomposition(*arguments, **options)
+corp_decomposition = mse_decomposition  # by the name that its sister for probabilities has
 
 
 def isotonic_means(merged: MeanTable) -> Floats:
@@ -309,15 +305,24 @@ def fitted_line(table: MeanTable, *, level: float, cluster: Ints | None = None) 
         for i, name in enumerate(("intercept", "slope"))
     )
     statistic = pvalue = np.nan
+    notes = table.notes
+    size = np.sqrt(np.diag(cover))
+    known = df > (0 if cluster is None else 1) and bool((size > 0).all())
+    if known:  # as correlations, whose unit does not matter
+        known = float(np.linalg.eigvalsh(cover / np.outer(size, size))[0]) > 1e-9
     if exact:  # the points lie on a line: is it the right one?
         right = float(np.abs(beta).max()) <= table.rounding
         statistic, pvalue = (0.0, 1.0) if right else (np.inf, 0.0)
-    elif df > 0:
-        statistic = float(beta @ np.linalg.solve(cover, beta) / 2)
-        pvalue = float(fdtrc(2, df, statistic))
-    return LinearFit(
-        slope, intercept, TestResult(statistic, pvalue, "slope 1 and intercept 0", df=df, notes=table.notes)
-    )
+    elif known:
+        # Of G clusters two numbers take one degree of freedom more than one (Hotelling).
+        left_over = df if cluster is None else df - 1
+        statistic = float(beta @ np.linalg.solve(cover, beta) / 2) * left_over / df
+        pvalue = float(fdtrc(2, left_over, statistic))
+    else:
+        text = "The line cannot be tested: there are too few rows or clusters, or most outcomes are equal."
+        notes = join_notes(notes, [Note("no_line_test", 1, text)])
+    test = TestResult(statistic, pvalue, "slope 1 and intercept 0", df=df, notes=notes)
+    return LinearFit(slope, intercept, test)
 
 
 def _sandwich(
@@ -347,6 +352,11 @@ class RECCurve:
     area_over: float
     loss: str
     notes: tuple[Note, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        points = {"tolerance": self.tolerance.tolist(), "accuracy": self.accuracy.tolist()}
+        return {**plain(self), **points}
 
     def at(self, tolerance: float) -> float:
         """The share of rows whose error is at most the tolerance."""

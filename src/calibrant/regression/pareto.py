@@ -171,6 +171,8 @@ class ParetoRecalibrator(Recalibrator):
         outcomes, known = read_outcomes(y, forecast, "y")
         need_scores(known)
         count = check_count("n_points", self.n_points)
+        if count < 2:
+            raise InputError("n_points must be at least 2: a front has two ends.", argument="n_points", value=count)
         if outcomes.size < 20:
             raise InputError(f"A map of four numbers needs at least 20 rows; there are {outcomes.size}.", argument="y")
         objectives = _Objectives(outcomes, known)

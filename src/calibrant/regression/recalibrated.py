@@ -50,7 +50,7 @@ class Recalibrator:
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
-        changed = {n: v for n, v in self.get_params().items() if v != defaults[n].default}
+        changed = {n: v for n, v in self.get_params().items() if repr(v) != repr(defaults[n].default)}
         return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in changed.items())})"
 
 
@@ -136,23 +136,27 @@ class PITRecalibrator(Recalibrator):
         if outcomes.size < _FEWEST:
             raise InputError(f"A map needs at least {_FEWEST} rows; there are {outcomes.size}.", argument="y")
         count = check_count("n_knots", self.n_knots)
-        scores = np.sort(normal_scores(known, outcomes))
+        if count < 3:
+            raise InputError(f"n_knots must be at least 3; it is {count}.", argument="n_knots", value=count)
+        # Equal scores (whole numbers, zeros) share the middle of their levels, so that neither side is preferred.
+        scores, times = np.unique(normal_scores(known, outcomes), return_counts=True)
+        last = np.cumsum(times)
+        position = (last - (times - 1) / 2) / (outcomes.size + 1)
         possible = np.isfinite(scores)
         self.notes_: tuple[Note, ...] = ()
         if not possible.all():
             text = "Outcomes that the forecasts hold to be impossible: {count}. No map of levels can repair these."
-            self.notes_ = (Note("impossible", int(np.count_nonzero(~possible)), text),)
-        level = _knot_levels(count, scores.size)
-        position = np.arange(1, scores.size + 1) / (scores.size + 1)
-        z = np.interp(level, position[possible], scores[possible]) if possible.any() else np.empty(0)
-        kept = np.concatenate([[True], np.diff(z) > 0]) if z.size else np.empty(0, dtype=bool)
-        if np.count_nonzero(kept) < 2:
+            self.notes_ = (Note("impossible", int(times[~possible].sum()), text),)
+        scores, position = scores[possible], position[possible]
+        level = _knot_levels(count, outcomes.size)
+        level = level[(level >= position[:1].sum()) & (level <= position[-1:].sum())]
+        if level.size < 2:
             raise InputError(
-                "The PIT values are too few, or too much alike, to learn a map from.",
-                hint="Pass more rows.",
+                "The PIT values are too much alike to learn a map from.",
+                hint="Are outcomes and forecasts those of the same rows?",
                 argument="y",
             )
-        self.map_ = ScoreKnots(z[kept], ndtri(level[kept]))
+        self.map_ = ScoreKnots(np.interp(level, position, scores), ndtri(level))
         return self
 
     def __call__(self, forecast: Any) -> Warped:
@@ -227,12 +231,12 @@ class VarianceScaling(Recalibrator):
         need_fit(self, type(self).__name__, "factor_")
         known = as_forecast(forecast)
         if isinstance(known, Gaussian):
-            return Gaussian(known.mean + self.shift_ * known.sd, self.factor_ * known.sd)
+            return Gaussian(known.mean + self.shift_ * known.sd, self.factor_ * known.sd, index=known.index)
         stretched = Stretched(known, self.factor_, self.shift_)
         if isinstance(known, Quantiles):
-            return Quantiles(known.levels, stretched.quantile(known.levels))
+            return Quantiles(known.levels, stretched.quantile(known.levels), index=known.index)
         if isinstance(known, Samples):
-            return Samples(stretched.moved(known.draws.T).T)
+            return Samples(stretched.moved(known.draws.T).T, index=known.index)
         return stretched
 
 
@@ -365,4 +369,5 @@ class QuantileRecalibrator(Recalibrator):
         """The repaired forecasts, as quantiles."""
         need_fit(self, type(self).__name__, "shifts_")
         known = as_forecast(forecast)
-        return Quantiles(self.levels_, np.sort(known.quantile(self.levels_) + self.shifts_, axis=1))
+        moved = np.sort(known.quantile(self.levels_) + self.shifts_, axis=1)
+        return Quantiles(self.levels_, moved, index=getattr(known, "index", None))

@@ -125,7 +125,7 @@ def trade_of(table: MeanTable, repaired: Floats, folds: int) -> Trade:
     change = (repaired - table.mean) ** 2 - (table.prediction - table.mean) ** 2
     mean = table.average(change)
     estimate = from_influence("change of mse", mean, change - mean, table, null=0.0)
-    return Trade(_readings(table), _readings(after), estimate, len(table), folds)
+    return Trade(_readings(table), _readings(after), estimate, round(table.effective_size), folds)
 
 
 class NumberMap(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -136,7 +136,8 @@ class NumberMap(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     map_ : callable
         What was learned: arrays of predictions to arrays of repaired ones.
     trade_ : Trade or None
-        What it trades, by cross-validation; None without `cv`, for merged tables and for fewer rows than folds.
+        What it trades, by cross-validation; None without `cv`, for merged tables, for fewer rows than two a
+        fold, and where a part of the rows is not enough to learn from.
     notes_ : tuple of Note
     """
 
@@ -196,9 +197,12 @@ class NumberMap(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _trade(self, table: MeanTable) -> Trade | None:
         if self.cv is None or not table.has_rows:
             return None
-        folds = check_count("cv", self.cv)
-        if folds < 2:
-            raise InputError(f"cv must be None or at least 2; it is {self.cv!r}.", argument="cv", value=self.cv)
+        whole = isinstance(self.cv, (int, np.integer)) and not isinstance(self.cv, bool)
+        if not (whole and self.cv >= 2):
+            raise InputError(
+                f"cv must be None or a whole number of at least 2; it is {self.cv!r}.", argument="cv", value=self.cv
+            )
+        folds = int(self.cv)
         if len(table) < 2 * folds:
             return None
         return trade_of(table, self._cross_fitted(table, folds), folds)

@@ -136,6 +136,8 @@ class MeanTable:
             _columns.finite(_columns.read(column, name, hint=ONE_COLUMN))
             for column, name in zip((prediction, n, mean, m2), names, strict=True)
         ]
+        for column in (columns[0], columns[2]):
+            _of_usual_size(column)
         _columns.check_lengths(columns)
         _columns.refuse_missing(columns)
         p, count, average, spread = (column.values for column in columns)
