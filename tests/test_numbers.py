@@ -271,7 +271,7 @@ def test_an_interval_holds_what_the_test_does_not_reject(skewed):
     from dataclasses import replace
 
     from calibrant.bins import Quantile
-    from calibrant.regression.binned import group
+    from calibrant.regression.groups import group
 
     table = rg.MeanTable.from_arrays(*skewed)
     groups = group(table, Quantile(4))

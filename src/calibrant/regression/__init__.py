@@ -9,19 +9,22 @@ from importlib import import_module as _import_module
 _HOME = {
     name: module
     for module, names in {
-        "binned": "BiasByBin CostByBin bias_by_bin cost_by_bin tce",
+        "binned": "BiasByBin bias_by_bin tce",
+        "cost_bins": "CostByBin cost_by_bin",
         "distributions": "Coverage anderson_darling chi_square coverage crps interval_score kolmogorov_smirnov "
         "miscalibration nll pinball pit sharpness",
         "estimates": "Estimate",
         "evaluation": "NumberEvaluation evaluate",
-        "forecasts": "Frozen Gaussian Quantiles Samples Stretched Warped",
+        "forecasts": "Gaussian Quantiles Samples",
+        "frozen": "Frozen",
         "means": "LinearFit MSEDecomposition RECCurve corp_decomposition error_tolerance mae mean_error mean_quotient "
         "mse mse_decomposition ratio rec_curve relative_mse slope_intercept",
         "pareto": "Front FrontPoint ParetoRecalibrator SinhArcsinh not_dominated",
         "recalibrated": "PITRecalibrator QuantileRecalibrator VarianceScaling",
-        "recalibrators": "CostRecalibrator IsotonicRecalibrator LinearRecalibrator LocalRecalibrator RecalibratedModel "
-        "Trade",
+        "recalibrators": "CostRecalibrator IsotonicRecalibrator LinearRecalibrator LocalRecalibrator RecalibratedModel",
+        "repaired": "Stretched Warped",
         "table": "MeanTable",
+        "trades": "Trade",
     }.items()
     for name in names.split()
 }

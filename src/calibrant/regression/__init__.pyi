@@ -1,8 +1,8 @@
 from calibrant.regression.binned import BiasByBin as BiasByBin
-from calibrant.regression.binned import CostByBin as CostByBin
 from calibrant.regression.binned import bias_by_bin as bias_by_bin
-from calibrant.regression.binned import cost_by_bin as cost_by_bin
 from calibrant.regression.binned import tce as tce
+from calibrant.regression.cost_bins import CostByBin as CostByBin
+from calibrant.regression.cost_bins import cost_by_bin as cost_by_bin
 from calibrant.regression.distributions import Coverage as Coverage
 from calibrant.regression.distributions import anderson_darling as anderson_darling
 from calibrant.regression.distributions import chi_square as chi_square
@@ -18,12 +18,10 @@ from calibrant.regression.distributions import sharpness as sharpness
 from calibrant.regression.estimates import Estimate as Estimate
 from calibrant.regression.evaluation import NumberEvaluation as NumberEvaluation
 from calibrant.regression.evaluation import evaluate as evaluate
-from calibrant.regression.forecasts import Frozen as Frozen
 from calibrant.regression.forecasts import Gaussian as Gaussian
 from calibrant.regression.forecasts import Quantiles as Quantiles
 from calibrant.regression.forecasts import Samples as Samples
-from calibrant.regression.forecasts import Stretched as Stretched
-from calibrant.regression.forecasts import Warped as Warped
+from calibrant.regression.frozen import Frozen as Frozen
 from calibrant.regression.means import LinearFit as LinearFit
 from calibrant.regression.means import MSEDecomposition as MSEDecomposition
 from calibrant.regression.means import RECCurve as RECCurve
@@ -51,5 +49,7 @@ from calibrant.regression.recalibrators import IsotonicRecalibrator as IsotonicR
 from calibrant.regression.recalibrators import LinearRecalibrator as LinearRecalibrator
 from calibrant.regression.recalibrators import LocalRecalibrator as LocalRecalibrator
 from calibrant.regression.recalibrators import RecalibratedModel as RecalibratedModel
-from calibrant.regression.recalibrators import Trade as Trade
+from calibrant.regression.repaired import Stretched as Stretched
+from calibrant.regression.repaired import Warped as Warped
 from calibrant.regression.table import MeanTable as MeanTable
+from calibrant.regression.trades import Trade as Trade

@@ -19,7 +19,8 @@ from calibrant._typing import Column, Floats
 from calibrant.errors import CalibrantWarning, InputError, Note, join_notes
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.resampling import RandomState, check_count, check_share, generator
-from calibrant.regression.forecasts import Quantiles, Samples, as_forecast, levels_of, pinball_losses, read_outcomes
+from calibrant.regression.forecasts import Quantiles, Samples, levels_of, pinball_losses
+from calibrant.regression.reading import as_forecast, read_outcomes
 from calibrant.regression.table import ONE_COLUMN
 
 __all__ = [

@@ -18,7 +18,7 @@ from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.resampling import RandomState, check_count, check_share, generator
 from calibrant.regression import means
-from calibrant.regression.binned import BiasByBin, Bins, bias_by_bin, bins_of, fine_bins, group, too_alike
+from calibrant.regression.binned import BiasByBin, bias_by_bin, too_alike
 from calibrant.regression.distributions import (
     Coverage,
     anderson_darling,
@@ -28,8 +28,12 @@ from calibrant.regression.distributions import (
     transforms,
 )
 from calibrant.regression.estimates import Estimate, from_influence
-from calibrant.regression.forecasts import Quantiles, Samples, as_forecast, is_frozen, is_mean
+from calibrant.regression.forecasts import Quantiles, Samples
+from calibrant.regression.frozen import is_frozen
+from calibrant.regression.groups import Bins, bins_of, fine_bins, group
 from calibrant.regression.means import LinearFit, MSEDecomposition
+from calibrant.regression.reading import as_forecast
+from calibrant.regression.repaired import is_mean
 from calibrant.regression.table import ONE_COLUMN, MeanTable
 
 __all__ = ["NumberEvaluation", "evaluate"]

@@ -14,8 +14,9 @@ from calibrant._typing import Bools, Column, Floats
 from calibrant.errors import InputError
 from calibrant.inference.resampling import check_count
 from calibrant.regression.distributions import ad_pvalue
-from calibrant.regression.forecasts import Warped, as_forecast, need_scores, normal_scores, read_outcomes
+from calibrant.regression.reading import as_forecast, read_outcomes
 from calibrant.regression.recalibrated import Recalibrator, need_fit
+from calibrant.regression.repaired import Warped, need_scores, normal_scores
 
 __all__ = ["Front", "FrontPoint", "ParetoRecalibrator", "SinhArcsinh", "not_dominated"]
 

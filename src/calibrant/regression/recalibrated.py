@@ -14,19 +14,9 @@ import numpy as np
 from calibrant._typing import Column, Floats
 from calibrant.errors import InputError, Note
 from calibrant.inference.resampling import check_count, check_share
-from calibrant.regression.forecasts import (
-    Gaussian,
-    Quantiles,
-    Samples,
-    Stretched,
-    Warped,
-    as_forecast,
-    levels_of,
-    need_scores,
-    normal_scores,
-    read_outcomes,
-    refuse_discrete,
-)
+from calibrant.regression.forecasts import Gaussian, Quantiles, Samples, levels_of
+from calibrant.regression.reading import as_forecast, read_outcomes
+from calibrant.regression.repaired import Stretched, Warped, need_scores, normal_scores, refuse_discrete
 
 __all__ = ["PITRecalibrator", "QuantileRecalibrator", "VarianceScaling"]
 

@@ -5,7 +5,7 @@ reports what that trades: squared error against bias.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -23,17 +23,16 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from calibrant import _columns, _kernels
-from calibrant._json import number
-from calibrant._tables import html_table, text_table
 from calibrant._typing import Column, Floats
 from calibrant.bins import Quantile
-from calibrant.costs import Cost, LinearCost, called_on_arrays, check_cost
+from calibrant.costs import Cost, LinearCost, check_cost
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.inference.resampling import check_count
 from calibrant.regression import means
-from calibrant.regression.binned import best_shifts, bias_by_bin, cost_by_bin, group
-from calibrant.regression.estimates import Estimate, from_influence
+from calibrant.regression.cost_bins import best_shifts, cost_by_bin, paid_by_row
+from calibrant.regression.groups import group
 from calibrant.regression.table import ONE_COLUMN, MeanTable
+from calibrant.regression.trades import Trade, trade_of
 
 __all__ = [
     "CostRecalibrator",
@@ -41,91 +40,12 @@ __all__ = [
     "LinearRecalibrator",
     "LocalRecalibrator",
     "RecalibratedModel",
-    "Trade",
 ]
 
 Map = Callable[[Floats], Floats]
 
 _MOST_KNOTS = 500
 _LEAST_GAP = 2e-4  # of the range of predictions
-
-
-@dataclass(frozen=True)
-class Trade:
-    """What a recalibrator changes on rows that it did not learn from: squared error against bias.
-
-    Attributes
-    ----------
-    before, after : dict of float
-        mse, relative_mse, mae, error_tolerance (90 % of absolute errors are at most that), mean_error,
-        bias_by_prediction and bias_by_outcome: mean absolute bias over ten bins of the prediction, and of the outcome.
-    mse_change : Estimate
-        Of the squared error, after less before, row by row: with interval and p-value.
-    rows : int
-    folds : int
-        Each part of the rows was repaired by a map learned from the others.
-    """
-
-    before: Mapping[str, float]
-    after: Mapping[str, float]
-    mse_change: Estimate
-    rows: int
-    folds: int
-
-    def _cells(self) -> list[list[str]]:
-        names = {"bias_by_prediction": "bias by prediction", "bias_by_outcome": "bias by outcome"}
-        rows = [["", "before", "after"]]
-        for name, value in self.before.items():
-            shown = names.get(name, name.replace("_", " "))
-            rows.append([shown, f"{value:.5g}", f"{self.after[name]:.5g}"])
-        return rows
-
-    def _summary(self) -> str:
-        c = self.mse_change
-        return (
-            f"{self.rows:,} rows, each repaired by a map that did not learn from it ({self.folds} folds); the squared "
-            f"error changes by {c.value:.4g} ({c.low:.4g} to {c.high:.4g})"
-        )
-
-    def __repr__(self) -> str:
-        return "\n".join([self._summary(), *text_table(self._cells(), left=(0,))])
-
-    def _repr_html_(self) -> str:
-        return f"<p>{self._summary()}</p>{html_table(self._cells(), left=(0,))}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
-        return {
-            "schema_version": 1,
-            "before": {k: v for name, value in self.before.items() for k, v in number(name, value).items()},
-            "after": {k: v for name, value in self.after.items() for k, v in number(name, value).items()},
-            "mse_change": self.mse_change.to_dict(),
-            "rows": self.rows,
-            "folds": self.folds,
-        }
-
-
-def _readings(table: MeanTable) -> dict[str, float]:
-    turned = MeanTable(table.mean, table.n, table.prediction, table.m2, table.w2, single=table.single)
-    spread = means.variance(table)
-    return {
-        "mse": means.mse.of_table(table),
-        "relative_mse": means.mse.of_table(table) / spread if spread > 0 else math.nan,
-        "mae": means.mae.of_table(table),
-        "error_tolerance": means.error_tolerance.of_table(table),
-        "mean_error": means.mean_error.of_table(table),
-        "bias_by_prediction": bias_by_bin.of_table(table).mean_absolute,
-        "bias_by_outcome": bias_by_bin.of_table(turned).mean_absolute,
-    }
-
-
-def trade_of(table: MeanTable, repaired: Floats, folds: int) -> Trade:
-    """The trade, given the repaired prediction of every row of a table of rows."""
-    after = table.map(lambda _: repaired)
-    change = (repaired - table.mean) ** 2 - (table.prediction - table.mean) ** 2
-    mean = table.average(change)
-    estimate = from_influence("change of mse", mean, change - mean, table, null=0.0)
-    return Trade(_readings(table), _readings(after), estimate, round(table.effective_size), folds)
 
 
 class NumberMap(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -550,7 +470,7 @@ class CostRecalibrator(NumberMap):
         groups = group(table, Quantile(count))
         shift, labels = best_shifts(groups, self.cost), groups.labels
         paid, then = (
-            called_on_arrays(self.cost, p, table.mean) for p in (table.prediction, table.prediction + shift[labels])
+            paid_by_row(self.cost, p, table.mean) for p in (table.prediction, table.prediction + shift[labels])
         )
         saves = groups.weighted(lambda run: then[run] - paid[run]) < 0
         return Shifts(groups.upper[:-1], np.where(saves, shift, 0.0))
