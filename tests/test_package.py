@@ -18,15 +18,16 @@ def python(code):
     return done.stdout.strip()
 
 
-def test_every_public_name_can_be_had():
-    for name in cb.__all__:
+@pytest.mark.parametrize("package", [cb, cb.regression], ids=lambda package: package.__name__)
+def test_every_public_name_can_be_had(package):
+    for name in package.__all__:
         try:
-            assert getattr(cb, name) is not None
+            assert getattr(package, name) is not None
         except ModuleNotFoundError as error:
             # Without an optional library: the error names the command that installs it.
             assert error.name in ("sklearn", "onnx")  # noqa: PT017
             assert 'pip install "calibrant[' in str(error)  # noqa: PT017
-    assert set(cb.__all__) <= set(dir(cb))
+    assert set(package.__all__) <= set(dir(package))
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -34,10 +35,11 @@ def test_an_unknown_name_is_an_attribute_error():
         cb.no_such_name  # noqa: B018
 
 
-def test_the_stub_says_what_the_map_says():
-    stub = ast.parse((PACKAGE / "__init__.pyi").read_text())
+@pytest.mark.parametrize("package", [cb, cb.regression], ids=lambda package: package.__name__)
+def test_the_stub_says_what_the_map_says(package):
+    stub = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
     names = {alias.asname for node in stub.body for alias in getattr(node, "names", [])}
-    assert names == set(cb.__all__)
+    assert names == set(package.__all__)
 
 
 def test_importing_loads_neither_numpy_nor_anything_heavy():

@@ -62,7 +62,7 @@ class BiasByBin:
 
     @property
     def mean_absolute(self) -> float:
-        """Mean of |bias| over the rows, in the unit of the predictions: the analogue of ECE."""
+        """Mean size of the bias over the rows, in the unit of the predictions: the analogue of ECE."""
         return float(self.per_bin["n"] @ np.abs(self.per_bin["bias"]) / self.size)
 
     @property

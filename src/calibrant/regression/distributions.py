@@ -315,7 +315,7 @@ class Coverage:
 
     @property
     def mean_absolute(self) -> float:
-        """Mean of |observed - level|."""
+        """Mean distance of observed and nominal coverage."""
         return float(np.mean(np.abs(self.per_level["observed"] - self.per_level["level"])))
 
     def to_dict(self) -> dict[str, Any]:

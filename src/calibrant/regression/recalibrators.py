@@ -48,7 +48,15 @@ _MOST_KNOTS = 500
 _LEAST_GAP = 2e-4  # of the range of predictions
 
 
-class NumberMap(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What models and maps of numbers share."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of what is predicted: 1 less the relative squared error."""
+        return float(super().score(X, y, sample_weight))
+
+
+class NumberMap(Regressor):
     """A recalibrator of one column of predictions; a kind of it says in `_learn` which map it learns.
 
     Attributes
@@ -487,7 +495,7 @@ class CostRecalibrator(NumberMap):
         return trade
 
 
-class RecalibratedModel(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class RecalibratedModel(MetaEstimatorMixin, Regressor):  # type: ignore[misc]
     """A regressor and a recalibrator of what it predicts, fitted together on the same rows without cheating.
 
     The recalibrator learns from out-of-fold predictions: every row is predicted by a copy of the regressor that did not
