@@ -14,6 +14,8 @@ ROOT = Path(__file__).parent
 # A pure build has no compiled kernel to collect examples from.
 collect_ignore_glob = ["tests/golden/make_*.py"]  # run by make oracles, where other libraries are
 collect_ignore = [] if importlib.util.find_spec("calibrant._kernels._core") else ["src/calibrant/_kernels/compiled.py"]
+# Examples with frames are pyarrow's.
+collect_ignore += [] if importlib.util.find_spec("pyarrow") else ["src/calibrant/ingest/frames.py"]
 # Diagrams need matplotlib, and the gallery scikit-learn and real data; tests/test_plots.py says so where it is skipped.
 collect_ignore += [] if importlib.util.find_spec("matplotlib") else ["src/calibrant/plots"]
 if not importlib.util.find_spec("sklearn"):

@@ -42,6 +42,7 @@ html_sidebars = {
         "repair",
         "costs",
         "numbers",
+        "data",
         "studies/cost_aware",
         "studies/calibrators",
         "studies/numbers",

@@ -31,6 +31,9 @@ _HOME = {
         "inference.power": "detectable",
         "metrics": "ACE Bias CalBin DebiasedSCE ECC ECE Emax ICI MCE METRICS RMSCE TCE "
         "ace bias debiased_sce ecc ece emax ici mce rmsce tce",
+        "ingest.files": "scan tables_scan",
+        "ingest.frames": "from_frame tables_from_frame",
+        "ingest.tables": "Tables",
         "multiclass": "classwise top_label",
         "optimal": "optimal_prediction",
         "optimality": "OptimalBins mean_within_error total_error",

@@ -58,6 +58,11 @@ from calibrant.inference.intervals import equivalence as equivalence
 from calibrant.inference.intervals import interval as interval
 from calibrant.inference.intervals import null as null
 from calibrant.inference.power import detectable as detectable
+from calibrant.ingest.files import scan as scan
+from calibrant.ingest.files import tables_scan as tables_scan
+from calibrant.ingest.frames import from_frame as from_frame
+from calibrant.ingest.frames import tables_from_frame as tables_from_frame
+from calibrant.ingest.tables import Tables as Tables
 from calibrant.metrics import ACE as ACE
 from calibrant.metrics import ECC as ECC
 from calibrant.metrics import ECE as ECE

@@ -86,6 +86,8 @@ def read(column: Outside, name: str, *, hint: str | None = None) -> Column:
     missing: NDArray[Any] | None = None
     if isinstance(column, np.ma.MaskedArray):
         missing, column = np.ma.getmaskarray(column), np.ma.getdata(column)
+    elif hasattr(column, "__dlpack__") and not hasattr(column, "__array__"):  # other libraries' arrays, where they lie
+        column = np.from_dlpack(column)
     elif hasattr(column, "detach"):  # a torch tensor: off the graph, off the device; NumPy has no bfloat16
         column = column.detach().cpu()
         column = column.float().numpy() if "bfloat16" in str(column.dtype) else column.numpy()

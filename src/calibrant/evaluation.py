@@ -25,6 +25,7 @@ from calibrant.inference.intervals import Equivalence, Null, Spread, check_margi
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.omnibus import STATISTICS, by_clusters, from_draws, omnibus
 from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
+from calibrant.ingest.tables import Tables
 from calibrant.lines import Line, chance, frame, p_is, sizes, sizes_in_words
 from calibrant.maps import EPS
 from calibrant.metrics import ACE, ECC, ECE, METRICS, TCE, Bias
@@ -367,7 +368,7 @@ def evaluate(
     settings = settings_of(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
     together = None
     if isinstance(y_true, Mapping):
-        tables, name = check_tables(y_true, y_prob, by, cluster, rows), None
+        tables, name = check_tables(_of_one_model(y_true), y_prob, by, cluster, rows), None
         whole = sum(tables.values(), ScoreTable.empty())
     else:
         whole, together = read_rows(y_true, y_prob, cluster, rows)
@@ -389,6 +390,19 @@ def evaluate(
         )
     result = evaluate_table(whole, settings, seed, show=progress, rows=together)
     return replace(result, parts=_adjusted(parts, settings, seed), by=name, own_notes=(*result.own_notes, *notes))
+
+
+def _of_one_model(tables: Mapping[Any, ScoreTable]) -> Mapping[Any, ScoreTable]:
+    """The tables by group, where they came by model and group."""
+    if not isinstance(tables, Tables):
+        return tables
+    if len(tables.models) > 1:
+        raise InputError(
+            f"These are tables of several models, {', '.join(map(repr, tables.models))}.",
+            hint="Evaluate one: tables.of(model).",
+            argument="y_true",
+        )
+    return tables.of()
 
 
 def _adjusted(parts: dict[Any, Evaluation], settings: Settings, seed: SeedSequence) -> dict[Any, Evaluation]:

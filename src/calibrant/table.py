@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -107,14 +108,8 @@ class ScoreTable:
         """
         y, p = _columns.read(y_true, "y_true"), _columns.read(y_prob, "y_prob")
         w = None if sample_weight is None else _columns.read(sample_weight, "sample_weight")
-        _check_option("missing", missing, ("raise", "drop"))
-        _columns.check_lengths([y, p] if w is None else [y, p, w])
         _columns.check_alignment({"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight})
-        if w is None and pos_label is None and not importance:
-            counts = _count_clean(y, p)
-            if counts is not None:
-                return cls(*counts, n_in=len(y), _notes=y.notes + p.notes)
-        return _count_checked(y, p, w, pos_label=pos_label, missing=missing, importance=importance)
+        return count(y, p, w, pos_label=pos_label, missing=missing, importance=importance)
 
     @classmethod
     def from_counts(cls, score: Column, n: Column, k: Column) -> "ScoreTable":
@@ -258,16 +253,36 @@ class ScoreTable:
         This changes results, so it happens only by this name, and leaves a note. 2**-20 moved TCE by at
         most 0.06 points on seven data sets; 2**-10 destroyed it.
         """
-        if not _FINEST <= resolution <= 1:
-            raise InputError(
-                f"resolution must lie between 1e-300 and 1; it is {resolution!r}.",
-                hint="2**-20 is a good choice.",
-                argument="resolution",
-                value=resolution,
-            )
+        check_resolution(resolution)
         table = self.map(lambda score: np.minimum(np.rint(score / resolution) * resolution, 1.0))
         text = f"Scores were rounded to multiples of {resolution:.6g}: each moved by at most half of that."
         return table.with_notes((Note("rounded", 1, text),))
+
+    def to_arrow(self) -> Any:
+        """The table as an Arrow table, with version, rows, notes and a checksum in its metadata."""
+        from calibrant.ingest import storage
+
+        return storage.to_arrow(self)
+
+    @classmethod
+    def from_arrow(cls, frame: Any) -> "ScoreTable":
+        """The table that `to_arrow` made; anything else, and anything changed since, is an error."""
+        from calibrant.ingest import storage
+
+        return storage.from_arrow(frame)
+
+    def to_parquet(self, path: Any) -> None:
+        """Keep the table in a Parquet file, with version and checksum, so that a later job can add it to others."""
+        from calibrant.ingest import storage
+
+        storage.to_parquet(self, path)
+
+    @classmethod
+    def from_parquet(cls, path: Any) -> "ScoreTable":
+        """The table that `to_parquet` kept; a file that was changed or cut since is an error."""
+        from calibrant.ingest import storage
+
+        return storage.from_parquet(path)
 
     def __repr__(self) -> str:
         unit = "rows" if not self.importance else "total weight"
@@ -287,6 +302,17 @@ def table_of_any_scores(y_true: Column, score: Column, sample_weight: Column | N
     return _count_checked(y, x, w, pos_label=None, missing="raise", importance=False, scores=_columns.finite)
 
 
+def check_resolution(resolution: float) -> None:
+    """A grid of scores: its step, or an error."""
+    if not (isinstance(resolution, Real) and _FINEST <= resolution <= 1):
+        raise InputError(
+            f"resolution must lie between 1e-300 and 1; it is {resolution!r}.",
+            hint="2**-20 is a good choice.",
+            argument="resolution",
+            value=resolution,
+        )
+
+
 def read_only(array: Any) -> Any:
     """A view of the array that cannot be written through (None stays None)."""
     if array is None:
@@ -294,6 +320,25 @@ def read_only(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def count(
+    y: _columns.Column,
+    p: _columns.Column,
+    w: _columns.Column | None = None,
+    *,
+    pos_label: object = None,
+    missing: Missing = "raise",
+    importance: bool = False,
+) -> ScoreTable:
+    """The table of columns that were read already, from wherever they came; see `ScoreTable.from_arrays`."""
+    _check_option("missing", missing, ("raise", "drop"))
+    _columns.check_lengths([y, p] if w is None else [y, p, w])
+    if w is None and pos_label is None and not importance:
+        counts = _count_clean(y, p)
+        if counts is not None:
+            return ScoreTable(*counts, n_in=len(y), _notes=y.notes + p.notes)
+    return _count_checked(y, p, w, pos_label=pos_label, missing=missing, importance=importance)
 
 
 def _count_clean(y: _columns.Column, p: _columns.Column) -> tuple[Floats, Ints, Ints] | None:

@@ -1,0 +1,158 @@
+"""Frames of any library that Narwhals knows, lazy or not, counted into tables."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import _columns
+from calibrant.errors import InputError
+from calibrant.ingest.groups import groups_of, in_order, named, part
+from calibrant.ingest.tables import Tables
+from calibrant.table import Missing, ScoreTable, count
+
+__all__ = ["from_frame", "tables_from_frame"]
+
+
+def from_frame(
+    frame: Any,
+    *,
+    y: str,
+    p: str,
+    weight: str | None = None,
+    pos_label: object = None,
+    missing: Missing = "raise",
+    importance: bool = False,
+    resolution: float | None = None,
+) -> ScoreTable:
+    """Count a frame: the table of its outcomes and scores.
+
+    Parameters
+    ----------
+    frame : frame of pandas, polars (lazy too), pyarrow, DuckDB, dask, ibis, ...
+        Whatever Narwhals knows. Of lazy frames only the columns that are needed are collected.
+    y, p : str
+        Names of the columns of outcomes and of scores.
+    weight : str, optional
+        Name of the column of weights.
+    pos_label, missing, importance
+        See `ScoreTable.from_arrays`.
+    resolution : float, optional
+        Round scores to multiples of this (2**-20 is a good choice); see `ScoreTable.round`.
+
+    Returns
+    -------
+    ScoreTable
+        The same, bit by bit, as `ScoreTable.from_arrays` of the columns.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from_frame(pa.table({"happened": [0, 1, 1], "said": [0.2, 0.7, 0.7]}), y="happened", p="said")
+    ScoreTable(3 rows, 2 distinct scores, 2 positives)
+    """
+    columns = read_frame(frame, [y, p, *([] if weight is None else [weight])])
+    options: dict[str, Any] = {"pos_label": pos_label, "missing": missing, "importance": importance}
+    table = count(columns[y], columns[p], None if weight is None else columns[weight], **options)
+    return table if resolution is None else table.round(resolution)
+
+
+def tables_from_frame(
+    frame: Any,
+    *,
+    y: str,
+    p: str | Sequence[str],
+    by: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    pos_label: object = None,
+    missing: Missing = "raise",
+    importance: bool = False,
+    resolution: float | None = None,
+) -> Tables:
+    """Count a frame by groups, and for several models, reading it once.
+
+    Parameters
+    ----------
+    frame, y, weight, pos_label, missing, importance, resolution
+        See `from_frame`.
+    p : str or list of str
+        The column of scores, or one for each model.
+    by : str or list of str, optional
+        The columns that split the rows. A row that lacks a value there is an error.
+
+    Returns
+    -------
+    Tables
+        ``tables[model, group]``; groups in sorted order.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> frame = pa.table({"y": [0, 1, 1, 0], "old": [0.2, 0.7, 0.7, 0.1], "land": ["a", "b", "a", "b"]})
+    >>> tables = tables_from_frame(frame, y="y", p="old", by="land")
+    >>> tables["old", "b"].size
+    2
+    """
+    models, keys = named(p, "p"), [] if by is None else named(by, "by")
+    wanted = [y, *models, *keys, *([] if weight is None else [weight])]
+    columns = read_frame(frame, list(dict.fromkeys(wanted)))
+    options: dict[str, Any] = {"pos_label": pos_label, "missing": missing, "importance": importance}
+    w = None if weight is None else columns[weight]
+    if importance is False and w is not None:
+        # All groups must read the weights alike: whole numbers only if all are.
+        values = _columns.weights(w).values
+        options["importance"] = not bool((values[~w.mask] == np.rint(values[~w.mask])).all())
+    found = {}
+    for group, rows in groups_of([columns[key] for key in keys], len(columns[y])):
+        for model in models:
+            parts = [None if c is None else part(c, rows) for c in (columns[y], columns[model], w)]
+            found[model, group] = _counted(parts, options, resolution)
+    return Tables({key: found[key] for key in in_order(found, models)}, tuple(keys))
+
+
+def _counted(parts: list[Any], options: dict[str, Any], resolution: float | None) -> ScoreTable:
+    y, p, w = parts
+    table = count(y, p, w, **options)
+    return table if resolution is None else table.round(resolution)
+
+
+def read_frame(frame: Any, names: list[str]) -> dict[str, _columns.Column]:
+    """The named columns as arrays, with what is missing in them; of lazy frames only these are collected."""
+    import narwhals as nw
+
+    try:
+        known: Any = nw.from_native(frame)
+    except TypeError as error:
+        raise InputError(
+            f"This is no frame that Narwhals knows: {type(frame).__name__}.",
+            hint="Pass a frame of pandas, polars, pyarrow, DuckDB, ...; or arrays to ScoreTable.from_arrays.",
+            argument="frame",
+        ) from error
+    there = known.collect_schema().names()
+    absent = [name for name in names if name not in there]
+    if absent:
+        shown = ", ".join(map(repr, there[:20])) + (", ..." if len(there) > 20 else "")
+        raise InputError(f"There is no column {absent[0]!r}; there are {shown}.", argument=absent[0])
+    if len(set(there)) < len(there):
+        twice = next(name for name in there if there.count(name) > 1)
+        raise InputError(f"Two columns are named {twice!r}.", argument=twice)
+    chosen = known.select(names)
+    if isinstance(chosen, nw.LazyFrame):
+        chosen = chosen.collect()
+    return {name: _column(chosen[name], name) for name in names}
+
+
+def _column(series: Any, name: str) -> _columns.Column:
+    """A column of a frame as an array: nulls are marked, and numbers stay what they are."""
+    import narwhals as nw
+
+    absent: NDArray[np.bool_] = np.asarray(series.is_null().to_numpy(), dtype=bool)
+    if not absent.any():
+        return _columns.read(series.to_numpy(), name)
+    if series.dtype.is_numeric():
+        series = series.fill_null(0)  # else NumPy would make objects, or floats, of all of them
+    elif series.dtype == nw.Boolean:
+        series = series.fill_null(False)
+    read = _columns.read(series.to_numpy(), name)
+    return _columns.Column(name, read.values, absent | read.mask, read.notes)

@@ -1,0 +1,229 @@
+"""Files counted where they lie: every format gives the table of the rows, and what is wrong names file and row."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.errors import InputError
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+pc = pytest.importorskip("pyarrow.csv", reason="pyarrow is not installed")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+
+ROWS = 30_000
+RNG = np.random.default_rng(0)
+P = np.where(RNG.random(ROWS) < 0.3, RNG.random(ROWS).round(2), RNG.random(ROWS))
+P[:3] = -0.0
+Y = (RNG.random(ROWS) < P).astype(int)
+W = RNG.integers(0, 3, ROWS)
+V = RNG.random(ROWS)
+DAY = np.arange(ROWS) // (ROWS // 3)
+TABLE = pa.table({"y": Y, "p": P, "q": P**2, "w": W, "v": V, "day": DAY})
+EXPECTED = cb.ScoreTable.from_arrays(Y, P)
+
+
+def parquet(path):
+    pq.write_table(TABLE, path / "rows.parquet", row_group_size=7_000)
+    return path / "rows.parquet"
+
+
+def csv(path):
+    pc.write_csv(TABLE, path / "rows.csv")
+    return path / "rows.csv"
+
+
+def zipped(path):
+    (path / "rows.csv.gz").write_bytes(gzip.compress(csv(path).read_bytes()))
+    (path / "rows.csv").unlink()
+    return str(path / "rows.csv.gz")
+
+
+def with_mark(path):
+    text = csv(path).read_text()
+    (path / "rows.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    return path / "rows.csv"
+
+
+def json_lines(path):
+    lines = (f'{{"y": {y}, "p": {p!r}, "w": {w}}}' for y, p, w in zip(Y.tolist(), P.tolist(), W.tolist(), strict=True))
+    (path / "rows.jsonl").write_text("\n".join(lines))
+    return path / "rows.jsonl"
+
+
+def pattern(path):
+    for i in range(3):
+        pq.write_table(TABLE.slice(i * 10_000, 10_000), path / f"part-{i}.parquet")
+    return str(path / "part-*.parquet")
+
+
+def folder(path):
+    pattern(path)
+    return path
+
+
+def several(path):
+    pattern(path)
+    return [path / f"part-{i}.parquet" for i in (2, 0, 1)]
+
+
+@pytest.mark.parametrize("make", [parquet, csv, zipped, with_mark, json_lines, pattern, folder, several])
+def test_every_kind_of_file_gives_the_table_of_its_rows(make, tmp_path):
+    paths = make(tmp_path)
+    found = cb.scan(paths, y="y", p="p")
+    assert found == EXPECTED
+    assert (found.n_in, found.n_dropped) == (ROWS, 0)
+    assert cb.scan(paths, y="y", p="p", weight="w") == cb.ScoreTable.from_arrays(Y, P, sample_weight=W)
+    grid = cb.scan(paths, y="y", p="p", resolution=2**-20)
+    assert grid == EXPECTED.round(2**-20)
+    assert any("rounded to multiples" in note.text for note in grid.notes)
+    assert cb.scan(paths, y="y", p="p", resolution=1 / 3) == EXPECTED.round(1 / 3)
+
+
+def test_real_weights_agree_within_rounding(tmp_path):
+    found = cb.scan(several(tmp_path), y="y", p="p", weight="v")
+    expected = cb.ScoreTable.from_arrays(Y, P, sample_weight=V)
+    assert found.n == pytest.approx(expected.n, rel=1e-12)
+    assert found.k == pytest.approx(expected.k, rel=1e-12)
+    assert cb.scan(several(tmp_path), y="y", p="p", weight="w", importance=True).importance
+
+
+def test_scores_of_half_precision_bits_stay_what_they_are(tmp_path):
+    p = P.astype(np.float32)
+    pq.write_table(pa.table({"y": Y == 1, "p": p}), tmp_path / "f.parquet")
+    assert cb.scan(tmp_path / "f.parquet", y="y", p="p") == cb.ScoreTable.from_arrays(Y, p)
+
+
+def test_groups_models_and_hive_partitions_come_from_one_reading(tmp_path):
+    for day in range(3):
+        (tmp_path / f"day={day}").mkdir()
+        own = TABLE.slice(day * 10_000, 10_000).drop_columns(["day"])
+        pq.write_table(own, tmp_path / f"day={day}" / "rows.parquet")
+    tables = cb.tables_scan(tmp_path, y="y", p=["p", "q"], by="day", weight="w")
+    assert tables.models == ["p", "q"]
+    assert [int(group) for group in tables.groups] == [0, 1, 2]
+    assert tables.total("p") == cb.ScoreTable.from_arrays(Y, P, sample_weight=W)
+    own = DAY == 1
+    day = tables.groups[1]
+    assert tables["q", day] == cb.ScoreTable.from_arrays(Y[own], P[own] ** 2, sample_weight=W[own])
+    rounded = cb.tables_scan(tmp_path, y="y", p="p", by="day", resolution=2**-10)
+    assert rounded.total() == EXPECTED.round(2**-10)
+    frame = cb.tables_from_frame(TABLE, y="y", p=["p", "q"], by="day", weight="w")
+    assert [frame["p", g] for g in range(3)] == [tables["p", g] for g in tables.groups]
+
+
+def test_all_groups_read_weights_alike(tmp_path):
+    whole = pa.table({"y": [0, 1], "p": [0.2, 0.7], "g": ["a", "a"], "w": [1.0, 2.0]})
+    real = pa.table({"y": [0, 1], "p": [0.2, 0.7], "g": ["b", "b"], "w": [1.5, 2.0]})
+    pq.write_table(whole, tmp_path / "1.parquet")
+    pq.write_table(real, tmp_path / "2.parquet")
+    tables = cb.tables_scan(tmp_path, y="y", p="p", by="g", weight="w")
+    assert all(table.importance for table in tables.values())
+
+
+# Hazards
+
+
+def bad_csv(path, lines, encoding="utf-8"):
+    (path / "bad.csv").write_bytes("\n".join(lines).encode(encoding))
+    return path / "bad.csv"
+
+
+GOOD = ["y,p"] + [f"{y},{p!r}" for y, p in zip(Y[:9000].tolist(), P[:9000].tolist(), strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([*GOOD[:5000], "1,0.5,9", *GOOD[5000:]], r"bad.csv, line 5001 cannot be read: Expected Number of Columns: 2"),
+        ([*GOOD[:5000], "1,abc", *GOOD[5000:]], r"bad.csv, line 5001 cannot be read: .*\"abc\""),
+        ([*GOOD[:5000], "1", *GOOD[5000:]], "bad.csv, line 5001 cannot be read"),
+        ([*GOOD[:100], "1,NA", *GOOD[100:200]], r"p in bad.csv has 1 missing value \(first at row 99\)"),
+        ([*GOOD[:100], "1,1.5", *GOOD[100:200]], r"p in bad.csv must lie in \[0, 1\].* at row 99 is 1.5"),
+        ([*GOOD[:100], "2,0.5", *GOOD[100:200]], "y in bad.csv"),
+        (["y,p,p", "1,0.5,0.4"], "two columns named 'p'"),
+        (["y,p", "1,0.5,7", "0,0.4,9"], "line 2 has 3 fields, its heading has 2"),
+        (["y,p"], "hold no rows"),
+        ([""], "is empty"),
+        (["y;p", "1;0,5", "0;0,25"], r"bad.csv, line 2 cannot be read: .*0,5"),
+        (["y,p", "1,0.5", "1,0.\x005"], "bad.csv, line 3 cannot be read"),
+        (["y,q", "1,0.5"], "bad.csv has no column 'p'"),
+    ],
+)
+@pytest.mark.parametrize("resolution", [None, 2**-20])
+def test_bad_lines_are_refused_with_file_and_place(lines, words, resolution, tmp_path):
+    with pytest.raises(InputError, match=words):
+        cb.scan(bad_csv(tmp_path, lines), y="y", p="p", resolution=resolution)
+
+
+def test_rows_are_numbered_within_their_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant.ingest.files._BATCH", 2048)
+    p = P.copy()
+    p[25_000] = 1.5
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    pq.write_table(pa.table({"y": Y, "p": p}), tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"p in b.parquet .*the first at row 25000 is 1.5") as caught:
+        cb.scan(tmp_path, y="y", p="p")
+    assert caught.value.row == 25_000
+
+
+def test_missing_rows_are_dropped_on_request_and_counted(tmp_path):
+    path = bad_csv(tmp_path, [*GOOD[:100], "1,NA", ",0.5", *GOOD[100:200]])
+    for resolution in (None, 2**-20):
+        table = cb.scan(path, y="y", p="p", missing="drop", resolution=resolution)
+        assert (table.n_in, table.n_dropped, table.size) == (201, 2, 199)
+        assert any("missing: 2" in note.text for note in table.notes)
+
+
+def test_other_encodings_and_broken_files_are_refused(tmp_path):
+    with pytest.raises(InputError, match="is UTF-16"):
+        cb.scan(bad_csv(tmp_path, GOOD[:50], "utf-16"), y="y", p="p")
+    whole = parquet(tmp_path).read_bytes()
+    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"cut.parquet cannot be read") as caught:
+        cb.scan(tmp_path / "cut.parquet", y="y", p="p")
+    assert str(tmp_path) not in str(caught.value)
+    for paths, words in (
+        (tmp_path / "none.parquet", "There is no file"),
+        ("https://example.org/a.parquet", "is an address"),
+        (bad_csv(tmp_path, GOOD[:5]).rename(tmp_path / "rows.dat"), "Its ending does not say"),
+    ):
+        with pytest.raises(InputError, match=words):
+            cb.scan(paths, y="y", p="p")
+    assert cb.scan(tmp_path / "rows.dat", y="y", p="p", format="csv").size == 4
+    with pytest.raises(InputError, match="memory_limit"):
+        cb.scan(parquet(tmp_path), y="y", p="p", memory_limit="plenty")
+
+
+def test_nothing_is_counted_twice_when_a_later_file_is_bad(tmp_path):
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(InputError, match=r"b.parquet"):
+        cb.scan(tmp_path, y="y", p="p")
+    assert cb.scan([tmp_path / "a.parquet", tmp_path / "a.parquet"], y="y", p="p").size == ROWS
+
+
+def test_too_many_rows_for_memory_are_refused_with_a_way_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant.ingest.counting.available_memory", lambda: 100_000)
+    with pytest.raises(InputError, match=r"Pass resolution=2\*\*-20"):
+        cb.scan(parquet(tmp_path), y="y", p="p")
+    assert cb.scan(parquet(tmp_path), y="y", p="p", resolution=2**-20).size == ROWS
+
+
+def test_labels_are_two_over_all_files(tmp_path):
+    for i, labels in enumerate((["no", "yes"], ["yes", "yes"], ["no", "maybe"])):
+        pq.write_table(pa.table({"y": labels, "p": [0.2, 0.7]}), tmp_path / f"{i}.parquet")
+    two = cb.scan([tmp_path / "0.parquet", tmp_path / "1.parquet"], y="y", p="p", pos_label="yes")
+    assert two == cb.ScoreTable.from_arrays([0, 1, 1, 1], [0.2, 0.7, 0.2, 0.7])
+    with pytest.raises(InputError, match="more than two labels"):
+        cb.scan(tmp_path, y="y", p="p", pos_label="yes")
+
+
+def test_available_memory_is_a_number_or_unknown():
+    from calibrant.ingest.memory import available_memory
+
+    found = available_memory()
+    assert found is None or found > 2**20
