@@ -358,7 +358,7 @@ def _at_its_row(error: InputError, first: int) -> InputError:
 
 def _file_error(file: File, names: list[str], error: Exception) -> InputError:
     text = str(error).replace(str(Path(file.path).parent) + "/", "")  # base names only
-    line = re.search(r"[Ll]ine:? (\d+)", text)
+    line = re.search(r"\bline:? (\d+)", text, flags=re.IGNORECASE)
     if "not found in FROM clause" in text or "Referenced column" in text:
         absent = next((name for name in names if f'"{name}"' in text), names[0])
         return InputError(f"{file.name} has no column {absent!r}.", argument=absent)
