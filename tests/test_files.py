@@ -124,6 +124,27 @@ def test_all_groups_read_weights_alike(tmp_path):
     assert all(table.importance for table in tables.values())
 
 
+def test_names_of_files_and_columns_are_taken_as_they_are(tmp_path):
+    odd = tmp_path / "it's [1] really?" / "day=a b"
+    odd.mkdir(parents=True)
+    names = {"y": "y'); drop table x; --", "p": 'p "quoted", twice'}
+    frame = TABLE.select(["y", "p"]).rename_columns(list(names.values()))
+    pq.write_table(frame, odd / "x*y.parquet")
+    pc.write_csv(frame, odd / "x[0].csv")
+    for file in ("x*y.parquet", "x[0].csv"):
+        assert cb.scan(odd / file, **names) == EXPECTED
+    tables = cb.tables_scan(odd / "x*y.parquet", **names, by="day")
+    assert tables.groups == ["a b"]
+
+
+def test_a_bar_counts_batches(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("calibrant.ingest.files._BATCH", 2048)
+    monkeypatch.setattr("calibrant._progress._PATIENCE", 0.0)
+    monkeypatch.setattr("calibrant._progress._PAUSE", 0.0)
+    cb.scan(parquet(tmp_path), y="y", p="p", progress=True)
+    assert "/15" in capsys.readouterr().err
+
+
 # Hazards
 
 

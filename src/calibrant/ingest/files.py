@@ -45,6 +45,19 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 
 
+@dataclass(frozen=True)
+class File:
+    """A file and what is in it."""
+
+    path: str
+    format: Format
+
+    @property
+    def name(self) -> str:
+        """Its base name, for messages."""
+        return Path(self.path).name
+
+
 def scan(
     paths: Paths,
     *,
@@ -157,8 +170,27 @@ def _batches(
 ) -> Iterator[Batch]:
     found = files_of(paths, format)
     with _connection(memory_limit) as connection:
+        total = _batches_in(connection, found)
+        if total is not None:
+            every = (batch for file in found for batch in read_batches(connection, file, names, numbers))
+            yield from counted(every, total, "batches", show=show)
+            return
         for file in counted(found, len(found), "files", show=show):
             yield from read_batches(connection, file, names, numbers)
+
+
+def _batches_in(connection: Any, files: list[File]) -> int | None:
+    """How many batches Parquet files have by what they say of themselves; None of others, and where that is damaged."""
+    import duckdb
+
+    if any(file.format != "parquet" for file in files):
+        return None
+    paths = ", ".join(_text(_literal(file.path)) for file in files)
+    try:
+        rows = connection.sql(f"select num_rows from parquet_file_metadata([{paths}])").fetchall()
+    except (duckdb.Error, OSError):  # reading will say what is wrong
+        return None
+    return sum(-(-int(count) // _BATCH) for (count,) in rows)
 
 
 def _add(counter: Counter, columns: list[_columns.Column], first: int) -> None:
@@ -166,19 +198,6 @@ def _add(counter: Counter, columns: list[_columns.Column], first: int) -> None:
         counter.add(*columns)
     except InputError as error:
         raise _at_its_row(error, first) from error
-
-
-@dataclass(frozen=True)
-class File:
-    """A file and what is in it."""
-
-    path: str
-    format: Format
-
-    @property
-    def name(self) -> str:
-        """Its base name, for messages."""
-        return Path(self.path).name
 
 
 def files_of(paths: Paths, format: Format | None) -> list[File]:
@@ -261,8 +280,13 @@ def _quoted(name: str) -> str:
 
 def _source(file: File) -> str:
     if file.format == "parquet":
-        return f"read_parquet({_text(file.path)}, hive_partitioning = true)"
-    return f"read_json({_text(file.path)}, format = 'newline_delimited', hive_partitioning = true)"
+        return f"read_parquet({_text(_literal(file.path))}, hive_partitioning = true)"
+    return f"read_json({_text(_literal(file.path))}, format = 'newline_delimited', hive_partitioning = true)"
+
+
+def _literal(path: str) -> str:
+    """A path that DuckDB takes as it is, whatever marks of patterns its name holds."""
+    return re.sub(r"([*?\[])", r"[\1]", path)
 
 
 def _text(value: str) -> str:
@@ -286,7 +310,7 @@ def _csv_source(file: File, names: list[str], numbers: list[str]) -> str:
         columns = ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in _apart(heading, kinds))
         options += ["auto_detect = false", f"delim = {_text(mark)}", "quote = '\"'", "escape = '\"'"]
         options.append(f"columns = {{{columns}}}")
-    return f"read_csv({_text(file.path)}, {', '.join(options)})"
+    return f"read_csv({_text(_literal(file.path))}, {', '.join(options)})"
 
 
 def _beginning(file: File) -> tuple[str, list[str], list[list[str]]]:
