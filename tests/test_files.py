@@ -91,7 +91,7 @@ def test_real_weights_agree_within_rounding(tmp_path):
     assert cb.scan(several(tmp_path), y="y", p="p", weight="w", importance=True).importance
 
 
-def test_scores_of_half_precision_bits_stay_what_they_are(tmp_path):
+def test_float32_scores_stay_what_they_are(tmp_path):
     p = P.astype(np.float32)
     pq.write_table(pa.table({"y": Y == 1, "p": p}), tmp_path / "f.parquet")
     assert cb.scan(tmp_path / "f.parquet", y="y", p="p") == cb.ScoreTable.from_arrays(Y, p)
@@ -166,7 +166,7 @@ GOOD = ["y,p"] + [f"{y},{p!r}" for y, p in zip(Y[:9000].tolist(), P[:9000].tolis
         ([*GOOD[:100], "1,1.5", *GOOD[100:200]], r"p in bad.csv must lie in \[0, 1\].* at row 99 is 1.5"),
         ([*GOOD[:100], "2,0.5", *GOOD[100:200]], "y in bad.csv"),
         (["y,p,p", "1,0.5,0.4"], "two columns named 'p'"),
-        (["y,p", "1,0.5,7", "0,0.4,9"], "line 2 has 3 fields, its heading has 2"),
+        (["y,p", "1,0.5,7", "0,0.4,9"], "line 2 cannot be read: Expected Number of Columns: 2 Found: 3"),
         (["y,p"], "hold no rows"),
         ([""], "is empty"),
         (["y;p", "1;0,5", "0;0,25"], r"bad.csv, line 2 cannot be read: .*0,5"),
@@ -248,3 +248,149 @@ def test_available_memory_is_a_number_or_unknown():
 
     found = available_memory()
     assert found is None or found > 2**20
+
+
+# What a later row says must be seen
+
+
+def test_nan_is_missing_whether_or_not_a_null_is_beside_it(tmp_path):
+    nan = float("nan")
+    for column in ("y", "p", "w"):
+        rows = {"y": [0.0, 1.0, 1.0], "p": [0.1, 0.2, 0.3], "w": [1.0, 1.0, 2.0]}
+        rows[column][2] = nan
+        pq.write_table(pa.table(rows), tmp_path / "nan.parquet")
+        with pytest.raises(InputError, match=f"{column} in nan.parquet has 1 missing value"):
+            cb.scan(tmp_path / "nan.parquet", y="y", p="p", weight="w")
+        table = cb.scan(tmp_path / "nan.parquet", y="y", p="p", weight="w", missing="drop")
+        assert (table.size, table.n_dropped) == (2, 1)
+    pq.write_table(pa.table({"y": [0, 1], "p": [0.1, 0.2], "g": [1.0, nan]}), tmp_path / "nan.parquet")
+    with pytest.raises(InputError, match="g in nan.parquet has 1 missing value"):
+        cb.tables_scan(tmp_path / "nan.parquet", y="y", p="p", by="g")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "csv.zst"])
+def test_types_are_not_guessed_from_the_first_rows(kind, tmp_path):
+    def written(*last):
+        rows = [(1, 1), (0, 0)] * 20_000 + list(last)
+        path = tmp_path / f"rows.{kind}"
+        if kind == "jsonl":
+            path.write_text("\n".join(f'{{"y": {y}, "p": {p}}}' for y, p in rows))
+        else:
+            text = "y,p\n" + "\n".join(f"{y},{p}" for y, p in rows)
+            with pa.output_stream(str(path), compression="zstd" if kind.endswith("zst") else None) as stream:
+                stream.write(text.encode())
+        return path
+
+    table = cb.scan(written((1, 0.75), (1, 0.25)), y="y", p="p")
+    assert table.score.tolist() == [0.0, 0.25, 0.75, 1.0]
+    with pytest.raises(InputError, match=r"y in rows.* must hold 0 and 1"):
+        cb.scan(written((0.6, 0.25)), y="y", p="p")
+    if kind == "jsonl":
+        with pytest.raises(InputError, match="p must hold numbers"):
+            cb.scan(written((1, '"0.75"')), y="y", p="p")
+
+
+def test_truth_values_words_and_codes_of_text_files_stay_apart(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,p,g\nTrue,0.5,007\nFalse,0.25,07\ntrue,0.5,7\n")
+    assert cb.scan(path, y="y", p="p") == cb.ScoreTable.from_arrays([1, 0, 1], [0.5, 0.25, 0.5])
+    assert cb.tables_scan(path, y="y", p="p", by="g").groups == ["007", "07", "7"]
+    path.write_text("y,p\nham,0.5\nspam,0.25\n")
+    assert cb.scan(path, y="y", p="p", pos_label="spam").positives == 1
+
+
+def test_capital_letters_tell_columns_apart(tmp_path):
+    pq.write_table(pa.table({"y": [1, 0], "P": [0.1, 0.2], "p": [0.8, 0.9]}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="columns 'p' and 'P'"):
+        cb.scan(tmp_path / "a.parquet", y="y", p="p")
+    with pytest.raises(InputError, match="has no column 'Y'; it has 'y', 'P', 'p'"):
+        cb.scan(tmp_path / "a.parquet", y="Y", p="p")
+    with pytest.raises(InputError, match="has no column 'p2'"):
+        cb.tables_scan(parquet(tmp_path), y="y", p=["p", "p2"])
+
+
+def test_the_label_of_the_event_is_looked_for_in_all_files_and_groups(tmp_path):
+    for name, label in (("1", "no"), ("2", "yes")):
+        (tmp_path / f"{name}.csv").write_text(f"y,p,g\n{label},0.2,{name}\n")
+    with pytest.raises(InputError, match="pos_label must be one of the labels of y, which are 'no', 'yes'"):
+        cb.scan(tmp_path, y="y", p="p", pos_label="Yes")
+    with pytest.raises(InputError, match="pos_label must be one of"):
+        cb.tables_scan(tmp_path, y="y", p="p", by="g", pos_label="Yes")
+    absent = cb.scan(tmp_path / "1.csv", y="y", p="p", pos_label="yes")
+    assert any("No row has the label" in note.text for note in absent.notes)
+
+
+def test_no_file_is_counted_twice_and_no_hidden_one_at_all(tmp_path):
+    path = parquet(tmp_path)
+    (tmp_path / "link.parquet").symlink_to(path)
+    assert cb.scan([path, tmp_path / "." / path.name, tmp_path / "link.parquet"], y="y", p="p").size == ROWS
+    for hidden in (".ipynb_checkpoints", "_temporary"):
+        (tmp_path / hidden).mkdir()
+        (tmp_path / hidden / "a.parquet").write_bytes(path.read_bytes())
+    (tmp_path / "._rows.parquet").write_bytes(b"nothing")
+    assert cb.scan(tmp_path, y="y", p="p").size == ROWS
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no Parquet, CSV or JSON file below 'empty'"):
+        cb.scan(tmp_path / "empty", y="y", p="p")
+    for paths in ([], None, 5):
+        with pytest.raises(InputError, match="at least one file"):
+            cb.scan(paths, y="y", p="p")
+
+
+def test_a_folder_does_not_stand_for_a_column_of_the_file(tmp_path):
+    folder = tmp_path / "day=old"
+    folder.mkdir()
+    pq.write_table(TABLE, folder / "a.parquet")
+    with pytest.raises(InputError, match="a column 'day', and lies in a folder day=old"):
+        cb.tables_scan(folder, y="y", p="p", by="day")
+    assert cb.scan(folder, y="y", p="p") == EXPECTED
+
+
+def test_rows_of_all_groups_count_for_memory_and_a_grid_needs_none(tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant.ingest.counting._FOLD", 5_000)
+    whole = cb.tables_scan(parquet(tmp_path), y="y", p="p", by="day", weight="w", resolution=2**-12)
+    expected = cb.ScoreTable.from_arrays(Y, P, sample_weight=W).round(2**-12)
+    assert whole.total() == expected
+    assert whole.total().n_dropped == expected.n_dropped
+    real = cb.scan(parquet(tmp_path), y="y", p="p", weight="v", resolution=2**-12)
+    assert real.n == pytest.approx(cb.ScoreTable.from_arrays(Y, P, sample_weight=V).round(2**-12).n, rel=1e-12)
+    monkeypatch.setattr("calibrant.ingest.counting.available_memory", lambda: 400_000)
+    with pytest.raises(InputError, match=r"Pass resolution=2\*\*-20"):
+        cb.tables_scan(parquet(tmp_path), y="y", p="p", by="day")
+    assert cb.tables_scan(parquet(tmp_path), y="y", p="p", by="day", resolution=2**-12).total().size == ROWS
+
+
+def test_groups_without_a_row_that_counts_are_empty(tmp_path):
+    rows = pa.table({"y": [0, 1, None], "p": [0.1, 0.2, 0.3], "g": ["a", "a", "b"], "w": [1.0, 1.0, 0.5]})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    for tables in (
+        cb.tables_scan(tmp_path / "a.parquet", y="y", p="p", by="g", weight="w", missing="drop"),
+        cb.tables_from_frame(rows, y="y", p="p", by="g", weight="w", missing="drop"),
+    ):
+        assert len(tables["p", "b"]) == 0
+        assert tables["p", "b"].n_dropped == 1
+        assert not tables["p", "a"].importance  # the weight that is no whole number is of a row that does not count
+
+
+def test_rows_are_numbered_before_they_are_split(tmp_path):
+    rows = pa.table({"y": [0] * 6, "p": [0.1] * 5 + [1.5], "g": list("aabaab")})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    for call in (
+        lambda: cb.tables_scan(tmp_path / "a.parquet", y="y", p="p", by="g"),
+        lambda: cb.tables_from_frame(rows, y="y", p="p", by="g"),
+    ):
+        with pytest.raises(InputError, match="at row 5 is 1.5"):
+            call()
+
+
+def test_packed_files_that_are_damaged_are_refused(tmp_path):
+    (tmp_path / "a.csv.gz").write_bytes(b"no gzip at all")
+    whole = zipped(tmp_path)
+    cut = tmp_path / "cut.csv.gz"
+    with open(whole, "rb") as file:
+        cut.write_bytes(file.read()[:2000])
+    for path in (tmp_path / "a.csv.gz", cut):
+        with pytest.raises(InputError, match=f"{path.name}"):
+            cb.scan(path, y="y", p="p")
+    with pytest.raises(InputError, match="format must be"):
+        cb.scan(path, y="y", p="p", format="xml")

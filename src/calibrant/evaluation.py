@@ -369,7 +369,10 @@ def evaluate(
     together = None
     if isinstance(y_true, Mapping):
         tables, name = check_tables(_of_one_model(y_true), y_prob, by, cluster, rows), None
+        if isinstance(y_true, Tables):
+            name = ", ".join(y_true.by) or None
         whole = sum(tables.values(), ScoreTable.empty())
+        tables = {} if list(tables) == [None] else tables  # of rows that were not split
     else:
         whole, together = read_rows(y_true, y_prob, cluster, rows)
         tables, name = split(y_true, y_prob, by, {**rows, "importance": whole.importance})

@@ -108,6 +108,7 @@ class ScoreTable:
         """
         y, p = _columns.read(y_true, "y_true"), _columns.read(y_prob, "y_prob")
         w = None if sample_weight is None else _columns.read(sample_weight, "sample_weight")
+        _columns.check_lengths([y, p] if w is None else [y, p, w])
         _columns.check_alignment({"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight})
         return count(y, p, w, pos_label=pos_label, missing=missing, importance=importance)
 

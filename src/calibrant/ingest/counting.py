@@ -7,17 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _columns
-from calibrant._typing import Floats, Ints
+from calibrant._typing import Bools, Floats, Ints
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.ingest.memory import available_memory
 from calibrant.table import Missing, ScoreTable, check_resolution, count
 
-__all__ = ["Counter", "Options"]
+__all__ = ["Counter", "Guard", "Options", "Reader", "Rows"]
 
-# What counting a row exactly takes at most: itself, its sorted key with scratch, and its place in the result.
-_BYTES_A_ROW = 32
+# What counting a row exactly takes at most: itself, its sorted key with scratch, and its place in the result; a weight
+# is sorted along, and squared.
+_BYTES_A_ROW, _BYTES_OF_A_WEIGHT = 32, 64
 _SHARE_OF_MEMORY = 0.8
-_FINEST_GRID = 2**24  # cells that are kept as one array
+_FINEST_GRID = 2**22  # cells that are kept as one array
+_FOLD = 1 << 21  # rows on a grid that are kept before they are counted
 _DROP = "Pass missing='drop' to leave such rows out; they will be counted in the result."
 
 
@@ -35,33 +37,49 @@ class Options:
             raise InputError(f"missing must be 'raise' or 'drop'; it is {self.missing!r}.", argument="missing")
         if self.resolution is not None:
             check_resolution(self.resolution)
+            object.__setattr__(self, "resolution", float(self.resolution))
 
 
-class Counter:
-    """Takes batches of rows and gives their table in the end; on a grid, without weights, it keeps no rows."""
+@dataclass(frozen=True)
+class Rows:
+    """Rows that were looked at: events, scores and weights, and which of them count."""
 
-    def __init__(self, options: Options, *, weighted: bool = False) -> None:
+    event: NDArray[Any]
+    score: NDArray[Any]
+    weight: Floats | None
+    kept: Bools | None  # None: all
+
+
+class Reader:
+    """Looks at columns of one model, batch by batch, and remembers what was seen of all of them."""
+
+    def __init__(self, options: Options) -> None:
         self.options = options
-        self.rows = self.dropped = 0
-        self.whole = True  # whether all weights so far are whole numbers
-        self._notes: tuple[Note, ...] = ()
+        self.notes: tuple[Note, ...] = ()
+        self.whole = True  # whether all weights of rows that count are whole numbers
         self._labels: set[Any] = set()
-        self._kept: list[list[NDArray[Any]]] = []
-        step = options.resolution
-        on_grid = step is not None and 1 / step <= _FINEST_GRID and not weighted and not options.importance
-        self._cells = _Cells(step) if on_grid and step is not None else None
 
-    def add(self, y: _columns.Column, p: _columns.Column, w: _columns.Column | None = None) -> None:
-        """Count some more rows; what is wrong with any is an error at once, and nothing of the batch is counted."""
-        rows = [y.values, p.values] if w is None and self._clean(y, p) else self._checked(y, p, w)
-        self.rows += len(y)
-        if w is not None and self.whole:
-            self.whole = bool((rows[2] == np.rint(rows[2])).all())
-        if self._cells is not None:
-            self._cells.add(rows[0], rows[1])
-        else:
-            self._kept.append([rows[0].astype(np.int8, copy=False), *rows[1:]])
-            _check_memory(self.rows)
+    def __call__(self, y: _columns.Column, p: _columns.Column, w: _columns.Column | None = None) -> Rows:
+        """The rows of one batch; what is wrong with any is an error."""
+        if w is None and self._clean(y, p):
+            return Rows(y.values, p.values, None, None)
+        columns = [self._events(y), _columns.scores(p), *([] if w is None else [_columns.weights(w)])]
+        _columns.check_lengths(columns)
+        if self.options.missing == "raise":
+            _columns.refuse_missing(columns, hint=_DROP)
+        kept = None
+        if any(column.missing is not None for column in columns):
+            kept = ~np.logical_or.reduce([column.mask for column in columns])
+        noted = [note for column in columns for note in column.notes if note.code in ("clipped", "float16")]
+        self.notes = join_notes(self.notes, noted)
+        weight = None if w is None else columns[2].values
+        if weight is not None and self.whole:
+            used = weight if kept is None else weight[kept]
+            self.whole = bool((used == np.rint(used)).all())
+        clipped = any(note.code == "clipped" for note in columns[1].notes)
+        # As the values were given: float32 ones take half the room, and are sorted in half the time.
+        score = columns[1].values if clipped or p.values.dtype.kind != "f" else p.values
+        return Rows(columns[0].values == 1, score, weight, kept)
 
     def _clean(self, y: _columns.Column, p: _columns.Column) -> bool:
         """Whether these are plain numbers with nothing wrong or missing: two looks at each, and no copy."""
@@ -71,47 +89,138 @@ class Counter:
         events = y.values.dtype.kind == "b" or (y.values.min() >= 0 and y.values.max() <= 1)
         return bool(events and p.values.min() >= 0 and p.values.max() <= 1)  # not so where one is NaN
 
-    def _checked(self, y: _columns.Column, p: _columns.Column, w: _columns.Column | None) -> list[NDArray[Any]]:
-        """The rows that count: every cell looked at, so that an error can say what is wrong and where."""
-        columns = [self._events(y), _columns.scores(p), *([] if w is None else [_columns.weights(w)])]
-        _columns.check_lengths(columns)
-        if self.options.missing == "raise":
-            _columns.refuse_missing(columns, hint=_DROP)
-        kept: Any = slice(None)
-        if any(column.missing is not None for column in columns):
-            kept = ~np.logical_or.reduce([column.mask for column in columns])
-            self.dropped += int(len(y) - np.count_nonzero(kept))
-        noted = [note for column in columns for note in column.notes if note.code in ("clipped", "float16")]
-        self._notes = join_notes(self._notes, noted)
-        clipped = any(note.code == "clipped" for note in columns[1].notes)
-        # As the values were given: float32 ones take half the room, and are sorted in half the time.
-        score = columns[1].values if clipped or p.values.dtype.kind != "f" else p.values
-        return [columns[0].values[kept].astype(np.int8), score[kept], *(column.values[kept] for column in columns[2:])]
-
     def _events(self, y: _columns.Column) -> _columns.Column:
-        if self.options.pos_label is not None:  # of two labels, no batch sees more than its own
-            self._labels |= set(_columns.classes(y))
-            if len(self._labels) > 2:
-                shown = ", ".join(sorted(map(repr, self._labels)))
-                raise y.error(f"has more than two labels: {shown}.", hint="A binary measure needs two.")
-        return _columns.labels(y, self.options.pos_label)
+        if self.options.pos_label is None:
+            return _columns.labels(y)
+        # Which labels there are is known when all batches are: each may have only one.
+        self._labels |= set(_columns.classes(y))
+        if len(self._labels) > 2:
+            shown = ", ".join(sorted(map(repr, self._labels)))
+            raise y.error(f"has more than two labels: {shown}.", hint="A binary measure needs two.")
+        values = np.zeros(len(y), dtype=np.int8)
+        present = ~y.mask
+        values[present] = y.values[present] == self.options.pos_label
+        return replace(y, values=values)
 
-    def table(self, names: list[str], *, importance: bool = False) -> ScoreTable:
-        """The table of all rows; with `importance`, weights are importance weights whatever they are."""
-        if self.rows == self.dropped:
-            raise InputError(f"{names[0]} and {names[1]} hold no rows; at least one is needed.", argument=names[0])
-        table = self._exact(names, importance) if self._cells is None else self._cells.table()
-        if self.dropped:
+    def finish(self, name: str) -> None:
+        """What can be said only of all rows together."""
+        wanted = self.options.pos_label
+        if wanted is None or any(label == wanted for label in self._labels):
+            return
+        if len(self._labels) == 2:
+            shown = ", ".join(sorted(map(repr, self._labels)))
+            raise InputError(
+                f"pos_label must be one of the labels of {name}, which are {shown}; it is {wanted!r}.",
+                hint="Mind the type: the text '1' is not the number 1.",
+                argument="pos_label",
+                value=wanted,
+            )
+        text = f"No row has the label of the event, {wanted!r}."
+        self.notes = join_notes(self.notes, [Note("event_absent", 1, text)])
+
+
+class Guard:
+    """Stops before counting so many rows exactly would take all memory; one for all tables that are counted at once."""
+
+    def __init__(self) -> None:
+        self.needed = 0
+
+    def add(self, rows: int, weighted: bool) -> None:
+        self.needed += rows * (_BYTES_A_ROW + weighted * _BYTES_OF_A_WEIGHT)
+        free = available_memory()
+        if free is not None and self.needed > _SHARE_OF_MEMORY * free:
+            raise InputError(
+                f"Counting these rows exactly may take {_bytes(self.needed)}, and {_bytes(free)} are free.",
+                hint="Pass resolution=2**-20: scores are then rounded to that grid, each by at most 4.8e-07.",
+                argument="resolution",
+            )
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
+
+
+class Counter:
+    """Takes rows that were looked at and gives their table in the end; on a grid it never keeps many."""
+
+    def __init__(
+        self, step: float | None, *, weighted: bool, cells: bool, guard: Guard, expected: int | None = None
+    ) -> None:
+        self.step, self.weighted, self.guard = step, weighted, guard
+        self._expected = expected  # rows, where somebody knows: then each is written to its place at once
+        self._whole: list[NDArray[Any]] = []
+        self.n_in = self.used = self._held = 0
+        self._kept: list[list[NDArray[Any]]] = []
+        self._folded = ScoreTable.empty()
+        fits = step is not None and 1 / step <= _FINEST_GRID
+        self._cells = _Cells(step) if cells and fits and step is not None and not weighted else None
+
+    def add(self, rows: Rows, places: Any = slice(None)) -> None:
+        """Count some more rows: those at these places."""
+        own = np.arange(rows.score.size)[places] if not isinstance(places, slice) else places
+        n_in = rows.score.size if isinstance(own, slice) else own.size
+        if rows.kept is not None:
+            own = np.flatnonzero(rows.kept) if isinstance(own, slice) else own[rows.kept[own]]
+        event, score = rows.event[own], rows.score[own]
+        self.n_in += n_in
+        self.used += score.size
+        if self._cells is not None:
+            self._cells.add(event, score)
+            return
+        weight = [] if rows.weight is None else [rows.weight[own]]
+        self._keep([event.astype(np.int8, copy=False), score, *weight])
+        if self.step is None:
+            self.guard.add(score.size, self.weighted)
+        elif self._held >= _FOLD:
+            self._fold()
+
+    def table(self, *, whole: bool, notes: tuple[Note, ...] = ()) -> ScoreTable:
+        """The table of all rows; `whole` says whether weights count rows. Of no rows, an empty one."""
+        if self._cells is not None and self.used:
+            table = self._cells.table()
+        elif self.step is not None:
+            self._fold()
+            table = _as_counts(self._folded) if whole and self.weighted else self._folded
+        else:
+            table = self._counted(importance=not whole) if self.used else ScoreTable.empty()
+        dropped = self.n_in - self.used
+        if dropped:
             text = "Rows left out because a value is missing: {count}."
-            self._notes = join_notes(self._notes, [Note("missing", self.dropped, text)])
-        lost = self.dropped + table.n_dropped  # and rows of weight 0
-        return replace(table.with_notes(self._notes), n_in=self.rows, n_dropped=lost)
+            notes = join_notes(notes, [Note("missing", dropped, text)])
+        lost = dropped + table.n_dropped  # and rows of weight 0
+        return replace(table.with_notes(notes), n_in=self.n_in, n_dropped=lost)
 
-    def _exact(self, names: list[str], importance: bool) -> ScoreTable:
-        columns = [_columns.Column(name, self._joined(i)) for i, name in enumerate(names)]
-        self._kept = []
-        table = count(*columns, importance=importance or self.options.importance)
-        return table if self.options.resolution is None else table.round(self.options.resolution)
+    def _keep(self, some: list[NDArray[Any]]) -> None:
+        first, self._held = self._held, self._held + some[0].size
+        if self.step is None and self._expected is not None and not first:
+            self._whole = [np.empty(self._expected, dtype=column.dtype) for column in some]
+        fits = bool(self._whole) and self._held <= self._whole[0].size
+        if fits and all(a.dtype == b.dtype for a, b in zip(some, self._whole, strict=True)):
+            for column, place in zip(some, self._whole, strict=True):
+                place[first : self._held] = column
+            return
+        if self._whole:  # more rows, or others, than were announced
+            self._kept, self._whole = [[column[:first] for column in self._whole]], []
+            self._expected = None
+        self._kept.append(some)
+
+    def _counted(self, *, importance: bool) -> ScoreTable:
+        names = ("y", "p", "weight")
+        if self._whole:
+            columns = [_columns.Column(names[i], a[: self._held]) for i, a in enumerate(self._whole)]
+        else:
+            columns = [_columns.Column(names[i], self._joined(i)) for i in range(len(self._kept[0]))]
+        self._kept, self._whole, self._held = [], [], 0
+        if self.weighted and not columns[2].values.any():
+            return replace(ScoreTable.empty(), n_dropped=len(columns[0]))
+        return count(*columns, importance=importance)
+
+    def _fold(self) -> None:
+        """Rows on a grid as a table: sums of whole weights are exact as real numbers too."""
+        if self._held and self.step is not None:
+            some = self._counted(importance=self.weighted)
+            lost = self._folded.n_dropped + some.n_dropped
+            self._folded = replace(self._folded + some.round(self.step), n_dropped=lost)
 
     def _joined(self, place: int) -> NDArray[Any]:
         """One column of all batches; what is joined is let go, so that no row is kept twice."""
@@ -121,15 +230,10 @@ class Counter:
         return joined
 
 
-def _check_memory(rows: int) -> None:
-    """Stop before counting that many rows exactly would take all memory."""
-    needed, free = rows * _BYTES_A_ROW, available_memory()
-    if free is not None and needed > _SHARE_OF_MEMORY * free:
-        raise InputError(
-            f"Counting {rows:,} rows exactly may take {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free.",
-            hint="Pass resolution=2**-20: scores are then rounded to that grid, which moves each by at most 4.8e-07.",
-            argument="resolution",
-        )
+def _as_counts(table: ScoreTable) -> ScoreTable:
+    """Sums of whole weights as counts of rows."""
+    note = Note("whole_weights", 1, "Weights are whole numbers: weight 2 counts as two rows.")
+    return replace(table, n=table.n.astype(np.int64), k=table.k.astype(np.int64), w2=None).with_notes((note,))
 
 
 class _Cells:

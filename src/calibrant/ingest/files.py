@@ -1,61 +1,29 @@
 """Files counted where they lie, through DuckDB: Parquet, CSV and JSON lines, one batch of rows at a time."""
 
-import codecs
-import csv
-import glob
-import gzip
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from glob import glob
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from calibrant import _columns
 from calibrant._progress import progress as counted
 from calibrant.errors import InputError
-from calibrant.ingest.counting import Counter, Options
-from calibrant.ingest.groups import groups_of, in_order, named, part
+from calibrant.ingest.counting import Options
+from calibrant.ingest.formats import File, Format, format_of, source_of
+from calibrant.ingest.groups import Split, named
 from calibrant.ingest.tables import Tables
 from calibrant.table import Missing, ScoreTable
 
 __all__ = ["scan", "tables_scan"]
 
-Format: TypeAlias = Literal["parquet", "csv", "json"]
-Batch: TypeAlias = tuple[int, dict[str, _columns.Column]]  # the number of its first row, and the rows
+Batch: TypeAlias = dict[str, _columns.Column]
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
-_SUFFIXES: dict[str, Format] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-}
 _BATCH = 1 << 20
-_LONGEST_LINE = 1 << 20
-_FIRST_ROWS = 200
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# What stands for nothing in a CSV file.
-_NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
-
-
-@dataclass(frozen=True)
-class File:
-    """A file and what is in it."""
-
-    path: str
-    format: Format
-
-    @property
-    def name(self) -> str:
-        """Its base name, for messages."""
-        return Path(self.path).name
 
 
 def scan(
@@ -100,12 +68,20 @@ def scan(
     ScoreTable
         The same, bit by bit, as `ScoreTable.from_arrays` of the rows.
     """
-    options = Options(pos_label, missing, importance, resolution)
-    names = [y, p, *([] if weight is None else [weight])]
-    counter = Counter(options, weighted=weight is not None)
-    for first, batch in _batches(paths, names, names[1:], format, memory_limit, progress):
-        _add(counter, [batch[name] for name in names], first)
-    return counter.table(names)
+    tables = tables_scan(
+        paths,
+        y=y,
+        p=p,
+        weight=weight,
+        pos_label=pos_label,
+        missing=missing,
+        importance=importance,
+        resolution=resolution,
+        format=format,
+        memory_limit=memory_limit,
+        progress=progress,
+    )
+    return tables.total()
 
 
 def tables_scan(
@@ -140,109 +116,63 @@ def tables_scan(
         ``tables[model, group]``; groups in sorted order.
     """
     models, keys = named(p, "p"), [] if by is None else named(by, "by")
-    options = Options(pos_label, missing, importance, resolution)
-    names = list(dict.fromkeys([y, *models, *keys, *([] if weight is None else [weight])]))
-    counters: dict[tuple[str, Any], Counter] = {}
+    split = Split(y, models, keys, weight, Options(pos_label, missing, importance, resolution))
     numbers = [*models, *([] if weight is None else [weight])]
-    for first, batch in _batches(paths, names, numbers, format, memory_limit, progress):
-        w = [] if weight is None else [batch[weight]]
-        for group, rows in groups_of([batch[key] for key in keys], len(batch[y])):
-            for model in models:
-                counter = counters.setdefault((model, group), Counter(options, weighted=bool(w) or bool(keys)))
-                _add(counter, [part(c, rows) for c in (batch[y], batch[model], *w)], first)
-    if not counters:
-        raise InputError(f"{y} and {models[0]} hold no rows; at least one is needed.", argument=y)
-    real = not all(counter.whole for counter in counters.values())
-    found = {
-        key: counters[key].table([y, key[0], *([] if weight is None else [weight])], importance=real)
-        for key in in_order(counters, models)
-    }
-    return Tables(found, tuple(keys))
-
-
-def _batches(
-    paths: Paths,
-    names: list[str],
-    numbers: list[str],
-    format: Format | None,
-    memory_limit: str,
-    show: bool | None,
-) -> Iterator[Batch]:
-    found = files_of(paths, format)
+    files = files_of(paths, format)
+    sources = {
+        file: source_of(file, split.names, numbers) for file in files
+    }  # what is wrong with a heading comes first
+    split.expected = _rows_in(files)
     with _connection(memory_limit) as connection:
-        total = _batches_in(connection, found)
-        if total is not None:
-            every = (batch for file in found for batch in read_batches(connection, file, names, numbers))
-            yield from counted(every, total, "batches", show=show)
-            return
-        for file in counted(found, len(found), "files", show=show):
-            yield from read_batches(connection, file, names, numbers)
-
-
-def _batches_in(connection: Any, files: list[File]) -> int | None:
-    """How many batches Parquet files have by what they say of themselves; None of others, and where that is damaged."""
-    import duckdb
-
-    if any(file.format != "parquet" for file in files):
-        return None
-    paths = ", ".join(_text(_literal(file.path)) for file in files)
-    try:
-        rows = connection.sql(f"select num_rows from parquet_file_metadata([{paths}])").fetchall()
-    except (duckdb.Error, OSError):  # reading will say what is wrong
-        return None
-    return sum(-(-int(count) // _BATCH) for (count,) in rows)
-
-
-def _add(counter: Counter, columns: list[_columns.Column], first: int) -> None:
-    try:
-        counter.add(*columns)
-    except InputError as error:
-        raise _at_its_row(error, first) from error
+        for first, batch in _batches(connection, sources, split.names, split.expected, progress):
+            try:
+                split.add(batch)
+            except InputError as error:
+                raise _at_its_row(error, first) from error
+    return split.tables()
 
 
 def files_of(paths: Paths, format: Format | None) -> list[File]:
-    """The files that paths, patterns and folders stand for, in order; each once."""
-    given = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
-    found: dict[str, None] = {}
+    """The files that paths, patterns and folders stand for, in order; each once, by whatever name."""
+    if format not in (None, "parquet", "csv", "json"):
+        raise InputError(f"format must be 'parquet', 'csv' or 'json'; it is {format!r}.", argument="format")
+    given = [paths] if isinstance(paths, (str, PathLike)) else list(paths) if isinstance(paths, Sequence) else [paths]
+    if not given or not all(isinstance(each, (str, PathLike)) for each in given):
+        raise InputError(f"paths must name at least one file; it is {paths!r}.", argument="paths", value=paths)
+    found: dict[Path, str] = {}
     for each in [fspath(one) for one in given]:
-        if "://" in each:
-            raise InputError(
-                f"Only files are read, and {each!r} is an address.", hint="Fetch it first.", argument="paths"
-            )
-        path = Path(each)
-        if path.is_dir():
-            some = sorted(str(f) for f in path.rglob("*") if f.is_file() and _format(f) is not None)
-        else:
-            some = [each] if path.is_file() else sorted(glob.glob(each, recursive=True))
+        for path in _meant(each):
+            found.setdefault(Path(path).resolve(), path)
+    return [File(path, format or format_of(path)) for path in found.values()]
+
+
+def _meant(each: str) -> list[str]:
+    """The files of a path, a pattern or a folder; in folders, what begins with a dot or underscore is no data."""
+    if "://" in each:
+        raise InputError(f"{each!r} is an address; only files are read.", hint="Fetch it first.", argument="paths")
+    path = Path(each)
+    if path.is_file():
+        return [each]
+    if path.is_dir():
+        below = sorted(f for f in path.rglob("*") if f.is_file() and File.known(f))
+        hidden = re.compile(r"[._]")
+        some = [str(f) for f in below if not any(hidden.match(part) for part in f.relative_to(path).parts)]
         if not some:
-            raise InputError(f"There is no file {each!r}.", argument="paths", value=each)
-        found.update(dict.fromkeys(some))
-    return [File(path, format or _known_format(path)) for path in found]
-
-
-def _format(path: Path) -> Format | None:
-    endings = [suffix.lower() for suffix in path.suffixes]
-    endings = endings[:-1] if endings and endings[-1] in (".gz", ".zst") else endings
-    return _SUFFIXES.get(endings[-1]) if endings else None
-
-
-def _known_format(path: str) -> Format:
-    found = _format(Path(path))
-    if found is None:
-        raise InputError(
-            f"What is in {Path(path).name!r}? Its ending does not say.",
-            hint="Pass format='parquet', 'csv' or 'json'.",
-            argument="format",
-        )
-    return found
+            raise InputError(f"There is no Parquet, CSV or JSON file below {path.name!r}.", argument="paths")
+        return some
+    some = [name for name in sorted(glob(each, recursive=True)) if Path(name).is_file()]
+    if not some:
+        raise InputError(f"There is no file {path.name!r}.", argument="paths", value=each)
+    return some
 
 
 def _connection(memory_limit: str) -> Any:
     try:
         import duckdb
+        import pyarrow  # noqa: F401
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            'Reading files needs DuckDB and pyarrow: pip install "calibrant[files]".', name="duckdb"
+            'Reading files needs DuckDB and pyarrow: pip install "calibrant[files]".', name=error.name
         ) from error
     # Nothing is fetched from anywhere: what DuckDB has built in must do.
     settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
@@ -252,123 +182,71 @@ def _connection(memory_limit: str) -> Any:
         raise InputError(f"memory_limit is not understood: {error}", argument="memory_limit") from error
 
 
-def read_batches(
-    connection: Any, file: File, names: list[str], numbers: list[str]
-) -> Iterator[tuple[int, dict[str, _columns.Column]]]:
-    """The named columns of a file, batch by batch, each with the number of its first row; an error names the file."""
+def _batches(
+    connection: Any, sources: dict[File, str], names: list[str], rows: int | None, show: bool | None
+) -> Iterator[tuple[int, Batch]]:
+    """All batches, each with the number of its first row in its file; a bar counts rows, or files."""
+    if rows is None:
+        for file, source in counted(sources.items(), len(sources), "files", show=show):
+            yield from _read(connection, file, source, names)
+        return
+    every = (batch for file, source in sources.items() for batch in _read(connection, file, source, names))
+    yield from counted(every, -(-rows // _BATCH), "batches", show=show)
+
+
+def _rows_in(files: list[File]) -> int | None:
+    """How many rows Parquet files have by what they say of themselves; None of others."""
+    if any(file.format != "parquet" for file in files):
+        return None
+    import pyarrow.parquet as pq
+
+    return sum(int(pq.read_metadata(file.path).num_rows) for file in files)
+
+
+def _read(connection: Any, file: File, source: str, names: list[str]) -> Iterator[tuple[int, Batch]]:
+    """The named columns of a file, batch by batch; an error names the file."""
     import duckdb
 
-    source = _csv_source(file, names, numbers) if file.format == "csv" else _source(file)
     try:
-        relation = connection.sql(f"select {', '.join(map(_quoted, names))} from {source}")
-        reader = (
-            relation.to_arrow_reader(_BATCH)
-            if hasattr(relation, "to_arrow_reader")
-            else relation.fetch_arrow_reader(_BATCH)
-        )
+        relation = connection.sql(source)
+        new = hasattr(relation, "to_arrow_reader")  # DuckDB 2 has another name for it
         first = 0
-        for batch in reader:
-            yield first, {name: _column(batch.column(i), name, file) for i, name in enumerate(names)}
+        for batch in relation.to_arrow_reader(_BATCH) if new else relation.fetch_arrow_reader(_BATCH):
+            # The first is y; groups are what is written, so that 007 is not 7.
+            yield first, {name: _column(batch.column(i), name, file, i == 0) for i, name in enumerate(names)}
             first += batch.num_rows
     except (duckdb.Error, OSError) as error:  # what happens while reading comes through Arrow
-        raise _file_error(file, names, error) from error
+        raise _file_error(file, error) from error
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _column(array: Any, name: str, file: File, labels: bool) -> _columns.Column:
+    """A column of a batch: numbers stay what they are, nulls and NaN are marked, labels written as text are read."""
+    shown = f"{name} in {file.name}"
+    missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None
+    kind = str(array.type)
+    if missing is not None and kind.startswith(("int", "uint", "float", "double", "half", "bool")):
+        array = array.fill_null(False if kind == "bool" else 0)
+    text = labels and file.format != "parquet" and "string" in kind
+    values = _labels(array) if text else array.to_numpy(zero_copy_only=False)
+    read = _columns.read(values, shown)
+    return _columns.Column(shown, read.values, read.missing if missing is None else missing | read.mask, read.notes)
 
 
-def _source(file: File) -> str:
-    if file.format == "parquet":
-        return f"read_parquet({_text(_literal(file.path))}, hive_partitioning = true)"
-    return f"read_json({_text(_literal(file.path))}, format = 'newline_delimited', hive_partitioning = true)"
+def _labels(array: Any) -> Any:
+    """Text as the numbers or truth values that all of it says, or as it is."""
+    import pyarrow as pa
 
-
-def _literal(path: str) -> str:
-    """A path that DuckDB takes as it is, whatever marks of patterns its name holds."""
-    return re.sub(r"([*?\[])", r"[\1]", path)
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _csv_source(file: File, names: list[str], numbers: list[str]) -> str:
-    """A CSV file with its columns declared, so that nothing is guessed from rows that may be wrong.
-
-    Scores and weights are numbers; what other columns hold is said by their first rows.
-    """
-    options = ["header = true", f"nullstr = [{', '.join(map(_text, _NULLS))}]", "hive_partitioning = true"]
-    options += ["strict_mode = true", f"max_line_size = {_LONGEST_LINE}"]
-    if not file.path.endswith(".zst"):  # of which Python cannot see the beginning
-        mark, heading, rows = _beginning(file)
-        _check_heading(file, names, heading, rows)
-        kinds = {
-            name: "DOUBLE" if name in numbers else _kind([row[i] for row in rows if i < len(row)])
-            for i, name in enumerate(heading)
-        }
-        columns = ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in _apart(heading, kinds))
-        options += ["auto_detect = false", f"delim = {_text(mark)}", "quote = '\"'", "escape = '\"'"]
-        options.append(f"columns = {{{columns}}}")
-    return f"read_csv({_text(_literal(file.path))}, {', '.join(options)})"
-
-
-def _beginning(file: File) -> tuple[str, list[str], list[list[str]]]:
-    """The separator, the heading and the first rows of a CSV file."""
-    opened = gzip.open if file.path.endswith(".gz") else open
-    with opened(file.path, "rb") as stream:
-        lines = [stream.readline(_LONGEST_LINE) for _ in range(_FIRST_ROWS + 1)]
-    if lines[0].startswith(_UTF16):
-        raise InputError(f"{file.name} is UTF-16.", hint="Convert it to UTF-8 first.", argument="paths")
-    if not lines[0].strip():
-        raise InputError(f"{file.name} is empty: not even a heading.", argument="paths")
-    texts = [line.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace") for line in lines if line.strip()]
-    mark = max(",;\t|", key=texts[0].count)
-    heading, *rows = csv.reader(texts, delimiter=mark)
-    return mark, heading, rows
-
-
-def _check_heading(file: File, names: list[str], heading: list[str], rows: list[list[str]]) -> None:
-    twice = [name for name in names if heading.count(name) > 1]
-    if twice:
-        raise InputError(f"{file.name} has two columns named {twice[0]!r}.", argument="paths")
-    if rows and len(rows[0]) != len(heading):
-        raise InputError(
-            f"{file.name}, line 2 has {len(rows[0])} fields, its heading has {len(heading)}.", argument="paths", row=0
-        )
-
-
-def _apart(heading: list[str], kinds: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Names and kinds of all columns, names that occur again made different."""
-    seen: set[str] = set()
-    for place, name in enumerate(heading):
-        yield (name if name and name not in seen else f"{name} ({place})"), kinds[name]
-        seen.add(name)
-
-
-def _kind(cells: list[str]) -> str:
-    """What a column holds, by its first cells."""
-    known = [cell.strip() for cell in cells if cell not in _NULLS]
-    if known and all(re.fullmatch(r"[+-]?\d{1,18}", cell) for cell in known):
-        return "BIGINT"
-    if known and all(cell.lower() in ("true", "false") for cell in known):
-        return "BOOLEAN"
-    if known and all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", cell) for cell in known):
-        return "DOUBLE"
-    return "VARCHAR"
-
-
-def _column(array: Any, name: str, file: File) -> _columns.Column:
-    """A column of a batch; numbers stay what they are, and nulls are marked."""
-    missing = np.asarray(array.is_null()) if array.null_count else None
-    if missing is not None and _is_number(array):
-        array = array.fill_null(False if str(array.type) == "bool" else 0)
-    read = _columns.read(array.to_numpy(zero_copy_only=False), f"{name} in {file.name}")
-    return _columns.Column(read.name, read.values, missing if missing is None else missing | read.mask, read.notes)
-
-
-def _is_number(array: Any) -> bool:
-    return str(array.type).startswith(("int", "uint", "float", "double", "half", "bool"))
+    encoded = array.dictionary_encode()
+    words = encoded.dictionary.to_pylist()
+    codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    if not words:
+        return array.to_numpy(zero_copy_only=False)
+    if all(word.lower() in ("true", "false") for word in words):
+        return np.array([word.lower() == "true" for word in words])[codes]
+    try:
+        return np.array([float(word) for word in words])[codes]
+    except ValueError:
+        return pa.array(words).take(pa.array(codes)).to_numpy(zero_copy_only=False)
 
 
 def _at_its_row(error: InputError, first: int) -> InputError:
@@ -380,16 +258,14 @@ def _at_its_row(error: InputError, first: int) -> InputError:
     return InputError(text, hint=error.hint, argument=error.argument, row=row, value=error.value)
 
 
-def _file_error(file: File, names: list[str], error: Exception) -> InputError:
-    text = str(error).replace(str(Path(file.path).parent) + "/", "")  # base names only
+def _file_error(file: File, error: Exception) -> InputError:
+    """What DuckDB found, with the line if it says one, and without the folders of the path."""
+    text = str(error).replace(str(Path(file.path).parent) + "/", "")
     line = re.search(r"\bline:? (\d+)", text, flags=re.IGNORECASE)
-    if "not found in FROM clause" in text or "Referenced column" in text:
-        absent = next((name for name in names if f'"{name}"' in text), names[0])
-        return InputError(f"{file.name} has no column {absent!r}.", argument=absent)
     where = f", line {line.group(1)}" if line else ""
-    reasons = [
-        part for part in text.splitlines() if part.strip() and not part.startswith(("Original Line", "Possible"))
-    ]
+    lines = [part for part in text.splitlines() if part.strip()]
+    reasons = [part for part in lines if not part.startswith(("Original Line", "Possible"))]
     reason = reasons[1] if line and len(reasons) > 1 else reasons[0]
-    row = None if line is None else int(line.group(1)) - 2  # counted from 0, without the heading
+    heading = 2 if file.format == "csv" else 1  # rows are counted from 0, without it
+    row = None if line is None else int(line.group(1)) - heading
     return InputError(f"{file.name}{where} cannot be read: {reason.strip()}", argument="paths", row=row)

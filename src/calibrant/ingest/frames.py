@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from calibrant import _columns
 from calibrant.errors import InputError
-from calibrant.ingest.groups import groups_of, in_order, named, part
+from calibrant.ingest.counting import Options
+from calibrant.ingest.groups import Split, named
 from calibrant.ingest.tables import Tables
-from calibrant.table import Missing, ScoreTable, count
+from calibrant.table import Missing, ScoreTable
 
 __all__ = ["from_frame", "tables_from_frame"]
 
@@ -52,10 +53,17 @@ def from_frame(
     >>> from_frame(pa.table({"happened": [0, 1, 1], "said": [0.2, 0.7, 0.7]}), y="happened", p="said")
     ScoreTable(3 rows, 2 distinct scores, 2 positives)
     """
-    columns = read_frame(frame, [y, p, *([] if weight is None else [weight])])
-    options: dict[str, Any] = {"pos_label": pos_label, "missing": missing, "importance": importance}
-    table = count(columns[y], columns[p], None if weight is None else columns[weight], **options)
-    return table if resolution is None else table.round(resolution)
+    tables = tables_from_frame(
+        frame,
+        y=y,
+        p=p,
+        weight=weight,
+        pos_label=pos_label,
+        missing=missing,
+        importance=importance,
+        resolution=resolution,
+    )
+    return tables.total()
 
 
 def tables_from_frame(
@@ -95,26 +103,9 @@ def tables_from_frame(
     2
     """
     models, keys = named(p, "p"), [] if by is None else named(by, "by")
-    wanted = [y, *models, *keys, *([] if weight is None else [weight])]
-    columns = read_frame(frame, list(dict.fromkeys(wanted)))
-    options: dict[str, Any] = {"pos_label": pos_label, "missing": missing, "importance": importance}
-    w = None if weight is None else columns[weight]
-    if importance is False and w is not None:
-        # All groups must read the weights alike: whole numbers only if all are.
-        values = _columns.weights(w).values
-        options["importance"] = not bool((values[~w.mask] == np.rint(values[~w.mask])).all())
-    found = {}
-    for group, rows in groups_of([columns[key] for key in keys], len(columns[y])):
-        for model in models:
-            parts = [None if c is None else part(c, rows) for c in (columns[y], columns[model], w)]
-            found[model, group] = _counted(parts, options, resolution)
-    return Tables({key: found[key] for key in in_order(found, models)}, tuple(keys))
-
-
-def _counted(parts: list[Any], options: dict[str, Any], resolution: float | None) -> ScoreTable:
-    y, p, w = parts
-    table = count(y, p, w, **options)
-    return table if resolution is None else table.round(resolution)
+    split = Split(y, models, keys, weight, Options(pos_label, missing, importance, resolution))
+    split.add(read_frame(frame, split.names))
+    return split.tables()
 
 
 def read_frame(frame: Any, names: list[str]) -> dict[str, _columns.Column]:
@@ -123,13 +114,15 @@ def read_frame(frame: Any, names: list[str]) -> dict[str, _columns.Column]:
 
     try:
         known: Any = nw.from_native(frame)
+        there = known.collect_schema().names()
     except TypeError as error:
         raise InputError(
             f"This is no frame that Narwhals knows: {type(frame).__name__}.",
             hint="Pass a frame of pandas, polars, pyarrow, DuckDB, ...; or arrays to ScoreTable.from_arrays.",
             argument="frame",
         ) from error
-    there = known.collect_schema().names()
+    except nw.exceptions.NarwhalsError as error:
+        raise InputError(f"The frame cannot be read: {error}", argument="frame") from error
     absent = [name for name in names if name not in there]
     if absent:
         shown = ", ".join(map(repr, there[:20])) + (", ..." if len(there) > 20 else "")
@@ -137,9 +130,16 @@ def read_frame(frame: Any, names: list[str]) -> dict[str, _columns.Column]:
     if len(set(there)) < len(there):
         twice = next(name for name in there if there.count(name) > 1)
         raise InputError(f"Two columns are named {twice!r}.", argument=twice)
-    chosen = known.select(names)
-    if isinstance(chosen, nw.LazyFrame):
-        chosen = chosen.collect()
+    try:
+        chosen = known.select(names)
+        chosen = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
+    except nw.exceptions.NarwhalsError as error:
+        raise InputError(f"The frame cannot be read: {error}", argument="frame") from error
+    lost = [name for name in names if name not in chosen.columns]
+    if lost:
+        raise InputError(
+            f"The engine does not tell column {lost[0]!r} from one that differs by capital letters.", argument=lost[0]
+        )
     return {name: _column(chosen[name], name) for name in names}
 
 

@@ -1,6 +1,6 @@
 """Rows in groups, and models by name: what frames and files split alike."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,38 +8,91 @@ import numpy as np
 from calibrant import _columns
 from calibrant._typing import Ints
 from calibrant.errors import InputError
+from calibrant.ingest.counting import Counter, Guard, Options, Reader
+from calibrant.ingest.tables import Tables, in_order
+from calibrant.table import ScoreTable
 
-__all__ = ["groups_of", "in_order", "named", "part"]
+__all__ = ["Split", "named"]
 
 _MOST_GROUPS = 100_000
 
 
 def named(names: str | Sequence[str], argument: str) -> list[str]:
     """One name, or several, each once."""
-    found = [names] if isinstance(names, str) else list(names)
-    if not found or len(set(found)) < len(found) or not all(isinstance(name, str) for name in found):
+    found = [names] if isinstance(names, str) else list(names) if isinstance(names, Iterable) else [names]
+    if not found or len(set(map(str, found))) < len(found) or not all(isinstance(name, str) for name in found):
         raise InputError(
             f"{argument} must name at least one column, each once; it is {names!r}.", argument=argument, value=names
         )
     return found
 
 
-def in_order(keys: Iterable[tuple[str, Any]], models: list[str]) -> list[tuple[str, Any]]:
-    """Keys (model, group): models as they were named, groups sorted (those of different types by their text)."""
-    known = list(keys)
-    try:
-        return sorted(known, key=lambda key: (models.index(key[0]), () if key[1] is None else (key[1],)))
-    except TypeError:
-        return sorted(known, key=lambda key: (models.index(key[0]), str(key[1])))
+class Split:
+    """Counts columns that come in batches, by model and group."""
+
+    def __init__(
+        self,
+        y: str,
+        models: list[str],
+        keys: list[str],
+        weight: str | None,
+        options: Options,
+    ) -> None:
+        self.y, self.models, self.keys, self.weight, self.options = y, models, keys, weight, options
+        self.names = list(dict.fromkeys([y, *models, *keys, *([] if weight is None else [weight])]))
+        self._readers = {model: Reader(options) for model in models}
+        self._counters: dict[tuple[str, Any], Counter] = {}
+        self._guard = Guard()
+        self.expected: int | None = None  # rows of all batches, where somebody knows
+
+    def add(self, batch: Mapping[str, _columns.Column]) -> None:
+        """Count a batch; columns are looked at before they are split, so that an error names the row."""
+        w = None if self.weight is None else batch[self.weight]
+        rows = {model: self._readers[model](batch[self.y], batch[model], w) for model in self.models}
+        for group, places in _groups([batch[key] for key in self.keys], len(batch[self.y])):
+            for model in self.models:
+                self._counter(model, group).add(rows[model], places)
+
+    def _counter(self, model: str, group: Any) -> Counter:
+        if (model, group) not in self._counters:
+            if len(self._counters) >= _MOST_GROUPS * len(self.models):
+                raise InputError(
+                    f"by makes more than {_MOST_GROUPS:,} groups.",
+                    hint="Round times to days or weeks, and numbers to groups.",
+                    argument="by",
+                )
+            self._counters[model, group] = Counter(
+                self.options.resolution,
+                weighted=self.weight is not None,
+                cells=not self.keys,
+                guard=self._guard,
+                expected=None if self.keys else self.expected,
+            )
+        return self._counters[model, group]
+
+    def tables(self) -> Tables:
+        """The tables of all batches; a group without a row that counts has an empty one."""
+        for reader in self._readers.values():
+            reader.finish(self.y)
+        # All groups read weights alike: as counts only if all are whole.
+        whole = not self.options.importance and all(reader.whole for reader in self._readers.values())
+        found = {
+            key: counter.table(whole=whole, notes=self._readers[key[0]].notes)
+            for key, counter in self._counters.items()
+        }
+        if not any(len(table) for table in found.values()):
+            self._refuse_nothing(found)
+        return Tables({key: found[key] for key in in_order(found, self.models)}, tuple(self.keys))
+
+    def _refuse_nothing(self, found: Mapping[Any, ScoreTable]) -> None:
+        if self.weight is not None and any(table.n_in for table in found.values()):
+            raise InputError(f"{self.weight} is 0 in every row: every weight is zero.", argument="weight")
+        raise InputError(
+            f"{self.y} and {self.models[0]} hold no rows that count; at least one is needed.", argument=self.y
+        )
 
 
-def part(column: _columns.Column, rows: Any) -> _columns.Column:
-    missing = None if column.missing is None else column.missing[rows]
-    missing = None if missing is None or not missing.any() else missing
-    return _columns.Column(column.name, column.values[rows], missing, column.notes)
-
-
-def groups_of(keys: list[_columns.Column], size: int) -> list[tuple[Any, Any]]:
+def _groups(keys: list[_columns.Column], size: int) -> list[tuple[Any, Any]]:
     """The groups in order, each with the places of its rows."""
     if not keys:
         return [(None, slice(None))]
@@ -50,12 +103,6 @@ def groups_of(keys: list[_columns.Column], size: int) -> list[tuple[Any, Any]]:
         code = code * len(names) + own
     order = np.argsort(code, kind="stable")
     present, start = np.unique(code[order], return_index=True)
-    if present.size > _MOST_GROUPS:
-        raise InputError(
-            f"by makes {present.size:,} groups; at most {_MOST_GROUPS:,} are counted.",
-            hint="Round times to days or weeks, and numbers to groups.",
-            argument="by",
-        )
     bounds = np.append(start, size)
     found = []
     for i, number in enumerate(present.tolist()):
@@ -65,9 +112,10 @@ def groups_of(keys: list[_columns.Column], size: int) -> list[tuple[Any, Any]]:
 
 
 def _names_of(number: int, names: list[list[Any]]) -> list[Any]:
-    """The values behind a code, of which the last changes fastest."""
+    """The values behind a code, of which the last changes fastest; dates and times as Python has them."""
     values: list[Any] = []
     for own in reversed(names):
         number, place = divmod(number, len(own))
-        values.insert(0, own[place])
+        value = own[place]
+        values.insert(0, value.astype(object) if isinstance(value, np.datetime64) else value)
     return values

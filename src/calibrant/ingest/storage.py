@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,9 @@ def to_arrow(table: ScoreTable) -> Any:
     arrays = {name: getattr(table, name) for name in _COLUMNS if getattr(table, name) is not None}
     about = {
         "version": _VERSION,
-        "n_in": table.n_in,
-        "n_dropped": table.n_dropped,
-        "notes": [[note.code, note.count, note.template] for note in table._notes],
+        "n_in": int(table.n_in),
+        "n_dropped": int(table.n_dropped),
+        "notes": [[note.code, int(note.count), note.template] for note in table._notes],
     }
     about["sha256"] = _checksum(arrays, about)
     frame = _arrow().table(arrays)
@@ -44,6 +45,8 @@ def to_arrow(table: ScoreTable) -> Any:
 
 def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
     """The table that `to_arrow` made; anything else, and anything changed since, is an error."""
+    if not hasattr(frame, "schema") or not hasattr(frame, "column_names"):
+        raise InputError(f"An Arrow table is needed; this is {type(frame).__name__}.", argument="frame")
     about = _about(frame.schema.metadata or {}, name)
     if about.get("version") != _VERSION:
         raise InputError(
@@ -51,7 +54,8 @@ def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
         )
     arrays = {c: np.asarray(frame.column(c)) for c in _COLUMNS if c in frame.column_names}
     sha = about.pop("sha256", None)
-    if not {"score", "n", "k"} <= set(arrays) or _checksum(arrays, about) != sha:
+    whole = {"score", "n", "k"} <= set(arrays) and all(a.dtype in (np.float64, np.int64) for a in arrays.values())
+    if not whole or _checksum(arrays, about) != sha:
         raise InputError(f"{name} is damaged: its checksum does not fit what it holds.", hint="Count the rows again.")
     notes = tuple(Note(code, number, template) for code, number, template in about["notes"])
     return ScoreTable(**arrays, n_in=about["n_in"], n_dropped=about["n_dropped"], _notes=notes)
@@ -84,7 +88,7 @@ def to_parquet(table: ScoreTable, path: str | PathLike[str]) -> None:
     import pyarrow.parquet as pq
 
     target = Path(path)
-    beside = target.with_name(f".{target.name}.part")
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         pq.write_table(to_arrow(table), beside, compression="zstd")
         beside.replace(target)
@@ -98,11 +102,13 @@ def from_parquet(path: str | PathLike[str]) -> ScoreTable:
     import pyarrow.parquet as pq
 
     name = Path(path).name
+    if Path(path).is_dir():
+        raise InputError(f"{name!r} is a folder; a kept table is one file.", argument="path")
     try:
         frame = pq.read_table(path, page_checksum_verification=False)
     except FileNotFoundError:
         raise InputError(f"There is no file {name!r}.", argument="path") from None
     except (arrow.ArrowException, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].replace(str(path), name)
         raise InputError(f"{name} cannot be read: {reason}", hint="Count the rows again.", argument="path") from error
     return from_arrow(frame, name=name)

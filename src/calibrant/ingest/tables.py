@@ -1,13 +1,23 @@
 """`Tables`: a table for every model and group, counted in one pass."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from calibrant._tables import text_table
 from calibrant.errors import InputError
 from calibrant.table import ScoreTable
 
-__all__ = ["Tables"]
+__all__ = ["Tables", "in_order"]
+
+
+def in_order(keys: Iterable[tuple[str, Any]], models: list[str]) -> list[tuple[str, Any]]:
+    """Keys (model, group): models as they were named, groups sorted (those of different types by their text)."""
+    known = list(keys)
+    place = {model: i for i, model in enumerate(models)}
+    try:
+        return sorted(known, key=lambda key: (place[key[0]], () if key[1] is None else (key[1],)))
+    except TypeError:
+        return sorted(known, key=lambda key: (place[key[0]], str(key[1])))
 
 
 class Tables(Mapping[tuple[str, Any], ScoreTable]):
@@ -55,7 +65,8 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
 
     def of(self, model: str | None = None) -> dict[Any, ScoreTable]:
         """The tables of one model by group; the model may be left out where there is one."""
-        return {group: table for (name, group), table in self._tables.items() if name == self._known(model)}
+        wanted = self._known(model)
+        return {group: table for (name, group), table in self._tables.items() if name == wanted}
 
     def total(self, model: str | None = None) -> ScoreTable:
         """The table of all groups of one model."""
@@ -81,12 +92,16 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
         joined = dict(self._tables)
         for key, table in other.items():
             joined[key] = joined[key] + table if key in joined else table
-        return Tables(joined, self.by or other.by)
+        models = list(dict.fromkeys([*self.models, *other.models]))
+        return Tables({key: joined[key] for key in in_order(joined, models)}, self.by or other.by)
+
+    def __radd__(self, other: object) -> "Tables":
+        return self if other == 0 else NotImplemented  # so that sum() works
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tables):
             return NotImplemented
-        return self._tables == other._tables
+        return self.by == other.by and self._tables == other._tables
 
     def __repr__(self) -> str:
         cells = [["model", "group", "rows", "events", "distinct scores"]]

@@ -1,0 +1,210 @@
+"""What is in a file: its columns by their exact names, and the query that reads those that are wanted.
+
+Types are declared, never guessed from the first rows: a later row that says otherwise must be seen, not rounded.
+"""
+
+import codecs
+import csv
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from calibrant.errors import InputError
+
+__all__ = ["File", "Format", "format_of", "source_of"]
+
+Format: TypeAlias = Literal["parquet", "csv", "json"]
+
+_SUFFIXES: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+}
+_PACKED = {".gz": "gzip", ".zst": "zstd"}
+_LONGEST_LINE = 1 << 20
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# What stands for nothing in a CSV file.
+_NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+
+
+@dataclass(frozen=True)
+class File:
+    """A file and what is in it."""
+
+    path: str
+    format: Format
+
+    @property
+    def name(self) -> str:
+        """Its base name, for messages."""
+        return Path(self.path).name
+
+    @staticmethod
+    def known(path: Path) -> bool:
+        """Whether the ending says what is in it."""
+        return _format(path) is not None
+
+
+def _format(path: Path) -> Format | None:
+    endings = [suffix.lower() for suffix in path.suffixes]
+    endings = endings[:-1] if endings and endings[-1] in _PACKED else endings
+    return _SUFFIXES.get(endings[-1]) if endings else None
+
+
+def format_of(path: str) -> Format:
+    """What the file's ending says."""
+    found = _format(Path(path))
+    if found is None:
+        raise InputError(
+            f"What is in {Path(path).name!r}? Its ending does not say.",
+            hint="Pass format='parquet', 'csv' or 'json'.",
+            argument="format",
+        )
+    return found
+
+
+def source_of(file: File, names: list[str], numbers: list[str]) -> str:
+    """The query for the named columns; names are compared as they are written, capital letters and all."""
+    mark = ""
+    if file.format == "parquet":
+        there = _parquet_names(file)
+    elif file.format == "csv":
+        mark, there = _heading(file)
+    else:
+        there = _keys(file)
+    partitions = dict(re.findall(r"([^/\\=]+)=([^/\\]*)[/\\]", file.path))
+    hive = _check_names(file, names, there, partitions)
+    path, options = _text(_literal(file.path)), f"hive_partitioning = {str(hive).lower()}"
+    if file.format == "parquet":
+        source = f"read_parquet({path}, {options})"
+    elif file.format == "csv":
+        source = f"read_csv({path}, {options}, {_csv_options(there, numbers, mark)})"
+    else:
+        own = {name: "JSON" if name in numbers else "VARCHAR" for name in names if name in there}
+        source = f"read_json({path}, {options}, format = 'newline_delimited', columns = {_struct(own)})"
+    chosen = (_json_number(name) if file.format == "json" and name in numbers else _quoted(name) for name in names)
+    return f"select {', '.join(chosen)} from {source}"
+
+
+def _check_names(file: File, names: list[str], there: list[str], partitions: dict[str, str]) -> bool:
+    """Whether a folder of the path is one of the columns; each name must stand for one thing."""
+    hive = False
+    for name in names:
+        alike = [other for other in there if other.lower() == name.lower()]
+        if there.count(name) > 1:
+            raise InputError(f"{file.name} has two columns named {name!r}.", argument="paths")
+        if name in there and len(alike) > 1:
+            other = next(other for other in alike if other != name)
+            raise InputError(
+                f"{file.name} has columns {name!r} and {other!r}, which DuckDB takes for one.",
+                hint="Rename one of them.",
+                argument="paths",
+            )
+        if name in there and name in partitions:
+            raise InputError(
+                f"{file.name} has a column {name!r}, and lies in a folder {name}={partitions[name]}.", argument="paths"
+            )
+        if name not in there and name not in partitions:
+            shown = ", ".join(map(repr, there[:20])) + (", ..." if len(there) > 20 else "")
+            raise InputError(f"{file.name} has no column {name!r}; it has {shown}.", argument=name)
+        hive |= name in partitions
+    return hive
+
+
+def _parquet_names(file: File) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return list(pq.read_schema(file.path).names)
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0].replace(str(Path(file.path).parent) + "/", "")
+        raise InputError(f"{file.name} cannot be read: {reason}", argument="paths") from error
+
+
+def _first_line(file: File) -> str:
+    """The first line of a text file that may be packed."""
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(file.path, compression=_PACKED.get(Path(file.path).suffix.lower())) as stream:
+            head: bytes = stream.read(_LONGEST_LINE)
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0].replace(str(Path(file.path).parent) + "/", "")
+        raise InputError(f"{file.name} cannot be read: {reason}", argument="paths") from error
+    if head.startswith(_UTF16):
+        raise InputError(f"{file.name} is UTF-16.", hint="Convert it to UTF-8 first.", argument="paths")
+    if not head.strip():
+        raise InputError(f"{file.name} is empty.", argument="paths")
+    line = re.split(rb"[\r\n]", head.removeprefix(codecs.BOM_UTF8), maxsplit=1)[0]
+    if not line.strip():
+        raise InputError(f"The first line of {file.name} is blank; a heading is needed.", argument="paths")
+    return line.decode("utf-8", errors="replace")
+
+
+def _heading(file: File) -> tuple[str, list[str]]:
+    """The separator and the names of the columns of a CSV file."""
+    line = _first_line(file)
+    plain = re.sub(r'"(?:[^"]|"")*"', "", line)  # what is quoted separates nothing
+    mark = max(",;\t|", key=plain.count)
+    try:
+        return mark, next(csv.reader([line], delimiter=mark))
+    except csv.Error as error:
+        raise InputError(f"The heading of {file.name} cannot be read: {error}.", argument="paths") from error
+
+
+def _keys(file: File) -> list[str]:
+    """The names in the first object of a file of JSON lines."""
+    try:
+        first = json.loads(_first_line(file), object_pairs_hook=lambda pairs: [name for name, _ in pairs])
+    except ValueError as error:
+        raise InputError(f"{file.name}, line 1 is no JSON: {error}.", argument="paths", row=0) from error
+    if not isinstance(first, list) or not all(isinstance(name, str) for name in first):
+        raise InputError(f"{file.name}, line 1 is no object with names.", argument="paths", row=0)
+    return first
+
+
+def _csv_options(heading: list[str], numbers: list[str], mark: str) -> str:
+    kinds: dict[str, str] = {}
+    for place, name in enumerate(heading):
+        known = {other.lower() for other in kinds}
+        own = name if name and name.lower() not in known else f"{name} ({place})"
+        kinds[own] = "DOUBLE" if own in numbers else "VARCHAR"
+    nulls = ", ".join(map(_text, _NULLS))
+    return (
+        f"auto_detect = false, header = true, strict_mode = true, delim = {_text(mark)}, quote = '\"', escape = '\"', "
+        f"nullstr = [{nulls}], max_line_size = {_LONGEST_LINE}, columns = {_struct(kinds)}"
+    )
+
+
+def _json_number(name: str) -> str:
+    """A cell of JSON as a number; text is none, even if it looks like one."""
+    cell = _quoted(name)
+    wrong = f"error({_text(name + ' must hold numbers; it holds ')} || {cell}::varchar)"
+    number = f"json_type({cell}) in ('DOUBLE', 'BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT')"
+    nothing = f"{cell} is null or json_type({cell}) = 'NULL'"
+    return f"case when {nothing} then null when {number} then {cell}::double else {wrong} end as {cell}"
+
+
+def _struct(kinds: dict[str, str]) -> str:
+    return "{" + ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in kinds.items()) + "}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(path: str) -> str:
+    """A path that DuckDB takes as it is, whatever marks of patterns its name holds."""
+    return re.sub(r"([*?\[])", r"[\1]", path)
+
+
+def _text(value: Any) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
