@@ -119,11 +119,9 @@ def tables_scan(
     split = Split(y, models, keys, weight, Options(pos_label, missing, importance, resolution))
     numbers = [*models, *([] if weight is None else [weight])]
     files = files_of(paths, format)
-    sources = {
-        file: source_of(file, split.names, numbers) for file in files
-    }  # what is wrong with a heading comes first
-    split.expected = _rows_in(files)
     with _connection(memory_limit) as connection:
+        sources = {file: source_of(file, split.names, numbers) for file in files}  # headings are looked at first
+        split.expected = _rows_in(files)
         for first, batch in _batches(connection, sources, split.names, split.expected, progress):
             try:
                 split.add(batch)
