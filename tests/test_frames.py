@@ -15,7 +15,7 @@ pl = pytest.importorskip("polars", reason="polars is not installed")
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 
-ROWS = int(os.environ.get("CALIBRANT_TEST_ROWS", "200000"))
+ROWS = int(os.environ.get("CALIBRANT_TEST_ROWS", "50000"))
 
 
 def made(rows=ROWS):
