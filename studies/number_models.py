@@ -169,13 +169,12 @@ SHOWN = {
 
 def averages(rows: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     """Means over splits, with the standard error of the coverage."""
-    key = lambda row: (row["data"], row["model"], row["method"])  # noqa: E731
-    own = [row for row in rows if row["kind"] == kind]
-    order = list(dict.fromkeys(map(key, own)))
-    groups = {k: list(g) for k, g in groupby(sorted(own, key=lambda row: order.index(key(row))), key)}
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["kind"] == kind:
+            groups.setdefault((row["data"], row["model"], row["method"]), []).append(row)
     found = []
-    for data, model, method in order:
-        some = groups[data, model, method]
+    for (data, model, method), some in groups.items():
         line = {"data": data, "model": model, "method": method, "splits": len(some)}
         found.append({**line, **{m: float(np.mean([row[m] for row in some])) for m in SHOWN[kind]}})
     return found

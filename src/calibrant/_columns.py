@@ -19,6 +19,8 @@ from calibrant.errors import InputError, Note
 
 # Sums of float32 softmax outputs pass 1 by this much; beyond it, a value is not a probability.
 CLIP_TOLERANCE = 1e-6
+# What to do about missing cells, where rows can be left out.
+DROP = "Pass missing='drop' to leave such rows out; they will be counted in the result."
 LARGEST_SCORE = 1e300
 # Below this the square of a weight comes near to vanishing.
 _LEAST_WEIGHT = 1e-100
@@ -282,12 +284,7 @@ def _event(column: Column, pos_label: object) -> Column:
         raise _too_many_labels(column, distinct)
     matches = [label for label in distinct if _same(label, pos_label)]
     if len(distinct) == 2 and not matches:
-        raise InputError(
-            f"pos_label must be one of the labels of {column.name}, which are {_shown(distinct)}; it is {pos_label!r}.",
-            hint="Mind the type: the text '1' is not the number 1.",
-            argument="pos_label",
-            value=pos_label,
-        )
+        raise label_unknown(column.name, distinct, pos_label)
     present = ~column.mask
     event = np.zeros(len(column), dtype=np.int8)
     notes = column.notes
@@ -296,6 +293,16 @@ def _event(column: Column, pos_label: object) -> Column:
     else:
         notes += (Note("event_absent", 1, f"No row has the label of the event, {pos_label!r}."),)
     return replace(column, values=event, notes=notes)
+
+
+def label_unknown(name: str, labels: list[Any], pos_label: object) -> InputError:
+    """None of the two labels is that of the event."""
+    return InputError(
+        f"pos_label must be one of the labels of {name}, which are {_shown(labels)}; it is {pos_label!r}.",
+        hint="Mind the type: the text '1' is not the number 1.",
+        argument="pos_label",
+        value=pos_label,
+    )
 
 
 def _same(label: object, pos_label: object) -> bool:

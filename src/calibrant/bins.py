@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,16 @@ from calibrant.table import ScoreTable
 __all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualWidth", "Quantile"]
 
 Bins: TypeAlias = Callable[[ScoreTable], Partition]
+
+
+class Sized(Protocol):
+    """A table, of probabilities or of numbers: all that limits of sizes need of it."""
+
+    @property
+    def size(self) -> float: ...
+    @property
+    def importance(self) -> bool: ...
+
 
 # Sums of real weights are rounded; limits and cuts give way to them by this share of the total, so that neither the
 # order of rows nor the scale of weights decides on which side of a limit a sum falls.
@@ -215,7 +225,7 @@ class PAVABC:
         """
         return cls(sizes="consistent")
 
-    def limits(self, table: ScoreTable) -> tuple[float, float]:
+    def limits(self, table: Sized) -> tuple[float, float]:
         """The n_min and n_max that hold for this table."""
         low, high = self._rule(table)
         if self.n_min is not None:
@@ -233,7 +243,7 @@ class PAVABC:
             )
         return int(low), int(high)
 
-    def _rule(self, table: ScoreTable) -> tuple[float, float]:
+    def _rule(self, table: Sized) -> tuple[float, float]:
         size = table.size
         if table.importance:
             return (math.sqrt(size) if self.sizes == "consistent" else size / 20), size / 5

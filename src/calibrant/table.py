@@ -19,6 +19,7 @@ Missing: TypeAlias = Literal["raise", "drop"]
 
 # Above this, sums of whole numbers in doubles are no longer exact.
 _MOST_ROWS = 2**53
+WHOLE_WEIGHTS = Note("whole_weights", 1, "Weights are whole numbers: weight 2 counts as two rows.")
 # The finest grid whose inverse is a number.
 _FINEST = 1e-300
 
@@ -303,6 +304,11 @@ def table_of_any_scores(y_true: Column, score: Column, sample_weight: Column | N
     return _count_checked(y, x, w, pos_label=None, missing="raise", importance=False, scores=_columns.finite)
 
 
+def left_out(count: int) -> Note:
+    """So many rows lack a value."""
+    return Note("missing", count, "Rows left out because a value is missing: {count}.")
+
+
 def check_resolution(resolution: float) -> None:
     """A grid of scores: its step, or an error."""
     if not (isinstance(resolution, Real) and _FINEST <= resolution <= 1):
@@ -333,7 +339,7 @@ def count(
     importance: bool = False,
 ) -> ScoreTable:
     """The table of columns that were read already, from wherever they came; see `ScoreTable.from_arrays`."""
-    _check_option("missing", missing, ("raise", "drop"))
+    check_option("missing", missing, ("raise", "drop"))
     _columns.check_lengths([y, p] if w is None else [y, p, w])
     if w is None and pos_label is None and not importance:
         counts = _count_clean(y, p)
@@ -383,14 +389,12 @@ def _count_checked(
         w = _columns.weights(w)
         columns.append(w)
     if missing == "raise":
-        _columns.refuse_missing(
-            columns, hint="Pass missing='drop' to leave such rows out; they will be counted in the result."
-        )
+        _columns.refuse_missing(columns, hint=_columns.DROP)
     notes = [note for column in columns for note in column.notes]
     n_in = len(y)
     keep = ~np.logical_or.reduce([c.missing for c in columns if c.missing is not None] or [np.zeros(n_in, bool)])
     if not keep.all():
-        notes.append(Note("missing", n_in - int(keep.sum()), "Rows left out because a value is missing: {count}."))
+        notes.append(left_out(n_in - int(keep.sum())))
     if w is not None:
         zero = keep & (w.values == 0)
         if zero.any():
@@ -412,7 +416,7 @@ def _count_checked(
     if whole and not importance:
         counts = weight.astype(np.int64)
         if w is not None:
-            notes.append(Note("whole_weights", 1, "Weights are whole numbers: weight 2 counts as two rows."))
+            notes.append(WHOLE_WEIGHTS)
         merged = _merge(score, counts, np.where(event, counts, 0))
     else:
         merged = _merge(score, weight, np.where(event, weight, 0.0), weight**2)
@@ -470,7 +474,7 @@ def _check_total(total: float, name: str) -> None:
         )
 
 
-def _check_option(name: str, value: object, allowed: tuple[str, ...]) -> None:
+def check_option(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         choices = " or ".join(repr(choice) for choice in allowed)
         raise InputError(f"{name} must be {choices}; it is {value!r}.", argument=name, value=value)

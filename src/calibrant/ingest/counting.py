@@ -10,7 +10,7 @@ from calibrant import _columns
 from calibrant._typing import Bools, Floats, Ints
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.ingest.memory import available_memory
-from calibrant.table import Missing, ScoreTable, check_resolution, count
+from calibrant.table import WHOLE_WEIGHTS, Missing, ScoreTable, check_option, check_resolution, count, left_out
 
 __all__ = ["Counter", "Guard", "Options", "Reader", "Rows"]
 
@@ -20,7 +20,6 @@ _BYTES_A_ROW, _BYTES_OF_A_WEIGHT = 32, 64
 _SHARE_OF_MEMORY = 0.8
 _FINEST_GRID = 2**22  # cells that are kept as one array
 _FOLD = 1 << 21  # rows on a grid that are kept before they are counted
-_DROP = "Pass missing='drop' to leave such rows out; they will be counted in the result."
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,7 @@ class Options:
     resolution: float | None = None
 
     def __post_init__(self) -> None:
-        if self.missing not in ("raise", "drop"):
-            raise InputError(f"missing must be 'raise' or 'drop'; it is {self.missing!r}.", argument="missing")
+        check_option("missing", self.missing, ("raise", "drop"))
         if self.resolution is not None:
             check_resolution(self.resolution)
             object.__setattr__(self, "resolution", float(self.resolution))
@@ -66,7 +64,7 @@ class Reader:
         columns = [self._events(y), _columns.scores(p), *([] if w is None else [_columns.weights(w)])]
         _columns.check_lengths(columns)
         if self.options.missing == "raise":
-            _columns.refuse_missing(columns, hint=_DROP)
+            _columns.refuse_missing(columns, hint=_columns.DROP)
         kept = None
         if any(column.missing is not None for column in columns):
             kept = ~np.logical_or.reduce([column.mask for column in columns])
@@ -108,13 +106,7 @@ class Reader:
         if wanted is None or any(label == wanted for label in self._labels):
             return
         if len(self._labels) == 2:
-            shown = ", ".join(sorted(map(repr, self._labels)))
-            raise InputError(
-                f"pos_label must be one of the labels of {name}, which are {shown}; it is {wanted!r}.",
-                hint="Mind the type: the text '1' is not the number 1.",
-                argument="pos_label",
-                value=wanted,
-            )
+            raise _columns.label_unknown(name, sorted(self._labels, key=repr), wanted)
         text = f"No row has the label of the event, {wanted!r}."
         self.notes = join_notes(self.notes, [Note("event_absent", 1, text)])
 
@@ -185,8 +177,7 @@ class Counter:
             table = self._counted(importance=not whole) if self.used else ScoreTable.empty()
         dropped = self.n_in - self.used
         if dropped:
-            text = "Rows left out because a value is missing: {count}."
-            notes = join_notes(notes, [Note("missing", dropped, text)])
+            notes = join_notes(notes, [left_out(dropped)])
         lost = dropped + table.n_dropped  # and rows of weight 0
         return replace(table.with_notes(notes), n_in=self.n_in, n_dropped=lost)
 
@@ -232,8 +223,8 @@ class Counter:
 
 def _as_counts(table: ScoreTable) -> ScoreTable:
     """Sums of whole weights as counts of rows."""
-    note = Note("whole_weights", 1, "Weights are whole numbers: weight 2 counts as two rows.")
-    return replace(table, n=table.n.astype(np.int64), k=table.k.astype(np.int64), w2=None).with_notes((note,))
+    counts = replace(table, n=table.n.astype(np.int64), k=table.k.astype(np.int64), w2=None)
+    return counts.with_notes((WHOLE_WEIGHTS,))
 
 
 class _Cells:

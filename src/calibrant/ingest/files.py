@@ -167,7 +167,7 @@ def _meant(each: str) -> list[str]:
 def _connection(memory_limit: str) -> Any:
     try:
         import duckdb
-        import pyarrow  # noqa: F401
+        import pyarrow  # noqa: F401  (asked for here, so that the error says what to install)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             'Reading files needs DuckDB and pyarrow: pip install "calibrant[files]".', name=error.name

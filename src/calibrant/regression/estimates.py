@@ -65,7 +65,6 @@ def from_influence(
     influence: Floats,
     table: MeanTable,
     *,
-    hidden: Floats | None = None,
     cluster: Ints | None = None,
     null: float | None = None,
     level: float = 0.95,
@@ -77,7 +76,7 @@ def from_influence(
        \mathrm{SE}^2 = \frac{m}{m - 1} \, \frac{\sum_i w_i^2 \psi_i^2}{W^2}
 
     with m rows, effective rows or clusters (within which the :math:`w_i \psi_i` are added up first) and m - 1 degrees
-    of freedom. `hidden` adds what varies inside the entries of a merged table. What is rounding is 0.
+    of freedom. What is rounding is 0.
     """
     total = float(table.size)
     if cluster is not None:
@@ -86,7 +85,7 @@ def from_influence(
     else:
         effective = float(table.effective_size)
         weight = table.n if table.w2 is None else table.w2
-        squares = float(weight @ influence**2) + (0.0 if hidden is None else float(hidden.sum()))
+        squares = float(weight @ influence**2)
     if effective <= 1:
         return from_error(name, value, math.nan, 0.0, null=null, level=level)
     error = math.sqrt(effective / (effective - 1) * squares) / total

@@ -202,7 +202,7 @@ def _quantile_cuts(table: MeanTable, n_bins: int) -> Floats:
 
 def _block_cuts(table: MeanTable, bins: PAVA | PAVABC) -> Floats:
     merged = table.merged()
-    n_min, n_max = bins.limits(table) if isinstance(bins, PAVABC) else (0, table.size)  # type: ignore[arg-type]
+    n_min, n_max = bins.limits(table) if isinstance(bins, PAVABC) else (0, table.size)
     n = merged.n.astype(np.float64)
     # The kernel compares sums of outcomes that are not negative: a shift changes no comparison of means.
     start = _kernels.pava_bc(n, n * (merged.mean - merged.mean.min()), float(min(n_min, table.size)), float(n_max))

@@ -11,7 +11,7 @@ from calibrant import _columns
 from calibrant._rows import Reader
 from calibrant._typing import Bools, Column, Floats, Ints, Weights
 from calibrant.errors import InputError, Note, join_notes
-from calibrant.table import read_only
+from calibrant.table import check_option, read_only
 
 __all__ = ["MeanTable", "as_number", "take_rows"]
 
@@ -91,10 +91,7 @@ class MeanTable:
         importance : bool, default=False
             Read whole weights as importance weights too.
         """
-        if missing not in ("raise", "drop"):
-            raise InputError(
-                f"missing must be 'raise' or 'drop'; it is {missing!r}.", argument="missing", value=missing
-            )
+        check_option("missing", missing, ("raise", "drop"))
         _columns.check_alignment({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
         columns = [_columns.read(c, name, hint=ONE_COLUMN) for c, name in ((y_true, "y_true"), (y_pred, "y_pred"))]
         if sample_weight is not None:
@@ -103,9 +100,7 @@ class MeanTable:
         if not len(columns[0]):
             raise InputError("y_true and y_pred hold no rows; at least one is needed.", argument="y_true")
         if missing == "raise":
-            _columns.refuse_missing(
-                columns, hint="Pass missing='drop' to leave such rows out; they will be counted in the result."
-            )
+            _columns.refuse_missing(columns, hint=_columns.DROP)
         y, p = (_of_usual_size(_columns.finite(column)) for column in columns[:2])
         weight = _columns.weights(columns[2]).values if sample_weight is not None else None
         notes = join_notes(y.notes, p.notes)
