@@ -133,7 +133,11 @@ class NumberMap(Regressor):
         folds = int(self.cv)
         if len(table) < 2 * folds:
             return None
-        return trade_of(table, self._cross_fitted(table, folds), folds)
+        return self._report(table, self._cross_fitted(table, folds), folds)
+
+    def _report(self, table: MeanTable, repaired: Floats, folds: int) -> Trade:
+        """What changed on rows that the maps behind `repaired` did not learn from."""
+        return trade_of(table, repaired, folds)
 
     def _cross_fitted(self, table: MeanTable, folds: int) -> Floats:
         """Predictions of every row, repaired by a map that was learned from the other folds."""
@@ -484,15 +488,13 @@ class CostRecalibrator(NumberMap):
         return Shifts(groups.upper[:-1], np.where(saves, shift, 0.0))
 
     def _trade(self, table: MeanTable) -> Trade | None:
-        trade = super()._trade(table)
         self.cost_: dict[str, float] | None = None
-        if trade is not None:
-            repaired = table.map(lambda _: self._cross_fitted(table, trade.folds))
-            read = {"before": table, "after": repaired}
-            self.cost_ = {
-                name: cost_by_bin.of_table(each, cost=self.cost, n_bins=1).value for name, each in read.items()
-            }
-        return trade
+        return super()._trade(table)
+
+    def _report(self, table: MeanTable, repaired: Floats, folds: int) -> Trade:
+        read = {"before": table, "after": table.map(lambda _: repaired)}
+        self.cost_ = {name: cost_by_bin.of_table(each, cost=self.cost, n_bins=1).value for name, each in read.items()}
+        return super()._report(table, repaired, folds)
 
 
 class RecalibratedModel(MetaEstimatorMixin, Regressor):  # type: ignore[misc]
