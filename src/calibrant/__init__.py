@@ -33,6 +33,7 @@ _HOME = {
         "ace bias debiased_sce ecc ece emax ici mce rmsce tce",
         "ingest.files": "scan tables_scan",
         "ingest.frames": "from_frame tables_from_frame",
+        "ingest.queries": "from_query tables_from_query",
         "ingest.tables": "Tables",
         "multiclass": "classwise top_label",
         "optimal": "optimal_prediction",

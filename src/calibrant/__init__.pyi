@@ -62,6 +62,8 @@ from calibrant.ingest.files import scan as scan
 from calibrant.ingest.files import tables_scan as tables_scan
 from calibrant.ingest.frames import from_frame as from_frame
 from calibrant.ingest.frames import tables_from_frame as tables_from_frame
+from calibrant.ingest.queries import from_query as from_query
+from calibrant.ingest.queries import tables_from_query as tables_from_query
 from calibrant.ingest.tables import Tables as Tables
 from calibrant.metrics import ACE as ACE
 from calibrant.metrics import ECC as ECC

@@ -30,15 +30,32 @@ _TEXT = "UST"  # NumPy's kinds of text: str, bytes, StringDType
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its values, which of them are missing, and what was noted while reading."""
+    """One column: its values, which of them are missing, and what was noted while reading.
+
+    Where an engine counted equal rows already, `times` says how many rows each cell stands for; which they were is then
+    not known, so that errors name none.
+    """
 
     name: str
     values: NDArray[Any]
     missing: Bools | None = None  # None: none is known to be
     notes: tuple[Note, ...] = ()
+    times: Ints | None = None  # None: each is one row
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def rows(self, cells: Bools) -> int:
+        """How many rows the marked cells stand for."""
+        return int(cells.sum() if self.times is None else self.times[cells].sum())
+
+    def first(self, row: int) -> str:
+        """How an error speaks of the first of the cells that are wrong."""
+        return f"the first at row {row}" if self.times is None else "one of them"
+
+    def cell(self, row: int) -> str:
+        """How an error speaks of one cell that is wrong, where there may be others."""
+        return f"row {row}" if self.times is None else "a value"
 
     @property
     def mask(self) -> Bools:
@@ -46,6 +63,7 @@ class Column:
         return np.zeros(len(self), dtype=bool) if self.missing is None else self.missing
 
     def error(self, found: str, *, hint: str, row: int | None = None, value: object = None) -> InputError:
+        row = row if self.times is None else None
         return InputError(f"{self.name} {found}", hint=hint, argument=self.name, row=row, value=value)
 
 
@@ -63,9 +81,10 @@ def refuse_missing(columns: Sequence[Column], *, hint: str = "Leave such rows ou
     """No column may lack a value."""
     for column in columns:
         if column.missing is not None:
-            count, row = int(column.missing.sum()), int(np.argmax(column.missing))
+            count, row = column.rows(column.missing), int(np.argmax(column.missing))
             plural = "s" if count > 1 else ""
-            raise column.error(f"has {count:,} missing value{plural} (first at row {row}).", hint=hint, row=row)
+            where = f" (first at row {row})" if column.times is None else ""
+            raise column.error(f"has {count:,} missing value{plural}{where}.", hint=hint, row=row)
 
 
 def check_alignment(columns: Mapping[str, Outside]) -> None:
@@ -176,7 +195,7 @@ def numbers(column: Column) -> Column:
 
 def _numbers_from_objects(column: Column) -> Column:
     values = np.full(len(column), np.nan)
-    for row in np.flatnonzero(~column.mask):
+    for row in np.flatnonzero(~column.mask).tolist():
         cell = column.values[row]
         try:
             if not isinstance(cell, (Real, Decimal, np.bool_)):
@@ -185,9 +204,9 @@ def _numbers_from_objects(column: Column) -> Column:
         except (TypeError, OverflowError) as error:
             shown = repr(cell) if len(repr(cell)) < 40 else repr(cell)[:37] + "..."
             raise column.error(
-                f"must hold numbers; row {row} is {shown} ({type(cell).__name__}).",
+                f"must hold numbers; {column.cell(row)} is {shown} ({type(cell).__name__}).",
                 hint="Convert it first; nothing is parsed or converted here.",
-                row=int(row),
+                row=row,
                 value=cell,
             ) from error
     return replace(column, values=values)
@@ -209,7 +228,7 @@ def scores(column: Column, *, squash: str = "a sigmoid (scipy.special.expit)") -
         clipped = np.clip(values, 0, 1)
         excess = np.abs(values - clipped)[outside].max()
         text = f"{{count}} values of {column.name} lay outside [0, 1] by at most {excess:.2g} and were clipped."
-        notes += (Note("clipped", int(outside.sum()), text),)
+        notes += (Note("clipped", column.rows(outside), text),)
         values = clipped
     return replace(column, values=values, notes=notes)
 
@@ -244,8 +263,8 @@ def _not_probabilities(column: Column, values: Floats, far: Bools, squash: str) 
     else:
         hint = "Convert the scores to probabilities first."
     return column.error(
-        f"must lie in [0, 1]; {far.sum():,} of {values.size:,} values do not, "
-        f"the first at row {row} is {values[row]:.6g}.",
+        f"must lie in [0, 1]; {column.rows(far):,} of {column.rows(np.ones_like(far)):,} values do not, "
+        f"{column.first(row)} is {values[row]:.6g}.",
         hint=hint,
         row=row,
         value=values[row].item(),
@@ -270,7 +289,7 @@ def labels(column: Column, pos_label: object = None) -> Column:
     if fractional.any() or infinite.any():
         row = int(np.argmax(fractional | infinite))
         raise column.error(
-            f"must hold 0 and 1; row {row} is {values[row]:.6g}.",
+            f"must hold 0 and 1; {column.cell(row)} is {values[row]:.6g}.",
             hint="Soft labels are not outcomes: pass what happened, or name the event with pos_label.",
             row=row,
             value=values[row].item(),
@@ -335,7 +354,10 @@ def encode(column: Column) -> tuple[list[Any], Ints]:
         row = next(row for row, cell in enumerate(column.values) if getattr(cell, "__hash__", None) is None)
         cell = column.values[row]
         raise column.error(
-            f"must hold labels; row {row} is {cell!r} ({type(cell).__name__}).", hint="", row=row, value=cell
+            f"must hold labels; {column.cell(row)} is {cell!r} ({type(cell).__name__}).",
+            hint="",
+            row=row,
+            value=cell,
         ) from None
     return names, code
 
@@ -430,8 +452,8 @@ def weights(column: Column) -> Column:
         row = int(np.argmax(bad if bad.any() else small))
         rule = "be finite and not negative" if bad.any() else f"be 0 or at least {_LEAST_WEIGHT:g}"
         raise column.error(
-            f"must {rule}; {(bad if bad.any() else small).sum():,} of {values.size:,} values are not so, "
-            f"the first at row {row} is {values[row]:.6g}.",
+            f"must {rule}; {column.rows(bad if bad.any() else small):,} of {column.rows(np.ones_like(bad)):,} values "
+            f"are not so, {column.first(row)} is {values[row]:.6g}.",
             hint="A weight says how much a row counts, relative to the others; leave rows out with weight 0.",
             row=row,
             value=values[row].item(),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _columns, _kernels
-from calibrant._typing import Column, Floats, Ints, Weights
+from calibrant._typing import Bools, Column, Floats, Ints, Weights
 from calibrant.errors import InputError, Note, join_notes
 
 __all__ = ["ScoreTable"]
@@ -309,6 +309,11 @@ def left_out(count: int) -> Note:
     return Note("missing", count, "Rows left out because a value is missing: {count}.")
 
 
+def no_weight(count: int) -> Note:
+    """So many rows have weight 0."""
+    return Note("zero_weight", count, "Rows left out because their weight is 0: {count}.")
+
+
 def check_resolution(resolution: float) -> None:
     """A grid of scores: its step, or an error."""
     if not (isinstance(resolution, Real) and _FINEST <= resolution <= 1):
@@ -398,7 +403,7 @@ def _count_checked(
     if w is not None:
         zero = keep & (w.values == 0)
         if zero.any():
-            notes.append(Note("zero_weight", int(zero.sum()), "Rows left out because their weight is 0: {count}."))
+            notes.append(no_weight(int(zero.sum())))
             keep &= ~zero
         if not keep.any() and zero.any():
             raise InputError(
@@ -421,6 +426,13 @@ def _count_checked(
     else:
         merged = _merge(score, weight, np.where(event, weight, 0.0), weight**2)
     return ScoreTable(*merged, n_in=n_in, n_dropped=n_in - int(keep.sum()), _notes=tuple(notes))
+
+
+def added_up(score: Floats, event: Bools, n: Weights, w2: Floats | None = None) -> ScoreTable:
+    """The table of rows in any order that somebody counted already: `n` of them (or their weight) with each score."""
+    _check_total(float(n.sum(dtype=np.float64)), "sample_weight")
+    squares = () if w2 is None else (w2,)
+    return ScoreTable(*_merge(score, n, np.where(event, n, n.dtype.type(0)), *squares))
 
 
 def _look_swapped(y: _columns.Column, p: _columns.Column) -> bool:

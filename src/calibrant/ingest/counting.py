@@ -10,9 +10,19 @@ from calibrant import _columns
 from calibrant._typing import Bools, Floats, Ints
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.ingest.memory import available_memory
-from calibrant.table import WHOLE_WEIGHTS, Missing, ScoreTable, check_option, check_resolution, count, left_out
+from calibrant.table import (
+    WHOLE_WEIGHTS,
+    Missing,
+    ScoreTable,
+    added_up,
+    check_option,
+    check_resolution,
+    count,
+    left_out,
+    no_weight,
+)
 
-__all__ = ["Counter", "Guard", "Options", "Reader", "Rows"]
+__all__ = ["Adder", "Counter", "Guard", "Options", "Reader", "Rows", "Sums"]
 
 # What counting a row exactly takes at most: itself, its sorted key with scratch, and its place in the result; a weight
 # is sorted along, and squared.
@@ -39,6 +49,15 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Sums:
+    """What an engine added up of equal rows: how many there are, their weights and the squares of these."""
+
+    rows: Ints
+    weight: Floats | None = None
+    square: Floats | None = None
+
+
+@dataclass(frozen=True)
 class Rows:
     """Rows that were looked at: events, scores and weights, and which of them count."""
 
@@ -46,6 +65,7 @@ class Rows:
     score: NDArray[Any]
     weight: Floats | None
     kept: Bools | None  # None: all
+    sums: Sums | None = None  # None: each is one row
 
 
 class Reader:
@@ -203,7 +223,8 @@ class Counter:
             columns = [_columns.Column(names[i], self._joined(i)) for i in range(len(self._kept[0]))]
         self._kept, self._whole, self._held = [], [], 0
         if self.weighted and not columns[2].values.any():
-            return replace(ScoreTable.empty(), n_dropped=len(columns[0]))
+            nothing = ScoreTable.empty().with_notes((no_weight(len(columns[0])),))
+            return replace(nothing, n_dropped=len(columns[0]))
         return count(*columns, importance=importance)
 
     def _fold(self) -> None:
@@ -219,6 +240,57 @@ class Counter:
         for batch in self._kept:
             batch[place] = joined[:0]
         return joined
+
+
+class Adder:
+    """Takes distinct rows that an engine counted, and adds up those of equal score."""
+
+    def __init__(self, step: float | None, *, guard: Guard) -> None:
+        self.step, self.guard = step, guard
+        self.n_in = self._missing = self._weightless = 0
+        self._kept: list[list[NDArray[Any]]] = []
+        self._weighted = False
+
+    def add(self, rows: Rows, places: Any = slice(None)) -> None:
+        """Add some more: those at these places."""
+        sums = rows.sums
+        assert sums is not None
+        own = np.arange(rows.score.size)[places]
+        self.n_in += int(sums.rows[own].sum())
+        if rows.kept is not None:
+            self._missing += int(sums.rows[own[~rows.kept[own]]].sum())
+            own = own[rows.kept[own]]
+        self._weighted = sums.weight is not None
+        size: Ints | Floats = sums.rows
+        square = None
+        if sums.weight is not None and sums.square is not None:
+            nothing = sums.weight[own] == 0
+            self._weightless += int(sums.rows[own[nothing]].sum())
+            own = own[~nothing]
+            size, square = sums.weight, sums.square
+        some = [rows.score[own].astype(np.float64), rows.event[own] == 1, size[own]]
+        self._kept.append(some if square is None else [*some, square[own]])
+        if self.step is None:
+            self.guard.add(own.size, self._weighted)
+
+    def table(self, *, whole: bool, notes: tuple[Note, ...] = ()) -> ScoreTable:
+        """The table of all rows; `whole` says whether weights count rows. Of no rows, an empty one."""
+        lost = [left_out(self._missing)] if self._missing else []
+        lost += [no_weight(self._weightless)] if self._weightless else []
+        table = self._added(whole=whole) if any(some[0].size for some in self._kept) else ScoreTable.empty()
+        dropped = self._missing + self._weightless
+        return replace(table.with_notes(join_notes(notes, lost)), n_in=self.n_in, n_dropped=dropped)
+
+    def _added(self, *, whole: bool) -> ScoreTable:
+        columns = [np.concatenate([some[i] for some in self._kept]) for i in range(len(self._kept[0]))]
+        self._kept = []
+        score, event, n = columns[:3]
+        if whole:
+            table = added_up(score, event, n.astype(np.int64))
+            table = table.with_notes((WHOLE_WEIGHTS,)) if self._weighted else table
+        else:
+            table = added_up(score, event, n.astype(np.float64), columns[-1].astype(np.float64))
+        return table if self.step is None else table.round(self.step)
 
 
 def _as_counts(table: ScoreTable) -> ScoreTable:

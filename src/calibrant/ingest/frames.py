@@ -104,12 +104,18 @@ def tables_from_frame(
     """
     models, keys = named(p, "p"), [] if by is None else named(by, "by")
     split = Split(y, models, keys, weight, Options(pos_label, missing, importance, resolution))
-    split.add(read_frame(frame, split.names))
+    known = _checked(frame, split.names)
+    if _is_spark(known):
+        from calibrant.ingest import spark
+
+        spark.count_frame(frame, split)
+    else:
+        split.add(_collected(known, split.names))
     return split.tables()
 
 
-def read_frame(frame: Any, names: list[str]) -> dict[str, _columns.Column]:
-    """The named columns as arrays, with what is missing in them; of lazy frames only these are collected."""
+def _checked(frame: Any, names: list[str]) -> Any:
+    """The frame as Narwhals knows it, with all of these columns."""
     import narwhals as nw
 
     try:
@@ -125,11 +131,27 @@ def read_frame(frame: Any, names: list[str]) -> dict[str, _columns.Column]:
         raise InputError(f"The frame cannot be read: {error}", argument="frame") from error
     absent = [name for name in names if name not in there]
     if absent:
-        shown = ", ".join(map(repr, there[:20])) + (", ..." if len(there) > 20 else "")
-        raise InputError(f"There is no column {absent[0]!r}; there are {shown}.", argument=absent[0])
+        raise no_column(absent[0], there)
     if len(set(there)) < len(there):
         twice = next(name for name in there if there.count(name) > 1)
         raise InputError(f"Two columns are named {twice!r}.", argument=twice)
+    return known
+
+
+def no_column(name: str, there: list[str]) -> InputError:
+    """None of the columns that are there has this name."""
+    shown = ", ".join(map(repr, there[:20])) + (", ..." if len(there) > 20 else "")
+    return InputError(f"There is no column {name!r}; there are {shown}.", argument=name)
+
+
+def _is_spark(known: Any) -> bool:
+    return bool(known.implementation.is_pyspark() or known.implementation.is_pyspark_connect())
+
+
+def _collected(known: Any, names: list[str]) -> dict[str, _columns.Column]:
+    """The named columns as arrays, with what is missing in them; of lazy frames only these are collected."""
+    import narwhals as nw
+
     try:
         chosen = known.select(names)
         chosen = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
@@ -141,6 +163,14 @@ def read_frame(frame: Any, names: list[str]) -> dict[str, _columns.Column]:
             f"The engine does not tell column {lost[0]!r} from one that differs by capital letters.", argument=lost[0]
         )
     return {name: _column(chosen[name], name) for name in names}
+
+
+def columns_of(table: Any) -> dict[str, _columns.Column]:
+    """All columns of an eager frame as arrays."""
+    import narwhals as nw
+
+    known = nw.from_native(table)
+    return {name: _column(known[name], name) for name in known.columns}
 
 
 def _column(series: Any, name: str) -> _columns.Column:

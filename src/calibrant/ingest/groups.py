@@ -1,6 +1,7 @@
 """Rows in groups, and models by name: what frames and files split alike."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from calibrant import _columns
 from calibrant._typing import Ints
 from calibrant.errors import InputError
-from calibrant.ingest.counting import Counter, Guard, Options, Reader
+from calibrant.ingest.counting import Adder, Counter, Guard, Options, Reader, Sums
 from calibrant.ingest.tables import Tables, in_order
 from calibrant.table import ScoreTable
 
@@ -41,7 +42,7 @@ class Split:
         self.y, self.models, self.keys, self.weight, self.options = y, models, keys, weight, options
         self.names = list(dict.fromkeys([y, *models, *keys, *([] if weight is None else [weight])]))
         self._readers = {model: Reader(options) for model in models}
-        self._counters: dict[tuple[str, Any], Counter] = {}
+        self._counters: dict[tuple[str, Any], Counter | Adder] = {}
         self._guard = Guard()
         self.expected: int | None = None  # rows of all batches, where somebody knows
 
@@ -53,7 +54,22 @@ class Split:
             for model in self.models:
                 self._counter(model, group).add(rows[model], places)
 
-    def _counter(self, model: str, group: Any) -> Counter:
+    def add_counted(
+        self,
+        model: str,
+        y: _columns.Column,
+        p: _columns.Column,
+        w: _columns.Column | None,
+        keys: list[_columns.Column],
+        sums: Sums,
+    ) -> None:
+        """Add distinct rows of one model that an engine counted."""
+        rows = replace(self._readers[model](y, p, w), sums=sums)
+        for group, places in _groups(keys, len(y)):
+            adder = self._counter(model, group, Adder(self.options.resolution, guard=self._guard))
+            adder.add(rows, places)
+
+    def _counter(self, model: str, group: Any, new: Counter | Adder | None = None) -> Counter | Adder:
         if (model, group) not in self._counters:
             if len(self._counters) >= _MOST_GROUPS * len(self.models):
                 raise InputError(
@@ -61,7 +77,7 @@ class Split:
                     hint="Round times to days or weeks, and numbers to groups.",
                     argument="by",
                 )
-            self._counters[model, group] = Counter(
+            self._counters[model, group] = new or Counter(
                 self.options.resolution,
                 weighted=self.weight is not None,
                 cells=not self.keys,

@@ -1,7 +1,6 @@
 """A calibrator as an SQL expression, so that a database computes the calibrated probability itself."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -9,37 +8,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant import maps
 from calibrant._columns import CLIP_TOLERANCE, LARGEST_SCORE
+from calibrant._sql import Dialect, dialect_named
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.errors import InputError
 
 __all__ = ["to_sql"]
 
 
-@dataclass(frozen=True)
-class _Dialect:
-    """What databases write differently."""
-
-    double: str
-    least: str
-    greatest: str
-    quote: str
-    is_number: str  # what must hold beside the range, for the name {x}
-
-    def number(self, value: float) -> str:
-        """A literal that is read as a double, not as a decimal: with an exponent, and as many digits as it needs."""
-        text = repr(float(value))
-        text = text if "e" in text else f"{text}e0"
-        return f"({text})" if value < 0 else text
-
-    def between(self, x: str, low: float, high: float) -> str:
-        return f"{self.least}({self.greatest}({x}, {self.number(low)}), {self.number(high)})"
-
-
-_DIALECTS = {
-    "duckdb": _Dialect("DOUBLE", "least", "greatest", quote='"', is_number=""),
-    # SQLite takes an unknown name in double quotes for text, and text for the number 0.
-    "sqlite": _Dialect("REAL", "min", "max", quote="`", is_number="typeof({x}) IN ('real', 'integer') AND "),
-}
 _FARTHEST = 700.0  # beyond it exp overflows; 1 / (1 + exp(-700)) is 1
 
 
@@ -51,7 +26,7 @@ def to_sql(calibrator: ScoreMap, column: str | Sequence[str], dialect: str = "du
     calibrator : fitted score map
     column : str or sequence of str
         Name of the column of scores; ``("t", "score")`` is the column score of t. Names are quoted.
-    dialect : {"duckdb", "sqlite"}
+    dialect : {"duckdb", "postgresql", "spark", "sqlite"}
 
     Returns
     -------
@@ -72,8 +47,7 @@ def to_sql(calibrator: ScoreMap, column: str | Sequence[str], dialect: str = "du
     CASE WHEN CAST("p" AS DOUBLE) >= (-1e+300) AND CAST("p" AS DOUBLE) <= 1e+300
     THEN CASE WHEN CAST("p" AS DOUBLE) < 0.4e0 THEN 0.0e0 ELSE 1.0e0 END END
     """
-    if dialect not in _DIALECTS:
-        raise InputError(f"dialect must be one of {', '.join(_DIALECTS)}; it is {dialect!r}.", argument="dialect")
+    sql = dialect_named(dialect)
     if not isinstance(calibrator, ScoreMap):
         raise InputError(
             f"Only maps of one score become SQL; it is {type(calibrator).__name__}.",
@@ -81,27 +55,21 @@ def to_sql(calibrator: ScoreMap, column: str | Sequence[str], dialect: str = "du
             argument="calibrator",
         )
     check_is_fitted(calibrator)
-    sql, map_ = _DIALECTS[dialect], calibrator.map_
-    name = _quoted(column, sql.quote)
-    x = f"CAST({name} AS {sql.double})"
+    map_, name = calibrator.map_, sql.name(column)
+    x = sql.as_double(name)
     low, high = (-CLIP_TOLERANCE, 1 + CLIP_TOLERANCE) if map_.probabilities else (-LARGEST_SCORE, LARGEST_SCORE)
     value = _EXPRESSIONS[map_.kind](map_, x, sql)
-    taken = f"{sql.is_number.format(x=name)}{x} >= {sql.number(low)} AND {x} <= {sql.number(high)}"
-    return f"CASE WHEN {taken} THEN {value} END"
+    taken = [f"{x} >= {sql.number(low)}", f"{x} <= {sql.number(high)}"]
+    if sql.is_number:
+        taken.insert(0, sql.is_number.format(x=name))
+    return f"CASE WHEN {' AND '.join(taken)} THEN {value} END"
 
 
-def _quoted(column: str | Sequence[str], quote: str) -> str:
-    names = [column] if isinstance(column, str) else list(column)
-    if not names or not all(isinstance(name, str) and name and "\0" not in name for name in names):
-        raise InputError(f"column must be a name, or names from table to column; it is {column!r}.", argument="column")
-    return ".".join(quote + name.replace(quote, 2 * quote) + quote for name in names)
-
-
-def _steps(map_: maps.Steps, x: str, sql: _Dialect) -> str:
+def _steps(map_: maps.Steps, x: str, sql: Dialect) -> str:
     return _searched(map_.edges.tolist(), [sql.number(value) for value in map_.values], x, sql)
 
 
-def _segments(map_: maps.Segments, x: str, sql: _Dialect) -> str:
+def _segments(map_: maps.Segments, x: str, sql: Dialect) -> str:
     points = list(zip(map_.x.tolist(), map_.y.tolist(), strict=True))
     lines = [sql.number(points[0][1])]
     for (x0, y0), (x1, y1) in pairwise(points):
@@ -111,7 +79,7 @@ def _segments(map_: maps.Segments, x: str, sql: _Dialect) -> str:
     return _searched(map_.x.tolist(), lines, x, sql)
 
 
-def _searched(edges: list[float], values: list[str], x: str, sql: _Dialect) -> str:
+def _searched(edges: list[float], values: list[str], x: str, sql: Dialect) -> str:
     """The value whose edges the score lies between, by halving: the depth is the logarithm of their number."""
     if not edges:
         return values[0]
@@ -121,25 +89,25 @@ def _searched(edges: list[float], values: list[str], x: str, sql: _Dialect) -> s
     return f"CASE WHEN {x} < {sql.number(edges[half])} THEN {below} ELSE {above} END"
 
 
-def _logistic(map_: maps.Logistic, x: str, sql: _Dialect) -> str:
+def _logistic(map_: maps.Logistic, x: str, sql: Dialect) -> str:
     if map_.probabilities:
         inside = sql.between(x, map_.eps, 1 - map_.eps)
         x = f"(ln({inside}) - ln(1 - {inside}))"
     return _sigmoid(f"{sql.number(map_.slope)} * {x} + {sql.number(map_.intercept)}", sql)
 
 
-def _beta(map_: maps.Beta, x: str, sql: _Dialect) -> str:
+def _beta(map_: maps.Beta, x: str, sql: Dialect) -> str:
     inside = sql.between(x, map_.eps, 1 - map_.eps)
     return _sigmoid(
         f"{sql.number(map_.a)} * ln({inside}) - {sql.number(map_.b)} * ln(1 - {inside}) + {sql.number(map_.c)}", sql
     )
 
 
-def _sigmoid(logit: str, sql: _Dialect) -> str:
+def _sigmoid(logit: str, sql: Dialect) -> str:
     return f"1 / (1 + exp(-{sql.between(logit, -_FARTHEST, _FARTHEST)}))"
 
 
-def _odds(map_: maps.Odds, x: str, sql: _Dialect) -> str:
+def _odds(map_: maps.Odds, x: str, sql: Dialect) -> str:
     inside = sql.between(x, 0.0, 1.0)
     raised = f"{sql.number(map_.ratio)} * {inside}"
     return f"{raised} / ({raised} + (1 - {inside}))"

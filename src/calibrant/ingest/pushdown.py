@@ -1,0 +1,115 @@
+"""What an engine is asked to count, so that only distinct rows leave it, and how these become tables.
+
+The engine groups rows by group, outcome and score and counts them: ::
+
+    SELECT g0, y, score, count(*) AS n FROM (SELECT country AS g0, y, CAST(p AS DOUBLE) AS score FROM ...) GROUP BY ...
+
+What the values mean (missing cells, labels, scores outside [0, 1]) is decided here, by the code that looks at any other
+rows. Only casts, comparisons and roundings that give the same bits everywhere are left to the engine.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from calibrant import _columns
+from calibrant._sql import Dialect
+from calibrant._typing import Ints
+from calibrant.ingest.counting import Sums
+from calibrant.ingest.groups import Split
+
+__all__ = ["Counts"]
+
+_LEAST_WEIGHT, _LARGEST, _ALL_WHOLE = 1e-100, np.finfo(np.float64).max.item(), 2.0**53
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The question: expressions of an engine's SQL for what `split` needs."""
+
+    split: Split
+    dialect: Dialect
+
+    @property
+    def shared(self) -> list[str]:
+        """The columns that all models share: groups, outcome, weight."""
+        sql, split = self.dialect, self.split
+        columns = [f"{sql.name(key)} AS g{i}" for i, key in enumerate(split.keys)]
+        columns.append(f"{sql.name(split.y)} AS y")
+        if split.weight is not None:
+            weight = self._number(split.weight)
+            columns += [f"{weight} AS w", f"{self._sort(weight)} AS sort"]
+        return columns
+
+    @property
+    def scores(self) -> list[str]:
+        """The scores of each model, on the grid if there is one."""
+        return [self._number(model, self.split.options.resolution) for model in self.split.models]
+
+    @property
+    def keys(self) -> list[str]:
+        """What rows are grouped by: equal rows are those that agree in all of it."""
+        sort = [] if self.split.weight is None else ["sort"]
+        return [*(f"g{i}" for i in range(len(self.split.keys))), "y", *sort, "model", "score"]
+
+    @property
+    def sums(self) -> dict[str, str]:
+        """What is added up of equal rows, by name."""
+        sql = self.dialect
+        # Some engines fail where a sum or a square passes the numbers there are; such weights are refused anyway.
+        usual = f"w >= {sql.number(_LEAST_WEIGHT)} AND w <= {sql.number(_ALL_WHOLE)}"
+        weights = {
+            "total": f"sum({sql.least}(w, {sql.number(4 * _ALL_WHOLE)}))",
+            "square": f"sum(CASE WHEN {usual} THEN w * w ELSE {sql.number(0)} END)",
+            "least": "min(w)",
+        }
+        return {"n": "count(*)", **({} if self.split.weight is None else weights)}
+
+    def _number(self, column: str, step: float | None = None) -> str:
+        """A column as doubles; what is no number stays as it is, to be refused when it is looked at."""
+        sql, name = self.dialect, self.dialect.name(column)
+        value = x = sql.as_double(name)
+        if step is not None:
+            rounded = f"{sql.nearest.format(x=f'{x} / {sql.number(step)}')} * {sql.number(step)}"
+            inside = f"{x} >= {sql.number(0)} AND {x} <= {sql.number(1)}"
+            value = f"CASE WHEN {inside} THEN {sql.least}({rounded}, {sql.number(1)}) ELSE {x} END"
+        if sql.is_number:
+            value = f"CASE WHEN {sql.is_number.format(x=name)} THEN {value} ELSE {name} END"
+        return value
+
+    def _sort(self, w: str) -> str:
+        """Weights of one sort only are added up: missing, zero, too small, no number or infinite, whole, others.
+
+        The least of each sort then tells what to think of all of them.
+        """
+        sql = self.dialect
+        return (
+            f"CASE WHEN {w} IS NULL THEN 0 WHEN {w} = {sql.number(0)} THEN 1 "
+            f"WHEN {w} < {sql.number(_LEAST_WEIGHT)} THEN 2 WHEN {w} > {sql.number(_LARGEST)} THEN 3 "
+            f"WHEN {w} >= {sql.number(_ALL_WHOLE)} THEN 4 WHEN {w} = {sql.nearest.format(x=w)} THEN 4 ELSE 5 END"
+        )
+
+    def take(self, answer: Mapping[str, _columns.Column]) -> None:
+        """Add the rows of an answer, or of a part of it, to the tables."""
+        split = self.split
+        for place, model in enumerate(split.models):
+            own = np.flatnonzero(answer["model"].values == place)
+            if not own.size:
+                continue
+            rows = answer["n"].values[own].astype(np.int64)
+            cut = {name: _cut(column, own, rows) for name, column in answer.items()}
+            sums, w = Sums(rows), None
+            if split.weight is not None:
+                total, square = (_columns.numbers(cut[name]).values.astype(np.float64) for name in ("total", "square"))
+                sums, w = Sums(rows, total, square), replace(cut["least"], name=split.weight)
+            keys = [replace(cut[f"g{i}"], name=key) for i, key in enumerate(split.keys)]
+            y, p = replace(cut["y"], name=split.y), replace(cut["score"], name=model)
+            split.add_counted(model, y, p, w, keys, sums)
+
+
+def _cut(column: _columns.Column, own: Ints, rows: Ints) -> _columns.Column:
+    """The column at these places, each of which stands for so many rows."""
+    missing = None if column.missing is None else column.missing[own]
+    missing = None if missing is None or not missing.any() else missing
+    return replace(column, values=column.values[own], missing=missing, times=rows)

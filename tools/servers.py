@@ -1,0 +1,150 @@
+"""Servers on loopback for tests and benchmarks: a Spark standalone cluster, a Spark Connect server, PostgreSQL."""
+
+import importlib.util
+import os
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HOST = "127.0.0.1"
+
+
+def why_no_spark() -> str | None:
+    """What is missing for Spark, or None."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "pyspark is not installed"
+    return None if shutil.which("java") else "no Java was found"
+
+
+def why_no_postgresql() -> str | None:
+    """What is missing for PostgreSQL, or None."""
+    if importlib.util.find_spec("psycopg") is None:
+        return "psycopg is not installed"
+    return None if _postgresql_folder() else "no PostgreSQL server was found"
+
+
+def spark_environment() -> None:
+    """Spark stays on loopback, and its workers run the Python that runs this."""
+    os.environ.update(SPARK_LOCAL_IP=HOST, PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable)
+
+
+@dataclass
+class Cluster:
+    """A master and its workers, each a process of its own."""
+
+    folder: Path
+    url: str = ""
+    memory: str = "2g"
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self, workers: int) -> None:
+        """Start the master, then the workers; all are there when this returns."""
+        log = self._run("org.apache.spark.deploy.master.Master", "--host", HOST, "--port", "0")
+        self.url = _wait_for(log, rf"spark://{HOST}:\d+")
+        for _ in range(workers):
+            self.add_worker()
+
+    def add_worker(self) -> None:
+        """One more worker, of one core."""
+        log = self._run(
+            "org.apache.spark.deploy.worker.Worker",
+            *("--host", HOST, "--cores", "1", "--memory", self.memory, "--work-dir", str(self.folder / "work")),
+            self.url,
+        )
+        _wait_for(log, "Successfully registered")
+
+    def kill_worker(self) -> None:
+        """The last worker dies as if its machine had lost power; its executors follow."""
+        self.processes.pop().kill()
+
+    def stop(self) -> None:
+        """End all of them."""
+        for process in reversed(self.processes):
+            process.kill()
+        for process in self.processes:
+            process.wait()
+
+    def _run(self, name: str, *arguments: str) -> Path:
+        import pyspark
+
+        log = self.folder / f"{len(list(self.folder.iterdir()))}.log"
+        command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), name, *arguments, "--webui-port", "0"]
+        if arguments[-1].startswith("spark://"):  # a worker's master comes last
+            command = [*command[:-3], "--webui-port", "0", arguments[-1]]
+        with log.open("wb") as out:
+            self.processes.append(subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT))
+        return log
+
+
+@contextmanager
+def spark_cluster(workers: int = 2, memory: str = "2g") -> Iterator[Cluster]:
+    """A Spark standalone cluster on loopback: a master and workers of one core each."""
+    spark_environment()
+    with tempfile.TemporaryDirectory(prefix="calibrant-spark-", ignore_cleanup_errors=True) as folder:
+        cluster = Cluster(Path(folder), memory=memory)
+        try:
+            cluster.start(workers)
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+@contextmanager
+def postgresql() -> Iterator[str]:
+    """A PostgreSQL server on loopback with an empty database: what psycopg.connect takes."""
+    programs = _postgresql_folder()
+    if programs is None:
+        raise RuntimeError("no PostgreSQL server was found")
+    # PostgreSQL refuses to run as root, so its own user runs it there.
+    user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+    folder = Path(tempfile.mkdtemp(prefix="calibrant-postgresql-"))
+    try:
+        shutil.chown(folder, user)
+        data, port = folder / "data", _free_port()
+        make = [programs / "initdb", "-D", data, "-U", "calibrant", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"]
+        subprocess.run(make, check=True, capture_output=True, user=user, cwd="/")
+        settings = [f"listen_addresses={HOST}", f"port={port}", f"unix_socket_directories={folder}", "fsync=off"]
+        command = [programs / "postgres", "-D", data, *(part for each in settings for part in ("-c", each))]
+        with (folder / "log").open("wb") as out:
+            server = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, user=user, cwd="/")
+        try:
+            _wait_for(folder / "log", "ready to accept connections")
+            yield f"host={HOST} port={port} user=calibrant dbname=postgres"
+        finally:
+            server.terminate()
+            server.wait()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _postgresql_folder() -> Path | None:
+    found = shutil.which("initdb")
+    if found and shutil.which("postgres", path=str(Path(found).parent)):
+        return Path(found).parent
+    return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None, key=lambda path: int(path.parent.name))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(log: Path, pattern: str, seconds: float = 60) -> str:
+    """What a server says when it is ready."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = re.search(pattern, log.read_text(errors="replace"))
+        if found:
+            return found.group()
+        time.sleep(0.1)
+    raise RuntimeError(f"a server did not start in {seconds:g} seconds:\n{log.read_text(errors='replace')[-2000:]}")
