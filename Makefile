@@ -9,17 +9,17 @@ export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
 TORCH ?= torch==2.13.0
 # The instructions that numpy 1.24 must do without for the fits of 2023.
 AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
-KNOW_NO_KERNEL := test_plots.py test_palette.py test_sklearn_checks.py test_shipping.py test_calibrated_models.py test_cost_aware.py test_distributions.py test_recalibrators.py test_number_plots.py test_frames.py test_files.py
+KNOW_NO_KERNEL := test_plots.py test_palette.py test_sklearn_checks.py test_shipping.py test_calibrated_models.py test_cost_aware.py test_distributions.py test_recalibrators.py test_number_plots.py test_frames.py test_files.py test_engines.py
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: reproduce reproduce-quick reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions bench-files study study-calibrators study-costs study-numbers oracles sanitize clean
+.PHONY: reproduce reproduce-quick reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions bench-files bench-spark study study-calibrators study-costs study-numbers oracles sanitize clean
 
 demo: $(VENV)/demo.stamp  ## train two models and print how well calibrated they are
 	$(BIN)/python examples/demo.py
 
-test: lint types $(VENV)/dev.stamp docs  ## everything CI checks
+test: lint types $(VENV)/dev.stamp $(if $(shell command -v java),$(VENV)/spark.stamp) docs  ## everything CI checks
 	$(BIN)/python tools/check_kernel.py
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 	$(MAKE) --no-print-directory reproduce-quick
 	$(MAKE) --no-print-directory test-reference
 	$(MAKE) --no-print-directory test-core
@@ -31,7 +31,8 @@ test-core: $(CORE)/stamp  ## the same tests with no compiler and no optional lib
 	$(CORE)/bin/python tools/check_kernel.py --expect reference
 	$(CORE)/bin/python -m pytest -n auto
 
-test-all: $(VENV)/dev.stamp  ## install what make test can do without, and fail on any skip
+test-all: $(VENV)/spark.stamp  ## install what make test can do without, and fail on any skip
+	bash tools/install_servers.sh
 	$(BIN)/python $(PIP) "$(TORCH)" "dask[dataframe]" "ibis-framework[duckdb]"
 	$(MAKE) --no-print-directory lint types docs
 	CALIBRANT_NO_SKIPS=1 $(BIN)/python -m pytest
@@ -67,6 +68,9 @@ reproduce-fit:  ## fit the models of the UCI tables again, with the scikit-learn
 
 bench: $(VENV)/dev.stamp  ## speed against peers, side by side in one process
 	$(BIN)/python benchmarks/speed.py
+
+bench-spark: $(VENV)/spark.stamp  ## 100,000,000 rows on a Spark cluster on loopback: time, shuffle, memory (10 minutes, 1 GB of disk)
+	$(BIN)/python benchmarks/spark.py
 
 bench-files: $(VENV)/dev.stamp  ## 100,000,000 rows in a Parquet file: time and memory (5 minutes, 0.8 GB of disk)
 	$(BIN)/python benchmarks/files.py
@@ -118,6 +122,11 @@ $(VENV)/demo.stamp: $(VENV)/base.stamp pyproject.toml $(KERNEL_SOURCES)
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp
 	$(BIN)/python $(PIP) --group dev
+	touch $@
+
+# Spark is large, and is tested where there is Java to run it.
+$(VENV)/spark.stamp: $(VENV)/dev.stamp
+	$(BIN)/python $(PIP) --group spark
 	touch $@
 
 # CXX names no compiler, so this build must fall back to the pure wheel.

@@ -1,7 +1,11 @@
 """Rows counted by a Spark cluster: time, bytes shuffled and memory, and a model of them for sizes that are not here.
 
 ``make bench-spark`` starts a master and two workers on loopback (executors of one core and 2 GB), counts 1e6 to 1e8
-rows exactly and on a grid, and writes docs/studies/spark.csv, from which docs/scale.rst takes its numbers.
+rows exactly and on a grid, and writes docs/studies/spark.csv and spark_model.csv, which docs/scale.rst shows.
+
+The model. A task that sees n rows sends D(n) distinct pairs of score and outcome, N rows in m tasks send m D(N / m),
+and D(N) of them reach the driver. Where scores have density f and neighbours lie a distance d apart,
+D(n) = sum over both outcomes of the integral of (1 - exp(-n f d)) / d. Bytes are proportional to pairs.
 """
 
 import csv
@@ -10,18 +14,23 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.files import generate
 from tools.servers import spark_cluster
 
-RESULT = Path(__file__).parent.parent / "docs" / "studies" / "spark.csv"
+STUDIES = Path(__file__).parent.parent / "docs" / "studies"
 ROWS = (1_000_000, 10_000_000, 100_000_000)
 GRID = 2**-20
+SPLIT = 128 * 2**20  # bytes of a file that one task reads, Spark's default
 DRIVER_MEMORY = {None: "4g", GRID: "1g"}
+Floats = NDArray[np.float64]
 
 
 def measure(url: str, rows: int, resolution: float | None) -> dict[str, float]:
@@ -57,37 +66,72 @@ def drive(url: str, rows: int, resolution: float | None) -> dict[str, float]:
     table = cb.from_frame(spark.read.parquet(str(path)), y="y", p="p", resolution=resolution)
     seconds = time.perf_counter() - began
     after = shuffled(spark)
+    memory_now = {"python_mib": peak(os.getpid()), "jvm_mib": peak(spark.sparkContext._gateway.proc.pid)}
     expected = cb.scan(path, y="y", p="p", resolution=resolution)
     if table != expected:
         raise AssertionError("Spark's table is not that of the file")
     found = {name: after[name] - before[name] for name in after}
-    jvm = spark.sparkContext._gateway.proc.pid
-    found["predicted"] = records(table, int(found["tasks"]))
-    found |= {"rows": rows, "seconds": seconds, "scores": len(table)}
-    return found | {"python_mib": peak(os.getpid()), "jvm_mib": peak(jvm)}
+    return {**found, "seconds": seconds, "scores": len(table), **memory_now}
 
 
 def shuffled(spark) -> dict[str, int]:
     """Bytes and records that stages have written for others to read, and the tasks of these stages."""
     store = spark.sparkContext._jsc.sc().statusStore()
-    found = {"bytes": 0, "records": 0, "tasks": 0}
+    found = {"tasks": 0, "pairs": 0, "shuffle_bytes": 0}
     stages = store.stageList(None, False, False, spark.sparkContext._gateway.new_array(spark._jvm.double, 0), None)
     for i in range(stages.size()):
         stage = stages.apply(i)
         if stage.shuffleWriteBytes():
-            found["bytes"] += stage.shuffleWriteBytes()
-            found["records"] += stage.shuffleWriteRecords()
+            found["shuffle_bytes"] += stage.shuffleWriteBytes()
+            found["pairs"] += stage.shuffleWriteRecords()
             found["tasks"] += stage.numCompleteTasks()
     return found
 
 
-def records(table, tasks: int) -> float:
-    """Distinct pairs of score and outcome that all tasks together are expected to send.
+def distinct(rows: float, spacing: Callable[[Floats], Floats]) -> float:
+    """D(n) of the scores that benchmarks/files.py makes: normal logits, float32 or coarser."""
+    z = np.linspace(-15.5, 11.5, 200_001)
+    p = 1 / (1 + np.exp(-z))
+    density = np.exp(-0.5 * ((z + 2) / 1.5) ** 2) / (1.5 * np.sqrt(2 * np.pi))
+    width = spacing(p) / (p * (1 - p))  # of a cell, in logits
+    shares = (p**1.05, 1 - p**1.05)
+    return float(sum(((z[1] - z[0]) / width * -np.expm1(-rows * density * share * width)).sum() for share in shares))
 
-    Of c rows that agree in both, each lies with any of m tasks: m (1 - (1 - 1/m)^c) of these send the pair.
-    """
-    counts = np.concatenate([table.k, table.n - table.k])
-    return float(tasks * (1 - (1 - 1 / tasks) ** counts).sum())
+
+SPACINGS: dict[str, Callable[[Floats], Floats]] = {
+    "exact, float32": lambda p: np.spacing(p.astype(np.float32)).astype(float),
+    "exact, float64": np.spacing,
+    "grid": lambda p: np.full(p.shape, GRID),
+}
+
+
+def predict(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the model says of 1e9 to 1e12 rows, with its constants from what was measured."""
+    bytes_a_pair = sum(row["shuffle_bytes"] for row in measured) / sum(row["pairs"] for row in measured)
+    largest = [row for row in measured if row["rows"] == ROWS[-1]]
+    seconds_a_row = {row["way"]: row["seconds"] * 2 / row["rows"] for row in largest}  # of one core
+    kept = max(largest, key=lambda row: row["scores"])
+    driver_bytes = kept["python_mib"] * 2**20 / distinct(kept["rows"], SPACINGS[kept["way"]])
+    size = generate(ROWS[-1]).stat().st_size / ROWS[-1]
+    found = []
+    for rows in (1e9, 1e10, 1e12):
+        for way, spacing in SPACINGS.items():
+            tasks = max(1.0, rows * size / SPLIT)
+            pairs, answer = tasks * distinct(rows / tasks, spacing), distinct(rows, spacing)
+            found.append(
+                {
+                    "rows": f"{rows:.0e}",
+                    "way": way,
+                    "read, GB": rows * size / 1e9,
+                    "tasks": tasks,
+                    "pairs sent": pairs,
+                    "shuffled, GB": pairs * bytes_a_pair / 1e9,
+                    "pairs in the answer": answer,
+                    "driver, GB": answer * driver_bytes / 1e9,
+                    "core hours": seconds_a_row.get(way, seconds_a_row["exact, float32"]) * rows / 3600,
+                }
+            )
+    return found
 
 
 def peak(process: int) -> float:
@@ -97,18 +141,30 @@ def peak(process: int) -> float:
 
 
 def main() -> None:
-    """Measure all sizes both ways."""
-    found = []
+    """Measure all sizes both ways, and say what follows for others."""
+    found: list[dict[str, Any]] = []
     with spark_cluster(workers=2, memory="2g") as cluster:
-        for resolution in (None, GRID):
+        for way, resolution in (("exact, float32", None), ("grid", GRID)):
             for rows in ROWS:
-                way = "exact" if resolution is None else "grid"
-                found.append({"way": way, **measure(cluster.url, rows, resolution)})
+                row = measure(cluster.url, rows, resolution)
+                model = row["tasks"] * distinct(rows / row["tasks"], SPACINGS[way])
+                found.append({"way": way, "rows": rows, **row, "pairs_by_the_model": model})
                 print(json.dumps(found[-1]), flush=True)
-    with RESULT.open("w", newline="") as out:
-        writer = csv.DictWriter(out, fieldnames=list(found[0]))
+    a_pair = sum(row["shuffle_bytes"] for row in found) / sum(row["pairs"] for row in found)
+    for row in found:
+        row["bytes_by_the_model"] = row["pairs_by_the_model"] * a_pair
+        row["ratio"] = row["shuffle_bytes"] / row["bytes_by_the_model"]
+    write("spark.csv", found)
+    write("spark_model.csv", predict(found))
+
+
+def write(name: str, rows: list[dict[str, Any]]) -> None:
+    """A table with three digits of every number that is not whole."""
+    with (STUDIES / name).open("w", newline="") as out:
+        writer = csv.DictWriter(out, fieldnames=list(rows[0]))
         writer.writeheader()
-        writer.writerows({key: v if isinstance(v, str) else f"{v:.6g}" for key, v in row.items()} for row in found)
+        for row in rows:
+            writer.writerow({key: v if isinstance(v, (str, int)) else f"{v:.3g}" for key, v in row.items()})
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ html_sidebars = {
         "costs",
         "numbers",
         "data",
+        "scale",
         "studies/cost_aware",
         "studies/calibrators",
         "studies/numbers",

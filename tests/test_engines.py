@@ -330,11 +330,10 @@ def test_names_of_any_kind_are_columns(spark_local, tmp_path):
 @needs_spark
 @pytest.mark.xdist_group("spark")
 def test_an_answer_too_large_for_the_driver_is_an_error_that_says_what_to_do(tmp_path):
-    done = run_driver(
-        "local[2]", tmp_path, rows=200_000, settings={"spark.driver.maxResultSize": "100k"}
-    ).communicate()[0]
-    assert "InputError: The distinct scores are more than Spark's driver may take" in done
-    assert "resolution=2**-20" in done
+    with run_driver("local[2]", tmp_path, rows=200_000, settings={"spark.driver.maxResultSize": "100k"}) as driver:
+        said = driver.communicate(timeout=180)[0]
+    assert "InputError: The distinct scores are more than Spark's driver may take" in said
+    assert "resolution=2**-20" in said
 
 
 @needs_spark
@@ -374,7 +373,7 @@ def expected_of(rows):
 @needs_spark
 @pytest.mark.xdist_group("spark")
 def test_a_driver_or_a_worker_that_dies_costs_time_and_no_rows(tmp_path):
-    rows = 6_000_000
+    rows = 4_000_000
     with servers.spark_cluster(workers=2, memory="1g") as cluster:
         with run_driver(cluster.url, tmp_path, rows) as driver:
             wait_until_counting(driver)

@@ -64,7 +64,9 @@ class Cluster:
 
     def kill_worker(self) -> None:
         """The last worker dies as if its machine had lost power; its executors follow."""
-        self.processes.pop().kill()
+        process = self.processes.pop()
+        process.kill()
+        process.wait()
 
     def stop(self) -> None:
         """End all of them."""

@@ -1,1 +1,1 @@
-"""Outside data to tables: frames of any library that Narwhals knows, files, and tables that were kept."""
+"""Outside data to tables: frames of any library that Narwhals knows, files, queries, and tables that were kept."""

@@ -31,8 +31,9 @@ def from_frame(
 
     Parameters
     ----------
-    frame : frame of pandas, polars (lazy too), pyarrow, DuckDB, dask, ibis, ...
-        Whatever Narwhals knows. Of lazy frames only the columns that are needed are collected.
+    frame : frame of pandas, polars (lazy too), pyarrow, DuckDB, Spark, dask, ibis, ...
+        Whatever Narwhals knows. Of lazy frames only the columns that are needed are collected. Spark counts its frames
+        itself, and only the distinct rows are collected.
     y, p : str
         Names of the columns of outcomes and of scores.
     weight : str, optional

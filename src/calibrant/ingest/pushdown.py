@@ -51,7 +51,8 @@ class Counts:
     def keys(self) -> list[str]:
         """What rows are grouped by: equal rows are those that agree in all of it."""
         sort = [] if self.split.weight is None else ["sort"]
-        return [*(f"g{i}" for i in range(len(self.split.keys))), "y", *sort, "model", "score"]
+        model = ["model"] if len(self.split.models) > 1 else []
+        return [*(f"g{i}" for i in range(len(self.split.keys))), "y", *sort, *model, "score"]
 
     @property
     def sums(self) -> dict[str, str]:
@@ -94,7 +95,9 @@ class Counts:
         """Add the rows of an answer, or of a part of it, to the tables."""
         split = self.split
         for place, model in enumerate(split.models):
-            own = np.flatnonzero(answer["model"].values == place)
+            own = np.arange(len(answer["n"]))
+            if "model" in answer:
+                own = np.flatnonzero(answer["model"].values == place)
             if not own.size:
                 continue
             rows = answer["n"].values[own].astype(np.int64)

@@ -35,11 +35,11 @@ def count_frame(frame: Any, split: Split) -> None:
 def counted(frame: Any, counts: Counts) -> Any:
     """The frame of distinct rows: one pass, counted in each partition before anything is sent."""
     functions = import_module("pyspark.sql.connect.functions" if _is_connect(frame) else "pyspark.sql.functions")
-    each = ", ".join(f"{i}, {score}" for i, score in enumerate(counts.scores))
-    models = [f"stack({len(counts.scores)}, {each}) AS (model, score)"]
-    if len(counts.scores) == 1:  # no row is made twice, and what a model is need not be sent
-        models = ["0 AS model", f"{counts.scores[0]} AS score"]
-    rows = frame.selectExpr(*counts.shared, *models)
+    scores = f"{counts.scores[0]} AS score"
+    if len(counts.scores) > 1:  # a row for each model, made in the partition
+        each = ", ".join(f"{place}, {score}" for place, score in enumerate(counts.scores))
+        scores = f"stack({len(counts.scores)}, {each}) AS (model, score)"
+    rows = frame.selectExpr(*counts.shared, scores)
     sums = [functions.expr(f"{sum_} AS {name}") for name, sum_ in counts.sums.items()]
     return rows.groupBy(*counts.keys).agg(*sums)
 
