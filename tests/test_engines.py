@@ -280,7 +280,7 @@ def test_halves_go_to_the_even_cell_as_in_numpy(engine):
     step = 2.0**-4
     p = [i * step / 2 for i in range(33)] + [np.nextafter(step / 2, 0), np.nextafter(step / 2, 1), 1e-320]
     rows = pa.table({"y": [0, 1] * 18, "p": p})
-    for resolution in (step, 0.1, 2**-30):
+    for resolution in (step, 0.1, 2**-30, 1e-19, 1e-300):
         found = engine.tables(engine.keep(rows), y="y", p="p", resolution=resolution).total()
         assert found == cb.ScoreTable.from_arrays([0, 1] * 18, p).round(resolution)
 
@@ -289,8 +289,137 @@ def test_nothing_there_is_an_error(engine):
     kept = engine.keep(pa.table({"y": pa.array([], pa.int64()), "p": pa.array([], pa.float64())}))
     with pytest.raises(InputError, match="no rows"):
         engine.tables(kept, y="y", p="p")
-    with pytest.raises(InputError, match="no column 'score'; there are 'y', 'p'"):
+    with pytest.raises(InputError, match="no column 'score'; it has 'y', 'p'"):
         engine.tables(kept, y="y", p="score")
+
+
+def test_weights_beyond_what_adds_up_are_refused(engine):
+    rows = pa.table({"y": [0] * 300 + [1], "p": [0.1] * 300 + [0.9], "w": [1e18] * 300 + [1.0]})
+    kept = engine.keep(rows)
+    for importance in (False, True):
+        with pytest.raises(InputError, match=r"must add up to less than 2\*\*53; the sum is 3e\+20"):
+            engine.tables(kept, y="y", p="p", weight="w", importance=importance)
+    negative = engine.keep(pa.table({"y": [0, 0, 1], "p": [0.1, 0.1, 0.9], "w": [-1e308, -1e308, 1.0]}))
+    with pytest.raises(InputError, match="2 of 3 values are not so, one of them is -1e"):
+        engine.tables(negative, y="y", p="p", weight="w")
+
+
+def test_labels_that_differ_by_capital_letters_are_two(engine):
+    rows = pa.table({"y": ["A", "a", "a", "A"], "p": [0.1, 0.1, 0.2, 0.2], "g": ["x", "X", "x", "X"]})
+    kept = engine.keep(rows)
+    options = {"y": "y", "p": "p", "by": "g", "pos_label": "a"}
+    same(engine.tables(kept, **options), cb.tables_from_frame(rows, **options))
+    nocase = {
+        "Spark": lambda: kept.selectExpr(*(f"collate({name}, 'UTF8_LCASE') AS {name}" for name in "yg"), "p"),
+        "SQLite": lambda: f"SELECT y COLLATE NOCASE AS y, p, g COLLATE NOCASE AS g FROM ({kept}\n)",
+        "DuckDB": lambda: f"SELECT y COLLATE NOCASE AS y, p, g COLLATE NOCASE AS g FROM ({kept}\n)",
+        "PostgreSQL": lambda: f"SELECT CAST(y AS citext) AS y, p, CAST(g AS citext) AS g FROM ({kept}\n) AS t",
+    }
+    if isinstance(engine, PostgreSQL):
+        engine.connection.execute("CREATE EXTENSION citext")
+    same(engine.tables(nocase[type(engine).__name__](), **options), cb.tables_from_frame(rows, **options))
+
+
+# Databases alone
+
+
+@pytest.fixture
+def sqlite():
+    connection = sqlite3.connect(":memory:")
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT 1 AS y, 0.25 AS p, 0.75 AS p", "Two columns are named 'p'"),
+        ("SELCT 1", r"refuses the query: near \"1\": syntax error. It must be one SELECT"),
+        ("SELECT 1 AS y, 0.5 AS p; SELECT 2", "without a semicolon"),
+        ("SELECT 1 AS y, 0.5 AS score", "The query has no column 'p'; it has 'y', 'score'"),
+        ("SELECT 1 AS y, 0.5 AS P", "Did you mean 'P'"),
+        ("SELECT 1 AS y, x'00' AS p", "p must hold numbers"),
+    ],
+)
+def test_bad_queries_are_refused(sqlite, sql, words):
+    with pytest.raises(InputError, match=words):
+        cb.from_query(sqlite, sql)
+
+
+@pytest.mark.parametrize("sql", [b"SELECT 1", None])
+def test_what_is_no_text_is_no_query(sqlite, sql):
+    with pytest.raises(InputError, match="sql must be text"):
+        cb.from_query(sqlite, sql)
+
+
+def test_what_is_no_connection_is_refused(sqlite):
+    with pytest.raises(InputError, match="no connection to a known database: builtins.str"):
+        cb.from_query("postgresql://", "SELECT 1")
+    with pytest.raises(InputError, match="dialect must be one of duckdb, postgresql, sqlite"):
+        cb.from_query(sqlite, "SELECT 1", dialect="spark")
+
+
+def test_queries_of_many_shapes_are_counted(sqlite):
+    sqlite.executescript("CREATE TABLE calibrant (y, p, g); CREATE TABLE asked (y, p, g);")
+    rows = [(i % 2, i / 200000, f"g{i % 3}") for i in range(200000)]
+    sqlite.executemany("INSERT INTO asked VALUES (?, ?, ?)", rows)
+    expected = cb.ScoreTable.from_arrays(*zip(*((y, p) for y, p, _ in rows), strict=True))
+    for sql in ("SELECT * FROM asked;", "WITH a AS (SELECT y, p FROM asked) SELECT * FROM a ORDER BY p -- sorted"):
+        assert cb.from_query(sqlite, sql) == expected  # more rows than one batch
+    some = cb.from_query(sqlite, "SELECT * FROM asked WHERE g = :g AND p LIKE '0.0%'", {"g": "g1"})
+    assert some == cb.ScoreTable.from_arrays(
+        *zip(*((y, p) for y, p, g in rows if g == "g1" and str(p).startswith("0.0")), strict=True)
+    )
+    sqlite.row_factory = lambda cursor, row: dict(zip([c[0] for c in cursor.description], row, strict=True))
+    assert cb.from_query(sqlite, "SELECT * FROM asked") == expected
+
+
+def test_groups_of_any_type_stay_apart(sqlite):
+    groups = [9007199254740993, 9007199254740992, 1.5, "b", "b\0", b"b", b"b\0", "007", 7]
+    sqlite.execute("CREATE TABLE t (y, p, g)")
+    sqlite.executemany("INSERT INTO t VALUES (1, 0.5, ?)", [(group,) for group in groups])
+    assert set(cb.tables_from_query(sqlite, "SELECT * FROM t", by="g").groups) == set(groups)
+    large = "SELECT 1 AS y, 0.5 AS p, unnest([9223372036854775809, 9223372036854775811, 5])::UBIGINT AS g"
+    with duckdb.connect() as connection:
+        assert cb.tables_from_query(connection, large, by="g").groups == [5, 9223372036854775809, 9223372036854775811]
+
+
+@pytest.mark.parametrize("kind", ["ENUM('0.1')", "JSON", "VARCHAR", "BIT", "INTEGER[]"])
+def test_duckdb_converts_nothing_in_silence(kind):
+    value = {"BIT": "'1'", "INTEGER[]": "[1]"}.get(kind, "'0.1'")
+    with duckdb.connect() as connection, pytest.raises(InputError, match="p must hold numbers; its type is"):
+        cb.from_query(connection, f"SELECT 1 AS y, CAST({value} AS {kind}) AS p")
+
+
+@needs_postgresql
+@pytest.mark.xdist_group("postgresql")
+def test_postgresql_in_all_its_ways(postgresql):
+    import psycopg
+
+    query, expected = "SELECT 1 AS y, CAST(0.1 AS real) AS p", cb.ScoreTable.from_arrays([1], np.float32([0.1]))
+    with psycopg.connect(postgresql, row_factory=psycopg.rows.dict_row) as connection:
+        with pytest.raises(InputError, match="does not exist. It must be one SELECT"):
+            cb.from_query(connection, "SELECT nothing FROM nowhere")
+        assert cb.from_query(connection, query) == expected  # the transaction did not fail
+        assert connection.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
+        odd = 'SELECT 1 AS y, 0.25 AS "p%%" WHERE 1 = %s'
+        assert cb.from_query(connection, odd, (1,), p="p%").size == 1
+        with pytest.raises(InputError, match="equality operator"):
+            cb.tables_from_query(connection, "SELECT 1 AS y, 0.5 AS p, CAST('{}' AS json) AS g", by="g")
+        with pytest.raises(InputError, match="p must hold numbers; its type is boolean"):
+            cb.from_query(connection, "SELECT 1 AS y, true AS p")
+        connection.execute("SET extra_float_digits = 0")
+        with pytest.raises(InputError, match="extra_float_digits"):
+            cb.from_query(connection, query)
+        connection.rollback()
+        with pytest.raises(psycopg.Error):
+            connection.execute("SELECT nothing")
+        with pytest.raises(InputError, match="transaction is aborted.*Roll it back first"):
+            cb.from_query(connection, query)
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        assert cb.from_query(connection, query) == expected
+        nines = "SELECT 1 AS y, CAST(0.1234567890123456789012345678901234567890 AS numeric) AS p"
+        assert cb.from_query(connection, nines).score.tolist() == [0.1234567890123456789]
 
 
 # Spark alone
@@ -313,6 +442,22 @@ def test_spark_counts_in_each_partition_and_runs_no_python(spark_standalone, tmp
     assert plan.count("Exchange") == 1
     assert plan.index("HashAggregate", plan.index("Exchange")) < plan.index("partial_count") < plan.index("rint")
     assert "ReadSchema: struct<y:tinyint,p:float,q:double,g:bigint>" in plan  # and no other column
+
+
+@needs_spark
+@pytest.mark.xdist_group("spark")
+def test_frames_of_spark_that_cannot_be_counted(spark_local, tmp_path):
+    frame = spark_local.range(5).selectExpr("id % 2 AS y", "0.5D AS p", "0.7D AS P", "'x' AS word")
+    with pytest.raises(InputError, match="does not tell column 'p' from one that differs by capital letters"):
+        cb.from_frame(frame, y="y", p="p")
+    with pytest.raises(InputError, match="word must hold numbers; its type is string"):
+        cb.from_frame(frame, y="y", p="word")
+    stream = spark_local.readStream.format("rate").load().selectExpr("value % 2 AS y", "0.5D AS p")
+    with pytest.raises(InputError, match="it is a stream"):
+        cb.from_frame(stream, y="y", p="p")
+    variant = spark_local.range(3).selectExpr("parse_json('1') AS g", "id % 2 AS y", "0.5D AS p")
+    with pytest.raises(InputError, match="Spark refuses"):
+        cb.tables_from_frame(variant, y="y", p="p", by="g")
 
 
 @needs_spark
@@ -396,11 +541,12 @@ def test_a_calibrator_works_where_the_scores_lie(engine):
     rng = np.random.default_rng(3)
     p = rng.random(500)
     y = rng.random(500) < p**2
-    scores = [*rng.random(200), 0.0, 1.0, 1.0000001, None, 2.0, float("nan")]
+    scores = [*rng.random(200), 0.0, 5e-324, 1e-310, 1.0, 1.0000001, None, 2.0, float("nan")]
     kept = engine.keep(pa.table({"p": pa.array(scores, pa.float64())}))
     dialect = "spark" if isinstance(engine, Spark) else type(engine).__name__.lower()
     for calibrator in (
         cb.Isotonic(),
+        cb.Isotonic(strict=True),
         cb.Platt(),
         cb.Beta(),
         cb.PriorShift(prevalence=0.03),

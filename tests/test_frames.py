@@ -153,7 +153,7 @@ def test_tables_add_up_and_are_evaluated():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda f: cb.from_frame(f, y="y", p="score"), "no column 'score'; there are 'y', 'p'"),
+        (lambda f: cb.from_frame(f, y="y", p="score"), "no column 'score'; it has 'y', 'p'"),
         (lambda f: cb.from_frame([1, 2], y="y", p="p"), "no frame that Narwhals knows"),
         (lambda f: cb.tables_from_frame(f, y="y", p=[]), "p must name at least one column"),
         (lambda f: cb.tables_from_frame(f, y="y", p=["p", "p"]), "each once"),

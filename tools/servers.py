@@ -5,6 +5,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -122,8 +123,8 @@ def postgresql() -> Iterator[str]:
             _wait_for(folder / "log", "ready to accept connections")
             yield f"host={HOST} port={port} user=calibrant dbname=postgres"
         finally:
-            server.terminate()
-            server.wait()
+            server.send_signal(signal.SIGINT)  # SIGTERM would wait for clients that nobody closed
+            server.wait(timeout=30)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -23,7 +23,7 @@ CLIP_TOLERANCE = 1e-6
 DROP = "Pass missing='drop' to leave such rows out; they will be counted in the result."
 LARGEST_SCORE = 1e300
 # Below this the square of a weight comes near to vanishing.
-_LEAST_WEIGHT = 1e-100
+LEAST_WEIGHT = 1e-100
 _MAX_LABELS_SHOWN = 5
 _TEXT = "UST"  # NumPy's kinds of text: str, bytes, StringDType
 
@@ -447,10 +447,10 @@ def weights(column: Column) -> Column:
     column = numbers(column)
     values: Floats = column.values.astype(np.float64)
     bad = ~((values >= 0) & np.isfinite(values)) & ~column.mask
-    small = (values > 0) & (values < _LEAST_WEIGHT)
+    small = (values > 0) & (values < LEAST_WEIGHT)
     if bad.any() or small.any():
         row = int(np.argmax(bad if bad.any() else small))
-        rule = "be finite and not negative" if bad.any() else f"be 0 or at least {_LEAST_WEIGHT:g}"
+        rule = "be finite and not negative" if bad.any() else f"be 0 or at least {LEAST_WEIGHT:g}"
         raise column.error(
             f"must {rule}; {column.rows(bad if bad.any() else small):,} of {column.rows(np.ones_like(bad)):,} values "
             f"are not so, {column.first(row)} is {values[row]:.6g}.",

@@ -17,10 +17,12 @@ class Dialect:
 
     double: str
     quote: str
-    nearest: str  # the whole number nearest to {x}, from 0 to 2**53; halves go to the even one, as in NumPy
+    nearest: str  # the whole number nearest to {x}, which is not negative; halves go to the even one, as in NumPy
+    bytewise: str  # the text {x}, of which two are equal if their bytes are
     literal: str = "{}"  # how a double is written, so that no engine takes it for a decimal
     least: str = "least"
     greatest: str = "greatest"
+    tiny: str = "{x}"  # {x}, or 0 where products of it would be so small that the engine fails
     is_number: str = ""  # what must hold of the column {x} where its type does not say that it holds numbers
 
     def number(self, value: float) -> str:
@@ -48,18 +50,27 @@ class Dialect:
 
 
 DIALECTS = {
-    "duckdb": Dialect("DOUBLE", quote='"', nearest="round_even({x}, 0)"),
-    "postgresql": Dialect("double precision", quote='"', nearest="round({x})", literal="float8 '{}'"),
-    "spark": Dialect("DOUBLE", quote="`", nearest="rint({x})", literal="{}D"),
+    "duckdb": Dialect("DOUBLE", quote='"', nearest="round_even({x}, 0)", bytewise="{x} COLLATE POSIX"),
+    "postgresql": Dialect(
+        "double precision",
+        quote='"',
+        nearest="round({x})",
+        bytewise='CAST({x} AS text) COLLATE "C"',
+        literal="float8 '{}'",
+        tiny="CASE WHEN abs({x}) < float8 '1e-300' THEN float8 '0' ELSE {x} END",
+    ),
+    "spark": Dialect("DOUBLE", quote="`", nearest="rint({x})", bytewise="collate({x}, 'UTF8_BINARY')", literal="{}D"),
     # SQLite takes an unknown name in double quotes for text, and text for the number 0. It has no function that rounds
-    # halves to even; CAST cuts off what is behind the point.
+    # halves to even; CAST cuts off what is behind the point, and from 2**52 on there is nothing.
     "sqlite": Dialect(
         "REAL",
         quote="`",
         nearest=(
-            "(CAST({x} AS INTEGER) + (({x}) - CAST({x} AS INTEGER) > 0.5 OR "
-            "(({x}) - CAST({x} AS INTEGER) = 0.5 AND CAST({x} AS INTEGER) % 2 = 1)))"
+            "CASE WHEN {x} >= 4503599627370496.0 THEN {x} ELSE "
+            "CAST({x} AS INTEGER) + (({x}) - CAST({x} AS INTEGER) > 0.5 OR "
+            "(({x}) - CAST({x} AS INTEGER) = 0.5 AND CAST({x} AS INTEGER) % 2 = 1)) END"
         ),
+        bytewise="{x} COLLATE BINARY",
         least="min",
         greatest="max",
         is_number="typeof({x}) IN ('real', 'integer')",

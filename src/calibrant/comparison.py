@@ -124,21 +124,21 @@ class Comparison:
         return plots.ComparisonDisplay(self).plot(fig=fig)
 
     def __repr__(self) -> str:
-        lines = [f"Verdict: {self.verdict}", self._sizes(), ""]
-        lines += text_table(self._cells(), left=(0, 1))
-        lines += ["", *(f"  {line}" for line in self._reasons())]
+        lines = [f"Verdict: {self.verdict}", self.sizes(), ""]
+        lines += text_table(self.cells(), left=(0, 1))
+        lines += ["", *(f"  {line}" for line in self.reasons())]
         return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        verdicts = "".join(f"<li>{html.escape(line)}</li>" for line in self._reasons())
+        verdicts = "".join(f"<li>{html.escape(line)}</li>" for line in self.reasons())
         verdicts += "".join(f"<li>note: {html.escape(note.text)}</li>" for note in self.notes)
         return (
             f"<p><strong>Verdict: {html.escape(self.verdict)}</strong><br>"
-            f"{html.escape(self._sizes())}</p>"
-            f"{html_table(self._cells(), left=(0, 1))}<ul>{verdicts}</ul>"
+            f"{html.escape(self.sizes())}</p>"
+            f"{html_table(self.cells(), left=(0, 1))}<ul>{verdicts}</ul>"
         )
 
-    def _reasons(self) -> Iterator[str]:
+    def reasons(self) -> Iterator[str]:
         """What decided, and the verdict of every model for itself."""
         for d in self.differences:
             if d.metric == self.decides:
@@ -148,11 +148,13 @@ class Comparison:
         for name, evaluation in self.models.items():
             yield f"{name}: {evaluation.verdict}"
 
-    def _sizes(self) -> str:
+    def sizes(self) -> str:
+        """How many rows, and events."""
         table = self.models[self.baseline].table
         return f"{rows_in_words(table)}, {100 * table.prevalence:.4g} % events"
 
-    def _cells(self) -> list[list[str]]:
+    def cells(self) -> list[list[str]]:
+        """The table that people read; its first row is the heading."""
         level = f"{100 * self.settings.confidence_level:g} %"
         heading = ["", "", "value", f"{level} interval", "a right model reads"]
         cells = [[*heading, f"less {self.baseline}", f"{level} interval", "p-value"]]

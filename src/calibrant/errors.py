@@ -1,7 +1,8 @@
 """What Calibrant says when input is wrong, and what it notes when input was unusual but usable."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 __all__ = ["CalibrantWarning", "InputError", "Note"]
 
@@ -54,10 +55,26 @@ class Note:
 
     @property
     def text(self) -> str:
-        return self.template.format(count=f"{self.count:,}")
+        return self.template.replace("{count}", f"{self.count:,}")  # names of columns may hold other braces
 
     def to_dict(self) -> dict[str, object]:
         return {"code": self.code, "count": self.count, "text": self.text}
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """What was perhaps meant: a sentence to put behind "there is no ...", or nothing."""
+    lower = {each.lower(): each for each in reversed(known)}
+    found = [lower[each] for each in get_close_matches(str(name).lower(), lower, n=3, cutoff=0.6)]
+    return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
+
+
+def no_column(name: str, known: Sequence[str], where: str = "The data") -> InputError:
+    """None of the columns has this name."""
+    shown = ", ".join(map(repr, known[:20])) + (", ..." if len(known) > 20 else "")
+    there = f"it has {shown}" if known else "it has none"
+    return InputError(
+        f"{where} has no column {name!r}; {there}.", hint=nearest(name, known).strip(), argument=name, value=name
+    )
 
 
 def join_notes(*groups: Iterable[Note]) -> tuple[Note, ...]:

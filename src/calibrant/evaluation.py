@@ -217,12 +217,12 @@ class Evaluation:
         return "\n".join(self._text())
 
     def _text(self) -> Iterator[str]:
-        yield self._headline()
+        yield self.headline()
         yield sizes_in_words(self.table)
         yield ""
-        yield from text_table(self._cells(), left=(0,))
+        yield from text_table(self.cells(), left=(0,))
         yield ""
-        yield from (f"  {line}" for line in self._reasons())
+        yield from (f"  {line}" for line in self.reasons())
         if self.parts:
             yield ""
             yield f"  By {self.by or 'part'} (verdicts follow from p-values adjusted for the number of parts):"
@@ -230,27 +230,29 @@ class Evaluation:
         yield from (f"  note: {note.text}" for note in self.notes)
 
     def _repr_html_(self) -> str:
-        reasons = "".join(f"<li>{html.escape(line)}</li>" for line in self._reasons())
+        reasons = "".join(f"<li>{html.escape(line)}</li>" for line in self.reasons())
         reasons += "".join(f"<li>note: {html.escape(note.text)}</li>" for note in self.notes)
         parts = f"<p>By {html.escape(str(self.by or 'part'))}:</p>{self._part_lines(html_table)}" if self.parts else ""
         return (
-            f"<p><strong>{html.escape(self._headline())}</strong><br>{html.escape(sizes_in_words(self.table))}</p>"
-            f"{html_table(self._cells(), left=(0,))}<ul>{reasons}</ul>{parts}"
+            f"<p><strong>{html.escape(self.headline())}</strong><br>{html.escape(sizes_in_words(self.table))}</p>"
+            f"{html_table(self.cells(), left=(0,))}<ul>{reasons}</ul>{parts}"
         )
 
-    def _headline(self) -> str:
+    def headline(self) -> str:
+        """The verdict in a line."""
         if self.verdict != "too few data":
             return f"Verdict: {self.verdict}"
         return (
             f"Verdict: {self.verdict} (no deviation is shown, nor that there is none beyond {self.settings.margin:g})"
         )
 
-    def _cells(self) -> list[list[str]]:
+    def cells(self) -> list[list[str]]:
+        """The table that people read; its first row is the heading."""
         level = f"{100 * self.settings.confidence_level:g} %"
         heading = ["", "value", f"{level} interval", "a right model reads", "p-value"]
         return [heading, *([line.name, *line.cells()] for line in self.lines)]
 
-    def _reasons(self) -> Iterator[str]:
+    def reasons(self) -> Iterator[str]:
         """The four questions, answered."""
         e, alpha = self.equivalence, self.settings.alpha
         bias = self.table.n @ self.table.score / self.table.size - self.table.prevalence
@@ -271,10 +273,10 @@ class Evaluation:
             yield f"Other tests:     {'; '.join(map(_test_in_words, self.tests))}."
 
     def _part_lines(self, table: Callable[..., T]) -> T:
-        cells = self._part_cells()
+        cells = self.part_cells()
         return table(cells, left=(0, len(cells[0]) - 1))
 
-    def _part_cells(self) -> list[list[str]]:
+    def part_cells(self) -> list[list[str]]:
         """A few metrics of every part with the band of a right model; `to_frame` has all."""
         usual = ("ACE", "TCE (consistent)")
         shown = [line.name for line in self.lines if line.name in usual] or [line.name for line in self.lines][:2]

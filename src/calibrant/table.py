@@ -429,8 +429,12 @@ def _count_checked(
 
 
 def added_up(score: Floats, event: Bools, n: Weights, w2: Floats | None = None) -> ScoreTable:
-    """The table of rows in any order that somebody counted already: `n` of them (or their weight) with each score."""
+    """The table of rows in any order that somebody counted already: `n` of them (or their weight) with each score.
+
+    Without `w2` all of `n` are whole.
+    """
     _check_total(float(n.sum(dtype=np.float64)), "sample_weight")
+    n = n.astype(np.int64, copy=False) if w2 is None else n
     squares = () if w2 is None else (w2,)
     return ScoreTable(*_merge(score, n, np.where(event, n, n.dtype.type(0)), *squares))
 

@@ -134,15 +134,16 @@ class Reader:
 class Guard:
     """Stops before counting so many rows exactly would take all memory; one for all tables that are counted at once."""
 
-    def __init__(self) -> None:
-        self.needed = 0
+    def __init__(self, most: int | None = None) -> None:
+        self.needed, self._most = 0, most  # None: what is free
 
     def add(self, rows: int, weighted: bool) -> None:
         self.needed += rows * (_BYTES_A_ROW + weighted * _BYTES_OF_A_WEIGHT)
-        free = available_memory()
+        free = available_memory() if self._most is None else int(self._most / _SHARE_OF_MEMORY)
         if free is not None and self.needed > _SHARE_OF_MEMORY * free:
+            limit = f"{_bytes(free)} are free" if self._most is None else f"{_bytes(self._most)} may be taken"
             raise InputError(
-                f"Counting these rows exactly may take {_bytes(self.needed)}, and {_bytes(free)} are free.",
+                f"Counting these rows exactly may take {_bytes(self.needed)}, and {limit}.",
                 hint="Pass resolution=2**-20: scores are then rounded to that grid, each by at most 4.8e-07.",
                 argument="resolution",
             )
@@ -286,7 +287,7 @@ class Adder:
         self._kept = []
         score, event, n = columns[:3]
         if whole:
-            table = added_up(score, event, n.astype(np.int64))
+            table = added_up(score, event, n)
             table = table.with_notes((WHOLE_WEIGHTS,)) if self._weighted else table
         else:
             table = added_up(score, event, n.astype(np.float64), columns[-1].astype(np.float64))

@@ -38,6 +38,7 @@ def scan(
     resolution: float | None = None,
     format: Format | None = None,
     memory_limit: str = "1GB",
+    max_memory: int | None = None,
     progress: bool | None = None,
 ) -> ScoreTable:
     """Count files: the table of their outcomes and scores, without the rows in memory as a frame.
@@ -60,6 +61,8 @@ def scan(
         By default the file's ending says it (.parquet, .csv, .tsv, .jsonl, .ndjson, also with .gz or .zst).
     memory_limit : str, default="1GB"
         What DuckDB may use for reading.
+    max_memory : int, optional
+        Bytes that counting may take; by default what is free.
     progress : bool, optional
         Whether to draw a bar; by default on a terminal and in notebooks.
 
@@ -79,6 +82,7 @@ def scan(
         resolution=resolution,
         format=format,
         memory_limit=memory_limit,
+        max_memory=max_memory,
         progress=progress,
     )
     return tables.total()
@@ -97,13 +101,14 @@ def tables_scan(
     resolution: float | None = None,
     format: Format | None = None,
     memory_limit: str = "1GB",
+    max_memory: int | None = None,
     progress: bool | None = None,
 ) -> Tables:
     """Count files by groups, and for several models, reading each once.
 
     Parameters
     ----------
-    paths, y, weight, pos_label, missing, importance, resolution, format, memory_limit, progress
+    paths, y, weight, pos_label, missing, importance, resolution, format, memory_limit, max_memory, progress
         See `scan`.
     p : str or list of str
         The column of scores, or one for each model.
@@ -116,11 +121,10 @@ def tables_scan(
         ``tables[model, group]``; groups in sorted order.
     """
     models, keys = named(p, "p"), [] if by is None else named(by, "by")
-    split = Split(y, models, keys, weight, Options(pos_label, missing, importance, resolution))
-    numbers = [*models, *([] if weight is None else [weight])]
+    split = Split(y, models, keys, weight, Options(pos_label, missing, importance, resolution), max_memory)
     files = files_of(paths, format)
     with _connection(memory_limit) as connection:
-        sources = {file: source_of(file, split.names, numbers) for file in files}  # headings are looked at first
+        sources = {file: source_of(file, split.names, split.numbers) for file in files}  # headings are looked at first
         split.expected = _rows_in(files)
         for first, batch in _batches(connection, sources, split.names, split.expected, progress):
             try:
@@ -128,6 +132,33 @@ def tables_scan(
             except InputError as error:
                 raise _at_its_row(error, first) from error
     return split.tables()
+
+
+def columns_scan(
+    paths: Paths,
+    names: list[str],
+    numbers: list[str],
+    *,
+    format: Format | None = None,
+    memory_limit: str = "1GB",
+    progress: bool | None = None,
+) -> Batch:
+    """The named columns of files as they are, the first of them read as labels; for what needs rows, not tables."""
+    files = files_of(paths, format)
+    with _connection(memory_limit) as connection:
+        sources = {file: source_of(file, names, numbers) for file in files}
+        batches = [batch for _, batch in _batches(connection, sources, names, _rows_in(files), progress)]
+    if not batches:
+        raise InputError(f"{', '.join(file.name for file in files[:3])}: no rows.", argument="paths")
+    return {name: _joined([batch[name] for batch in batches], name) for name in names}
+
+
+def _joined(parts: list[_columns.Column], name: str) -> _columns.Column:
+    """One column of all batches; text and numbers are never made alike."""
+    kinds = {part.values.dtype.kind in "biuf" for part in parts}
+    values = np.concatenate([part.values if len(kinds) == 1 else part.values.astype(object) for part in parts])
+    missing = np.concatenate([part.mask for part in parts])
+    return _columns.Column(name, values, missing if missing.any() else None)
 
 
 def files_of(paths: Paths, format: Format | None) -> list[File]:

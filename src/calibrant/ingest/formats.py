@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, no_column
 
 __all__ = ["File", "Format", "format_of", "source_of"]
 
@@ -112,8 +112,7 @@ def _check_names(file: File, names: list[str], there: list[str], partitions: dic
                 f"{file.name} has a column {name!r}, and lies in a folder {name}={partitions[name]}.", argument="paths"
             )
         if name not in there and name not in partitions:
-            shown = ", ".join(map(repr, there[:20])) + (", ..." if len(there) > 20 else "")
-            raise InputError(f"{file.name} has no column {name!r}; it has {shown}.", argument=name)
+            raise no_column(name, [*there, *partitions], file.name)
         hive |= name in partitions
     return hive
 
@@ -140,7 +139,11 @@ def _first_line(file: File) -> str:
         reason = str(error).splitlines()[0].replace(str(Path(file.path).parent) + "/", "")
         raise InputError(f"{file.name} cannot be read: {reason}", argument="paths") from error
     if head.startswith(_UTF16):
-        raise InputError(f"{file.name} is UTF-16.", hint="Convert it to UTF-8 first.", argument="paths")
+        raise InputError(
+            f"{file.name} is UTF-16.",
+            hint="Convert it to UTF-8 first, or pass --encoding utf-16 on the command line.",
+            argument="paths",
+        )
     if not head.strip():
         raise InputError(f"{file.name} is empty.", argument="paths")
     line = re.split(rb"[\r\n]", head.removeprefix(codecs.BOM_UTF8), maxsplit=1)[0]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _columns
-from calibrant.errors import InputError
+from calibrant.errors import InputError, no_column
 from calibrant.ingest.counting import Options
 from calibrant.ingest.groups import Split, named
 from calibrant.ingest.tables import Tables
@@ -132,17 +132,22 @@ def _checked(frame: Any, names: list[str]) -> Any:
         raise InputError(f"The frame cannot be read: {error}", argument="frame") from error
     absent = [name for name in names if name not in there]
     if absent:
-        raise no_column(absent[0], there)
+        raise no_column(absent[0], there, "The frame")
     if len(set(there)) < len(there):
         twice = next(name for name in there if there.count(name) > 1)
-        raise InputError(f"Two columns are named {twice!r}.", argument=twice)
+        raise same_name(twice, [twice, twice])
     return known
 
 
-def no_column(name: str, there: list[str]) -> InputError:
-    """None of the columns that are there has this name."""
-    shown = ", ".join(map(repr, there[:20])) + (", ..." if len(there) > 20 else "")
-    return InputError(f"There is no column {name!r}; there are {shown}.", argument=name)
+def same_name(name: str, alike: list[str]) -> InputError:
+    """Several columns could be meant by a name."""
+    if alike.count(name) != 1:
+        return InputError(f"Two columns are named {name!r}.", hint="Rename one of them.", argument=name)
+    return InputError(
+        f"The engine does not tell column {name!r} from one that differs by capital letters.",
+        hint="Rename one of them.",
+        argument=name,
+    )
 
 
 def _is_spark(known: Any) -> bool:
@@ -160,9 +165,7 @@ def _collected(known: Any, names: list[str]) -> dict[str, _columns.Column]:
         raise InputError(f"The frame cannot be read: {error}", argument="frame") from error
     lost = [name for name in names if name not in chosen.columns]
     if lost:
-        raise InputError(
-            f"The engine does not tell column {lost[0]!r} from one that differs by capital letters.", argument=lost[0]
-        )
+        raise same_name(lost[0], lost)
     return {name: _column(chosen[name], name) for name in names}
 
 

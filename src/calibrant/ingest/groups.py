@@ -38,12 +38,14 @@ class Split:
         keys: list[str],
         weight: str | None,
         options: Options,
+        max_memory: int | None = None,
     ) -> None:
         self.y, self.models, self.keys, self.weight, self.options = y, models, keys, weight, options
         self.names = list(dict.fromkeys([y, *models, *keys, *([] if weight is None else [weight])]))
+        self.numbers = list(dict.fromkeys([*models, *([] if weight is None else [weight])]))
         self._readers = {model: Reader(options) for model in models}
         self._counters: dict[tuple[str, Any], Counter | Adder] = {}
-        self._guard = Guard()
+        self._guard = Guard(max_memory)
         self.expected: int | None = None  # rows of all batches, where somebody knows
 
     def add(self, batch: Mapping[str, _columns.Column]) -> None:
@@ -66,10 +68,9 @@ class Split:
         """Add distinct rows of one model that an engine counted."""
         rows = replace(self._readers[model](y, p, w), sums=sums)
         for group, places in _groups(keys, len(y)):
-            adder = self._counter(model, group, Adder(self.options.resolution, guard=self._guard))
-            adder.add(rows, places)
+            self._counter(model, group, counted=True).add(rows, places)
 
-    def _counter(self, model: str, group: Any, new: Counter | Adder | None = None) -> Counter | Adder:
+    def _counter(self, model: str, group: Any, *, counted: bool = False) -> Counter | Adder:
         if (model, group) not in self._counters:
             if len(self._counters) >= _MOST_GROUPS * len(self.models):
                 raise InputError(
@@ -77,14 +78,19 @@ class Split:
                     hint="Round times to days or weeks, and numbers to groups.",
                     argument="by",
                 )
-            self._counters[model, group] = new or Counter(
-                self.options.resolution,
-                weighted=self.weight is not None,
-                cells=not self.keys,
-                guard=self._guard,
-                expected=None if self.keys else self.expected,
-            )
+            self._counters[model, group] = self._new_counter(counted)
         return self._counters[model, group]
+
+    def _new_counter(self, counted: bool) -> Counter | Adder:
+        if counted:
+            return Adder(self.options.resolution, guard=self._guard)
+        return Counter(
+            self.options.resolution,
+            weighted=self.weight is not None,
+            cells=not self.keys,
+            guard=self._guard,
+            expected=None if self.keys else self.expected,
+        )
 
     def tables(self) -> Tables:
         """The tables of all batches; a group without a row that counts has an empty one."""
@@ -133,5 +139,5 @@ def _names_of(number: int, names: list[list[Any]]) -> list[Any]:
     for own in reversed(names):
         number, place = divmod(number, len(own))
         value = own[place]
-        values.insert(0, value.astype(object) if isinstance(value, np.datetime64) else value)
+        values.insert(0, value.astype(object) if isinstance(value, (np.datetime64, np.timedelta64)) else value)
     return values

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant import _columns
+from calibrant._columns import LEAST_WEIGHT
 from calibrant._sql import Dialect
 from calibrant._typing import Ints
 from calibrant.ingest.counting import Sums
@@ -21,7 +22,9 @@ from calibrant.ingest.groups import Split
 
 __all__ = ["Counts"]
 
-_LEAST_WEIGHT, _LARGEST, _ALL_WHOLE = 1e-100, np.finfo(np.float64).max.item(), 2.0**53
+_LARGEST, _ALL_WHOLE = np.finfo(np.float64).max.item(), 2.0**53
+# Sums of weights in this range do not pass the numbers there are, where some engines fail; none beyond 2**53 is taken.
+_FAR = 1e280
 
 
 @dataclass(frozen=True)
@@ -30,13 +33,14 @@ class Counts:
 
     split: Split
     dialect: Dialect
+    text: frozenset[str] = frozenset()  # columns of text: there, equal means the same bytes, whatever the collation
 
     @property
     def shared(self) -> list[str]:
         """The columns that all models share: groups, outcome, weight."""
-        sql, split = self.dialect, self.split
-        columns = [f"{sql.name(key)} AS g{i}" for i, key in enumerate(split.keys)]
-        columns.append(f"{sql.name(split.y)} AS y")
+        split = self.split
+        columns = [f"{self._label(key)} AS g{i}" for i, key in enumerate(split.keys)]
+        columns.append(f"{self._label(split.y)} AS y")
         if split.weight is not None:
             weight = self._number(split.weight)
             columns += [f"{weight} AS w", f"{self._sort(weight)} AS sort"]
@@ -58,21 +62,24 @@ class Counts:
     def sums(self) -> dict[str, str]:
         """What is added up of equal rows, by name."""
         sql = self.dialect
-        # Some engines fail where a sum or a square passes the numbers there are; such weights are refused anyway.
-        usual = f"w >= {sql.number(_LEAST_WEIGHT)} AND w <= {sql.number(_ALL_WHOLE)}"
+        usual = f"w >= {sql.number(LEAST_WEIGHT)} AND w <= {sql.number(_ALL_WHOLE)}"
         weights = {
-            "total": f"sum({sql.least}(w, {sql.number(4 * _ALL_WHOLE)}))",
+            "total": f"sum({sql.between('w', -_FAR, _FAR)})",
             "square": f"sum(CASE WHEN {usual} THEN w * w ELSE {sql.number(0)} END)",
             "least": "min(w)",
         }
         return {"n": "count(*)", **({} if self.split.weight is None else weights)}
+
+    def _label(self, column: str) -> str:
+        name = self.dialect.name(column)
+        return self.dialect.bytewise.format(x=name) if column in self.text else name
 
     def _number(self, column: str, step: float | None = None) -> str:
         """A column as doubles; what is no number stays as it is, to be refused when it is looked at."""
         sql, name = self.dialect, self.dialect.name(column)
         value = x = sql.as_double(name)
         if step is not None:
-            rounded = f"{sql.nearest.format(x=f'{x} / {sql.number(step)}')} * {sql.number(step)}"
+            rounded = f"({sql.nearest.format(x=f'{x} / {sql.number(step)}')}) * {sql.number(step)}"
             inside = f"{x} >= {sql.number(0)} AND {x} <= {sql.number(1)}"
             value = f"CASE WHEN {inside} THEN {sql.least}({rounded}, {sql.number(1)}) ELSE {x} END"
         if sql.is_number:
@@ -80,15 +87,16 @@ class Counts:
         return value
 
     def _sort(self, w: str) -> str:
-        """Weights of one sort only are added up: missing, zero, too small, no number or infinite, whole, others.
+        """Weights of one sort only are added up: missing, 0, negative, too small, NaN or infinite, whole, others.
 
         The least of each sort then tells what to think of all of them.
         """
         sql = self.dialect
         return (
             f"CASE WHEN {w} IS NULL THEN 0 WHEN {w} = {sql.number(0)} THEN 1 "
-            f"WHEN {w} < {sql.number(_LEAST_WEIGHT)} THEN 2 WHEN {w} > {sql.number(_LARGEST)} THEN 3 "
-            f"WHEN {w} >= {sql.number(_ALL_WHOLE)} THEN 4 WHEN {w} = {sql.nearest.format(x=w)} THEN 4 ELSE 5 END"
+            f"WHEN {w} < {sql.number(0)} THEN 2 WHEN {w} < {sql.number(LEAST_WEIGHT)} THEN 3 "
+            f"WHEN {w} > {sql.number(_LARGEST)} THEN 4 "
+            f"WHEN {w} >= {sql.number(_ALL_WHOLE)} THEN 5 WHEN {w} = {sql.nearest.format(x=w)} THEN 5 ELSE 6 END"
         )
 
     def take(self, answer: Mapping[str, _columns.Column]) -> None:

@@ -1,13 +1,20 @@
 """Queries, counted by the database that they are put to; only the distinct rows come back."""
 
+import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, TypeAlias
+from uuid import uuid4
+
+import numpy as np
 
 from calibrant import _columns
-from calibrant._sql import Dialect, dialect_named
-from calibrant.errors import InputError
+from calibrant._sql import DIALECTS, Dialect
+from calibrant.errors import InputError, no_column
 from calibrant.ingest.counting import Options
-from calibrant.ingest.frames import no_column
+from calibrant.ingest.frames import same_name
 from calibrant.ingest.groups import Split, named
 from calibrant.ingest.pushdown import Counts
 from calibrant.ingest.tables import Tables
@@ -26,8 +33,14 @@ _DRIVERS = {
     "pg8000": "postgresql",
 }
 _BATCH = 1 << 17
-# PostgreSQL's numbers for its types of numbers: bigint, smallint, integer, real, double precision, numeric.
-_POSTGRESQL_NUMBERS = (20, 21, 23, 700, 701, 1700)
+_DATABASES = ("duckdb", "postgresql", "sqlite")
+# PostgreSQL's numbers for its types: bigint, smallint, integer, real, double precision, numeric; text, char, varchar;
+# the types that somebody made (enums, citext) begin at 16384.
+_NUMBERS, _TEXT, _MADE = (20, 21, 23, 700, 701, 1700), (25, 1042, 1043), 16384
+_DUCKDB_NUMBERS = re.compile(r'(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|BOOLEAN|"?NULL"?)$')
+_KINDS = {bool: "b", int: "i", float: "f"}  # Python's types and NumPy's
+# Of what the query says; a lost connection is not, and is raised as it is.
+_OF_THE_QUERY = ("ProgrammingError", "DataError", "NotSupportedError")
 
 
 def from_query(
@@ -49,10 +62,11 @@ def from_query(
     Parameters
     ----------
     connection : DB-API connection
-        To SQLite (``sqlite3``), PostgreSQL (``psycopg``, ``psycopg2``, ``pg8000``) or DuckDB. Nothing is written,
-        committed or rolled back; it stays open.
+        To SQLite (``sqlite3``), PostgreSQL (``psycopg``, ``psycopg2``, ``pg8000``) or DuckDB. Nothing is committed or
+        rolled back, and it stays open.
     sql : str
-        A SELECT. The database groups its rows by outcome and score, counts them, and sends these counts.
+        One SELECT, without a semicolon inside. The database groups its rows by outcome and score, counts them, and
+        sends these counts.
     parameters : sequence or mapping, optional
         What the driver puts into the placeholders of `sql`.
     y, p : str, default="y" and "p"
@@ -130,25 +144,39 @@ def tables_from_query(
     models, keys = named(p, "p"), [] if by is None else named(by, "by")
     split = Split(y, models, keys, weight, Options(pos_label, missing, importance, resolution))
     database = _Database(connection, dialect)
+    if not isinstance(sql, str):
+        raise InputError(f"sql must be text; it is {type(sql).__name__}.", argument="sql", value=sql)
     query = sql.strip().rstrip(";")
-    database.check(query, parameters, split)
-    counts = Counts(split, database.dialect)
-    names = [*counts.keys, *counts.sums]
-    for rows in database.answer(counting(query, counts), parameters):
-        columns = zip(names, zip(*rows, strict=True), strict=True)
-        counts.take({name: _columns.read(list(cells), name) for name, cells in columns})
+    with database.as_it_was():
+        counts = Counts(split, database.dialect, database.check(query, parameters, split))
+        names = [*counts.keys, *counts.sums]
+        for rows in database.answer(counting(query, counts, percent=database.percent(parameters)), parameters):
+            columns = zip(names, zip(*rows, strict=True), strict=True)
+            counts.take({name: _column(cells, name) for name, cells in columns})
     return split.tables()
 
 
-def counting(query: str, counts: Counts) -> str:
-    """The statement that counts the rows of a query."""
+def counting(query: str, counts: Counts, *, percent: str = "%") -> str:
+    """The statement that counts the rows of a query; a driver that fills in parameters wants another percent sign."""
     shared, keys = ", ".join(counts.shared), ", ".join(counts.keys)
-    each = [
-        f"SELECT {shared}, {place} AS model, {score} AS score FROM asked" for place, score in enumerate(counts.scores)
-    ]
+    rows = " UNION ALL ".join(
+        f"SELECT {shared}, {place} AS model, {score} AS score FROM calibrant_asked"
+        for place, score in enumerate(counts.scores)
+    )
     sums = ", ".join(f"{sum_} AS {name}" for name, sum_ in counts.sums.items())
-    rows = " UNION ALL ".join(each)
-    return f"WITH asked AS (\n{query}\n)\nSELECT {keys}, {sums}\nFROM ({rows}) AS counted\nGROUP BY {keys}"
+    asking = f"SELECT {keys}, {sums}\nFROM ({rows}) AS calibrant_counted\nGROUP BY {keys}"
+    return f"WITH calibrant_asked AS (\n{query}\n)\n{asking.replace('%', percent)}"
+
+
+def _column(cells: Sequence[Any], name: str) -> _columns.Column:
+    """Cells as numbers if all are of one type of them, else as the objects they are: NumPy would make them alike."""
+    kinds = set(map(type, cells))
+    expected = _KINDS.get(kinds.pop()) if len(kinds) == 1 else None
+    if expected is not None and (values := np.array(cells)).dtype.kind == expected:  # not so for ints beyond 64 bits
+        return _columns.read(values, name)
+    objects = np.empty(len(cells), dtype=object)
+    objects[:] = [bytes(cell) if isinstance(cell, memoryview) else cell for cell in cells]
+    return _columns.read(objects, name)
 
 
 class _Database:
@@ -156,8 +184,8 @@ class _Database:
 
     def __init__(self, connection: Any, dialect: str | None) -> None:
         self.connection = connection
-        self.driver = next((root for root in _roots(connection) if root in _DRIVERS), None)
-        if not hasattr(connection, "cursor") or (dialect is None and self.driver is None):
+        self.driver = next((root for root in _roots(connection) if root in _DRIVERS), "")
+        if not hasattr(connection, "cursor") or (dialect is None and not self.driver) or _waits(connection):
             kind = type(connection)
             raise InputError(
                 f"This is no connection to a known database: {kind.__module__}.{kind.__name__}.",
@@ -165,71 +193,135 @@ class _Database:
                 ", or say dialect='postgresql' where a database speaks like it.",
                 argument="connection",
             )
-        self.name = dialect or _DRIVERS[str(self.driver)]
-        self.dialect: Dialect = dialect_named(self.name)
+        self.name = dialect or _DRIVERS[self.driver]
+        if self.name not in _DATABASES:
+            raise InputError(f"dialect must be one of {', '.join(_DATABASES)}; it is {dialect!r}.", argument="dialect")
+        self.dialect: Dialect = DIALECTS[self.name]
 
     def run(self, statement: str, parameters: Parameters | None = None, *, stream: bool = False) -> Any:
-        """The cursor of a statement that was run."""
-        if self.driver in ("duckdb", "_duckdb"):  # cursors of DuckDB do not see the connection's temporary tables
-            cursor = self.connection
-        elif stream and self.driver in ("psycopg", "psycopg2") and not self.connection.autocommit:
-            cursor = self.connection.cursor("calibrant")  # on the server, so that rows come as they are asked for
-        else:
-            cursor = self.connection.cursor()
-        cursor.execute(*((statement,) if parameters is None else (statement, parameters)))
+        """The cursor of a statement that was run; its rows are tuples, whatever the connection makes of them."""
+        cursor = self._cursor(stream)
+        try:
+            cursor.execute(*((statement,) if parameters is None else (statement, parameters)))
+        except BaseException:
+            self._close(cursor)
+            raise
         return cursor
 
-    def check(self, query: str, parameters: Parameters | None, split: Split) -> None:
-        """The query must be one, and have the columns that are needed; scores and weights must be numbers."""
+    def _close(self, cursor: Any) -> None:
+        if cursor is not self.connection:
+            cursor.close()
+
+    def _cursor(self, stream: bool) -> Any:
+        if self.driver in ("duckdb", "_duckdb"):  # cursors of DuckDB do not see the connection's temporary tables
+            return self.connection
+        options: dict[str, Any] = {}
+        if self.driver == "psycopg":
+            options["row_factory"] = import_module("psycopg.rows").tuple_row
+            stream = stream and "Raw" not in self.connection.cursor_factory.__name__
+        elif self.driver == "psycopg2":
+            options["cursor_factory"] = import_module("psycopg2.extensions").cursor
+        if stream and "psycopg" in self.driver and not self.connection.autocommit:
+            options["name"] = f"calibrant_{uuid4().hex}"  # on the server, so that rows come as they are asked for
+        cursor = self.connection.cursor(**options)
+        if self.driver == "sqlite3":
+            cursor.row_factory = None
+        return cursor
+
+    def percent(self, parameters: Parameters | None) -> str:
+        """How a percent sign is written, where the driver looks for those of placeholders."""
+        return "%%" if parameters is not None and _DRIVERS.get(self.driver) == "postgresql" else "%"
+
+    @contextmanager
+    def as_it_was(self) -> Iterator[None]:
+        """Whatever fails here does not fail the transaction that the connection is in."""
+        if _DRIVERS.get(self.driver) != "postgresql" or self.connection.autocommit:
+            yield
+            return
+        name = f"calibrant_{uuid4().hex}"
         try:
-            about = self.run(f"SELECT * FROM (\n{query}\n) AS asked LIMIT 0", parameters).description
+            self.run(f"SAVEPOINT {name}").close()
+        except Exception as error:
+            raise self._refused(error, "Roll it back first, if it was left in a failed transaction.") from error
+        try:
+            yield
+        except BaseException:
+            self.run(f"ROLLBACK TO SAVEPOINT {name}").close()
+            raise
+        finally:
+            self.run(f"RELEASE SAVEPOINT {name}").close()
+
+    def check(self, query: str, parameters: Parameters | None, split: Split) -> frozenset[str]:
+        """The query must be one and have the columns that are needed; the names of those that hold text."""
+        try:
+            about = self.run(f"SELECT * FROM (\n{query}\n) AS calibrant_asked LIMIT 0", parameters).description
         except Exception as error:  # each driver has its own
-            raise InputError(
-                f"The database refuses the query: {str(error).strip().splitlines()[0]}.",
-                hint="It must be a SELECT.",
-                argument="sql",
-            ) from error
+            raise self._refused(error, "It must be one SELECT, without a semicolon inside.") from error
         there = [column[0] for column in about]
         for name in split.names:
             if name not in there:
-                raise no_column(name, there)
-        for name in (*split.models, *([] if split.weight is None else [split.weight])):
-            kind = about[there.index(name)][1]
-            if not self._holds_numbers(kind):
+                raise no_column(name, there, "The query")
+            # SQLite calls the second of two columns of one name p:1. DuckDB's p_1 may be a column of that name.
+            if there.count(name) > 1 or (self.name == "sqlite" and f"{name}:1" in there):
+                raise same_name(name, [name, name])
+        kinds = {name: about[there.index(name)][1] for name in split.names}
+        for name in split.numbers:
+            if not self._holds_numbers(kinds[name]):
                 raise InputError(
-                    f"{name} must hold numbers; its type is {self._shown(kind)}.",
+                    f"{name} must hold numbers; its type is {self._shown(kinds[name])}.",
                     hint="Convert it in the query; nothing is parsed or converted here.",
                     argument=name,
                 )
-        if self.name == "postgresql" and int(self.run("SHOW extra_float_digits").fetchone()[0]) < 1:
+        if _DRIVERS.get(self.driver) == "postgresql" and int(self.run("SHOW extra_float_digits").fetchone()[0]) < 1:
             raise InputError(
                 "This connection rounds the numbers that it sends (extra_float_digits is below 1).",
                 hint="SET extra_float_digits = 1 first.",
                 argument="connection",
             )
+        return frozenset(name for name in (split.y, *split.keys) if self._holds_text(kinds[name]))
 
     def _holds_numbers(self, kind: Any) -> bool:
         if self.name == "postgresql":
-            return kind in _POSTGRESQL_NUMBERS
-        text = str(kind)
-        return self.name == "sqlite" or not text.startswith(("VARCHAR", "BLOB", "DATE", "TIME", "UUID", "STRUCT"))
+            return kind in _NUMBERS or not isinstance(kind, int)  # other drivers have other names for types
+        return self.name == "sqlite" or _DUCKDB_NUMBERS.match(str(kind)) is not None
+
+    def _holds_text(self, kind: Any) -> bool:
+        if self.name == "postgresql":
+            return kind in _TEXT or (isinstance(kind, int) and kind >= _MADE)
+        return self.name == "sqlite" or str(kind) == "VARCHAR"
 
     def _shown(self, kind: Any) -> str:
         if self.name != "postgresql":
             return str(kind)
         return str(self.run(f"SELECT format_type({int(kind)}, NULL)").fetchone()[0])
 
+    def _refused(self, error: Exception, hint: str) -> InputError:
+        said = error.args[0] if error.args else ""
+        text = str(said["M"] if isinstance(said, dict) and "M" in said else error)  # pg8000 has a dict
+        first = (text.strip().splitlines() or [type(error).__name__])[0]
+        return InputError(f"The database refuses the query: {first.rstrip('.')}.", hint=hint, argument="sql")
+
     def answer(self, statement: str, parameters: Parameters | None) -> Iterator[list[tuple[Any, ...]]]:
         """The rows of a statement, batch by batch."""
-        cursor = self.run(statement, parameters, stream=True)
+        cursor = None
         try:
+            cursor = self.run(statement, parameters, stream=True)
             while rows := cursor.fetchmany(_BATCH):
                 yield rows
+        except Exception as error:
+            if not {kind.__name__ for kind in type(error).__mro__} & set(_OF_THE_QUERY):
+                raise
+            raise self._refused(error, "Convert or leave out such values in the query.") from error
         finally:
-            if cursor is not self.connection:
-                cursor.close()
+            if cursor is not None:
+                self._close(cursor)
 
 
 def _roots(connection: Any) -> list[str]:
     """The packages that the connection's class and its bases come from."""
     return [kind.__module__.split(".")[0] for kind in type(connection).__mro__]
+
+
+def _waits(connection: Any) -> bool:
+    """Whether the connection is one of asyncio."""
+    return inspect.iscoroutinefunction(getattr(connection, "close", None))

@@ -6,7 +6,7 @@ from typing import Any
 
 from calibrant._sql import DIALECTS
 from calibrant.errors import InputError
-from calibrant.ingest.frames import columns_of
+from calibrant.ingest.frames import columns_of, same_name
 from calibrant.ingest.groups import Split
 from calibrant.ingest.pushdown import Counts
 
@@ -18,18 +18,32 @@ _SLICE = 1 << 21  # rows of the answer that are looked at together
 
 def count_frame(frame: Any, split: Split) -> None:
     """Let Spark count the frame, and add its answer to the tables."""
-    for name in (*split.models, *([] if split.weight is None else [split.weight])):
-        kind = dict(frame.dtypes)[name]
-        if not _NUMBERS.match(kind):
+    _check(frame, split)
+    kinds = dict(frame.dtypes)
+    text = frozenset(name for name in (split.y, *split.keys) if kinds[name].startswith("string"))
+    counts = Counts(split, DIALECTS["spark"], text)
+    answer = _answer(frame, counts)
+    for first in range(0, answer.num_rows, _SLICE):
+        counts.take(columns_of(answer.slice(first, _SLICE)))
+
+
+def _check(frame: Any, split: Split) -> None:
+    """Each name must stand for one column, and scores and weights must be numbers."""
+    if frame.isStreaming:
+        raise InputError("The frame never ends: it is a stream.", hint="Pass a frame of one batch.", argument="frame")
+    exact = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    for name in split.names:
+        alike = [other for other in frame.columns if other == name or (not exact and other.lower() == name.lower())]
+        if len(alike) > 1:
+            raise same_name(name, alike)
+    kinds = dict(frame.dtypes)
+    for name in split.numbers:
+        if not _NUMBERS.match(kinds[name]):
             raise InputError(
-                f"{name} must hold numbers; its type is {kind}.",
+                f"{name} must hold numbers; its type is {kinds[name]}.",
                 hint="Convert it first; nothing is parsed or converted here.",
                 argument=name,
             )
-    counts = Counts(split, DIALECTS["spark"])
-    answer = _collected(counted(frame, counts))
-    for first in range(0, answer.num_rows, _SLICE):
-        counts.take(columns_of(answer.slice(first, _SLICE)))
 
 
 def counted(frame: Any, counts: Counts) -> Any:
@@ -48,15 +62,17 @@ def _is_connect(frame: Any) -> bool:
     return ".connect." in type(frame).__module__
 
 
-def _collected(frame: Any) -> Any:
-    """The rows of a frame as an Arrow table, unless they are too many for the driver."""
+def _answer(frame: Any, counts: Counts) -> Any:
+    """The distinct rows as an Arrow table, unless they are too many for the driver."""
     try:
-        return frame.toArrow()
+        return counted(frame, counts).toArrow()
     except Exception as error:
-        if "maxResultSize" not in str(error):
-            raise
-        raise InputError(
-            "The distinct scores are more than Spark's driver may take (spark.driver.maxResultSize).",
-            hint="Pass resolution=2**-20, which rounds each score by at most 4.8e-07, or raise that limit.",
-            argument="resolution",
-        ) from error
+        if "maxResultSize" in str(error):
+            raise InputError(
+                "The distinct scores are more than Spark's driver may take (spark.driver.maxResultSize).",
+                hint="Pass resolution=2**-20, which rounds each score by at most 4.8e-07, or raise that limit.",
+                argument="resolution",
+            ) from error
+        if "AnalysisException" in [kind.__name__ for kind in type(error).__mro__]:  # classic and Connect have their own
+            raise InputError(f"Spark refuses: {str(error).splitlines()[0]}", argument="frame") from error
+        raise

@@ -68,6 +68,11 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
         wanted = self._known(model)
         return {group: table for (name, group), table in self._tables.items() if name == wanted}
 
+    def only(self, model: str | None = None) -> "Tables":
+        """The tables of one model, still by model and group."""
+        name = self._known(model)
+        return Tables({(name, group): table for group, table in self.of(name).items()}, self.by)
+
     def total(self, model: str | None = None) -> ScoreTable:
         """The table of all groups of one model."""
         return sum(self.of(model).values(), ScoreTable.empty())

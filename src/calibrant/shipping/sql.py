@@ -73,7 +73,7 @@ def _segments(map_: maps.Segments, x: str, sql: Dialect) -> str:
     points = list(zip(map_.x.tolist(), map_.y.tolist(), strict=True))
     lines = [sql.number(points[0][1])]
     for (x0, y0), (x1, y1) in pairwise(points):
-        along = f"({x} - {sql.number(x0)}) / {sql.number(x1 - x0)}"
+        along = f"({sql.tiny.format(x=x)} - {sql.number(x0)}) / {sql.number(x1 - x0)}"
         lines.append(f"{sql.number(y0)} + {along} * {sql.number(y1 - y0)}")
     lines.append(sql.number(points[-1][1]))
     return _searched(map_.x.tolist(), lines, x, sql)
@@ -108,7 +108,7 @@ def _sigmoid(logit: str, sql: Dialect) -> str:
 
 
 def _odds(map_: maps.Odds, x: str, sql: Dialect) -> str:
-    inside = sql.between(x, 0.0, 1.0)
+    inside = sql.between(sql.tiny.format(x=x), 0.0, 1.0)
     raised = f"{sql.number(map_.ratio)} * {inside}"
     return f"{raised} / ({raised} + (1 - {inside}))"
 
