@@ -334,7 +334,7 @@ def sqlite():
     ("sql", "words"),
     [
         ("SELECT 1 AS y, 0.25 AS p, 0.75 AS p", "Two columns are named 'p'"),
-        ("CHOOSE 1", r"refuses the query: near \"CHOOSE\": syntax error. It must be one SELECT"),
+        ("CHOOSE 1", r"refuses the query: near \"1\": syntax error. It must be one SELECT"),
         ("SELECT 1 AS y, 0.5 AS p; SELECT 2", "without a semicolon"),
         ("SELECT 1 AS y, 0.5 AS score", "The query has no column 'p'; it has 'y', 'score'"),
         ("SELECT 1 AS y, 0.5 AS P", "Did you mean 'P'"),
