@@ -9,13 +9,13 @@ export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
 TORCH ?= torch==2.13.0
 # The instructions that numpy 1.24 must do without for the fits of 2023.
 AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
-KNOW_NO_KERNEL := test_plots.py test_palette.py test_sklearn_checks.py test_shipping.py test_calibrated_models.py test_cost_aware.py test_distributions.py test_recalibrators.py test_number_plots.py test_frames.py test_files.py test_engines.py
+KNOW_NO_KERNEL := test_plots.py test_palette.py test_sklearn_checks.py test_shipping.py test_calibrated_models.py test_cost_aware.py test_distributions.py test_recalibrators.py test_number_plots.py test_frames.py test_files.py test_engines.py test_cli.py
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: reproduce reproduce-quick reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions bench-files bench-spark study study-calibrators study-costs study-numbers oracles sanitize clean
 
-demo: $(VENV)/demo.stamp  ## train two models and print how well calibrated they are
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/demo.stamp  ## the command line on two models of handwritten digits
+	$(BIN)/calibrant demo --folder build/demo
 
 test: lint types $(VENV)/dev.stamp $(if $(shell command -v java),$(VENV)/spark.stamp) docs  ## everything CI checks
 	$(BIN)/python tools/check_kernel.py
@@ -117,7 +117,7 @@ $(VENV)/base.stamp:
 	touch $@
 
 $(VENV)/demo.stamp: $(VENV)/base.stamp pyproject.toml $(KERNEL_SOURCES)
-	$(BIN)/python $(PIP) --editable ".[sklearn,plot]"
+	$(BIN)/python $(PIP) --editable ".[sklearn,plot,cli]"
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp

@@ -44,6 +44,7 @@ html_sidebars = {
         "numbers",
         "data",
         "scale",
+        "command_line",
         "studies/cost_aware",
         "studies/calibrators",
         "studies/numbers",

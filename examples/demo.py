@@ -1,4 +1,4 @@
-"""Two models on real data: which one's probabilities can be believed, and can the other's be repaired? ``make demo``.
+"""What ``make demo`` shows on the command line, in Python: whose probabilities can be believed, can they be repaired?
 
 Handwritten digits that ship with scikit-learn; the event is "this is an 8". Every prediction is made by a model that
 has not seen that digit (five-fold cross-validation).
@@ -10,41 +10,30 @@ import numpy as np
 from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import calibrant as cb
+from calibrant.cli.digits import digit_scores
 
 PICTURES = Path(__file__).parent.parent / "build" / "demo"
-MODELS = {
-    "forest": RandomForestClassifier(random_state=0),
-    "logistic": make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000)),
-}
 
 
 def predictions() -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Outcomes, and the predictions of both models."""
-    pixels, digit = load_digits(return_X_y=True)
-    y = digit == 8
-    return y, {
-        name: cross_val_predict(model, pixels, y, cv=5, method="predict_proba")[:, 1] for name, model in MODELS.items()
-    }
+    found = digit_scores()
+    return found["is_8"], {name: found[name] for name in ("forest", "logistic")}
 
 
 def repaired() -> np.ndarray:
     """The forest's predictions once more, calibrated; model and calibrator have not seen the digit either."""
     pixels, digit = load_digits(return_X_y=True)
-    model = cb.CalibratedModel(MODELS["forest"], cb.Isotonic(strict=True))
+    model = cb.CalibratedModel(RandomForestClassifier(random_state=0), cb.Isotonic(strict=True))
     return cross_val_predict(model, pixels, digit == 8, cv=5, method="predict_proba", n_jobs=-1)[:, 1]
 
 
 def ink() -> np.ndarray:
     """How much ink every digit took, in five groups of equal size."""
-    amount = load_digits().data.sum(axis=1)
-    fifths = np.searchsorted(np.quantile(amount, (0.2, 0.4, 0.6, 0.8)), amount, side="right")
-    return np.array(["1 least ink", "2", "3", "4", "5 most ink"])[fifths]
+    return digit_scores()["ink"]
 
 
 def main() -> None:

@@ -22,6 +22,8 @@ CLIP_TOLERANCE = 1e-6
 # What to do about missing cells, where rows can be left out.
 DROP = "Pass missing='drop' to leave such rows out; they will be counted in the result."
 LARGEST_SCORE = 1e300
+# What stands for nothing in a CSV file.
+NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 # Below this the square of a weight comes near to vanishing.
 LEAST_WEIGHT = 1e-100
 _MAX_LABELS_SHOWN = 5

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from calibrant._columns import NULLS
 from calibrant.errors import InputError, no_column
 
 __all__ = ["File", "Format", "format_of", "source_of"]
@@ -30,8 +31,6 @@ _SUFFIXES: dict[str, Format] = {
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
 _LONGEST_LINE = 1 << 20
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# What stands for nothing in a CSV file.
-_NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 
 
 @dataclass(frozen=True)
@@ -180,7 +179,7 @@ def _csv_options(heading: list[str], numbers: list[str], mark: str) -> str:
         known = {other.lower() for other in kinds}
         own = name if name and name.lower() not in known else f"{name} ({place})"
         kinds[own] = "DOUBLE" if own in numbers else "VARCHAR"
-    nulls = ", ".join(map(_text, _NULLS))
+    nulls = ", ".join(map(_text, NULLS))
     return (
         f"auto_detect = false, header = true, strict_mode = true, delim = {_text(mark)}, quote = '\"', escape = '\"', "
         f"nullstr = [{nulls}], max_line_size = {_LONGEST_LINE}, columns = {_struct(kinds)}"

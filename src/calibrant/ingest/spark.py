@@ -1,7 +1,9 @@
 """Spark frames, counted by Spark: partition by partition, and only the distinct rows come back."""
 
 import re
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from calibrant._sql import DIALECTS
@@ -10,7 +12,7 @@ from calibrant.ingest.frames import columns_of, same_name
 from calibrant.ingest.groups import Split
 from calibrant.ingest.pushdown import Counts
 
-__all__ = ["count_frame"]
+__all__ = ["count_frame", "parquet_frame"]
 
 _NUMBERS = re.compile(r"(tinyint|smallint|int|bigint|float|double|boolean|decimal\(.*\))$")
 _SLICE = 1 << 21  # rows of the answer that are looked at together
@@ -76,3 +78,16 @@ def _answer(frame: Any, counts: Counts) -> Any:
         if "AnalysisException" in [kind.__name__ for kind in type(error).__mro__]:  # classic and Connect have their own
             raise InputError(f"Spark refuses: {str(error).splitlines()[0]}", argument="frame") from error
         raise
+
+
+def parquet_frame(url: str, paths: list[str]) -> Any:
+    """Parquet files as a frame of a Spark session at this address, for the command line."""
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError('Spark needs PySpark: pip install "calibrant[spark]".', name=error.name) from error
+    if not all(Path(path).suffix in (".parquet", ".pq") for path in paths):
+        raise InputError("Spark reads Parquet files only.", hint="Leave out --spark to read CSV and JSON lines.")
+    builder = SparkSession.builder.master(url).appName("calibrant").config("spark.log.level", "ERROR")
+    spark = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower()).getOrCreate()
+    return spark.read.parquet(*(str(Path(path).absolute()) for path in paths))

@@ -1,0 +1,167 @@
+"""``calibrant check``: a gate for CI."""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree
+
+import click
+
+from calibrant.cli.evaluate import evaluated
+from calibrant.cli.inputs import source_options
+from calibrant.cli.measure import measure_options
+from calibrant.cli.outputs import check_output, force_option, write_json, write_text
+
+__all__ = ["check"]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One thing that must hold of one score, in all rows or in one group."""
+
+    score: str
+    group: str | None
+    rule: str
+    passed: bool
+    found: str
+
+    @property
+    def where(self) -> str:
+        return self.score if self.group is None else f"{self.score}, {self.group}"
+
+
+@click.command(short_help="A gate for CI: exit 1 on miscalibrated scores.")
+@source_options(several=True, groups=True)
+@click.option("--max-tce-excess", type=float, metavar="POINTS", help="TCE less what a right model reads, at most.")
+@click.option("--max-ece", type=float, metavar="VALUE", help="ECE, at most.")
+@click.option("--equivalence", type=float, metavar="MARGIN", help="ACE must be shown to lie below this.")
+@measure_options
+@click.option("--junit", metavar="FILE", help="Write the outcome as JUnit XML.")
+@click.option("--json", "json_file", metavar="FILE", help="Write the outcome as JSON; - is standard output.")
+@force_option
+def check(
+    max_tce_excess: float | None,
+    max_ece: float | None,
+    equivalence: float | None,
+    junit: str | None,
+    json_file: str | None,
+    force: bool,
+    **given: Any,
+) -> int:
+    """Fail (exit 1) when the scores in FILES are miscalibrated.
+
+    Without a threshold, the verdict decides: "miscalibrated" fails, anything else passes, so that a model is never
+    stopped by chance, by a deviation within the margin, or by too few data. With thresholds, these decide. With --by,
+    every group must pass as well; verdicts of groups follow from p-values adjusted for their number.
+
+    \b
+      calibrant check scores.parquet --label happened --score probability
+      calibrant check scores.csv -y happened -p probability --max-ece 0.02 --junit calibration.xml
+    """
+    for path in (junit, json_file):
+        check_output(path, force=force)
+    limits = {"max_tce_excess": max_tce_excess, "max_ece": max_ece, "equivalence": equivalence}
+    _check_limits(limits)
+    if equivalence is not None:
+        given["margin"] = equivalence
+    results, about = evaluated(given)
+    gates = [gate for score, result in results.items() for gate in _gates(score, result, limits)]
+    passed = all(gate.passed for gate in gates)
+    if json_file != "-":
+        _show(gates, passed)
+    if junit is not None:
+        write_text(junit, junit_xml(gates))
+    if json_file is not None:
+        write_json(json_file, _as_dict(gates, passed, limits, results, about))
+    return 0 if passed else 1
+
+
+def _check_limits(limits: dict[str, float | None]) -> None:
+    for name, limit in limits.items():
+        if limit is not None and not (math.isfinite(limit) and limit >= 0):
+            raise click.UsageError(f"--{name.replace('_', '-')} must be a number that is not negative; it is {limit}.")
+
+
+def _gates(score: str, result: Any, limits: dict[str, float | None]) -> list[Gate]:
+    """The gates of one score: for all rows, and for every group."""
+    found = _rules(score, None, result, limits)
+    for group, part in result.parts.items():
+        found += _rules(score, f"{result.by} = {group}", part, limits)
+    return found
+
+
+def _rules(score: str, group: str | None, result: Any, limits: dict[str, float | None]) -> list[Gate]:
+    if all(limit is None for limit in limits.values()):
+        fails = result.verdict.startswith("miscalibrated (")
+        return [Gate(score, group, "the verdict is not miscalibrated", not fails, result.verdict)]
+    gates = []
+    lines = {line.name: line for line in result.lines}
+    tce, ece, margin = limits["max_tce_excess"], limits["max_ece"], limits["equivalence"]
+    if tce is not None:
+        rule = f"TCE exceeds what a right model reads by at most {tce:g} points"
+        if "TCE" not in lines:
+            gates.append(Gate(score, group, rule, False, "TCE does not exist for importance weights"))
+        else:
+            excess = lines["TCE"].null.excess
+            gates.append(Gate(score, group, rule, excess <= tce, f"{excess:.4g} points"))
+    if ece is not None:
+        value = lines["ECE"].value
+        gates.append(Gate(score, group, f"ECE is at most {ece:g}", value <= ece, f"{value:.4g}"))
+    if margin is not None:
+        bound = result.equivalence.bound
+        rule = f"ACE is shown to lie below {margin:g}"
+        gates.append(Gate(score, group, rule, result.is_within_margin, f"at most {bound:.4g} with confidence"))
+    return gates
+
+
+def _show(gates: list[Gate], passed: bool) -> None:
+    from rich.text import Text
+
+    from calibrant.cli.console import console
+
+    out = console()
+    for gate in gates:
+        mark = Text("PASS" if gate.passed else "FAIL", style="bold green" if gate.passed else "bold red")
+        out.print(mark + Text(f"  {gate.where}: {gate.rule} ({gate.found})", style=""))
+    failed = sum(not gate.passed for gate in gates)
+    words = "all gates passed" if passed else f"{failed} of {len(gates)} gates failed"
+    out.print(Text(words, style="bold green" if passed else "bold red"))
+
+
+def _as_dict(
+    gates: list[Gate], passed: bool, limits: dict[str, float | None], results: dict[str, Any], about: list[Any]
+) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "kind": "check",
+        "passed": passed,
+        "limits": limits,
+        "gates": [vars(gate) for gate in gates],
+        "inputs": about,
+        "models": {score: result.to_dict() for score, result in results.items()},
+    }
+
+
+# What XML 1.0 has no place for, not even escaped.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_xml(gates: list[Gate]) -> str:
+    """The gates as JUnit's XML, which CI servers show."""
+
+    def text(value: str) -> str:
+        return _NOT_XML.sub("\ufffd", value)
+
+    failures = str(sum(not gate.passed for gate in gates))
+    counts = {"tests": str(len(gates)), "failures": failures, "errors": "0", "skipped": "0"}
+    suites = ElementTree.Element("testsuites", {"name": "calibrant", **counts})
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": "calibrant check", **counts})
+    for gate in gates:
+        named = {"classname": f"calibrant.{text(gate.where)}", "name": text(gate.rule), "time": "0"}
+        case = ElementTree.SubElement(suite, "testcase", named)
+        if not gate.passed:
+            failure = ElementTree.SubElement(case, "failure", {"message": text(gate.found), "type": "calibration"})
+            failure.text = text(f"{gate.where}: {gate.rule}; found: {gate.found}")
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True)

@@ -1,0 +1,72 @@
+"""``calibrant compare``."""
+
+from typing import Any
+
+import click
+
+from calibrant.cli.inputs import Source, source_options
+from calibrant.cli.measure import asked_of, measure_options
+from calibrant.cli.outputs import check_output, force_option, write_json
+from calibrant.errors import InputError
+
+__all__ = ["compare"]
+
+
+@click.command(short_help="Which of several scores is better calibrated?")
+@source_options(several=True, counted=False)
+@click.option("--cluster", metavar="COLUMN", help="Rows of one cluster (a patient, a shop) are drawn together.")
+@measure_options
+@click.option("--json", "json_file", metavar="FILE", help="Write everything as JSON; - is standard output.")
+@force_option
+def compare(cluster: str | None, json_file: str | None, force: bool, **given: Any) -> None:
+    """Which of several scores in FILES is better calibrated, on the same rows?
+
+    Paired: every replicate draws rows once, for all scores. The first score is the baseline.
+
+    \b
+      calibrant compare scores.parquet --label happened --score old --score new
+    """
+    check_output(json_file, force=force)
+    source, asked = Source.take(given), asked_of(given)
+    scores = list(dict.fromkeys(source.scores))
+    if len(scores) < 2:
+        raise InputError("compare needs at least two scores.", hint="Give --score several times.")
+    result, about, left_out = _compared(source, scores, cluster, asked)
+    if json_file != "-":
+        from calibrant.cli.console import console, show_comparison
+
+        show_comparison(result, out=console())
+        if left_out:
+            click.echo(f"  note: Rows left out because a value is missing: {left_out:,}.")
+    if json_file is not None:
+        write_json(json_file, {**result.to_dict(), "inputs": about, "rows_left_out": left_out})
+
+
+def _compared(
+    source: Source, scores: list[str], cluster: str | None, asked: dict[str, Any]
+) -> tuple[Any, list[dict[str, Any]], int]:
+    """The comparison, what is to be said about the files, and how many rows were left out."""
+    import numpy as np
+
+    import calibrant as cb
+    from calibrant import _columns
+
+    weights = [] if source.weight is None else [source.weight]
+    names = list(dict.fromkeys([source.label, *scores, *weights, *([] if cluster is None else [cluster])]))
+    columns, about = source.rows(names, [*scores, *weights])
+    missing = np.logical_or.reduce([column.mask for column in columns.values()])
+    if source.missing == "raise":
+        _columns.refuse_missing(list(columns.values()), hint="Pass --missing drop to leave such rows out.")
+    kept = {name: column.values[~missing] for name, column in columns.items()}
+
+    def read(pos_label: object) -> Any:
+        return cb.compare(
+            kept[source.label],
+            {name: kept[name] for name in scores},
+            sample_weight=None if source.weight is None else kept[source.weight],
+            cluster=None if cluster is None else kept[cluster],
+            pos_label=pos_label,
+            **asked,
+        )
+
+    return source.as_meant(read), about, int(missing.sum())

@@ -1,0 +1,56 @@
+"""Scores of two models for handwritten digits, which ship with scikit-learn: what the demo looks at."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from calibrant.errors import InputError
+
+__all__ = ["digit_scores", "write_digits"]
+
+
+def digit_scores() -> dict[str, Any]:
+    """Is this digit an 8? The outcome, the scores of a forest and a logistic model, and how much ink it took.
+
+    Every score is that of a model that has not seen the digit (five folds); the ink is in five groups of equal size.
+    """
+    try:
+        import numpy as np
+        from sklearn.datasets import load_digits
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.model_selection import cross_val_predict
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            'The demo needs scikit-learn: pip install "calibrant[sklearn]".', name=error.name
+        ) from error
+    pixels, digit = load_digits(return_X_y=True)
+    is_8 = digit == 8
+    models = {
+        "forest": RandomForestClassifier(random_state=0),
+        "logistic": make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000)),
+    }
+    scores = {
+        name: cross_val_predict(model, pixels, is_8, cv=5, method="predict_proba")[:, 1]
+        for name, model in models.items()
+    }
+    amount = pixels.sum(axis=1)
+    fifth = np.searchsorted(np.quantile(amount, (0.2, 0.4, 0.6, 0.8)), amount, side="right")
+    ink = np.array(["1 least ink", "2", "3", "4", "5 most ink"])[fifth]
+    return {"is_8": is_8, **scores, "ink": ink}
+
+
+def write_digits(path: Path) -> int:
+    """Write `digit_scores` to a CSV file: how many rows."""
+    columns = digit_scores()
+    columns["is_8"] = columns["is_8"].astype(int)
+    try:
+        with path.open("w", newline="", encoding="utf-8") as out:
+            writer = csv.writer(out)
+            writer.writerow(columns)
+            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    except OSError as error:
+        raise InputError(f"{path.name!r} cannot be written: {error.strerror}.") from error
+    return len(columns["is_8"])
