@@ -116,13 +116,14 @@ def predict(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for rows in (1e9, 1e10, 1e12):
         for way, spacing in SPACINGS.items():
-            tasks = max(1.0, rows * size / SPLIT)
+            row_bytes = size + 4 if way == "exact, float64" else size
+            tasks = max(1.0, rows * row_bytes / SPLIT)
             pairs, answer = tasks * distinct(rows / tasks, spacing), distinct(rows, spacing)
             found.append(
                 {
                     "rows": f"{rows:.0e}",
                     "way": way,
-                    "read, GB": rows * size / 1e9,
+                    "read, GB": rows * row_bytes / 1e9,
                     "tasks": tasks,
                     "pairs sent": pairs,
                     "shuffled, GB": pairs * bytes_a_pair / 1e9,
