@@ -80,7 +80,7 @@ def test_the_version_names_the_kernel(capsys):
 
 
 def test_a_command_that_is_not_there(capsys):
-    assert "no command 'evalute'. Did you mean 'evaluate'?" in said(capsys, "evalute", code=2)
+    assert "no command 'evaluates'. Did you mean 'evaluate'?" in said(capsys, "evaluates", code=2)
     assert "Missing option '--label'" in said(capsys, "evaluate", "x.csv", code=2)
 
 
