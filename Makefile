@@ -35,7 +35,7 @@ test-all: $(VENV)/spark.stamp  ## install what make test can do without, and fai
 	bash tools/install_servers.sh
 	$(BIN)/python $(PIP) "$(TORCH)" "dask[dataframe]" "ibis-framework[duckdb]"
 	$(MAKE) --no-print-directory lint types docs
-	CALIBRANT_NO_SKIPS=1 $(BIN)/python -m pytest
+	CALIBRANT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
