@@ -45,6 +45,7 @@ html_sidebars = {
         "data",
         "scale",
         "command_line",
+        "report",
         "studies/cost_aware",
         "studies/calibrators",
         "studies/numbers",

@@ -1,9 +1,11 @@
 """The command line, as a user types it."""
 
+import csv
 import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -166,14 +168,22 @@ def test_labels_are_named_as_they_are_written(here, capsys):
     for file, label in (("words.csv", "yes"), ("numbers.csv", "2")):
         text = said(capsys, "evaluate", file, "-y", "y", "-p", "p", "--pos-label", label, *FEW)
         assert "happened 66.67 %" in text
-    assert "pos_label must be one of" in said(
+    assert "--pos-label must be one of" in said(
         capsys, "evaluate", "words.csv", "-y", "y", "-p", "p", "--pos-label", "x", code=2
     )
 
 
-def test_the_report_is_not_there_yet(scores, capsys):
-    text = said(capsys, "evaluate", "scores.csv", "-y", "y", "-p", "p", "--html", "r.html", code=2)
-    assert "not part of this version yet" in text
+def test_the_report_is_written(scores, capsys):
+    pytest.importorskip("jinja2", reason="Jinja2 is not installed")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    given = ["scores.csv", "-y", "y", "-p", "p", "-p", "q", *FEW]
+    said(capsys, "evaluate", *given, "--by", "g", "--html", "r.html")
+    page = Path("r.html").read_text()
+    assert "<title>Calibration of scores.csv</title>" in page
+    assert said(capsys, "evaluate", *given, "--by", "g", "--html", "-") == page  # the same bytes
+    said(capsys, "compare", *given, "--html", "c.html")
+    assert "Q is better calibrated than p" in Path("c.html").read_text()
+    assert "already a file 'r.html'" in said(capsys, "evaluate", *given, "--html", "r.html", code=2)
 
 
 # Bad input: the table of files
@@ -249,19 +259,38 @@ def test_what_can_be_helped_is_helped(here, capsys):
         (["scores.csv", "-y", "y", "-p", "p", "--memory", "10kB"], "Pass --resolution 2**-20"),
         (["scores.csv", "-y", "y", "-p", "p", "--cost", "5"], "--cost must be OVER:UNDER"),
         (["scores.csv", "-y", "y", "-p", "p", "--resolution", "fine"], "--resolution must be a number"),
-        (["scores.csv", "-y", "y", "-p", "p", "--bins", "0"], "n_bins must be a whole number"),
+        (["scores.csv", "-y", "y", "-p", "p", "--bins", "0"], "--bins must be a whole number"),
         (["scores.csv", "-y", "y", "-p", "p", "--alpha", "2"], "alpha must lie"),
         (["scores.csv", "-y", "y", "-p", "p", "--json", "scores.csv"], "already a file 'scores.csv'. Pass --force"),
         (["scores.csv", "-y", "y", "-p", "p", "--json", "no/where.json"], "no folder for 'where.json'"),
         (["scores.csv", "-y", "y", "-p", "p", "--json", "link.json"], "symbolic link"),
-        (["scores.csv", "-y", "y", "-p", "p", "--spark", "local[1]"], "Spark"),
+        (
+            ["scores.csv", "-y", "y", "-p", "p", "--spark", "local[1]"],
+            "Spark reads Parquet files only|Spark needs PySpark",
+        ),
+        (["scores.csv", "-y", "y", "-p", "p", "--seed", "-1"], "--seed must"),
+        (["scores.csv", "-y", "y", "-p", "p", "--encoding", "rot13"], "no encoding 'rot13' of text"),
+        (["scores.parquet", "-y", "y", "-p", "p", "--encoding", "latin-1"], "is Parquet, which has no encoding"),
+        (["-", "none.csv", "-y", "y", "-p", "p"], "There is no file 'none.csv'"),
+        (["-", "-", "-y", "y", "-p", "p"], "can be read once"),
+        (
+            ["pipe", "-y", "y", "-p", "p"],
+            "'pipe' is not a regular file. On the command line, - is standard input|input",
+        ),
+        (["scores.csv", "-y", "y", "-p", "p", "--json", "pipe", "--force"], "'pipe' is not a regular file"),
+        (
+            ["scores.csv", "-y", "y", "-p", "p", "--json", "a", "--html", "./a"],
+            "Two outputs are to go to the same place",
+        ),
         (["https://example.org/x.csv", "-y", "y", "-p", "p"], "is an address; only files are read"),
     ],
 )
-def test_bad_requests_are_refused(scores, capsys, arguments, words):
+def test_bad_requests_are_refused(scores, capsys, monkeypatch, arguments, words):
     Path("link.json").symlink_to("scores.csv")
+    os.mkfifo("pipe")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"y,p\n0,0.1\n1,0.9\n")))
     before = Path("scores.csv").read_bytes()
-    assert words in said(capsys, "evaluate", *arguments, *FEW, code=2)
+    assert re.search(words if "|" in words else re.escape(words), said(capsys, "evaluate", *arguments, *FEW, code=2))
     assert Path("scores.csv").read_bytes() == before
 
 
@@ -282,6 +311,58 @@ def test_what_nobody_foresaw_is_no_traceback(scores, capsys, monkeypatch):
     monkeypatch.setenv("CALIBRANT_DEBUG", "1")
     with pytest.raises(RuntimeError, match="the sky fell"):
         run(["evaluate", "scores.csv", "-y", "y", "-p", "p"])
+
+
+@pytest.mark.parametrize("command", [["evaluate"], ["check", "--max-ece", "1", "--junit", "j.xml"], ["--help"]])
+def test_a_reader_that_has_seen_enough_is_no_failed_gate(scores, command):
+    given = [] if command == ["--help"] else ["scores.csv", "-y", "y", "-p", "p", *FEW]
+    with subprocess.Popen(
+        [sys.executable, "-m", "calibrant", *command, *given], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        error = process.stderr.read()
+    assert process.returncode in (0, 141)
+    assert error == b""
+    assert "--junit" not in command or Path("j.xml").is_file()  # files are written first
+
+
+def test_names_of_any_kind_are_shown_and_not_obeyed(here, capsys):
+    names = ["[red]", "{count}", "\x1b[31mX", "\u00fc", "missing='drop'"]
+    rows = [",".join([str(i % 2), *["0.5"] * 5, f"[/red]\x1b[{i % 2}m"]) for i in range(60)]
+    Path("[red]x.csv").write_text("\n".join([",".join(["y", *names, "g"]), *rows]))
+    scores = [part for name in names for part in ("-p", name)]
+    text = said(capsys, "evaluate", "./[red]x.csv", "-y", "y", *scores, "--by", "g", "--sha256", *FEW)
+    assert "\x1b" not in text
+    for name in (
+        "[red]: Verdict",
+        "{count}: Verdict",
+        "\\x1b[31mX: Verdict",
+        "\u00fc: Verdict",
+        "[red]x.csv: ",
+        "[/red]",
+    ):
+        assert name in text
+    assert "it has 'y', '[red]', '{count}', '\\x1b[31mX', '\u00fc', \"missing='drop'\"" in said(
+        capsys, "evaluate", "./[red]x.csv", "-y", "y", "-p", "nothing", code=2
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "calibrant", "evaluate", "./[red]x.csv", "-y", "y", "-p", "\u00fc", "-p", "[red]"]
+    done = subprocess.run([*command, *FEW], capture_output=True, text=True, check=True, env=environment)
+    assert "\\xfc: Verdict" in done.stdout
+
+
+def test_other_encodings_and_packed_files(here, capsys):
+    text = "y,p,g\n" + "".join(f"{i % 2},0.{i % 10},\u00e9\n" for i in range(50))
+    Path("l.csv.gz").write_bytes(gzip.compress(text.encode("latin-1")))
+    assert "\u00e9" in said(
+        capsys, "evaluate", "l.csv.gz", "-y", "y", "-p", "p", "--by", "g", "--encoding", "latin-1", *FEW
+    )
+    folder = Path("day=2026-11-15")
+    folder.mkdir()
+    (folder / "a.csv").write_text(text, encoding="utf-16")
+    given = [".", "-y", "y", "-p", "p", "--by", "day", "--encoding", "utf-16", *FEW]
+    Path("l.csv.gz").unlink()
+    assert "2026-11-15" in said(capsys, "evaluate", *given)
 
 
 # compare
@@ -334,10 +415,12 @@ def test_the_gate_passes_and_fails(scores, capsys):
         ("--equivalence", "0.01", 1),
         ("--max-ece", "-1", 2),
         ("--max-ece", "nan", 2),
+        ("--equivalence", "0.5 --margin 0.3", 2),
+        ("--max-tce-excess", "5 --weight q", 2),
     ],
 )
 def test_thresholds_decide_where_there_are_some(scores, capsys, option, limit, code):
-    said(capsys, "check", "scores.csv", "-y", "y", "-p", "p", *FEW, option, limit, code=code)
+    said(capsys, "check", "scores.csv", "-y", "y", "-p", "p", *FEW, option, *limit.split(), code=code)
 
 
 def test_groups_pass_each_for_itself(scores, capsys):
@@ -443,13 +526,16 @@ def test_rows_without_a_score_get_no_probability(here, capsys):
     [
         (["cal.json", "none.csv", "-p", "p", "-o", "o.csv"], "There is no file 'none.csv'"),
         (["none.json", "scores.csv", "-p", "p", "-o", "o.csv"], "There is no file 'none.json'"),
-        (["scores.csv", "scores.csv", "-p", "p", "-o", "o.csv"], "scores.csv"),
+        (
+            ["scores.csv", "scores.csv", "-p", "p", "-o", "o.csv"],
+            "scores.csv is not a calibrator",
+        ),
         (["cal.json", "scores.csv", "-p", "x", "-o", "o.csv"], "scores.csv has no column 'x'"),
         (["cal.json", "scores.csv", "-p", "g", "-o", "o.csv"], "must hold numbers; row 0 is"),
         (["cal.json", "scores.csv", "-p", "p", "--name", "q", "-o", "o.csv"], "has a column 'q' already"),
         (["cal.json", "scores.csv", "-p", "p", "-o", "o.xlsx"], "Use .parquet, .csv or .jsonl"),
         (["cal.json", "scores.csv", "-p", "p", "-o", "scores.csv"], "already a file"),
-        (["cal.json", "ragged.csv", "-p", "p", "-o", "o.csv"], "ragged.csv cannot be read"),
+        (["cal.json", "ragged.csv", "-p", "p", "-o", "o.csv"], "ragged.csv, line 3 cannot be read: it has 3 cells"),
     ],
 )
 def test_applications_that_cannot_be(scores, capsys, arguments, words):
@@ -459,6 +545,55 @@ def test_applications_that_cannot_be(scores, capsys, arguments, words):
     assert words in said(capsys, "apply", *arguments, code=2)
     assert not Path("o.csv").exists()
     assert not [name for name in os.listdir() if name.startswith(".")]
+
+
+def test_apply_keeps_what_is_there(here, capsys):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    cb.save(cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9), "cal.json")
+    objects = [
+        {"p": 0.5, "day": "2020-01-01T10:00:00Z", "id": 9007199254740993, "deep": {"a": [1, 2.5, None]}},
+        {"p": None, "other": True},
+        {"p": 1},
+    ]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    said(capsys, "apply", "cal.json", "a.jsonl", "-p", "p", "-o", "b.jsonl", "--name", "c")
+    found = [json.loads(line) for line in Path("b.jsonl").read_text().splitlines()]
+    assert [{k: v for k, v in row.items() if k != "c"} for row in found] == objects
+    assert found[1]["c"] is None
+    text = 'id;p;"a ""b"""\n007;0.5;"x;\ny"\n1_0;1e-1;" z "\n'
+    Path("a.tsv").write_text(text)
+    Path("a.csv.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + text.encode()))
+    for file in ("a.tsv", "a.csv.gz"):
+        said(capsys, "apply", "cal.json", file, "-p", "p", "-o", "b.csv", "--force")
+        with Path("b.csv").open(newline="") as read:
+            cells = [row[:3] for row in csv.reader(read)]
+        assert cells == [["id", "p", 'a "b"'], ["007", "0.5", "x;\ny"], ["1_0", "1e-1", " z "]]
+    table = pa.table({"p": pa.array([0.5, None], pa.float32()), "t": [[1], []], "b": [b"x", b""]})
+    pq.write_table(table, "a.parquet")
+    said(capsys, "apply", "cal.json", "a.parquet", "-p", "p", "-o", "b.parquet")
+    assert pq.read_table("b.parquet").drop_columns(["calibrated"]) == table
+    assert "no place for 'b', which holds bytes" in said(
+        capsys, "apply", "cal.json", "a.parquet", "-p", "p", "-o", "c.jsonl", code=2
+    )
+    assert "no place for 't'" in said(capsys, "apply", "cal.json", "a.parquet", "-p", "p", "-o", "c.csv", code=2)
+    Path("odd.csv").write_text("p\n0.5\n\n0.1_5\n")
+    assert "row 2 is '0.1_5'" in said(capsys, "apply", "cal.json", "odd.csv", "-p", "p", "-o", "c.csv", code=2)
+    Path("far.csv").write_text("p,q\n0.5,1\nNA,1\n7,1\n")
+    assert "p in far.csv must lie in [0, 1]; 1 of 2 values do not, the first at row 2 is 7" in said(
+        capsys, "apply", "cal.json", "far.csv", "-p", "p", "-o", "c.csv", code=2
+    )
+
+
+def test_the_demo_runs_and_overwrites_nothing(here, capsys):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    Path("cal.json").write_text("precious")
+    assert "already a file 'cal.json'" in said(capsys, "demo", "--folder", ".", code=2)
+    assert Path("cal.json").read_text() == "precious"
+    text = said(capsys, "demo", "--folder", "new")
+    assert "logistic is better calibrated than forest" in text
+    assert "(exit code 1)" in text  # the gate
+    assert set(os.listdir("new")) == {"digits.csv", "cal.json", "calibrated.csv", "calibration.xml", "report.html"}
+    assert "report.html" in text.splitlines()[-1]
 
 
 def test_export_gives_sql_and_onnx(scores, capsys):

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Install what the tests of engines need and pip cannot bring: Java and a PostgreSQL server.
+# Install what tests need and pip cannot bring: Java, a PostgreSQL server, Chromium and npm.
 set -euo pipefail
 wanted=()
 command -v java > /dev/null || wanted+=(default-jre-headless)
 command -v initdb > /dev/null || ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || wanted+=(postgresql)
+command -v chromium > /dev/null || wanted+=(chromium)
+command -v npm > /dev/null || wanted+=(npm)
 [ ${#wanted[@]} -eq 0 ] && exit 0
 if ! command -v apt-get > /dev/null || [ "$(id -u)" -ne 0 ]; then
   echo "make test-all needs ${wanted[*]} (names of Debian's packages); install them first" >&2

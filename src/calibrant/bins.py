@@ -34,6 +34,8 @@ class Sized(Protocol):
 # order of rows nor the scale of weights decides on which side of a limit a sum falls.
 _SLACK = 1e-9
 
+_MOST_BINS = 10**7  # their edges alone take 80 MB
+
 
 @dataclass(frozen=True)
 class EqualWidth:
@@ -266,8 +268,12 @@ def _pava_bc(table: ScoreTable, n_min: float, n_max: float) -> Partition:
 def _n_bins(n_bins: int) -> int:
     try:
         whole = int(n_bins)
-        if whole == n_bins and whole >= 1 and not isinstance(n_bins, bool):
+        if whole == n_bins and 1 <= whole <= _MOST_BINS and not isinstance(n_bins, bool):
             return whole
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InputError(f"n_bins must be a whole number of at least 1; it is {n_bins!r}.", argument="n_bins", value=n_bins)
+    raise InputError(
+        f"n_bins must be a whole number of at least 1, and at most {_MOST_BINS:,}; it is {n_bins!r}.",
+        argument="n_bins",
+        value=n_bins,
+    )

@@ -4,6 +4,7 @@ import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,12 @@ class Comparison:
         from calibrant import plots
 
         return plots.ComparisonDisplay(self).plot(fig=fig)
+
+    def to_html(self, path: str | PathLike[str] | None = None, *, title: str = "Calibration report") -> str:
+        """The report of all models as one HTML page; see `Evaluation.to_html`."""
+        from calibrant import report
+
+        return report.of_comparison(self, path, title=title)
 
     def __repr__(self) -> str:
         lines = [f"Verdict: {self.verdict}", self.sizes(), ""]

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
@@ -212,6 +213,16 @@ class Evaluation:
         from calibrant import plots
 
         return plots.EvaluationDisplay(self).plot(fig=fig)
+
+    def to_html(self, path: str | PathLike[str] | None = None, *, title: str = "Calibration report") -> str:
+        """The report as one HTML page that needs nothing else; written to `path` if there is one.
+
+        The verdict in plain words, every metric, diagrams that say what a bin holds, groups, and sliders for the level
+        of the tests and the ratio of costs. The same results give the same page.
+        """
+        from calibrant import report
+
+        return report.of_evaluation(self, path, title=title)
 
     def __repr__(self) -> str:
         return "\n".join(self._text())

@@ -11,7 +11,8 @@ import click
 from calibrant.cli.evaluate import evaluated
 from calibrant.cli.inputs import source_options
 from calibrant.cli.measure import measure_options
-from calibrant.cli.outputs import check_output, force_option, write_json, write_text
+from calibrant.cli.outputs import check_outputs, force_option, write_json, write_text
+from calibrant.errors import InputError
 
 __all__ = ["check"]
 
@@ -59,21 +60,22 @@ def check(
       calibrant check scores.parquet --label happened --score probability
       calibrant check scores.csv -y happened -p probability --max-ece 0.02 --junit calibration.xml
     """
-    for path in (junit, json_file):
-        check_output(path, force=force)
+    check_outputs(junit, json_file, force=force)
     limits = {"max_tce_excess": max_tce_excess, "max_ece": max_ece, "equivalence": equivalence}
     _check_limits(limits)
     if equivalence is not None:
+        if given["margin"] != 0.01:
+            raise click.UsageError("Give --equivalence or --margin: each is the margin of the same test.")
         given["margin"] = equivalence
     results, about = evaluated(given)
     gates = [gate for score, result in results.items() for gate in _gates(score, result, limits)]
     passed = all(gate.passed for gate in gates)
-    if json_file != "-":
-        _show(gates, passed)
     if junit is not None:
         write_text(junit, junit_xml(gates))
     if json_file is not None:
         write_json(json_file, _as_dict(gates, passed, limits, results, about))
+    if "-" not in (json_file, junit):
+        _show(gates, passed, about)
     return 0 if passed else 1
 
 
@@ -101,10 +103,9 @@ def _rules(score: str, group: str | None, result: Any, limits: dict[str, float |
     if tce is not None:
         rule = f"TCE exceeds what a right model reads by at most {tce:g} points"
         if "TCE" not in lines:
-            gates.append(Gate(score, group, rule, False, "TCE does not exist for importance weights"))
-        else:
-            excess = lines["TCE"].null.excess
-            gates.append(Gate(score, group, rule, excess <= tce, f"{excess:.4g} points"))
+            raise InputError("TCE does not exist with weights that are not whole.", hint="Leave out --max-tce-excess.")
+        excess = lines["TCE"].null.excess
+        gates.append(Gate(score, group, rule, excess <= tce, f"{excess:.4g} points"))
     if ece is not None:
         value = lines["ECE"].value
         gates.append(Gate(score, group, f"ECE is at most {ece:g}", value <= ece, f"{value:.4g}"))
@@ -115,18 +116,18 @@ def _rules(score: str, group: str | None, result: Any, limits: dict[str, float |
     return gates
 
 
-def _show(gates: list[Gate], passed: bool) -> None:
-    from rich.text import Text
-
-    from calibrant.cli.console import console
+def _show(gates: list[Gate], passed: bool, about: list[dict[str, Any]]) -> None:
+    from calibrant.cli.console import console, file_lines, line
 
     out = console()
     for gate in gates:
-        mark = Text("PASS" if gate.passed else "FAIL", style="bold green" if gate.passed else "bold red")
-        out.print(mark + Text(f"  {gate.where}: {gate.rule} ({gate.found})", style=""))
+        mark = line("PASS" if gate.passed else "FAIL", "bold green" if gate.passed else "bold red")
+        out.print(mark + line(f"  {gate.where}: {gate.rule} ({gate.found})"))
     failed = sum(not gate.passed for gate in gates)
     words = "all gates passed" if passed else f"{failed} of {len(gates)} gates failed"
-    out.print(Text(words, style="bold green" if passed else "bold red"))
+    out.print(line(words, "bold green" if passed else "bold red"))
+    for text in file_lines(about):
+        out.print(text)
 
 
 def _as_dict(

@@ -4,10 +4,12 @@ from typing import Any
 
 import click
 
+from calibrant.cli.evaluate import title_of
 from calibrant.cli.inputs import Source, source_options
 from calibrant.cli.measure import asked_of, measure_options
-from calibrant.cli.outputs import check_output, force_option, write_json
+from calibrant.cli.outputs import check_outputs, force_option, write_json, write_text
 from calibrant.errors import InputError
+from calibrant.report import of_comparison
 
 __all__ = ["compare"]
 
@@ -16,9 +18,10 @@ __all__ = ["compare"]
 @source_options(several=True, counted=False)
 @click.option("--cluster", metavar="COLUMN", help="Rows of one cluster (a patient, a shop) are drawn together.")
 @measure_options
+@click.option("--html", metavar="FILE", help="Write the report: one page with everything in it.")
 @click.option("--json", "json_file", metavar="FILE", help="Write everything as JSON; - is standard output.")
 @force_option
-def compare(cluster: str | None, json_file: str | None, force: bool, **given: Any) -> None:
+def compare(cluster: str | None, html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
     """Which of several scores in FILES is better calibrated, on the same rows?
 
     Paired: every replicate draws rows once, for all scores. The first score is the baseline.
@@ -26,20 +29,27 @@ def compare(cluster: str | None, json_file: str | None, force: bool, **given: An
     \b
       calibrant compare scores.parquet --label happened --score old --score new
     """
-    check_output(json_file, force=force)
+    check_outputs(html, json_file, force=force)
     source, asked = Source.take(given), asked_of(given)
     scores = list(dict.fromkeys(source.scores))
     if len(scores) < 2:
         raise InputError("compare needs at least two scores.", hint="Give --score several times.")
     result, about, left_out = _compared(source, scores, cluster, asked)
-    if json_file != "-":
-        from calibrant.cli.console import console, show_comparison
-
-        show_comparison(result, out=console())
-        if left_out:
-            click.echo(f"  note: Rows left out because a value is missing: {left_out:,}.")
+    if html is not None:
+        write_text(html, of_comparison(result, title=title_of(source.files), inputs=about).rstrip("\n"))
     if json_file is not None:
-        write_json(json_file, {**result.to_dict(), "inputs": about, "rows_left_out": left_out})
+        used = next(iter(result.models.values())).table.n_used
+        counts = {"n_in": used + left_out, "n_used": used, "n_dropped": left_out}
+        write_json(json_file, {**result.to_dict(), **counts, "inputs": about})
+    if "-" not in (json_file, html):
+        from calibrant.cli.console import console, file_lines, line, show_comparison
+
+        out = console()
+        show_comparison(result, out=out)
+        if left_out:
+            out.print(line(f"  note: Rows left out because a value is missing: {left_out:,}.", "dim"))
+        for text in file_lines(about):
+            out.print(text)
 
 
 def _compared(
@@ -55,6 +65,10 @@ def _compared(
     names = list(dict.fromkeys([source.label, *scores, *weights, *([] if cluster is None else [cluster])]))
     columns, about = source.rows(names, [*scores, *weights])
     missing = np.logical_or.reduce([column.mask for column in columns.values()])
+    for name in scores:  # looked at here, so that an error names the column and the row of the file
+        _columns.scores(columns[name])
+    if source.weight is not None:
+        _columns.weights(columns[source.weight])
     if source.missing == "raise":
         _columns.refuse_missing(list(columns.values()), hint="Pass --missing drop to leave such rows out.")
     kept = {name: column.values[~missing] for name, column in columns.items()}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from calibrant.evaluation import Evaluation
     from calibrant.gce import Breakdown
 
-__all__ = ["console", "diagram", "show_comparison", "show_evaluation", "verdict_style"]
+__all__ = ["console", "diagram", "file_lines", "line", "show_comparison", "show_evaluation", "verdict_style"]
 
 _WIDTH = 44  # of the diagram, in characters
 
@@ -24,6 +24,16 @@ _WIDTH = 44  # of the diagram, in characters
 def console() -> Console:
     """Where to print; colours only where a terminal can show them."""
     return Console(file=sys.stdout, highlight=False, soft_wrap=True)
+
+
+def line(text: str, style: str = "") -> Text:
+    """A line of text; control characters in users' names are shown, not obeyed."""
+    return Text("".join(c if c.isprintable() else repr(c)[1:-1] for c in text), style=style)
+
+
+def file_lines(about: list[dict[str, Any]]) -> list[Text]:
+    """What is to be said of the files that were read."""
+    return [line(f"  {each['file']}: {each['bytes']:,} bytes, SHA-256 {each['sha256']}") for each in about]
 
 
 def verdict_style(verdict: str) -> str:
@@ -35,19 +45,23 @@ def verdict_style(verdict: str) -> str:
 
 def show_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> None:
     """Print the verdict, what it rests on, and where scores and outcomes part."""
+    from calibrant.gce import GCE
     from calibrant.metrics import ACE
 
-    heading = Text(result.headline(), style=verdict_style(result.verdict))
-    out.print(heading if not name else Text(f"{name}: ", style="bold") + heading)
-    out.print(Text(sizes_in_words(result.table)))
+    heading = line(result.headline(), verdict_style(result.verdict))
+    out.print(heading if not name else line(f"{name}: ", "bold") + heading)
+    out.print(line(sizes_in_words(result.table)))
     out.print()
     _lines(_table(result.cells(), left=(0,)), out)
     out.print()
-    _lines((Text(f"  {line}") for line in result.reasons()), out)
+    _lines((line(f"  {each}") for each in result.reasons()), out)
     out.print()
-    _lines(diagram(ACE()(result.table), plain=_ascii(out)), out)
+    shown = result.settings.metrics.get("ACE")
+    breakdown = shown(result.table) if isinstance(shown, GCE) else ACE()(result.table)
+    _lines(diagram(breakdown, plain=_ascii(out)), out)
     if result.parts:
-        out.print(Text(f"\n  By {result.by or 'part'} (verdicts follow from p-values adjusted for their number):"))
+        out.print()
+        out.print(line(f"  By {result.by or 'part'} (verdicts follow from p-values adjusted for their number):"))
         cells = result.part_cells()
         _lines(_table(cells, left=(0, len(cells[0]) - 1)), out)
     _notes(result, out)
@@ -55,33 +69,33 @@ def show_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> No
 
 def show_comparison(result: "Comparison", *, out: Console) -> None:
     """Print which model is better calibrated, and all metrics of all models."""
-    out.print(Text(f"Verdict: {result.verdict}", style="bold"))
-    out.print(Text(result.sizes()))
+    out.print(line(f"Verdict: {result.verdict}", "bold"))
+    out.print(line(result.sizes()))
     out.print()
     _lines(_table(result.cells(), left=(0, 1)), out)
     out.print()
-    _lines((Text(f"  {line}") for line in result.reasons()), out)
+    _lines((line(f"  {each}") for each in result.reasons()), out)
     _notes(result, out)
 
 
 def _notes(result: Any, out: Console) -> None:
-    _lines((Text(f"  note: {note.text}", style="dim") for note in result.notes), out)
+    _lines((line(f"  note: {note.text}", "dim") for note in result.notes), out)
 
 
 def _lines(lines: Iterable[Text], out: Console) -> None:
     """Lines as they are: a terminal that is too narrow folds them, nothing is cut off."""
-    for line in lines:
-        out.print(line, soft_wrap=True)
+    for each in lines:
+        out.print(each, soft_wrap=True)
 
 
 def _table(cells: Sequence[Sequence[str]], *, left: Collection[int]) -> Iterator[Text]:
     """The lines of a table whose first row is the heading; a verdict at the end of a line has its colour."""
-    heading, *lines = text_table(cells, left=left)
+    heading, *lines = text_table([[line(cell).plain for cell in row] for row in cells], left=left)
     yield Text(heading, style="bold")
-    for line, row in zip(lines, cells[1:], strict=True):
-        text = Text(line)
+    for each, row in zip(lines, cells[1:], strict=True):
+        text = Text(each)
         if row[-1].startswith(("miscalibrated", "calibrated", "too few")):
-            text.stylize(verdict_style(row[-1]), len(line) - len(row[-1]))
+            text.stylize(verdict_style(row[-1]), len(each) - len(row[-1]))
         yield text
 
 

@@ -6,12 +6,17 @@ from pathlib import Path
 
 import click
 
+from calibrant.cli.outputs import check_outputs, force_option
+
 __all__ = ["demo"]
+
+_FILES = ("digits.csv", "cal.json", "calibrated.csv", "calibration.xml", "report.html")
 
 
 @click.command(short_help="The whole story on handwritten digits, offline.")
 @click.option("--folder", metavar="FOLDER", help="Where to put its files; by default a new temporary folder.")
-def demo(folder: str | None) -> None:
+@force_option
+def demo(folder: str | None, force: bool) -> None:
     """Two models of handwritten digits: can their scores be believed, which is better, and can the other be repaired?
 
     The event is "this is an 8". Everything runs here, on data that ships with scikit-learn; the commands that are shown
@@ -21,12 +26,16 @@ def demo(folder: str | None) -> None:
 
     place = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="calibrant-demo-"))
     place.mkdir(parents=True, exist_ok=True)
+    check_outputs(*(str(place / name) for name in _FILES), force=force)
     click.echo("Training two models on handwritten digits (5-fold, so that scores are those of unseen digits) ...")
     rows = write_digits(place / "digits.csv")
     click.echo(f"{rows:,} rows in {place / 'digits.csv'}: is_8, forest, logistic, ink\n")
     given = ["digits.csv", "--label", "is_8"]
     steps: list[tuple[str, list[str]]] = [
-        ("Can the forest's scores be believed?", ["evaluate", *given, "--score", "forest", "--by", "ink"]),
+        (
+            "Can the forest's scores be believed?",
+            ["evaluate", *given, "--score", "forest", "--by", "ink", "--html", "report.html", "--force"],
+        ),
         ("Which of the two is better calibrated?", ["compare", *given, "--score", "forest", "--score", "logistic"]),
         (
             "Learn a repair of the forest's scores:",
@@ -43,22 +52,7 @@ def demo(folder: str | None) -> None:
     ]
     for title, arguments in steps:
         _step(title, arguments, place)
-    picture = _picture(place)
-    click.echo(f"All files are in {place}" + (f"; {picture} is to look at." if picture else "."))
-
-
-def _picture(place: Path) -> str | None:
-    """Draw the evaluation, where matplotlib is installed."""
-    try:
-        import matplotlib as mpl
-    except ModuleNotFoundError:
-        return None
-    import calibrant as cb
-
-    tables = cb.tables_scan(place / "digits.csv", y="is_8", p="forest", by="ink")
-    with mpl.rc_context({"backend": "Agg"}):  # a file is written, no window opened
-        cb.plots.save(cb.evaluate(tables).plot(), place / "evaluation.png")
-    return "evaluation.png"
+    click.echo(f"The report, to open in a browser: {place / 'report.html'}")
 
 
 def _step(title: str, arguments: list[str], place: Path) -> None:

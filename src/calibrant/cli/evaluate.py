@@ -1,21 +1,22 @@
 """``calibrant evaluate``."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from calibrant.cli.inputs import Source, source_options
 from calibrant.cli.measure import asked_of, measure_options
-from calibrant.cli.outputs import check_output, force_option, write_json
-from calibrant.errors import InputError
+from calibrant.cli.outputs import check_outputs, force_option, write_json, write_text
+from calibrant.report import of_evaluations
 
-__all__ = ["evaluate", "evaluated"]
+__all__ = ["evaluate", "evaluated", "title_of"]
 
 
 @click.command(short_help="Can these scores be believed?")
 @source_options(several=True, groups=True)
 @measure_options
-@click.option("--html", metavar="FILE", help="Write the report.")
+@click.option("--html", metavar="FILE", help="Write the report: one page with everything in it.")
 @click.option("--json", "json_file", metavar="FILE", help="Write everything as JSON; - is standard output.")
 @force_option
 def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
@@ -29,24 +30,35 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
       calibrant evaluate day1.csv day2.csv -y happened -p old -p new --by country --json result.json
       cat scores.csv | calibrant evaluate - -y happened -p probability --cost 1:5
     """
-    if html is not None:
-        raise InputError("The report (--html) is not part of this version yet.", hint="--json holds all its numbers.")
-    check_output(json_file, force=force)
+    check_outputs(html, json_file, force=force)
+    files = given["files"]
     results, about = evaluated(given)
-    if json_file != "-":
-        from calibrant.cli.console import console, show_evaluation
-
-        out = console()
-        for place, (model, result) in enumerate(results.items()):
-            out.print("\n" if place else "", end="")
-            show_evaluation(result, name=model if len(results) > 1 else "", out=out)
-        for each in about:
-            out.print(f"  {each['file']}: {each['bytes']:,} bytes, SHA-256 {each['sha256']}", highlight=False)
-        if len(results) > 1:
-            out.print("\n  Scores are evaluated each for itself; `calibrant compare` says which is better.")
+    if html is not None:
+        write_text(html, of_evaluations(results, title=title_of(files), inputs=about).rstrip("\n"))
     if json_file is not None:
         models = {model: result.to_dict() for model, result in results.items()}
         write_json(json_file, {"schema_version": 1, "kind": "evaluations", "inputs": about, "models": models})
+    if "-" not in (json_file, html):  # what is written comes first: nobody may read what is printed
+        _show(results, about)
+
+
+def _show(results: dict[str, Any], about: list[dict[str, Any]]) -> None:
+    from calibrant.cli.console import console, file_lines, show_evaluation
+
+    out = console()
+    for place, (model, result) in enumerate(results.items()):
+        out.print("\n" if place else "", end="")
+        show_evaluation(result, name=model if len(results) > 1 else "", out=out)
+    for text in file_lines(about):
+        out.print(text)
+    if len(results) > 1:
+        out.print("\n  Each score for itself, on the rows that have it; `calibrant compare` says which is better.")
+
+
+def title_of(files: tuple[str, ...]) -> str:
+    """What a report is about: its files, without their folders."""
+    names = ", ".join("standard input" if name == "-" else Path(name).name or name for name in files[:3])
+    return f"Calibration of {names}{', ...' if len(files) > 3 else ''}"
 
 
 def evaluated(given: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

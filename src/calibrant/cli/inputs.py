@@ -7,7 +7,6 @@ sees plain files on disk.
 import codecs
 import hashlib
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ __all__ = ["Source", "bytes_of", "source_options"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _CHUNK = 1 << 20
+_PACKED = {".gz": "gzip", ".zst": "zstd"}
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -69,16 +69,16 @@ def source_options(*, several: bool = False, groups: bool = False, counted: bool
             type=click.Choice(["raise", "drop"]),
             default="raise",
             show_default=True,
-            help="Rows that lack a value: an error, or left out and counted.",
+            help="Rows that lack a label, score or weight: an error, or left out and counted.",
         ),
         click.option("--format", type=click.Choice(["parquet", "csv", "json"]), help="By default the file's ending."),
         click.option("--encoding", metavar="NAME", help="Of text files that are not UTF-8: utf-16, latin-1, ..."),
-        click.option("--memory", metavar="SIZE", help="What may be used: 2GB. By default what is free."),
-        click.option("--max-bytes", metavar="SIZE", help="Refuse to read more than this, unpacked."),
+        click.option("--max-bytes", metavar="SIZE", help="Refuse to read more than this, unpacked (not Parquet)."),
         click.option("--sha256", is_flag=True, help="Put the checksums of the files into the result."),
     ]
     if counted:
         options += [
+            click.option("--memory", metavar="SIZE", help="What counting may take: 2GB. By default what is free."),
             click.option("--resolution", metavar="STEP", help="Round scores to a grid, such as 2**-20 or 1e-6."),
             click.option("--spark", metavar="URL", help="Let Spark count Parquet files: local[4], spark://host:7077."),
         ]
@@ -103,9 +103,9 @@ class Source:
     missing: str
     format: Any
     encoding: str | None
-    memory: str | None
     max_bytes: str | None
     sha256: bool
+    memory: str | None = None
     by: tuple[str, ...] = ()
     resolution: str | None = None
     spark: str | None = None
@@ -142,7 +142,9 @@ class Source:
         if self.spark is not None:
             from calibrant.ingest.spark import parquet_frame
 
-            return cb.tables_from_frame(parquet_frame(self.spark, paths), **options)
+            if self.memory is not None or "-" in self.files:
+                raise InputError("Spark takes files, and its own memory.", hint="Leave out --memory and -.")
+            return cb.tables_from_frame(parquet_frame(self.spark, list(self.files), paths), **options)
         return cb.tables_scan(
             paths, **options, format=self.format, memory_limit=self._reading(), max_memory=bytes_of(self.memory)
         )
@@ -167,11 +169,13 @@ class Source:
         """Plain files on disk, and what is to be said of each; those that had to be made are gone afterwards."""
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="calibrant-")))
-            paths = [self._standard_input(folder) if name == "-" else name for name in self.files]
-            if "-" not in self.files:
-                from calibrant.ingest.files import files_of
+            if self.files.count("-") > 1:
+                raise InputError("Standard input (-) can be read once.")
+            paths = [self._standard_input(folder)] if "-" in self.files else []
+            from calibrant.ingest.files import files_of
 
-                paths = [file.path for file in files_of(paths, self.format)]
+            named = [name for name in self.files if name != "-"]
+            paths += [file.path for file in files_of(named, self.format)] if named else []
             self._check_size(paths)
             about = [_about(path) for path in paths] if self.sha256 else []
             if self.encoding is not None:
@@ -180,6 +184,8 @@ class Source:
 
     def _standard_input(self, folder: Path) -> str:
         """Standard input as a file, named by what is in it."""
+        if sys.stdin is None:
+            raise InputError("There is no standard input to read.")
         stream, most, size = sys.stdin.buffer, bytes_of(self.max_bytes), 0
         path = folder / "standard input"
         with path.open("wb") as out:
@@ -239,7 +245,7 @@ def _unpacked_size(path: str, most: int) -> int:
     """Bytes of a file; of a packed one those that come out, counted until they are too many."""
     import pyarrow as pa
 
-    packed = {".gz": "gzip", ".zst": "zstd"}.get(Path(path).suffix.lower())
+    packed = _PACKED.get(Path(path).suffix.lower())
     if packed is None:
         return Path(path).stat().st_size
     size = 0
@@ -264,14 +270,28 @@ def _about(path: str) -> dict[str, Any]:
 
 def _converted(path: str, encoding: str, folder: Path) -> str:
     """A text file as UTF-8."""
+    import pyarrow as pa
+
     try:
-        codecs.lookup(encoding)
+        known = codecs.lookup(encoding)._is_text_encoding
     except LookupError:
-        raise InputError(f"There is no encoding {encoding!r}.", hint="For example utf-16 or latin-1.") from None
-    own = Path(tempfile.mkdtemp(dir=folder)) / Path(path).name
+        known = False
+    if not known:
+        raise InputError(f"There is no encoding {encoding!r} of text.", hint="For example utf-16 or latin-1.")
+    if Path(path).suffix.lower() in (".parquet", ".pq"):
+        raise InputError(f"{Path(path).name} is Parquet, which has no encoding.", hint="Leave out --encoding.")
+    packed = _PACKED.get(Path(path).suffix.lower())
+    above = [part for part in Path(path).parts[:-1] if "=" in part]  # columns of Hive's
+    own = Path(tempfile.mkdtemp(dir=folder)).joinpath(*above, Path(path).stem if packed else Path(path).name)
+    own.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with Path(path).open(encoding=encoding, newline="") as read, own.open("w", encoding="utf-8", newline="") as out:
-            shutil.copyfileobj(read, out, _CHUNK)
+        with pa.input_stream(path, compression=packed) as raw, own.open("w", encoding="utf-8", newline="") as out:
+            decoder = codecs.getincrementaldecoder(encoding)()
+            while chunk := raw.read(_CHUNK):
+                out.write(decoder.decode(chunk))
+            out.write(decoder.decode(b"", final=True))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{Path(path).name} cannot be read: {str(error).splitlines()[0]}") from error
     except UnicodeError as error:
         raise InputError(f"{Path(path).name} is not {encoding}: {error}.", hint="Try another --encoding.") from error
     return str(own)

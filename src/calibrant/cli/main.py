@@ -8,16 +8,20 @@ import os
 import re
 import sys
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 try:
     import click
 except ModuleNotFoundError:  # pragma: no cover  (an installation without the extra)
     sys.exit('The command line needs click and rich: pip install "calibrant[cli]".')
 
+if TYPE_CHECKING:
+    from calibrant.errors import InputError
+
 __all__ = ["main"]
 
 OK, GATE_FAILED, BAD_INPUT, INTERNAL = 0, 1, 2, 3
+INTERRUPTED, CLOSED_PIPE = 130, 141  # as a shell has it
 
 # Each in a module of its own, imported when it is run or asked for help.
 _COMMANDS = {
@@ -70,7 +74,7 @@ def _version(context: click.Context, parameter: click.Parameter, asked: bool) ->
 def calibrant() -> None:
     """Can the probabilities that a model prints be believed?
 
-    Every command reads predictions from files (Parquet, CSV, JSON lines; - is standard input). A first look:
+    Commands read predictions from files: Parquet, CSV, JSON lines, folders; - is standard input. A first look:
 
     \b
       calibrant evaluate scores.csv --label happened --score probability
@@ -89,41 +93,67 @@ def run(arguments: list[str] | None = None) -> int:
     """Run the command line: the exit code. Users never see a traceback, unless they set CALIBRANT_DEBUG."""
     from calibrant.errors import InputError
 
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal has no letters for
     try:
         code = calibrant.main(args=arguments, prog_name="calibrant", standalone_mode=False)
+        sys.stdout.flush()
         return code if isinstance(code, int) else OK
     except click.exceptions.Abort:
         click.echo("stopped", err=True)
-        return 130
+        return INTERRUPTED
     except click.ClickException as error:
         error.show()
         return BAD_INPUT
     except InputError as error:
-        return _failed(as_options(str(error)), BAD_INPUT)
+        return _failed(as_options(error), BAD_INPUT)
     except ModuleNotFoundError as error:
         if "pip install" not in str(error):
             return _internal(error)
         return _failed(str(error), BAD_INPUT)
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+    except (BrokenPipeError, SystemExit):  # click and rich exit when whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return CLOSED_PIPE
+    except OSError as error:
+        about = f": {os.path.basename(error.filename)}" if isinstance(error.filename, str) else ""
+        return _failed(f"{error.strerror or error}{about}", BAD_INPUT)
     except Exception as error:
         return _internal(error)
 
 
-def as_options(text: str) -> str:
+_OPTIONS = {
+    "n_resamples": "--replicates",
+    "random_state": "--seed",
+    "confidence_level": "--confidence",
+    "n_bins": "--bins",
+    "margin": "--margin",
+    "alpha": "--alpha",
+    "pos_label": "--pos-label",
+}
+
+
+def as_options(error: "InputError") -> str:
     """What the library says of its arguments, said of the command's options: missing='drop' is --missing drop."""
-    said = re.sub(
-        r"\b(missing|pos_label|format)=(?:'([^']*)'|(\S+))",
+    said = str(error).removesuffix(error.hint)
+    option = _OPTIONS.get(error.argument or "")
+    if option and said.startswith(f"{error.argument} "):
+        said = option + said.removeprefix(str(error.argument))
+    hint = error.hint.replace("format='parquet', 'csv' or 'json'", "--format parquet, csv or json")
+    hint = re.sub(
+        r"\b(missing|pos_label)=(?:'([^']*)'|(\S+))",
         lambda found: f"--{found[1].replace('_', '-')} {found[2] or found[3]}",
-        text,
+        hint,
     )
-    said = said.replace("resolution=2**-20", "--resolution 2**-20").replace(" on the command line", "")
-    return said.replace("Count both with importance=True", "Weights must be whole in all files, or in none")
+    hint = hint.replace("resolution=2**-20", "--resolution 2**-20").replace(" on the command line", "")
+    hint = hint.replace("with pos_label.", "with --pos-label.").replace(
+        "Mind the type: the text '1' is not the number 1.", "Mind capital letters and blanks."
+    )
+    return said + hint
 
 
 def _failed(text: str, code: int) -> int:
-    click.echo(f"calibrant: {text}", err=True)
+    shown = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+    click.echo(f"calibrant: {shown}", err=True)
     return code
 
 

@@ -48,7 +48,7 @@ def asked_of(given: dict[str, Any]) -> dict[str, Any]:
     asked = {
         "margin": given.pop("margin"),
         "alpha": alpha,
-        "costs": {text.strip(): cost_of(text) for text in given.pop("cost")} or None,
+        "costs": {f"{cost.over:g}:{cost.under:g}": cost for cost in map(cost_of, given.pop("cost"))} or None,
         "confidence_level": given.pop("confidence"),
         "n_resamples": given.pop("replicates"),
         "random_state": given.pop("seed"),

@@ -1,6 +1,7 @@
 """``calibrant fit``, ``apply`` and ``export``."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import click
 
 from calibrant.cli.inputs import Source, source_options
 from calibrant.cli.measure import cost_of
-from calibrant.cli.outputs import check_output, force_option, write_text, written
+from calibrant.cli.outputs import check_outputs, force_option, write_text, written
 from calibrant.errors import InputError
 
 __all__ = ["apply", "export", "fit"]
@@ -49,15 +50,20 @@ def fit(method: str, cost: str | None, settings: tuple[str, ...], output: str, f
     """
     import calibrant as cb
     from calibrant import _columns
+    from calibrant.cli.console import file_lines
 
-    check_output(output, force=force)
+    check_outputs(output, force=force, stream=False)
     source = Source.take(given)
     if len(source.scores) > 1:
         raise InputError("fit takes one score.", hint="Fit one calibrator for each.")
     calibrator = _new(method, cost, settings)
     score, weights = source.scores[0], [] if source.weight is None else [source.weight]
     names = list(dict.fromkeys([source.label, score, *weights]))
-    columns, _ = source.rows(names, [score, *weights])
+    columns, about = source.rows(names, [score, *weights])
+    looked_at = _columns.finite if calibrator.takes_any_score else _columns.scores
+    looked_at(columns[score])  # here, so that an error names the column and the row of the file
+    if source.weight is not None:
+        _columns.weights(columns[source.weight])
     events = source.as_meant(lambda label: _columns.labels(columns[source.label], label))
     read = [events, columns[score], *(columns[name] for name in weights)]
     if source.missing == "raise":
@@ -65,13 +71,27 @@ def fit(method: str, cost: str | None, settings: tuple[str, ...], output: str, f
     kept = ~_any_missing(read)
     y, x = events.values[kept] == 1, columns[score].values[kept]
     w = columns[source.weight].values[kept] if source.weight is not None else None
-    calibrator.fit(x, y, sample_weight=w)
-    cb.save(calibrator, output)
-    click.echo(f"{type(calibrator).__name__} of {len(x):,} rows: {Path(output).name}")
+    if not len(x):
+        raise InputError("No row has a label and a score.")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _taught(calibrator, x, y, w)
+    with written(output) as target:
+        cb.save(calibrator, target)
+    click.echo(f"{type(calibrator).__name__} of {len(x):,} row{'s' * (len(x) > 1)}: {Path(output).name}")
     if not kept.all():
         click.echo(f"Rows left out because a value is missing: {(~kept).sum():,}.")
-    for line in _worth(calibrator, x, y, w):
+    for note in dict.fromkeys(str(each.message) for each in caught):
+        click.echo(f"note: {note}")
+    for line in [*_worth(calibrator, x, y, w), *(text.plain for text in file_lines(about))]:
         click.echo(line)
+
+
+def _taught(calibrator: Any, x: Any, y: Any, w: Any) -> None:
+    try:
+        calibrator.fit(x, y, sample_weight=w)
+    except InputError as error:  # about its own settings, which are no options of ours
+        raise InputError(str(error)) from error
 
 
 def _new(method: str, cost: str | None, settings: tuple[str, ...]) -> Any:
@@ -116,10 +136,12 @@ def _worth(calibrator: Any, x: Any, y: Any, w: Any) -> list[str]:
     order = np.random.default_rng(0).permutation(len(x))
     after = np.zeros(len(x))
     try:
-        for fold in np.array_split(order, _FOLDS):
-            rest = np.setdiff1d(order, fold, assume_unique=True)
-            taught = clone(calibrator).fit(x[rest], y[rest], sample_weight=None if w is None else w[rest])
-            after[fold] = taught(x[fold])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit of all rows has said it
+            for fold in np.array_split(order, _FOLDS):
+                rest = np.setdiff1d(order, fold, assume_unique=True)
+                taught = clone(calibrator).fit(x[rest], y[rest], sample_weight=None if w is None else w[rest])
+                after[fold] = taught(x[fold])
     except InputError:  # too few rows, or only one outcome among them
         return [f"Too few rows to say what it is worth ({_FOLDS}-fold cross-fitting)."]
     lines = []
@@ -144,7 +166,8 @@ def _worth(calibrator: Any, x: Any, y: Any, w: Any) -> list[str]:
 def apply(calibrator: str, file: str, score: str, name: str, output: str, force: bool) -> None:
     """Add the calibrated probability to the rows of FILE.
 
-    All other columns stay as they are. A row without a score gets no probability, and is counted.
+    All other columns stay as they are: cells of CSV files the text they were, objects of JSON lines with their keys.
+    A row without a score gets no probability, and is counted.
 
     \b
       calibrant apply cal.json new.parquet --score probability -o calibrated.parquet
@@ -152,7 +175,7 @@ def apply(calibrator: str, file: str, score: str, name: str, output: str, force:
     import calibrant as cb
     from calibrant.shipping.scored_files import calibrate_file, kind_of
 
-    check_output(output, force=force)
+    check_outputs(output, force=force, stream=False)
     if not Path(file).is_file():
         raise InputError(f"There is no file {Path(file).name!r}.")
     kind, known = kind_of(output), _loaded(cb, calibrator)
@@ -193,7 +216,7 @@ def export(calibrator: str, sql: bool, column: str, dialect: str, onnx: str | No
 
     if not sql and onnx is None:
         raise click.UsageError("Say --sql, or --onnx FILE.")
-    check_output(onnx, force=force)
+    check_outputs(onnx, force=force, stream=False)
     known = _loaded(cb, calibrator)
     if sql:
         write_text("-", cb.to_sql(known, column, dialect=dialect))

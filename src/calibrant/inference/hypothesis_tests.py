@@ -174,7 +174,7 @@ def hosmer_lemeshow(
 
     def statistic(events: Weights) -> float:
         surprise = (events - expected) ** 2
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             # Rounding of a sum of scores of 1 is no surprise.
             terms = np.where(surprise <= 1e-18 * n**2, 0.0, surprise / variance)
         return float(terms.sum())

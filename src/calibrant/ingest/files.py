@@ -189,6 +189,10 @@ def _meant(each: str) -> list[str]:
         if not some:
             raise InputError(f"There is no Parquet, CSV or JSON file below {path.name!r}.", argument="paths")
         return some
+    if path.exists():
+        raise InputError(
+            f"{path.name!r} is not a regular file.", hint="On the command line, - is standard input.", argument="paths"
+        )
     some = [name for name in sorted(glob(each, recursive=True)) if Path(name).is_file()]
     if not some:
         raise InputError(f"There is no file {path.name!r}.", argument="paths", value=each)

@@ -5,16 +5,19 @@ Types are declared, never guessed from the first rows: a later row that says oth
 
 import codecs
 import csv
+import io
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias
 
 from calibrant._columns import NULLS
 from calibrant.errors import InputError, no_column
 
-__all__ = ["File", "Format", "format_of", "source_of"]
+__all__ = ["File", "Format", "format_of", "heading", "source_of", "text_stream"]
 
 Format: TypeAlias = Literal["parquet", "csv", "json"]
 
@@ -75,7 +78,7 @@ def source_of(file: File, names: list[str], numbers: list[str]) -> str:
     if file.format == "parquet":
         there = _parquet_names(file)
     elif file.format == "csv":
-        mark, there = _heading(file)
+        mark, there = heading(file)
     else:
         there = _keys(file)
     partitions = dict(re.findall(r"([^/\\=]+)=([^/\\]*)[/\\]", file.path))
@@ -151,7 +154,19 @@ def _first_line(file: File) -> str:
     return line.decode("utf-8", errors="replace")
 
 
-def _heading(file: File) -> tuple[str, list[str]]:
+@contextmanager
+def text_stream(file: File) -> Iterator[TextIO]:
+    """The text of a file that may be packed, without a byte-order mark; line ends are as they are."""
+    import pyarrow as pa
+
+    with (
+        pa.input_stream(file.path, compression=_PACKED.get(Path(file.path).suffix.lower())) as raw,
+        io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text,
+    ):
+        yield text
+
+
+def heading(file: File) -> tuple[str, list[str]]:
     """The separator and the names of the columns of a CSV file."""
     line = _first_line(file)
     plain = re.sub(r'"(?:[^"]|"")*"', "", line)  # what is quoted separates nothing

@@ -80,14 +80,22 @@ def _answer(frame: Any, counts: Counts) -> Any:
         raise
 
 
-def parquet_frame(url: str, paths: list[str]) -> Any:
-    """Parquet files as a frame of a Spark session at this address, for the command line."""
+def parquet_frame(url: str, names: list[str], files: list[str]) -> Any:
+    """Parquet files as a frame of a Spark session at this address, for the command line.
+
+    `names` are as they were typed, so that folders stay folders (Hive's partitions); `files` are what they stand for.
+    """
     try:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError('Spark needs PySpark: pip install "calibrant[spark]".', name=error.name) from error
-    if not all(Path(path).suffix in (".parquet", ".pq") for path in paths):
+    if not all(Path(file).suffix in (".parquet", ".pq") for file in files):
         raise InputError("Spark reads Parquet files only.", hint="Leave out --spark to read CSV and JSON lines.")
     builder = SparkSession.builder.master(url).appName("calibrant").config("spark.log.level", "ERROR")
-    spark = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower()).getOrCreate()
-    return spark.read.parquet(*(str(Path(path).absolute()) for path in paths))
+    try:
+        spark = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower()).getOrCreate()
+    except Exception as error:  # of Java, or of the gateway to it
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = next((line for line in lines if "Exception" in line), lines[0] if lines else type(error).__name__)
+        raise InputError(f"No Spark session at {url!r}: {reason[:200]}", hint="For example local[4].") from error
+    return spark.read.parquet(*(str(Path(name).absolute()) for name in names))

@@ -61,8 +61,8 @@ def estimated(estimator: Any, X: Any, options: dict[str, Any], *, several: bool 
 
 
 def texts_of(names: Iterable[object]) -> list[str]:
-    """Names as text that can be drawn and written: no control characters, no two alike."""
-    found = ["".join(c if c.isprintable() else " " for c in str(name)) for name in names]
+    """Names as text that can be drawn and written: control characters as Python writes them, no two names alike."""
+    found = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in str(name)) for name in names]
     twice = [text for text, count in Counter(found).items() if count > 1]
     if twice:
         raise InputError(f"Two have the same name: {twice[0]!r}.", argument="names", value=found)

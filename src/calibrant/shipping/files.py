@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import maps
+from calibrant._files import usual_mode
 from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap, SoftmaxTemperature, VectorScaling
 from calibrant.calibrators.registry import CALIBRATORS
 from calibrant.calibrators.score_map import ScoreMap, label_array
@@ -75,6 +76,7 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     ) as scratch:
         scratch.write(text + "\n")
     try:
+        Path(scratch.name).chmod(usual_mode())
         Path(scratch.name).replace(target)
     except OSError:
         Path(scratch.name).unlink()

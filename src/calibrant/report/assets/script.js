@@ -1,0 +1,98 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const tip = document.getElementById("tip");
+
+  // What a shape says, to whoever points at it or stops there by keyboard.
+  const show = (shape, x, y) => {
+    tip.textContent = "";
+    for (const part of shape.dataset.tip.split("; ")) {
+      const line = document.createElement("div");
+      line.textContent = part;
+      tip.append(line);
+    }
+    tip.hidden = false;
+    const box = tip.getBoundingClientRect();
+    tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.width - 8)) + "px";
+    tip.style.top = (y + 18 + box.height > innerHeight ? Math.max(4, y - box.height - 12) : y + 18) + "px";
+  };
+  const hide = () => { tip.hidden = true; };
+  document.addEventListener("mousemove", (event) => {
+    const shape = event.target.closest ? event.target.closest("[data-tip]") : null;
+    if (shape) show(shape, event.clientX, event.clientY);
+    else if (!document.activeElement || !document.activeElement.matches("[data-tip]")) hide();
+  });
+  document.addEventListener("focusin", (event) => {
+    if (!event.target.matches("[data-tip]")) return hide();
+    const box = event.target.getBoundingClientRect();
+    show(event.target, box.left + box.width / 2, box.top + box.height / 2);
+  });
+  document.addEventListener("focusout", hide);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") hide();
+    if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
+    if (!document.activeElement.matches("svg [tabindex]")) return;
+    const stops = [...document.activeElement.ownerSVGElement.querySelectorAll("[tabindex]")];
+    const next = stops[stops.indexOf(document.activeElement) + (event.key === "ArrowRight" ? 1 : -1)];
+    if (next) { next.focus(); event.preventDefault(); }
+  });
+
+  // Tables sort by a click on a heading; numbers by what they are, not by how they are written.
+  const value = (row, place) => {
+    const cell = row.cells[place];
+    return cell.dataset.number === undefined ? cell.textContent.trim() : Number(cell.dataset.number);
+  };
+  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
+  for (const table of document.querySelectorAll("table.sortable")) {
+    [...table.tHead.rows[0].cells].forEach((heading, place) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...heading.childNodes);
+      heading.append(button);
+      button.addEventListener("click", () => {
+        const down = heading.getAttribute("aria-sort") === "ascending";
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        heading.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const rows = [...table.tBodies[0].rows];
+        rows.sort((a, b) => compare(value(a, place), value(b, place)) * (down ? -1 : 1));
+        table.tBodies[0].append(...rows);
+      });
+    });
+  }
+
+  // Sliders snap to what Python computed.
+  const short = (x) => String(Number(x.toPrecision(3)));
+  const control = (id, change) => {
+    const input = document.getElementById(id);
+    if (!input) return;
+    input.closest(".control").hidden = false;
+    input.addEventListener("input", () => change(Number(input.value)));
+    change(Number(input.value));
+  };
+  control("alpha", (place) => {
+    const alpha = data.alphas[place];
+    document.getElementById("alpha-value").textContent = "alpha = " + short(alpha);
+    document.getElementById("alpha").setAttribute("aria-valuetext", "alpha " + short(alpha));
+    for (const [key, model] of Object.entries(data.models)) {
+      if (!model.tested) continue;
+      document.getElementById(key + "-tce").textContent = model.tested.values[place].toFixed(2) + " %";
+      const rows = document.getElementById(key + "-bins").tBodies[0].rows;
+      for (const row of rows) {
+        const rejected = model.tested.rejected[place][Number(row.dataset.bin)];
+        const cell = row.querySelector(".rejected");
+        const share = (100 * rejected) / Number(row.dataset.rows);
+        cell.textContent = share.toFixed(1) + " %";
+        cell.dataset.number = share;
+      }
+    }
+  });
+  control("ratio", (place) => {
+    const ratio = data.ratios[place];
+    const words = ratio >= 1 ? "too low costs " + short(ratio) + " times as much" : "too high costs " + short(1 / ratio) + " times as much";
+    document.getElementById("ratio-value").textContent = ratio === 1 ? "both cost the same" : words;
+    document.getElementById("ratio").setAttribute("aria-valuetext", words);
+    for (const [key, model] of Object.entries(data.models)) {
+      document.getElementById(key + "-cost").textContent = model.costs[place].toPrecision(4);
+    }
+  });
+})();

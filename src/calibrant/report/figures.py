@@ -1,0 +1,115 @@
+"""Diagrams for the page: the same drawings as SVG within it, with colours that follow the page's theme.
+
+Nothing in them is styled by a style attribute, so that the page's Content-Security-Policy needs no exception; and every
+shape of a bin says what it stands for, to whoever points at it, moves there by keyboard, or has the page read aloud.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+from calibrant.plots._palette import EVENT
+
+__all__ = ["inline"]
+
+_SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+_INK, _PAPER = "#000000", "#ffffff"
+_NOT_TEXT_FAMILY = ("font-family",)  # the page's own
+
+
+def inline(svg: str, *, prefix: str, alt: str, tips: Mapping[str, str], stops: str) -> str:
+    """An SVG of `calibrant.plots.svg` for the inside of a page.
+
+    Parameters
+    ----------
+    svg : str
+    prefix : str
+        For ids, which must be unique in the page.
+    alt : str
+        The whole diagram in words.
+    tips : mapping
+        What to say of shapes whose id begins so: ``{"test-based-bin-0": "..."}``.
+    stops : str
+        A pattern of the ids that the keyboard stops at; one a bin.
+    """
+    root = ElementTree.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", svg).encode())
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag.endswith("metadata") or child.tag == f"{_SVG}style":
+                parent.remove(child)
+    for element in root.iter():
+        _retag(element)
+        _renamed(element, prefix)
+        _restyled(element)
+    for name in ("width", "height", "version"):
+        root.attrib.pop(name, None)
+    root.attrib |= {"class": "diagram", "role": "group", "aria-label": alt, "stroke-linejoin": "round"}
+    _explain(root, prefix, tips, stops)
+    return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
+
+
+def _retag(element: ElementTree.Element) -> None:
+    """In HTML, elements of SVG need no namespace."""
+    element.tag = element.tag.removeprefix(_SVG)
+    link = element.attrib.pop(_LINK, None)
+    if link is not None:
+        element.set("href", link)
+
+
+def _renamed(element: ElementTree.Element, prefix: str) -> None:
+    for name, value in element.attrib.items():
+        if name == "id":
+            element.set(name, f"{prefix}-{value}")
+        elif name == "href" and value.startswith("#"):
+            element.set(name, f"#{prefix}-{value[1:]}")
+        elif "url(#" in value:
+            element.set(name, value.replace("url(#", f"url(#{prefix}-"))
+
+
+def _restyled(element: ElementTree.Element) -> None:
+    """Properties of the style attribute as attributes of their own."""
+    for declaration in element.attrib.pop("style", "").split(";"):
+        name, _, value = declaration.partition(":")
+        if value.strip() and name.strip() not in _NOT_TEXT_FAMILY:
+            element.set(name.strip(), _themed(value.strip()))
+
+
+def _themed(value: str) -> str:
+    """A colour of the drawing as one of the page's; those of data stay, but for what happened, which is dark red."""
+    known = {_INK: "var(--ink)", _PAPER: "var(--paper)", EVENT.lower(): "var(--event)"}
+    if value in known:
+        return known[value]
+    grey = re.fullmatch(r"#([0-9a-f]{2})\1\1", value)
+    if grey is None:
+        return value
+    level = int(grey.group(1), 16)
+    return "var(--soft)" if level < 0x70 else "var(--middle)" if level < 0xC0 else "var(--faint)"
+
+
+def _explain(root: ElementTree.Element, prefix: str, tips: Mapping[str, str], stops: str) -> None:
+    """Give shapes what they say."""
+    known = sorted(tips, key=len, reverse=True)
+    for element in root.iter():
+        own = element.get("id", "").removeprefix(f"{prefix}-")
+        match = next((name for name in known if own == name or own.startswith(f"{name}-")), None)
+        if match is None:
+            continue
+        element.set("data-tip", tips[match])
+        if re.fullmatch(stops, own):
+            element.attrib |= {"tabindex": "0", "role": "img", "aria-label": tips[match]}
+
+
+def tips_of_bins(rows: list[dict[str, Any]], name: str) -> dict[str, str]:
+    """What each bin says, by the beginning of its id."""
+    return {f"{name}{i}": words_of_bin(row) for i, row in enumerate(rows)}
+
+
+def words_of_bin(row: dict[str, Any]) -> str:
+    """The numbers of a bin in words."""
+    rejected = "" if row.get("rejected") is None else f"; {100 * row['rejected'] / row['n']:.3g} % of its rows rejected"
+    return (
+        f"scores {row['lower']:.4g} to {row['upper']:.4g}: {row['n']:,.6g} rows, {row['k']:,.6g} events; "
+        f"happened {100 * row['rate']:.4g} % ({100 * row['low']:.4g} to {100 * row['high']:.4g} %); "
+        f"said {100 * row['mean_score']:.4g} % on average{rejected}"
+    )

@@ -1,0 +1,238 @@
+"""What the report says, as plain data: the page is only its form."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from calibrant._json import label as json_label
+from calibrant.comparison import Comparison
+from calibrant.costs import LinearCost
+from calibrant.errors import InputError
+from calibrant.evaluation import Evaluation
+from calibrant.gce import GCE, Breakdown
+from calibrant.lines import Line, chance, sizes_in_words
+from calibrant.losses import RejectionRate
+from calibrant.metrics import ACE, ECC, TCE
+from calibrant.scores import corp_decomposition
+from calibrant.versions import __version__
+
+__all__ = ["ALPHAS", "RATIOS", "summary_of"]
+
+# The slider of alpha snaps to these: 60 levels, evenly spread by their ratio, the usual two among them.
+ALPHAS: tuple[float, ...] = tuple(sorted({*(float(f"{a:.3g}") for a in np.geomspace(1e-6, 0.5, 58)), 0.01, 0.05}))
+# What a point too low costs, if a point too high costs 1.
+RATIOS: tuple[float, ...] = tuple(float(f"{r:.3g}") for r in np.geomspace(0.05, 20, 41))
+
+
+def summary_of(
+    models: Mapping[str, Evaluation],
+    *,
+    comparison: Comparison | None = None,
+    inputs: list[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Everything that the page shows, in its order."""
+    if not models:
+        raise InputError("A report needs at least one evaluation.", argument="models")
+    shown = [_model(name, f"m{i}", evaluation) for i, (name, evaluation) in enumerate(models.items())]
+    return {
+        "schema_version": 1,
+        "kind": "report",
+        "calibrant": __version__,
+        "headline": _headline(models, comparison),
+        "models": shown,
+        "comparison": None if comparison is None else _comparison(comparison),
+        "inputs": inputs or [],
+        "alphas": list(ALPHAS),
+        "ratios": list(RATIOS),
+    }
+
+
+def _headline(models: Mapping[str, Evaluation], comparison: Comparison | None) -> str:
+    if comparison is not None:
+        text = comparison.verdict
+        return f"{text[0].upper()}{text[1:]}."
+    if len(models) == 1:
+        return plain_words(next(iter(models.values())))[0]
+    bad = [name for name, e in models.items() if e.verdict.startswith("miscalibrated (")]
+    if not bad:
+        return f"None of the {len(models)} scores is shown to be miscalibrated beyond the margin."
+    return f"{len(bad)} of {len(models)} scores cannot be taken at their word: {', '.join(bad)}."
+
+
+def plain_words(e: Evaluation) -> list[str]:
+    """The verdict in plain words: a heading, and a sentence that says why."""
+    margin, bound = f"{e.settings.margin:g}", f"{e.equivalence.bound:.3g}"
+    if e.verdict == "calibrated within the margin":
+        return [
+            "These scores can be believed.",
+            f"Over ten groups of equal size they are off by at most {bound} on average; {margin} was allowed.",
+        ]
+    if e.verdict == "miscalibrated but within the margin":
+        return [
+            "These scores can be believed, within the margin.",
+            f"A deviation is there, and too small to matter: at most {bound}, where {margin} was allowed.",
+        ]
+    if e.verdict == "too few data":
+        return [
+            "Nothing is shown to be wrong, and nothing is shown to be right.",
+            f"There are too few rows: the deviation may be as large as {bound}, and {margin} was allowed.",
+        ]
+    ways = {
+        "too high": "They are too high: events happen less often than they say.",
+        "too low": "They are too low: events happen more often than they say.",
+        "mixed": "They are too high for some rows and too low for others.",
+    }
+    return ["These scores cannot be taken at their word.", ways[e.direction]]
+
+
+def tone_of(verdict: str) -> str:
+    """Good, bad or open: the colour of a verdict; its words say the same."""
+    if verdict.startswith("miscalibrated ("):
+        return "bad"
+    return "open" if verdict.startswith("too few") else "good"
+
+
+def _model(name: str, key: str, e: Evaluation) -> dict[str, Any]:
+    heading, why = plain_words(e)
+    alpha = _alpha_of_tce(e)
+    tested = None if e.table.importance else TCE(alpha=alpha)(e.table)
+    bins = ACE()(e.table)
+    return {
+        "name": name,
+        "key": key,
+        "verdict": e.verdict,
+        "tone": tone_of(e.verdict),
+        "heading": heading,
+        "why": why,
+        "sizes": sizes_in_words(e.table),
+        "metrics": [_metric(line, e) for line in e.lines],
+        "level": f"{100 * e.settings.confidence_level:g} %",
+        "reasons": [tuple(part.strip() for part in line.split("?", 1)) for line in _questions(e)],
+        "bins": _bins(bins),
+        "tested": None if tested is None else {"alpha": alpha, "bins": _bins(tested), **_by_alpha(tested)},
+        "costs": [ECC(LinearCost(over=1, under=ratio))(e.table).value for ratio in RATIOS],
+        "groups": _groups(e),
+        "notes": [note.text for note in e.notes],
+        "specification": e.to_dict()["settings"],
+    }
+
+
+def _questions(e: Evaluation) -> list[str]:
+    return [line.replace("Other tests:", "Other tests?", 1) for line in e.reasons()]
+
+
+def _alpha_of_tce(e: Evaluation) -> float:
+    """The level of TCE in this evaluation; 0.05 where it has none."""
+    for metric in e.settings.metrics.values():
+        if isinstance(metric, GCE) and isinstance(metric.loss, RejectionRate):
+            return metric.loss.alpha
+    return 0.05
+
+
+def _metric(line: Line, e: Evaluation) -> dict[str, Any]:
+    """The four questions about a metric, answered: how far, is it real, which way, what does it cost."""
+    value, interval, band, p = line.cells()
+    metric = e.settings.metrics.get(line.name)
+    breakdown = metric(e.table) if isinstance(metric, GCE) else None
+    real = "not shown"
+    if line.null.pvalue <= e.settings.alpha:  # below the band only a bias is a deviation of its own
+        above = line.value > line.null.expected or line.name == "bias"
+        real = "yes" if above else "no: below what a right model reads"
+    return {
+        "name": line.name,
+        "value": value,
+        "number": line.value,
+        "interval": interval,
+        "band": band,
+        "pvalue": p,
+        "real": real,
+        "way": _way(line, breakdown),
+        "cost": _cost(line, breakdown, e),
+    }
+
+
+def _way(line: Line, breakdown: Breakdown | None) -> str:
+    if line.name == "bias":
+        return "too high on average" if line.value > 0 else "too low on average" if line.value < 0 else ""
+    if breakdown is None:
+        return ""
+    said, rate, n = (breakdown.per_bin[name] for name in ("mean_score", "rate", "n"))
+    high, low = (100 * n[side].sum() / n.sum() for side in (said > rate, said < rate))
+    return f"too high in bins with {high:.3g} % of the rows, too low in {low:.3g} %"
+
+
+def _cost(line: Line, breakdown: Breakdown | None, e: Evaluation) -> str:
+    rows = e.table.size
+    if line.name == "bias":
+        much = "many" if line.value > 0 else "few"
+        return f"{abs(line.value) * rows:,.4g} events too {much} were predicted in {rows:,.6g} rows"
+    if line.name in ("ECE", "ACE"):
+        return f"{line.value * rows:,.4g} in all rows, if a point costs 1 either way"
+    if breakdown is not None and "rejected" in breakdown.per_bin:
+        return f"{breakdown.per_bin['rejected'].sum():,.6g} of {rows:,.6g} rows have a score that the test rejects"
+    if line.name == "Brier":
+        return f"{corp_decomposition(e.table).mcb:.4g} of it would go with a perfect recalibration"
+    return f"{line.value * rows:,.4g} in all rows" if line.name.startswith("ECC") else ""
+
+
+def _bins(breakdown: Breakdown) -> list[dict[str, Any]]:
+    low, high = breakdown.rate_interval()
+    columns = {name: breakdown.per_bin[name] for name in ("lower", "upper", "n", "k", "rate", "mean_score")}
+    if "rejected" in breakdown.per_bin:
+        columns["rejected"] = breakdown.per_bin["rejected"]
+    columns |= {"low": low, "high": high}
+    return [{name: column[i].item() for name, column in columns.items()} for i in range(low.size)]
+
+
+def _by_alpha(breakdown: Breakdown) -> dict[str, Any]:
+    """TCE, and how many rows of every bin are rejected, at each level of the slider. Bins do not depend on it."""
+    partition = breakdown.partition
+    losses = [RejectionRate(alpha=alpha)(partition) for alpha in ALPHAS]
+    rejected = [np.rint(loss / 100 * partition.n).astype(int).tolist() for loss in losses]
+    values = [float(loss @ partition.n / partition.n.sum()) for loss in losses]
+    return {"value": breakdown.value, "values": values, "rejected": rejected}
+
+
+def _groups(e: Evaluation) -> dict[str, Any] | None:
+    if not e.parts:
+        return None
+    rows: list[dict[str, Any]] = []
+    for name, part in e.parts.items():
+        lines = {line.name: line for line in part.lines}
+        shown = {metric: lines[metric].cells() for metric in ("bias", "ACE", "TCE (consistent)") if metric in lines}
+        adjusted = e.adjusted[name]
+        rows.append(
+            {
+                "name": str(json_label(name)),
+                "rows": part.table.size,
+                "prevalence": part.table.prevalence,
+                "metrics": {m: {"value": c[0], "number": lines[m].value, "band": c[2]} for m, c in shown.items()},
+                "holm": adjusted["holm"],
+                "holm_text": chance(adjusted["holm"]),
+                "verdict": part.verdict,
+                "tone": tone_of(part.verdict),
+            }
+        )
+    bad = sum(row["tone"] == "bad" for row in rows)
+    return {"by": e.by or "group", "rows": rows, "bad": bad, "metrics": list(rows[0]["metrics"]) if rows else []}
+
+
+def _comparison(c: Comparison) -> dict[str, Any]:
+    rows = []
+    for d in c.differences:
+        value, interval, p = d.cells()
+        decides = d.metric == c.decides
+        rows.append(
+            {
+                "model": d.model,
+                "metric": d.metric,
+                "value": value,
+                "number": d.value,
+                "interval": interval,
+                "pvalue": p,
+                "decides": decides,
+                "adjusted": chance(c.adjusted[d.model]) if decides else "",
+            }
+        )
+    return {"verdict": c.verdict, "baseline": c.baseline, "decides": c.decides, "rows": rows}
