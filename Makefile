@@ -102,6 +102,7 @@ oracles:  ## freeze the values of other implementations again, in an environment
 	.venv-oracles/bin/python $(PIP) --group oracles
 	.venv-oracles/bin/python tests/golden/make_scores.py
 	.venv-oracles/bin/python tests/golden/make_calibrators.py
+	.venv-oracles/bin/python tests/golden/make_conformance.py
 	@command -v Rscript > /dev/null || { echo "make oracles needs R with rms and goftest (Debian: r-cran-rms r-cran-goftest)"; exit 1; }
 	.venv-oracles/bin/python tests/golden/make_val_prob.py
 	.venv-oracles/bin/python tests/golden/make_numbers.py

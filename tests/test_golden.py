@@ -84,3 +84,17 @@ def test_default_limits_are_the_papers(golden):
     table, expected = golden
     if expected["default"] is not None:
         assert cb.PAVABC().limits(table) == (expected["default"]["n_min"], expected["default"]["n_max"])
+
+
+def test_ten_bins_mean_five_things():
+    """What other libraries call ECE, on one input, and how it comes about; see docs/peers."""
+    known = json.loads((GOLDEN / "conformance.json").read_text())
+    y, p, other = known["y"], known["p"], {name: each["ece"] for name, each in known["libraries"].items()}
+    assert cb.ece(y, p) == pytest.approx(0.06175)
+    right_closed = cb.ece(y, p, bins=cb.EqualWidth(10, closed="right"))
+    assert right_closed == pytest.approx(other["pycalib"], abs=1e-12)
+    assert right_closed == pytest.approx(other["uncertainty-calibration"], abs=1e-12)
+    by_linspace = cb.ece(y, p, bins=cb.Edges(np.linspace(0, 1, 11)))
+    for name in ("netcal", "mcgrad", "relplot"):
+        assert by_linspace == pytest.approx(other[name], abs=1e-12)
+    assert len({round(value, 6) for value in [*other.values(), cb.ece(y, p)]}) == 5
