@@ -396,7 +396,7 @@ def test_the_gate_passes_and_fails(scores, capsys):
     good, bad = ["scores.csv", "-y", "y", "-p", "q", *FEW], ["scores.csv", "-y", "y", "-p", "p", *FEW]
     assert "all gates passed" in said(capsys, "check", *good)
     text = said(capsys, "check", *bad, "--junit", "j.xml", "--json", "c.json", code=1)
-    assert "FAIL  p: the verdict is not miscalibrated (miscalibrated (too high))" in text
+    assert "FAIL  p: must not be miscalibrated; it is miscalibrated (too high)" in text
     result = json.loads(Path("c.json").read_text())
     assert not result["passed"]
     suite = ElementTree.parse("j.xml").getroot().find("testsuite")

@@ -976,7 +976,7 @@ def test_words_of_users_stay_words(rows):
     names = ["a\x08", "b\ud800", 'x="0.123456"', "two\nlines"]
     drawn = plots.CostDisplay.from_predictions(y, dict.fromkeys(names, p), n_resamples=0, fig=page())
     words = {"".join(e.itertext()).strip() for e in ET.fromstring(plots.svg(drawn)).iter() if e.tag.endswith("text")}
-    assert {'x="0.123456"', "two lines"} <= words
+    assert {'x="0.123456"', r"two\nlines"} <= words
 
 
 def test_estimators_that_cannot_be_drawn_say_why(rows):

@@ -105,6 +105,30 @@ def test_every_number_of_the_evaluation_is_in_it(page, found):
             assert part.verdict in text
 
 
+def test_the_page_has_the_level_and_the_intervals_that_were_asked_for():
+    y, scores, _ = rows()
+    p = scores["model 1"]
+    result = cb.evaluate(
+        y, p, metrics={"TCE": cb.TCE(alpha=0.001), "ACE": cb.ACE()}, confidence_level=0.8, n_resamples=49
+    )
+    shown = summary.summary_of({"p": result})
+    assert len(summary.ALPHAS) == 60
+    assert shown["alpha"] == 0.001
+    tested = shown["models"][0]["tested"]
+    assert tested["values"][shown["alphas"].index(0.001)] == pytest.approx(result["TCE"].value)
+    low, high = cb.TCE(alpha=0.001)(y, p).rate_interval(0.8)
+    assert [(row["low"], row["high"]) for row in tested["bins"]] == list(zip(low, high, strict=True))
+
+
+def test_scores_with_other_metrics_stand_under_the_right_headings():
+    y, scores, _ = rows(size=500)
+    p = scores["model 0"]
+    weighted = cb.evaluate(y, p, sample_weight=np.linspace(0.5, 1.5, 500), n_resamples=49)
+    page = of_evaluations({"a": cb.evaluate(y, p, n_resamples=49), "b": weighted}, title="t")
+    table = page.split('aria-label="Metrics of all scores"')[1].split("</table>")[0]
+    assert [row.count("<td") for row in table.split("<tr>")[2:]] == [7, 7]
+
+
 def test_verdicts_are_said_in_plain_words():
     table = cb.ScoreTable.from_counts([0.3, 0.7], [50000, 50000], [15000, 35000])
     words = {

@@ -96,23 +96,23 @@ def _gates(score: str, result: Any, limits: dict[str, float | None]) -> list[Gat
 def _rules(score: str, group: str | None, result: Any, limits: dict[str, float | None]) -> list[Gate]:
     if all(limit is None for limit in limits.values()):
         fails = result.verdict.startswith("miscalibrated (")
-        return [Gate(score, group, "the verdict is not miscalibrated", not fails, result.verdict)]
+        return [Gate(score, group, "must not be miscalibrated", not fails, f"it is {result.verdict}")]
     gates = []
     lines = {line.name: line for line in result.lines}
     tce, ece, margin = limits["max_tce_excess"], limits["max_ece"], limits["equivalence"]
     if tce is not None:
-        rule = f"TCE exceeds what a right model reads by at most {tce:g} points"
+        rule = f"TCE must exceed what a right model reads by at most {tce:g} points"
         if "TCE" not in lines:
             raise InputError("TCE does not exist with weights that are not whole.", hint="Leave out --max-tce-excess.")
         excess = lines["TCE"].null.excess
-        gates.append(Gate(score, group, rule, excess <= tce, f"{excess:.4g} points"))
+        gates.append(Gate(score, group, rule, excess <= tce, f"it does by {excess:.4g}"))
     if ece is not None:
         value = lines["ECE"].value
-        gates.append(Gate(score, group, f"ECE is at most {ece:g}", value <= ece, f"{value:.4g}"))
+        gates.append(Gate(score, group, f"ECE must be at most {ece:g}", value <= ece, f"it is {value:.4g}"))
     if margin is not None:
         bound = result.equivalence.bound
-        rule = f"ACE is shown to lie below {margin:g}"
-        gates.append(Gate(score, group, rule, result.is_within_margin, f"at most {bound:.4g} with confidence"))
+        rule = f"ACE must be shown to lie below {margin:g}"
+        gates.append(Gate(score, group, rule, result.is_within_margin, f"it may be {bound:.4g}"))
     return gates
 
 
@@ -122,7 +122,7 @@ def _show(gates: list[Gate], passed: bool, about: list[dict[str, Any]]) -> None:
     out = console()
     for gate in gates:
         mark = line("PASS" if gate.passed else "FAIL", "bold green" if gate.passed else "bold red")
-        out.print(mark + line(f"  {gate.where}: {gate.rule} ({gate.found})"))
+        out.print(mark + line(f"  {gate.where}: {gate.rule}; {gate.found}"))
     failed = sum(not gate.passed for gate in gates)
     words = "all gates passed" if passed else f"{failed} of {len(gates)} gates failed"
     out.print(line(words, "bold green" if passed else "bold red"))

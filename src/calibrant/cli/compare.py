@@ -1,5 +1,6 @@
 """``calibrant compare``."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -48,7 +49,7 @@ def compare(cluster: str | None, html: str | None, json_file: str | None, force:
         show_comparison(result, out=out)
         if left_out:
             out.print(line(f"  note: Rows left out because a value is missing: {left_out:,}.", "dim"))
-        for text in file_lines(about):
+        for text in [*file_lines(about), *([] if html is None else [line(f"  report: {Path(html).name}")])]:
             out.print(text)
 
 

@@ -40,6 +40,8 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
         write_json(json_file, {"schema_version": 1, "kind": "evaluations", "inputs": about, "models": models})
     if "-" not in (json_file, html):  # what is written comes first: nobody may read what is printed
         _show(results, about)
+        if html is not None:
+            click.echo(f"  report: {Path(html).name}")
 
 
 def _show(results: dict[str, Any], about: list[dict[str, Any]]) -> None:

@@ -89,15 +89,16 @@ def _themed(value: str) -> str:
 
 def _explain(root: ElementTree.Element, prefix: str, tips: Mapping[str, str], stops: str) -> None:
     """Give shapes what they say."""
-    known = sorted(tips, key=len, reverse=True)
+    known, first = sorted(tips, key=len, reverse=True), True
     for element in root.iter():
         own = element.get("id", "").removeprefix(f"{prefix}-")
         match = next((name for name in known if own == name or own.startswith(f"{name}-")), None)
         if match is None:
             continue
         element.set("data-tip", tips[match])
-        if re.fullmatch(stops, own):
-            element.attrib |= {"tabindex": "0", "role": "img", "aria-label": tips[match]}
+        if re.fullmatch(stops, own):  # one stop of Tab a diagram; arrows lead on
+            element.attrib |= {"tabindex": "0" if first else "-1", "role": "img", "aria-label": tips[match]}
+            first = False
 
 
 def tips_of_bins(rows: list[dict[str, Any]], name: str) -> dict[str, str]:

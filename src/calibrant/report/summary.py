@@ -1,5 +1,6 @@
 """What the report says, as plain data: the page is only its form."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,8 @@ from calibrant.versions import __version__
 __all__ = ["ALPHAS", "RATIOS", "summary_of"]
 
 # The slider of alpha snaps to these: 60 levels, evenly spread by their ratio, the usual two among them.
-ALPHAS: tuple[float, ...] = tuple(sorted({*(float(f"{a:.3g}") for a in np.geomspace(1e-6, 0.5, 58)), 0.01, 0.05}))
+_USUAL = (0.01, 0.05)
+ALPHAS: tuple[float, ...] = tuple(sorted({*(float(f"{a:.3g}") for a in np.geomspace(1e-6, 0.4, 58)), *_USUAL}))
 # What a point too low costs, if a point too high costs 1.
 RATIOS: tuple[float, ...] = tuple(float(f"{r:.3g}") for r in np.geomspace(0.05, 20, 41))
 
@@ -34,7 +36,9 @@ def summary_of(
     """Everything that the page shows, in its order."""
     if not models:
         raise InputError("A report needs at least one evaluation.", argument="models")
-    shown = [_model(name, f"m{i}", evaluation) for i, (name, evaluation) in enumerate(models.items())]
+    levels = [_alpha_of_tce(evaluation) for evaluation in models.values()]
+    alphas = sorted({*ALPHAS, *levels})
+    shown = [_model(name, f"m{i}", evaluation, alphas) for i, (name, evaluation) in enumerate(models.items())]
     return {
         "schema_version": 1,
         "kind": "report",
@@ -43,7 +47,9 @@ def summary_of(
         "models": shown,
         "comparison": None if comparison is None else _comparison(comparison),
         "inputs": inputs or [],
-        "alphas": list(ALPHAS),
+        "alphas": alphas,
+        "alpha": levels[0],
+        "metrics": list(dict.fromkeys(metric["name"] for model in shown for metric in model["metrics"])),
         "ratios": list(RATIOS),
     }
 
@@ -62,16 +68,20 @@ def _headline(models: Mapping[str, Evaluation], comparison: Comparison | None) -
 
 def plain_words(e: Evaluation) -> list[str]:
     """The verdict in plain words: a heading, and a sentence that says why."""
-    margin, bound = f"{e.settings.margin:g}", f"{e.equivalence.bound:.3g}"
+    margin, bound = f"{e.settings.margin:g}", f"{min(e.equivalence.bound, 1):.3g}"
+    rarer = min(e.table.prevalence, 1 - e.table.prevalence)
+    large = ""
+    if e.settings.margin > rarer / 10:
+        large = f" Mind that a margin of {margin} is large where the rarer outcome has {100 * rarer:.3g} % of the rows."
     if e.verdict == "calibrated within the margin":
         return [
             "These scores can be believed.",
-            f"Over ten groups of equal size they are off by at most {bound} on average; {margin} was allowed.",
+            f"Over groups of equal size they are off by at most {bound} on average; {margin} was allowed.{large}",
         ]
     if e.verdict == "miscalibrated but within the margin":
         return [
             "These scores can be believed, within the margin.",
-            f"A deviation is there, and too small to matter: at most {bound}, where {margin} was allowed.",
+            f"A deviation is there, of at most {bound}, where {margin} was allowed.{large}",
         ]
     if e.verdict == "too few data":
         return [
@@ -93,7 +103,7 @@ def tone_of(verdict: str) -> str:
     return "open" if verdict.startswith("too few") else "good"
 
 
-def _model(name: str, key: str, e: Evaluation) -> dict[str, Any]:
+def _model(name: str, key: str, e: Evaluation, alphas: list[float]) -> dict[str, Any]:
     heading, why = plain_words(e)
     alpha = _alpha_of_tce(e)
     tested = None if e.table.importance else TCE(alpha=alpha)(e.table)
@@ -109,8 +119,8 @@ def _model(name: str, key: str, e: Evaluation) -> dict[str, Any]:
         "metrics": [_metric(line, e) for line in e.lines],
         "level": f"{100 * e.settings.confidence_level:g} %",
         "reasons": [tuple(part.strip() for part in line.split("?", 1)) for line in _questions(e)],
-        "bins": _bins(bins),
-        "tested": None if tested is None else {"alpha": alpha, "bins": _bins(tested), **_by_alpha(tested)},
+        "bins": _bins(bins, e),
+        "tested": None if tested is None else {"alpha": alpha, "bins": _bins(tested, e), **_by_alpha(tested, alphas)},
         "costs": [ECC(LinearCost(over=1, under=ratio))(e.table).value for ratio in RATIOS],
         "groups": _groups(e),
         "notes": [note.text for note in e.notes],
@@ -163,10 +173,10 @@ def _way(line: Line, breakdown: Breakdown | None) -> str:
 
 
 def _cost(line: Line, breakdown: Breakdown | None, e: Evaluation) -> str:
-    rows = e.table.size
+    rows, unit = e.table.size, "of total weight" if e.table.importance else "rows"
     if line.name == "bias":
         much = "many" if line.value > 0 else "few"
-        return f"{abs(line.value) * rows:,.4g} events too {much} were predicted in {rows:,.6g} rows"
+        return f"{abs(line.value) * rows:,.4g} events too {much} were predicted in {rows:,.6g} {unit}"
     if line.name in ("ECE", "ACE"):
         return f"{line.value * rows:,.4g} in all rows, if a point costs 1 either way"
     if breakdown is not None and "rejected" in breakdown.per_bin:
@@ -176,8 +186,8 @@ def _cost(line: Line, breakdown: Breakdown | None, e: Evaluation) -> str:
     return f"{line.value * rows:,.4g} in all rows" if line.name.startswith("ECC") else ""
 
 
-def _bins(breakdown: Breakdown) -> list[dict[str, Any]]:
-    low, high = breakdown.rate_interval()
+def _bins(breakdown: Breakdown, e: Evaluation) -> list[dict[str, Any]]:
+    low, high = breakdown.rate_interval(e.settings.confidence_level)
     columns = {name: breakdown.per_bin[name] for name in ("lower", "upper", "n", "k", "rate", "mean_score")}
     if "rejected" in breakdown.per_bin:
         columns["rejected"] = breakdown.per_bin["rejected"]
@@ -185,10 +195,10 @@ def _bins(breakdown: Breakdown) -> list[dict[str, Any]]:
     return [{name: column[i].item() for name, column in columns.items()} for i in range(low.size)]
 
 
-def _by_alpha(breakdown: Breakdown) -> dict[str, Any]:
+def _by_alpha(breakdown: Breakdown, alphas: list[float]) -> dict[str, Any]:
     """TCE, and how many rows of every bin are rejected, at each level of the slider. Bins do not depend on it."""
     partition = breakdown.partition
-    losses = [RejectionRate(alpha=alpha)(partition) for alpha in ALPHAS]
+    losses = [RejectionRate(alpha=alpha)(partition) for alpha in alphas]
     rejected = [np.rint(loss / 100 * partition.n).astype(int).tolist() for loss in losses]
     values = [float(loss @ partition.n / partition.n.sum()) for loss in losses]
     return {"value": breakdown.value, "values": values, "rejected": rejected}
@@ -204,7 +214,7 @@ def _groups(e: Evaluation) -> dict[str, Any] | None:
         adjusted = e.adjusted[name]
         rows.append(
             {
-                "name": str(json_label(name)),
+                "name": str(json_label(name)) or "(empty)",
                 "rows": part.table.size,
                 "prevalence": part.table.prevalence,
                 "metrics": {m: {"value": c[0], "number": lines[m].value, "band": c[2]} for m, c in shown.items()},
@@ -214,8 +224,18 @@ def _groups(e: Evaluation) -> dict[str, Any] | None:
                 "tone": tone_of(part.verdict),
             }
         )
+    midnight = re.compile(r"[T ]00:00:00(\.0+)?$")
+    if all(midnight.search(row["name"]) for row in rows):  # days
+        rows = [{**row, "name": midnight.sub("", row["name"])} for row in rows]
     bad = sum(row["tone"] == "bad" for row in rows)
-    return {"by": e.by or "group", "rows": rows, "bad": bad, "metrics": list(rows[0]["metrics"]) if rows else []}
+    size = "weight" if e.table.importance else "rows"
+    return {
+        "by": e.by or "group",
+        "size": size,
+        "rows": rows,
+        "bad": bad,
+        "metrics": list(rows[0]["metrics"]) if rows else [],
+    }
 
 
 def _comparison(c: Comparison) -> dict[str, Any]:
