@@ -35,6 +35,7 @@ html_sidebars = {
     for page in (
         "index",
         "quickstart",
+        "tutorial",
         "concepts",
         "measures",
         "inference",

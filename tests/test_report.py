@@ -129,6 +129,17 @@ def test_scores_with_other_metrics_stand_under_the_right_headings():
     assert [row.count("<td") for row in table.split("<tr>")[2:]] == [7, 7]
 
 
+def test_groups_that_are_days_are_shown_over_time():
+    y, scores, group = rows(groups=4)
+    days = np.datetime64("2026-11-01") + group
+    page = cb.evaluate(y, scores["model 0"], by=days, n_resamples=49).to_html()
+    assert "Over time, by" in page
+    assert page.count("<svg") == 6  # bias beside ACE
+    assert "2026-11-04" in page
+    assert "T00:00" not in page
+    assert "Over time" not in of_evaluations(evaluations(models=1), title="t")
+
+
 def test_verdicts_are_said_in_plain_words():
     table = cb.ScoreTable.from_counts([0.3, 0.7], [50000, 50000], [15000, 35000])
     words = {

@@ -146,6 +146,11 @@ def _figures(models: Mapping[str, Evaluation], summary: dict[str, Any]) -> dict[
                 evaluation, metric=_deciding(evaluation).name, along="x", fig=_canvas(Figure, wide, 4.2)
             )
             own["groups"] = _inline(display, f"{key}-groups")
+            if model["groups"]["over_time"] and "bias" in model["groups"]["metrics"]:
+                display = plots.GroupDisplay.from_evaluation(
+                    evaluation, metric="bias", along="x", fig=_canvas(Figure, wide, 4.2)
+                )
+                own["bias"] = _inline(display, f"{key}-bias")
         drawn[key] = own
     if len(models) > 1:
         both = plots.ReliabilityDisplay.from_breakdown(

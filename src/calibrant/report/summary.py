@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -228,14 +229,20 @@ def _groups(e: Evaluation) -> dict[str, Any] | None:
     if all(midnight.search(row["name"]) for row in rows):  # days
         rows = [{**row, "name": midnight.sub("", row["name"])} for row in rows]
     bad = sum(row["tone"] == "bad" for row in rows)
-    size = "weight" if e.table.importance else "rows"
     return {
         "by": e.by or "group",
-        "size": size,
+        "size": "weight" if e.table.importance else "rows",
         "rows": rows,
         "bad": bad,
-        "metrics": list(rows[0]["metrics"]) if rows else [],
+        "metrics": list(rows[0]["metrics"]),
+        "over_time": all(map(_is_time, e.parts)),
     }
+
+
+def _is_time(name: object) -> bool:
+    """Whether a group is a day, a month or a moment."""
+    written = isinstance(name, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}(-[0-9]{2}.*)?", name) is not None
+    return written or isinstance(name, (date, np.datetime64))
 
 
 def _comparison(c: Comparison) -> dict[str, Any]:
