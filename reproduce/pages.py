@@ -1,10 +1,10 @@
 """The documentation's pages of the reproduction, written from its results."""
 
 import csv
-import html
 from collections import Counter
 from pathlib import Path
 
+from reproduce import rst
 from reproduce.figures import FIGURES
 from reproduce.tables import TABLES
 
@@ -47,22 +47,22 @@ def write(out: Path) -> None:
     """The page of tables and figures."""
     tables = {name: _rows(out / f"{name}.csv") for name in TABLES if (out / f"{name}.csv").exists()}
     counts = Counter(cell["verdict"] for cells in tables.values() for cell in cells)
-    text = [_heading("Reproduction of the TCE paper", "="), _introduction(counts)]
+    text = [rst.heading("Reproduction of the TCE paper", "="), _introduction(counts)]
     for name, cells in tables.items():
         own = Counter(cell["verdict"] for cell in cells)
         count = ", ".join(f"{own[v]} {v}" for v in ("equal", "explained", "open", "new") if own[v])
-        text += [_heading(_TITLES[name], "-"), f"{len(cells)} cells: {count}.\n", _table(cells), _reasons(cells)]
+        text += [rst.heading(_TITLES[name], "-"), f"{len(cells)} cells: {count}.\n", _table(cells), _reasons(cells)]
     for name in ("nulls", "ties"):
         if (out / f"{name}.csv").exists():
             text += [
-                _heading(*_BEYOND[name][:1], "-"),
+                rst.heading(*_BEYOND[name][:1], "-"),
                 _BEYOND[name][1],
                 f".. csv-table::\n   :file: {name}.csv\n   :header-rows: 1\n",
             ]
     for name in FIGURES:
         if (out / f"{name}.png").exists():
             text += [
-                _heading(_FIGURES[name], "-"),
+                rst.heading(_FIGURES[name], "-"),
                 f"{_LOOK[name]}\n",
                 f".. image:: {name}.png\n   :alt: {_FIGURES[name]}\n",
             ]
@@ -101,21 +101,10 @@ def _rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _heading(text: str, line: str) -> str:
-    return f"{text}\n{line * len(text)}\n"
-
-
 def _table(cells: list[dict[str, str]]) -> str:
     columns = list(dict.fromkeys(cell["column"] for cell in cells))
-    lines = [
-        "<table class='docutils'><thead><tr><th></th>",
-        *(f"<th>{html.escape(c)}</th>" for c in columns),
-        "</tr></thead><tbody>",
-    ]
-    for row in dict.fromkeys(cell["row"] for cell in cells):
-        own = {cell["column"]: cell for cell in cells if cell["row"] == row}
-        lines.append(f"<tr><td>{html.escape(row)}</td>{''.join(_cell(own.get(c)) for c in columns)}</tr>")
-    return ".. raw:: html\n\n   " + "".join([*lines, "</tbody></table>"]) + "\n"
+    rows = {row: {c["column"]: c for c in cells if c["row"] == row} for row in dict.fromkeys(c["row"] for c in cells)}
+    return rst.table_of_cells(columns, ((row, [_cell(own.get(c)) for c in columns]) for row, own in rows.items()))
 
 
 def _cell(cell: dict[str, str] | None) -> str:
@@ -126,7 +115,7 @@ def _cell(cell: dict[str, str] | None) -> str:
     equal = cell["verdict"] == "equal"
     text = cell["published"] if equal else f"{cell['published']} ({float(cell['ours']):.{digits + 1}f})"
     text += f" → {right}" if right != ours else ""
-    return f"<td style='color:{'#1a7f37' if equal else '#c02525'}'>{html.escape(text)}</td>"
+    return rst.coloured(text, rst.GREEN if equal else rst.RED)
 
 
 def _reasons(cells: list[dict[str, str]]) -> str:

@@ -1,0 +1,93 @@
+"""Rebuild the tables of Yang & Bi: ``python -m reproduce.costs [--run Cancer:tree:100 ...] [--quick]``.
+
+Without options the pages are written again from the results that are kept. ``--run`` works on splits that are not kept
+yet; it can be stopped at any time and goes on where it was. ``--quick`` does one split of the smallest set again,
+compares it with what is kept, and writes nothing.
+"""
+
+import argparse
+import math
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from reproduce.costs import pages, results, tables
+from reproduce.costs.data import TABULAR
+from reproduce.costs.experiment import one_split
+from reproduce.costs.results import Split
+from reproduce.sources import NoDataError
+
+MODELS = {**dict.fromkeys(TABULAR, ("tree", "forest")), "Sentiment": ("softmax",)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m reproduce.costs", description=__doc__)
+    parser.add_argument("--run", nargs="+", metavar="SET:MODEL:SEEDS", default=[], help="splits to have at the end")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--quick", action="store_true", help="compare, and write nothing")
+    options = parser.parse_args()
+    if options.run:
+        run([split for text in options.run for split in _splits(text)], options.jobs)
+    if options.quick:
+        return compared()
+    counts = pages.write(results.read())
+    print(f"{counts.total()} cells: {', '.join(f'{n} {verdict}' for verdict, n in counts.most_common())}")
+    return 0
+
+
+def compared() -> int:
+    """One split again, beside the one that is kept."""
+    split = ("Cancer", "tree", 0)
+    kept = results.read()
+    if split not in kept:
+        print(f"{results.KEPT} has no {split}.")
+        return 1
+    try:
+        again = one_split(*split)
+    except NoDataError as error:
+        print(f"costs: left out. {error}")
+        return 0
+    differ = {
+        name: (kept[split].get(name, math.nan), value)
+        for name, value in again.items()
+        if name != "seconds" and not math.isclose(value, kept[split].get(name, math.nan), rel_tol=1e-5, abs_tol=1e-7)
+    }
+    verdicts = Counter(cell.verdict for cell in tables.cells(kept))
+    print(f"costs: {verdicts.total()} cells, {', '.join(f'{n} {verdict}' for verdict, n in verdicts.most_common())}")
+    print(f"costs: {len(again) - 1 - len(differ)} of {len(again) - 1} values of a split come out again")
+    for name, (was, now) in differ.items():
+        print(f"    {name}: kept {was:.6g}, now {now:.6g}")
+    return int(bool(differ))
+
+
+def _splits(text: str) -> Iterator[Split]:
+    name, model, seeds = text.split(":")
+    if model not in MODELS.get(name, ()):
+        raise SystemExit(f"--run {text}: there are {MODELS}.")
+    yield from ((name, model, seed) for seed in range(int(seeds)))
+
+
+def run(splits: list[Split], jobs: int) -> None:
+    """Work on the splits that are not kept yet, and keep each as it comes."""
+    kept = results.read()
+    left = [split for split in dict.fromkeys(splits) if split not in kept]
+    print(f"{len(splits)} splits, {len(left)} to do", flush=True)
+    began = time.monotonic()
+    with ProcessPoolExecutor(jobs) as pool:
+        work = {pool.submit(one_split, *split): split for split in left}
+        for done, future in enumerate(as_completed(work), 1):
+            name, model, seed = split = work[future]
+            kept[split] = future.result()
+            results.write(kept)
+            print(
+                f"{time.monotonic() - began:7.0f} s  {done} of {len(left)}: {name}, {model}, split {seed}, "
+                f"{kept[split]['seconds']:.0f} s",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

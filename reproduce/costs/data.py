@@ -1,0 +1,50 @@
+"""The data sets of Yang & Bi, as the printed numbers say that they were read."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from reproduce.sources import DATA, ROOT, NoDataError
+
+EMBEDDINGS = ROOT / "build" / "reproduce" / "fine_foods.npz"
+_FILES = {
+    "Cancer": "breast_cancer_wisconsin",
+    "CTG": "cardiotocography",
+    "Churn": "churn",
+    "Default": "credit_default",
+    "Bank": "bank_full",
+}
+TABULAR = tuple(_FILES)
+# The class in other words (CTG). Churn: the paper counts 17 features of these 19. Bank: with the duration of the call a
+# tree has six leaves and costs 0.012, without it two leaves and 0.005, and the paper prints 0.0046.
+_LEFT_OUT = {"CTG": ["CLASS", "NSP"], "Churn": ["state", "area_code"], "Bank": ["duration"]}
+
+
+def features(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Features, categories as indicators, and the class (1 is the rarer, dearer one)."""
+    if name == "Sentiment":
+        return _sentiment()
+    frame = pd.read_csv(_found(f"{_FILES[name]}.csv.gz")).drop(columns=_LEFT_OUT.get(name, []), errors="ignore")
+    y = frame.pop("label").to_numpy()
+    return pd.get_dummies(frame).to_numpy(dtype=float), y
+
+
+def reviews() -> tuple[list[str], np.ndarray]:
+    """Texts of reviews of food, and whether they are "great": a stand-in for 50,000 reviews of films."""
+    frame = pd.read_csv(_found("small_fine_foods_text.csv.gz"))
+    return frame["review"].astype(str).tolist(), frame["label"].to_numpy()
+
+
+def _sentiment() -> tuple[np.ndarray, np.ndarray]:
+    if not EMBEDDINGS.exists():
+        raise NoDataError(f"{EMBEDDINGS} is not here: make reproduce-embeddings makes it.")
+    with np.load(EMBEDDINGS) as kept:
+        return kept["X"].astype(float), kept["y"]
+
+
+def _found(file: str) -> Path:
+    path = DATA / "cost_aware" / file
+    if not path.exists():
+        raise NoDataError(f"{path} is not here: set CALIBRANT_DATA to a folder with the data sets of Yang & Bi.")
+    return path

@@ -1,0 +1,31 @@
+"""Pieces of the documentation's pages."""
+
+import html
+from collections.abc import Iterable, Sequence
+
+GREEN, AMBER, RED, GREY = "#1a7f37", "#9a6700", "#c02525", "#6b6b6b"
+
+
+def heading(text: str, line: str) -> str:
+    return f"{text}\n{line * len(text)}\n"
+
+
+def coloured(text: str, colour: str) -> str:
+    """A cell of a table in HTML; line breaks stay."""
+    return f"<td style='color:{colour}'>{html.escape(text).replace(chr(10), '<br>')}</td>"
+
+
+def table_of_cells(columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """A table in HTML: the name of a row, and its cells as they are (`coloured` makes them)."""
+    lines = ["<table class='docutils'><thead><tr><th></th>", *(f"<th>{html.escape(c)}</th>" for c in columns)]
+    lines.append("</tr></thead><tbody>")
+    lines += [f"<tr><td>{html.escape(name)}</td>{''.join(cells)}</tr>" for name, cells in rows]
+    return ".. raw:: html\n\n   " + "".join([*lines, "</tbody></table>"]) + "\n"
+
+
+def list_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of plain text."""
+    lines = [".. list-table::", "   :header-rows: 1", ""]
+    for row in [header, *rows]:
+        lines += [f"   {'* -' if i == 0 else '  -'} {cell}".rstrip() for i, cell in enumerate(row)]
+    return "\n".join(lines) + "\n"
