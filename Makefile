@@ -12,7 +12,7 @@ AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
 KNOW_NO_KERNEL := test_plots.py test_palette.py test_sklearn_checks.py test_shipping.py test_calibrated_models.py test_cost_aware.py test_distributions.py test_recalibrators.py test_number_plots.py test_frames.py test_files.py test_engines.py test_cli.py test_report.py
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: reproduce reproduce-quick reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions bench-files bench-spark study study-calibrators study-costs study-numbers oracles sanitize clean
+.PHONY: reproduce reproduce-quick reproduce-costs reproduce-embeddings reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions bench-files bench-spark study study-calibrators study-costs study-numbers oracles sanitize clean
 
 demo: $(VENV)/demo.stamp  ## the command line on two models of handwritten digits
 	$(BIN)/calibrant demo --folder build/demo --force
@@ -56,11 +56,24 @@ gallery: $(VENV)/dev.stamp  ## render every diagram on real data and on hard cas
 	$(BIN)/python -m gallery --docs
 	$(BIN)/python -m gallery
 
-reproduce: $(VENV)/dev.stamp  ## every table and figure of the TCE paper beside ours; pages go to docs/reproduction
+reproduce: $(VENV)/dev.stamp  ## the tables, figures and examples of the three papers beside ours; pages go to docs/reproduction
 	$(BIN)/python -m reproduce | tee docs/reproduction/log.txt
+	$(BIN)/python -m reproduce.bella
+	$(BIN)/python -m reproduce.costs
 
 reproduce-quick: $(VENV)/dev.stamp  ## the tables alone, compared in seconds
 	$(BIN)/python -m reproduce --check
+	$(BIN)/python -m reproduce.bella --check
+	$(BIN)/python -m reproduce.costs --quick
+
+reproduce-costs: $(VENV)/dev.stamp  ## the experiments of Yang & Bi, 100 splits each (days on two cores; stop and go on at will)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m reproduce.costs --run | tee -a docs/reproduction/costs/log.txt
+
+reproduce-embeddings:  ## embeddings of reviews, for the rows of Yang & Bi on sentiment (torch, 5 minutes)
+	$(PYTHON) -m venv .venv-embeddings
+	.venv-embeddings/bin/python $(PIP) --upgrade pip
+	.venv-embeddings/bin/python $(PIP) --group embeddings
+	.venv-embeddings/bin/python -m reproduce.costs.embed
 
 reproduce-fit:  ## fit the models of the UCI tables again, with the scikit-learn of 2023 (20 minutes)
 	$(PYTHON) -m venv .venv-2023
@@ -88,8 +101,7 @@ study: $(VENV)/dev.stamp  ## the simulations behind intervals, tests and verdict
 study-calibrators: $(VENV)/dev.stamp  ## every calibrator on eight real data sets (5 minutes); tables go to docs/studies
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.calibrators
 
-study-costs: $(VENV)/dev.stamp  ## the experiment of Yang & Bi on their five data sets (an hour); tables go to docs/studies
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.cost_aware
+study-costs: $(VENV)/dev.stamp  ## the worked example of docs/costs, a model of credit defaults; its output goes to docs/studies
 	$(BIN)/python -m studies.credit
 
 study-numbers: $(VENV)/dev.stamp  ## recalibrators of numbers and distributions on real data, sizes of their tests (30 minutes)
@@ -111,7 +123,7 @@ sanitize:  ## run the kernel's tests under the address and undefined-behaviour s
 	bash tools/sanitize.sh
 
 clean:
-	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-2023 build dist docs/_build
+	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 build dist docs/_build
 
 $(VENV)/base.stamp:
 	$(PYTHON) -m venv $(VENV)

@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import calibrant as cb
 from calibrant import plots
-from studies.cost_aware import features
+from reproduce.costs.data import features
 
 DOCS = Path(__file__).parent.parent / "docs"
 COST = cb.LinearCost(over=1, under=5)

@@ -1,0 +1,262 @@
+"""The tables of Yang & Bi and the examples of Bella et al.: what is kept, what is claimed, and what it is made of."""
+
+import math
+import warnings
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import calibrant as cb
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+pytest.importorskip("pandas", reason="pandas is not installed")
+
+from sklearn.tree import DecisionTreeClassifier
+
+from reproduce import bella
+from reproduce.costs import __main__ as command
+from reproduce.costs import pages, results, tables
+from reproduce.costs.experiment import (
+    BINS,
+    COSTS,
+    EQUAL,
+    _best,
+    _by_local_search,
+    _pairs,
+    _scaled,
+    _temperatures,
+    one_split,
+)
+from reproduce.costs.models import PrunedTree, SoftmaxLayer, softmax_layer
+
+KEPT = results.read()
+CELLS = tables.cells(KEPT)
+shares = st.floats(0, 1, allow_subnormal=False)
+
+
+def test_every_cell_of_the_seven_tables_has_a_mean_an_error_and_a_verdict():
+    assert Counter(cell.table for cell in CELLS) == {1: 35, 2: 35, 3: 7, 4: 15, 5: 42, 6: 42, 7: 42}
+    for cell in CELLS:
+        assert cell.ours.size >= 2, cell
+        assert math.isfinite(cell.mean)
+        assert cell.error > 0
+        assert cell.verdict in ("agrees", "differs", "cannot be right", "other data")
+        assert (cell.reason == "") == (cell.verdict == "agrees")
+
+
+def test_the_page_in_the_documentation_is_the_one_that_results_give(tmp_path):
+    pages.write(KEPT, tmp_path)
+    for made in [tmp_path / "costs.rst", *(tmp_path / "costs").iterdir()]:
+        kept = pages.OUT / made.relative_to(tmp_path)
+        assert kept.read_text(encoding="utf-8") == made.read_text(encoding="utf-8"), "run python -m reproduce.costs"
+
+
+def test_a_split_comes_out_again(data_folder):
+    again, kept = one_split("Cancer", "tree", 1), KEPT["Cancer", "tree", 1]
+    assert again.keys() == kept.keys()
+    for name in again.keys() - {"seconds"}:
+        assert again[name] == pytest.approx(kept[name], rel=1e-5, abs=1e-7), name
+
+
+def test_splits_that_are_kept_are_not_done_again(tmp_path, monkeypatch):
+    path = tmp_path / "costs.csv"
+    results.write({("Cancer", "tree", 0): {"linear: NoCal": 0.25, "seconds": 1.0}}, path)
+    monkeypatch.setattr(command.results, "read", lambda: results_of(path))
+    monkeypatch.setattr(command.results, "write", lambda found: results_written(found, path))
+    monkeypatch.setattr(command, "ProcessPoolExecutor", Here)
+    monkeypatch.setattr(command, "one_split", lambda *split: {"linear: NoCal": 0.5, "linear: IR": 1.0, "seconds": 2.0})
+    command.run([("Cancer", "tree", 0), ("Cancer", "tree", 1), ("Cancer", "tree", 1)], jobs=1)
+    assert results_of(path) == {
+        ("Cancer", "tree", 0): {"linear: NoCal": 0.25, "seconds": 1.0},
+        ("Cancer", "tree", 1): {"linear: NoCal": 0.5, "linear: IR": 1.0, "seconds": 2.0},
+    }
+
+
+results_of, results_written = results.read, results.write
+
+
+class Here:
+    """Work in this process, where a patched function is seen."""
+
+    def __init__(self, jobs):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def submit(self, function, *arguments):
+        from concurrent.futures import Future
+
+        done = Future()
+        done.set_result(function(*arguments))
+        return done
+
+
+# Verdicts
+
+
+def cell(printed="0.1000*** (0.0100)", ours=(0.09, 0.11), metacal=(0.05, 0.07), method="TS", **more):
+    given = {"nocal": np.array([0.2, 0.2]), "printed_nocal": 0.3}
+    return tables.Cell(
+        1, "Cancer", method, tables.Printed.read(printed), *map(np.array, (ours, metacal)), **given | more
+    )
+
+
+def test_a_mean_within_three_standard_errors_of_the_difference_agrees():
+    right = cell()
+    assert (right.mean, right.error) == pytest.approx((0.1, 0.01))
+    assert right.verdict == "agrees"
+    # theirs is 0.001, ours 0.01: three of the difference are 0.03015
+    assert cell(ours=(0.12, 0.14)).verdict == "agrees"
+    far = cell(ours=(0.121, 0.141))
+    assert far.z == pytest.approx(0.031 / math.hypot(0.01, 0.001))
+    assert far.verdict == "differs"
+    assert cell(ours=(0.121, 0.141), method="IR").verdict == "cannot be right"
+
+
+def test_signs_are_those_of_the_change_from_no_calibration():
+    assert cell().same_sign is True
+    assert cell(printed_nocal=0.05).same_sign is False
+    assert cell(method="NoCal").same_sign is None
+
+
+def test_paired_t_tests_have_one_side_and_two():
+    from scipy.stats import ttest_rel
+
+    ours, metacal = np.array([0.09, 0.11, 0.08, 0.12]), np.array([0.05, 0.09, 0.08, 0.07])
+    one, two = cell(ours=ours, metacal=metacal).pvalues
+    assert one == pytest.approx(ttest_rel(metacal, ours, alternative="less").pvalue)
+    assert two == pytest.approx(ttest_rel(metacal, ours).pvalue)
+    assert cell(method="MetaCal").pvalues is None
+
+
+def test_stars_are_told_by_their_levels():
+    few = cell(ours=np.array([0.3, 0.31, 0.29]), metacal=np.array([0.1, 0.13, 0.09]))
+    one, two = few.pvalues
+    assert one < 0.001 < two < 0.01
+    assert few.our_stars == ("***", "**")
+
+
+@given(st.lists(st.tuples(shares, st.booleans()), min_size=1, max_size=40))
+def test_costs_of_the_same_predictions_lie_within_their_bounds(rows):
+    """PAPERS, row 47: the reviews of Tables 6 and 7 break these laws, our ECC must not."""
+    p, y = zip(*rows, strict=True)
+    table = cb.ScoreTable.from_arrays(np.array(y), np.array(p))
+    ecc = {name: cb.ECC(cost=cost, bins=BINS).value(table) for name, cost in COSTS.items()}
+    for number, name in ((5, "sqrt"), (6, "exp"), (7, "log")):
+        low, high = tables.bounds(ecc["linear"])[number]
+        assert low - 1e-12 <= ecc[name] <= high + 1e-12
+
+
+def test_only_the_reviews_contradict_themselves():
+    assert {key[:2] for key in tables.impossible()} == {(6, "Sentiment"), (7, "Sentiment")}
+    assert len(tables.impossible()) == 8
+
+
+# The parts of the experiment
+
+
+def prunings(tree, node=0):
+    """Every pruning of a tree: (errors, leaves, the nodes that are split)."""
+    n, share = tree.n_node_samples[node], tree.value[node, 0, 1]
+    yield min(n * share, n - n * share), 1, frozenset()
+    left, right = tree.children_left[node], tree.children_right[node]
+    if left >= 0:
+        for a, b in product(list(prunings(tree, left)), list(prunings(tree, right))):
+            yield a[0] + b[0], a[1] + b[1], a[2] | b[2] | {node}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_pruned_tree_has_the_least_errors_and_penalties_of_all_prunings(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 6, (120, 3)).astype(float)
+    y = (rng.random(120) < 0.2 + 0.1 * X[:, 0]).astype(int)
+    fitted = PrunedTree().fit(X, y)
+    penalty = 0.01 * min(y.sum(), y.size - y.sum())
+    all_of_them = list(prunings(fitted.grown_.tree_))
+    least = min(errors + penalty * leaves for errors, leaves, _ in all_of_them)
+    p = fitted.predict_proba(X)[:, 1]
+    errors = sum(min(y[p == v].sum(), (1 - y[p == v]).sum()) for v in np.unique(p))
+    assert errors + penalty * fitted.n_leaves_ == pytest.approx(least)
+    smallest = min(leaves for e, leaves, _ in all_of_them if e + penalty * leaves <= least + 1e-9)
+    assert fitted.n_leaves_ == smallest
+
+
+def test_a_branch_too_small_to_be_kept_need_not_be_grown(monkeypatch):
+    """The pruned tree of a tree grown to 20 rows is that of the tree grown to twice the penalty."""
+    rng = np.random.default_rng(0)
+    X = rng.random((6000, 4))
+    y = (rng.random(6000) < X[:, 0] * 0.8).astype(int)
+    quick = PrunedTree().fit(X, y).predict_proba(X)[:, 1]
+    monkeypatch.setattr(
+        "reproduce.costs.models.DecisionTreeClassifier",
+        lambda **rules: DecisionTreeClassifier(**rules | {"min_samples_split": 20}),
+    )
+    assert PrunedTree().fit(X, y).predict_proba(X)[:, 1].tolist() == quick.tolist()
+
+
+def test_scaling_is_the_librarys_but_for_scores_of_0_and_1(rng):
+    p = rng.uniform(0.01, 0.99, 400)
+    y = rng.random(400) < p**2
+    for cost in (EQUAL, *COSTS.values()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a Brier score that the paper's grid raises
+            cats = cb.CATS(cost, bins=BINS, grid="paper").fit(p, y)
+            caps = cb.CAPS(cost, bins=BINS, grid="paper", random_state=3).fit(p, y)
+        assert (cats.slope_, 0.0) == _best(_temperatures(), p, y, cost)
+        assert (caps.slope_, caps.intercept_) == _best(_pairs(3), p, y, cost)
+        assert _scaled(p, (caps.slope_, caps.intercept_)) == pytest.approx(caps(p), abs=1e-12)
+    assert _scaled(np.array([0.0, 1.0]), (0.01, 2.0)).tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("cost", ["sqrt", "exp", "log"])
+def test_a_local_search_is_never_below_the_exact_minimum(cost, rng):
+    draws = rng.beta(2, 5, (30, 40))
+    draws[3] = 0.25  # all models say the same
+    labels, above = _by_local_search(draws, COSTS[cost])
+    exact = cb.optimal_prediction(draws, COSTS[cost])
+    paid, least = (
+        np.array([np.mean(COSTS[cost](q, a)) for q, a in zip(each, draws, strict=True)]) for each in (labels, exact)
+    )
+    assert (paid >= least - 1e-9).all()
+    assert above == pytest.approx(paid.mean() / least.mean() - 1, abs=1e-9)
+    assert above > 1e-3 if cost == "sqrt" else above < 1e-3  # which has far more local minima than the others
+
+
+def test_the_softmax_layer_learns_probabilities(rng):
+    X = rng.normal(size=(300, 3))
+    hard = (rng.random(300) < 0.5 + 0.3 * np.sign(X[:, 0])).astype(float)
+    whole = SoftmaxLayer().fit(X, hard).predict(X)
+    assert whole == pytest.approx(softmax_layer().fit(X, hard).predict_proba(X)[:, 1], abs=1e-4)
+    soft = SoftmaxLayer().fit(X, np.full(300, 0.3)).predict(X)
+    assert soft == pytest.approx(np.full(300, 0.3), abs=1e-3)
+
+
+# Bella et al.
+
+
+def test_the_examples_of_the_chapter():
+    verdicts = Counter(cell.verdict for own in bella.cells().values() for cell in own)
+    assert verdicts == {"equal": 32, "explained": 4}
+
+
+def test_the_page_of_the_chapter_is_up_to_date():
+    assert (bella.OUT / "bella.rst").read_text(encoding="utf-8") == bella.page(), "run python -m reproduce.bella"
+
+
+def test_pairs_of_the_text_never_end():
+    """Averaging pairs until none rises, as the text has it, only comes nearer to the mean of the block."""
+    values = list(bella.PAV[4:7])
+    for _ in range(20):
+        for i in (0, 1):
+            if values[i] < values[i + 1]:
+                values[i] = values[i + 1] = (values[i] + values[i + 1]) / 2
+    assert values[0] < values[1]
+    assert values == pytest.approx([np.mean(bella.PAV[4:7])] * 3, abs=1e-6)
