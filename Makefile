@@ -115,8 +115,9 @@ oracles:  ## freeze the values of other implementations again, in an environment
 	.venv-oracles/bin/python tests/golden/make_scores.py
 	.venv-oracles/bin/python tests/golden/make_calibrators.py
 	.venv-oracles/bin/python tests/golden/make_conformance.py
-	@command -v Rscript > /dev/null || { echo "make oracles needs R with rms and goftest (Debian: r-cran-rms r-cran-goftest)"; exit 1; }
+	@command -v Rscript > /dev/null || { echo "make oracles needs R with rms, goftest and rpart (Debian: r-cran-rms r-cran-goftest r-cran-rpart)"; exit 1; }
 	.venv-oracles/bin/python tests/golden/make_val_prob.py
+	.venv-oracles/bin/python tests/golden/make_rpart.py
 	.venv-oracles/bin/python tests/golden/make_numbers.py
 
 sanitize:  ## run the kernel's tests under the address and undefined-behaviour sanitizers

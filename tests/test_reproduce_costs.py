@@ -1,9 +1,11 @@
 """The tables of Yang & Bi and the examples of Bella et al.: what is kept, what is claimed, and what it is made of."""
 
+import json
 import math
 import warnings
 from collections import Counter
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,8 +33,9 @@ from reproduce.costs.experiment import (
     _temperatures,
     one_split,
 )
-from reproduce.costs.models import PrunedTree, SoftmaxLayer, softmax_layer
+from reproduce.costs.models import PrunedRegressionTree, PrunedTree, SoftmaxLayer, softmax_layer
 
+GOLDEN = Path(__file__).parent / "golden"
 KEPT = results.read()
 CELLS = tables.cells(KEPT)
 shares = st.floats(0, 1, allow_subnormal=False)
@@ -187,6 +190,13 @@ def test_the_pruned_tree_has_the_least_errors_and_penalties_of_all_prunings(seed
     assert errors + penalty * fitted.n_leaves_ == pytest.approx(least)
     smallest = min(leaves for e, leaves, _ in all_of_them if e + penalty * leaves <= least + 1e-9)
     assert fitted.n_leaves_ == smallest
+
+
+@pytest.mark.parametrize("case", json.loads((GOLDEN / "rpart.json").read_text())["cases"], ids=lambda c: len(c["y"]))
+def test_trees_are_those_of_rpart(case):
+    X, y, q = (np.array(case[name], dtype=float) for name in ("X", "y", "q"))
+    assert PrunedTree().fit(X, y).predict_proba(X)[:, 1] == pytest.approx(case["p"], abs=1e-12)
+    assert PrunedRegressionTree().fit(X, q).predict(X) == pytest.approx(case["mean"], abs=1e-12)
 
 
 def test_a_branch_too_small_to_be_kept_need_not_be_grown(monkeypatch):
