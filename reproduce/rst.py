@@ -15,9 +15,10 @@ def coloured(text: str, colour: str) -> str:
     return f"<td style='color:{colour}'>{html.escape(text).replace(chr(10), '<br>')}</td>"
 
 
-def table_of_cells(columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
-    """A table in HTML: the name of a row, and its cells as they are (`coloured` makes them)."""
-    lines = ["<table class='docutils'><thead><tr><th></th>", *(f"<th>{html.escape(c)}</th>" for c in columns)]
+def table_of_cells(columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], *, dense: bool = False) -> str:
+    """A table in HTML: the name of a row, and its cells as they are (`coloured` makes them); dense is for wide ones."""
+    style = " style='font-size:0.7em;white-space:nowrap'" if dense else ""
+    lines = [f"<table class='docutils'{style}><thead><tr><th></th>", *(f"<th>{html.escape(c)}</th>" for c in columns)]
     lines.append("</tr></thead><tbody>")
     lines += [f"<tr><td>{html.escape(name)}</td>{''.join(cells)}</tr>" for name, cells in rows]
     return ".. raw:: html\n\n   " + "".join([*lines, "</tbody></table>"]) + "\n"

@@ -26,12 +26,12 @@ from reproduce.costs.experiment import (
     BINS,
     COSTS,
     EQUAL,
+    PARTS,
     _best,
     _by_local_search,
     _pairs,
     _scaled,
     _temperatures,
-    one_split,
 )
 from reproduce.costs.models import PrunedRegressionTree, PrunedTree, SoftmaxLayer, softmax_layer
 
@@ -58,28 +58,26 @@ def test_the_page_in_the_documentation_is_the_one_that_results_give(tmp_path):
         assert kept.read_text(encoding="utf-8") == made.read_text(encoding="utf-8"), "run python -m reproduce.costs"
 
 
-def test_a_split_comes_out_again(data_folder):
-    again, kept = one_split("Cancer", "tree", 1), KEPT["Cancer", "tree", 1]
-    assert again.keys() == kept.keys()
-    for name in again.keys() - {"seconds"}:
-        assert again[name] == pytest.approx(kept[name], rel=1e-5, abs=1e-7), name
+@pytest.mark.parametrize("part", PARTS)
+def test_a_split_comes_out_again(part, data_folder):
+    again, kept = PARTS[part]("Cancer", "tree", 1), KEPT["Cancer", "tree", 1]
+    assert len(again) > 10
+    for name, value in again.items():
+        assert value == pytest.approx(kept[name], rel=1e-5, abs=1e-7), name
 
 
-def test_splits_that_are_kept_are_not_done_again(tmp_path, monkeypatch):
-    path = tmp_path / "costs.csv"
-    results.write({("Cancer", "tree", 0): {"linear: NoCal": 0.25, "seconds": 1.0}}, path)
-    monkeypatch.setattr(command.results, "read", lambda: results_of(path))
-    monkeypatch.setattr(command.results, "write", lambda found: results_written(found, path))
+def test_parts_that_are_kept_are_not_done_again(tmp_path, monkeypatch, capsys):
+    path, key = tmp_path / "costs.csv", ("Cancer", "tree", 0)
+    read, write = results.read, results.write
+    write({key: {"linear: NoCal": 0.25, "seconds, scaling": 1.0}}, path)
+    monkeypatch.setattr(results, "read", lambda: read(path))
+    monkeypatch.setattr(results, "write", lambda found: write(found, path))
     monkeypatch.setattr(command, "ProcessPoolExecutor", Here)
-    monkeypatch.setattr(command, "one_split", lambda *split: {"linear: NoCal": 0.5, "linear: IR": 1.0, "seconds": 2.0})
-    command.run([("Cancer", "tree", 0), ("Cancer", "tree", 1), ("Cancer", "tree", 1)], jobs=1)
-    assert results_of(path) == {
-        ("Cancer", "tree", 0): {"linear: NoCal": 0.25, "seconds": 1.0},
-        ("Cancer", "tree", 1): {"linear: NoCal": 0.5, "linear: IR": 1.0, "seconds": 2.0},
-    }
-
-
-results_of, results_written = results.read, results.write
+    monkeypatch.setattr(command, "timed", lambda part, *_: {f"linear: {part}": 0.5, f"seconds, {part}": 2.0})
+    command.run([("scaling", *key), ("MetaCal", *key), ("MetaCal", *key)], jobs=1)
+    kept = {"linear: NoCal": 0.25, "seconds, scaling": 1.0, "linear: MetaCal": 0.5, "seconds, MetaCal": 2.0}
+    assert read(path) == {key: kept}
+    assert "2 parts of splits, 1 to do" in capsys.readouterr().out
 
 
 class Here:
@@ -105,43 +103,50 @@ class Here:
 # Verdicts
 
 
-def cell(printed="0.1000*** (0.0100)", ours=(0.09, 0.11), metacal=(0.05, 0.07), method="TS", **more):
-    given = {"nocal": np.array([0.2, 0.2]), "printed_nocal": 0.3}
-    return tables.Cell(
-        1, "Cancer", method, tables.Printed.read(printed), *map(np.array, (ours, metacal)), **given | more
-    )
+def cell(printed="0.1000*** (0.0100)", ours=(0.09, 0.11), method="TS", gap=(), change=(-0.1,), printed_change=-0.2):
+    arrays = map(np.array, (ours, gap, change))
+    return tables.Cell(1, "Cancer", method, tables.Printed.read(printed), *arrays, printed_change)
 
 
-def test_a_mean_within_three_standard_errors_of_the_difference_agrees():
-    right = cell()
-    assert (right.mean, right.error) == pytest.approx((0.1, 0.01))
-    assert right.verdict == "agrees"
-    # theirs is 0.001, ours 0.01: three of the difference are 0.03015
-    assert cell(ours=(0.12, 0.14)).verdict == "agrees"
-    far = cell(ours=(0.121, 0.141))
-    assert far.z == pytest.approx(0.031 / math.hypot(0.01, 0.001))
-    assert far.verdict == "differs"
-    assert cell(ours=(0.121, 0.141), method="IR").verdict == "cannot be right"
+def test_means_that_lie_within_three_standard_errors_agree_where_there_are_many_splits():
+    ours = 0.1 + 0.01 * np.tile([-1, 1], 500)
+    theirs = tables.Printed.read("0.1000 (0.0100)").error
+    assert theirs == pytest.approx(0.001)
+    error = math.hypot(ours.std(ddof=1) / math.sqrt(1000), theirs)
+    assert cell(ours=ours + 2.95 * error).verdict == "agrees"
+    assert cell(ours=ours + 3.15 * error).verdict == "differs"
+    assert cell(ours=ours + 3.15 * error, method="IR").verdict == "cannot be right"
+    assert cell(ours=ours[:4] + 3.15 * error).verdict == "agrees"  # few splits know little
+
+
+def test_the_test_of_means_is_welchs():
+    from scipy.stats import ttest_ind_from_stats
+
+    ours = np.array([0.09, 0.11, 0.14, 0.12, 0.1])
+    printed = tables.Printed.read("0.1000 (0.0100)")
+    welch = ttest_ind_from_stats(ours.mean(), ours.std(ddof=1), 5, 0.1, 0.01, 100, equal_var=False)
+    made = tables.Cell(1, "Cancer", "TS", printed, ours, np.array([]), np.array([]), math.nan)
+    assert made.same_mean == pytest.approx(welch.pvalue)
 
 
 def test_signs_are_those_of_the_change_from_no_calibration():
     assert cell().same_sign is True
-    assert cell(printed_nocal=0.05).same_sign is False
+    assert cell(change=(-0.1, 0.3)).same_sign is False
     assert cell(method="NoCal").same_sign is None
 
 
 def test_paired_t_tests_have_one_side_and_two():
-    from scipy.stats import ttest_rel
+    from scipy.stats import ttest_1samp
 
-    ours, metacal = np.array([0.09, 0.11, 0.08, 0.12]), np.array([0.05, 0.09, 0.08, 0.07])
-    one, two = cell(ours=ours, metacal=metacal).pvalues
-    assert one == pytest.approx(ttest_rel(metacal, ours, alternative="less").pvalue)
-    assert two == pytest.approx(ttest_rel(metacal, ours).pvalue)
-    assert cell(method="MetaCal").pvalues is None
+    gap = np.array([-0.04, -0.02, 0.0, -0.05])
+    one, two = cell(gap=gap).pvalues
+    assert one == pytest.approx(ttest_1samp(gap, 0, alternative="less").pvalue)
+    assert two == pytest.approx(ttest_1samp(gap, 0).pvalue)
+    assert cell(gap=np.zeros(5)).pvalues is None  # MetaCal itself
 
 
 def test_stars_are_told_by_their_levels():
-    few = cell(ours=np.array([0.3, 0.31, 0.29]), metacal=np.array([0.1, 0.13, 0.09]))
+    few = cell(gap=np.array([-0.2, -0.18, -0.2]))
     one, two = few.pvalues
     assert one < 0.001 < two < 0.01
     assert few.our_stars == ("***", "**")

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 import calibrant as cb
 from calibrant.costs import Cost
 from reproduce.costs.data import features
-from reproduce.costs.models import PrunedTree, classifier, learner
+from reproduce.costs.models import classifier, learner
 
 COSTS: dict[str, Cost] = {
     "linear": cb.LinearCost(over=1, under=5),
@@ -36,50 +36,82 @@ Found = dict[str, float]  # "linear: MetaCal" -> ECC
 Line = tuple[float, float]
 
 
-def one_split(name: str, model: str, seed: int) -> Found:
-    """ECC on the measured rows, by cost and method."""
-    began = time.perf_counter()
-    X, y = features(name)
-    train, measured = train_test_split(np.arange(y.size), test_size=0.3, random_state=seed, stratify=y)
-    fit_on, tune_on = train_test_split(train, test_size=2 / 7, random_state=seed, stratify=y[train])
+class Split:
+    """One split of a set into parts, and a model that is fitted anew for every question."""
 
-    def says(rows: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        return classifier(model, seed).fit(X[rows], y[rows]).predict_proba(X[asked])[:, 1]
+    def __init__(self, name: str, model: str, seed: int) -> None:
+        self.X, self.y = features(name)
+        self.model, self.seed = model, seed
+        rows = np.arange(self.y.size)
+        self.train, self.measured = train_test_split(rows, test_size=0.3, random_state=seed, stratify=self.y)
+        self.fit_on, self.tune_on = train_test_split(
+            self.train, test_size=2 / 7, random_state=seed, stratify=self.y[self.train]
+        )
 
-    p, rough, truth = says(train, measured), says(fit_on, tune_on), y[tune_on]
+    def says(self, fitted_on: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        """Probabilities of the asked rows by a model of others."""
+        fitted = classifier(self.model, self.seed).fit(self.X[fitted_on], self.y[fitted_on])
+        return fitted.predict_proba(self.X[asked])[:, 1]
+
+    def learned(self, labels: np.ndarray) -> np.ndarray:
+        """What the last model of MetaCal says of the measured rows, from labels of the training rows."""
+        fitted = learner(self.model).fit(self.X[self.train], labels)
+        return np.clip(fitted.predict(self.X[self.measured]), 0, 1)
+
+    def ecc(self, cost: str, said: np.ndarray) -> float:
+        return _ecc(cost, self.y[self.measured], said)
+
+
+def scaling(name: str, model: str, seed: int) -> Found:
+    """ECC on the measured rows of everything but MetaCal."""
+    split = Split(name, model, seed)
+    p, rough, truth = (
+        split.says(split.train, split.measured),
+        split.says(split.fit_on, split.tune_on),
+        split.y[split.tune_on],
+    )
     said = {"NoCal": p, "IR": cb.Isotonic(extremes=True).fit(rough, truth)(p)}
-    said |= {"IR, left sorted": np.sort(cb.Isotonic(extremes=True).fit(p, y[measured])(p))}
+    said |= {"IR, left sorted": np.sort(cb.Isotonic(extremes=True).fit(p, split.y[split.measured])(p))}
     said |= {"IR, 0 outside": np.where((p < rough.min()) | (p > rough.max()), 0.0, said["IR"])}
     said |= {"TS": _scaled(p, _best(_temperatures(), rough, truth, EQUAL))}
     said |= {"PS": _scaled(p, _best(_pairs(seed), rough, truth, EQUAL))}
-    found = {f"{cost}: {method}": _ecc(cost, y[measured], q) for cost in COSTS for method, q in said.items()}
+    found = {f"{cost}: {method}": split.ecc(cost, q) for cost in COSTS for method, q in said.items()}
     for cost, kind in COSTS.items():
-        cats = _scaled(p, _best(_temperatures(), rough, truth, kind))
-        caps = _scaled(p, _best(_pairs(seed), rough, truth, kind))
-        found |= {f"{cost}: CATS": _ecc(cost, y[measured], cats), f"{cost}: CAPS": _ecc(cost, y[measured], caps)}
-    found |= _ours(rough, truth, p, y[measured])
-    if model == "tree":
-        found |= _other_trees(X, y, train, measured, seed)
+        found[f"{cost}: CATS"] = split.ecc(cost, _scaled(p, _best(_temperatures(), rough, truth, kind)))
+        found[f"{cost}: CAPS"] = split.ecc(cost, _scaled(p, _best(_pairs(seed), rough, truth, kind)))
+    found |= {f"linear: {method}": split.ecc("linear", q) for method, q in _by_default(rough, truth, p).items()}
+    return found | (_other_trees(split) if model == "tree" else {})
 
+
+def metacal(name: str, model: str, seed: int) -> Found:
+    """ECC on the measured rows of MetaCal, which takes nearly all of the time."""
+    split = Split(name, model, seed)
     others = OTHER_ROUNDS if model == "tree" else ()
-    draws = _bootstrapped(says, train, max((ROUNDS, *others)), seed)
-
-    def learned(labels: np.ndarray) -> np.ndarray:
-        return np.clip(learner(model).fit(X[train], labels).predict(X[measured]), 0, 1)
-
+    draws = _bootstrapped(split, max((ROUNDS, *others)))
+    found = {}
     for rounds in others:
-        q = learned(cb.optimal_prediction(draws[:, :rounds], COSTS["linear"]))
-        found[f"linear: MetaCal, R = {rounds}"] = _ecc("linear", y[measured], q)
+        labels = cb.optimal_prediction(draws[:, :rounds], COSTS["linear"])
+        found[f"linear: MetaCal, R = {rounds}"] = split.ecc("linear", split.learned(labels))
+    draws = draws[:, :ROUNDS]
     for cost, kind in COSTS.items():
         if model == "forest" and cost != "linear":  # the paper has forests with linear costs only
             continue
-        q = learned(cb.optimal_prediction(draws[:, :ROUNDS], kind))
-        found[f"{cost}: MetaCal"] = _ecc(cost, y[measured], q)
+        found[f"{cost}: MetaCal"] = split.ecc(cost, split.learned(cb.optimal_prediction(draws, kind)))
         if cost != "linear" and seed < _LOCAL_SEEDS:
-            labels, above = _by_local_search(draws[:, :ROUNDS], kind)
-            found[f"{cost}: MetaCal, L-BFGS-B"] = _ecc(cost, y[measured], learned(labels))
+            labels, above = _by_local_search(draws, kind)
+            found[f"{cost}: MetaCal, L-BFGS-B"] = split.ecc(cost, split.learned(labels))
             found[f"{cost}: L-BFGS-B above the least cost"] = above
-    return found | {"seconds": time.perf_counter() - began}
+    return found
+
+
+PARTS: dict[str, Callable[[str, str, int], Found]] = {"scaling": scaling, "MetaCal": metacal}
+
+
+def timed(part: str, name: str, model: str, seed: int) -> Found:
+    """A part of a split, and how long it took."""
+    began = time.perf_counter()
+    found = PARTS[part](name, model, seed)
+    return found | {f"seconds, {part}": time.perf_counter() - began}
 
 
 def _ecc(cost: str, y: np.ndarray, p: np.ndarray) -> float:
@@ -115,8 +147,8 @@ def _best(lines: Iterable[Line], p: np.ndarray, y: np.ndarray, cost: Cost) -> Li
     return min(lines, key=ecc)
 
 
-def _ours(rough: np.ndarray, truth: np.ndarray, p: np.ndarray, y: np.ndarray) -> Found:
-    """What the library does by default, with linear costs."""
+def _by_default(rough: np.ndarray, truth: np.ndarray, p: np.ndarray) -> dict[str, np.ndarray]:
+    """What the library's own defaults say, with linear costs."""
     calibrators = {
         "CATS, continuous": cb.CATS(COSTS["linear"], bins=BINS),
         "CAPS, continuous": cb.CAPS(COSTS["linear"], bins=BINS),
@@ -124,27 +156,24 @@ def _ours(rough: np.ndarray, truth: np.ndarray, p: np.ndarray, y: np.ndarray) ->
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of scores 0 and 1, in nearly every split
-        said = {method: calibrator.fit(rough, truth)(p) for method, calibrator in calibrators.items()}
-    return {f"linear: {method}": _ecc("linear", y, q) for method, q in said.items()}
+        return {method: calibrator.fit(rough, truth)(p) for method, calibrator in calibrators.items()}
 
 
-def _other_trees(X: np.ndarray, y: np.ndarray, train: np.ndarray, measured: np.ndarray, seed: int) -> Found:
+def _other_trees(split: Split) -> Found:
     """No calibration, with a tree that is fully grown, and with parts that are drawn freely."""
-    grown = DecisionTreeClassifier(random_state=seed).fit(X[train], y[train]).predict_proba(X[measured])[:, 1]
+    X, y, seed = split.X, split.y, split.seed
+    grown = DecisionTreeClassifier(random_state=seed).fit(X[split.train], y[split.train])
     free, rest = train_test_split(np.arange(y.size), test_size=0.3, random_state=seed)
-    p = PrunedTree().fit(X[free], y[free]).predict_proba(X[rest])[:, 1]
     return {
-        "linear: NoCal, tree fully grown": _ecc("linear", y[measured], grown),
-        "linear: NoCal, parts drawn freely": _ecc("linear", y[rest], p),
+        "linear: NoCal, tree fully grown": split.ecc("linear", grown.predict_proba(X[split.measured])[:, 1]),
+        "linear: NoCal, parts drawn freely": _ecc("linear", y[rest], split.says(free, rest)),
     }
 
 
-def _bootstrapped(
-    says: Callable[[np.ndarray, np.ndarray], np.ndarray], train: np.ndarray, rounds: int, seed: int
-) -> np.ndarray:
+def _bootstrapped(split: Split, rounds: int) -> np.ndarray:
     """What models of bootstrap samples say of the training rows, one column a model."""
-    rng = np.random.default_rng(seed)
-    return np.column_stack([says(rng.choice(train, train.size), train) for _ in range(rounds)])
+    rng, train = np.random.default_rng(split.seed), split.train
+    return np.column_stack([split.says(rng.choice(train, train.size), train) for _ in range(rounds)])
 
 
 def _by_local_search(draws: np.ndarray, cost: Cost) -> tuple[np.ndarray, float]:

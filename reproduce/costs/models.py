@@ -2,8 +2,8 @@
 
 The paper names no software and no settings. A tree that is fully grown costs 60 times what it prints (Default); trees
 with rpart's defaults cost what it prints on all five sets, so their rules are taken: 20 rows to split, 7 rows a leaf,
-and branches kept only if they lower the error by 1 % of the root's for every leaf that they add (cp = 0.01). rpart itself
-bounds what a branch can save by its first splits, and in about one tree of 25 keeps fewer leaves.
+and branches kept only if they lower the error by 1 % of the root's for every leaf that they add (cp = 0.01). (rpart
+itself bounds what a branch can save by its first splits, and in about one tree of 25 keeps fewer leaves.)
 """
 
 from typing import Any, Self

@@ -76,7 +76,8 @@ def _counted(found: list[Cell], counts: Counter[str], results: Results) -> dict[
     """The numbers in the page's introduction."""
     here = [c for c in found if c.set != "Sentiment" and c.ours.size > 1 and c.method != "IR"]
     signs = [c.same_sign for c in here if c.same_sign is not None]
-    one, two = ([c.our_stars[side] == c.printed.stars for c in here if c.pvalues] for side in (0, 1))
+    as_many = [c for c in here if c.gap.size >= 100 and c.pvalues]  # stars come with splits, of which the paper has 100
+    one, two = ([c.our_stars[side] == c.printed.stars for c in as_many] for side in (0, 1))
     done = Counter(split[:2] for split in results)
     return {
         "cells": len(found),
@@ -92,11 +93,11 @@ def _counted(found: list[Cell], counts: Counter[str], results: Results) -> dict[
 
 def _table(own: list[Cell]) -> Iterator[str]:
     count = Counter(cell.verdict for cell in own)
-    yield f"{len(own)} cells: {', '.join(f'{count[v]} {v}' for v in _LOOKS if count[v])}.\n"
+    yield f"{len(own)} cells: {', '.join(f'{mark} {count[v]} {v}' for v, (mark, _) in _LOOKS.items() if count[v])}.\n"
     columns = list(dict.fromkeys(cell.method for cell in own))
     rows = {name: [c for c in own if c.set == name] for name in dict.fromkeys(c.set for c in own)}
     named = ((f"{name} ({max(c.ours.size for c in row)})", [_cell(c) for c in row]) for name, row in rows.items())
-    yield rst.table_of_cells(columns, named)
+    yield rst.table_of_cells(columns, named, dense=True)
     if len(columns) == 7:
         ranks = {name: _rank_order(row) for name, row in rows.items() if all(c.ours.size > 1 for c in row)}
         if ranks:
@@ -119,7 +120,7 @@ def _cell(cell: Cell) -> str:
     if cell.verdict == "not run":
         return rst.coloured(f"{cell.printed.text}\n-", colour)
     one, two = cell.our_stars
-    stars = f" {one or '·'}/{two or '·'}" if cell.pvalues else ""
+    stars = f"\n{one or '·'} / {two or '·'}" if cell.pvalues else ""
     return rst.coloured(f"{cell.printed.text}\n{mark} {cell.mean:.4f} ± {cell.error:.4f}{stars}", colour)
 
 

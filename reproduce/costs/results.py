@@ -6,11 +6,11 @@ from pathlib import Path
 from reproduce.sources import ROOT
 
 KEPT = ROOT / "reproduce" / "results" / "costs.csv"
-Split = tuple[str, str, int]  # set, model, seed
+Key = tuple[str, str, int]  # set, model, seed
 _KEY = ("set", "model", "seed")
 
 
-def read(path: Path = KEPT) -> dict[Split, dict[str, float]]:
+def read(path: Path = KEPT) -> dict[Key, dict[str, float]]:
     """ECC by cost and method, split by split."""
     if not path.exists():
         return {}
@@ -24,7 +24,7 @@ def read(path: Path = KEPT) -> dict[Split, dict[str, float]]:
     }
 
 
-def write(results: dict[Split, dict[str, float]], path: Path = KEPT) -> None:
+def write(results: dict[Key, dict[str, float]], path: Path = KEPT) -> None:
     """All of them, sorted; a file beside it takes its place, so that none is lost when the work is stopped."""
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = list(dict.fromkeys(name for found in results.values() for name in found))

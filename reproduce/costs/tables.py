@@ -11,10 +11,10 @@ import numpy as np
 from scipy.stats import t as student
 
 from reproduce.costs.experiment import METHODS
-from reproduce.costs.results import Split
+from reproduce.costs.results import Key
 from reproduce.tables import HERE
 
-Results = dict[Split, dict[str, float]]
+Results = dict[Key, dict[str, float]]
 Verdict = Literal["agrees", "differs", "cannot be right", "other data", "not run"]
 
 TITLES = {
@@ -27,7 +27,8 @@ TITLES = {
     7: "Table 7: the logarithmic distance",
 }
 _COST = {1: "linear", 2: "linear", 3: "linear", 4: "linear", 5: "sqrt", 6: "exp", 7: "log"}
-_WITHIN = 3.0  # standard errors of a difference: of 200 right cells about one in two readings has one beyond
+_WITHIN = 3.0  # standard errors of a difference
+_LEVEL = 0.0027  # of a test: what lies beyond three standard errors if these are known
 _PRINTED = re.compile(r"(?P<mean>[\d.]+)(?P<stars>\**) \((?P<sd>[\d.]+)\)")
 _THEIR_SPLITS = 100
 _LEVELS = (0.001, 0.01, 0.05)
@@ -63,9 +64,9 @@ class Cell:
     method: str
     printed: Printed
     ours: np.ndarray
-    metacal: np.ndarray  # of the same splits; empty in Table 4
-    nocal: np.ndarray
-    printed_nocal: float
+    gap: np.ndarray  # MetaCal less this method, split by split; empty in Table 4
+    change: np.ndarray  # this method less no calibration
+    printed_change: float
     impossible: str = ""
 
     @property
@@ -83,17 +84,24 @@ class Cell:
         return (self.mean - self.printed.mean) / math.hypot(self.error, self.printed.error)
 
     @property
+    def same_mean(self) -> float:
+        """P-value of Welch's test of "both means are the same", which knows how few our splits are."""
+        ours, theirs = self.error**2, self.printed.error**2
+        freedom = (ours + theirs) ** 2 / (ours**2 / (self.ours.size - 1) + theirs**2 / (_THEIR_SPLITS - 1))
+        return float(2 * student.sf(abs(self.z), freedom))
+
+    @property
     def same_sign(self) -> bool | None:
         """Whether the change from no calibration has the printed sign; None for no calibration itself."""
-        if self.method == "NoCal" or not self.nocal.size:
+        if self.method == "NoCal" or not self.change.size:
             return None
-        return bool((self.mean < self.nocal.mean()) == (self.printed.mean < self.printed_nocal))
+        return bool((self.change.mean() < 0) == (self.printed_change < 0))
 
     @property
     def pvalues(self) -> tuple[float, float] | None:
         """Paired t-tests of MetaCal against this method: is it cheaper (one side), is there a difference (two)?"""
-        gap = self.metacal - self.ours if self.metacal.size else self.metacal
-        if self.method == "MetaCal" or gap.size < 2 or not gap.std():
+        gap = self.gap
+        if gap.size < 2 or not gap.std():
             return None
         value = gap.mean() / (gap.std(ddof=1) / math.sqrt(gap.size))
         return float(student.cdf(value, gap.size - 1)), float(2 * student.sf(abs(value), gap.size - 1))
@@ -113,7 +121,7 @@ class Cell:
             return "cannot be right"
         if self.set == "Sentiment":
             return "other data"
-        return "agrees" if abs(self.z) <= _WITHIN else "cannot be right" if self.method == "IR" else "differs"
+        return "agrees" if self.same_mean >= _LEVEL else "cannot be right" if self.method == "IR" else "differs"
 
     @property
     def reason(self) -> str:
@@ -144,12 +152,16 @@ def _cells(table: int, results: Results, contradictions: dict[tuple[int, str, st
         model = "softmax" if name == "Sentiment" else "forest" if table == 2 else "tree"
         for method, text in row.items():
             why = contradictions.get((table, name, method), "")
+            own = _column(table, method)
+            (ours,) = together(results, name, model, [own])
             if table == 4:  # MetaCal alone
-                (ours,) = together(results, name, model, [_column(table, method)])
                 yield Cell(table, name, method, text, ours, np.array([]), np.array([]), math.nan, why)
-            else:
-                columns = [_column(table, each) for each in (method, "MetaCal", "NoCal")]
-                yield Cell(table, name, method, text, *together(results, name, model, columns), row["NoCal"].mean, why)
+                continue
+            # A mean is over all splits of the method; what is compared with it, over the splits that have both.
+            alone, nocal = together(results, name, model, [own, _column(table, "NoCal")])
+            paired, metacal = together(results, name, model, [own, _column(table, "MetaCal")])
+            change, printed_change = alone - nocal, text.mean - row["NoCal"].mean
+            yield Cell(table, name, method, text, ours, metacal - paired, change, printed_change, why)
 
 
 def _column(table: int, method: str) -> str:
