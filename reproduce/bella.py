@@ -99,12 +99,10 @@ def _pooled(values: tuple[float, ...]) -> list[float]:
 
 
 def models() -> Iterator[Cell]:
-    """R1 predicts the truth plus 1, R2 is right but for one row of n, where it is off by n."""
-    truth, first, second = two_regressions()
-    for name, predicted in (("R1", first), ("R2", second)):
-        error = rg.mae(truth, predicted)
-        yield Cell("models", name, "MAE", "1", error, error)
-    mean = rg.mean_error(truth, first)
+    """R1 predicts the truth plus 1."""
+    truth, first, _ = two_regressions()
+    error, mean = rg.mae(truth, first), rg.mean_error(truth, first)
+    yield Cell("models", "R1", "MAE", "1", error, error)
     yield Cell("models", "R1", "mean error", "1", mean, mean)
 
 
@@ -141,16 +139,17 @@ def formulas() -> Iterator[list[str]]:
     yield ["MSE", _short(mse), _short(cb.brier(table)), "nothing; Brier's own score divides by n, and is twice that"]
     yield [
         "MSE, decomposed",
-        _short(_decomposed(p, y, 5)),
+        _short(_decomposed(p, y, (5, 9, 12, 16))),  # the bins of its table, from below
         _short(cb.brier(table)),
         "the first term has a factor n_l too many, the last n too few, and scores must be equal within a bin",
     ]
 
 
-def _decomposed(p: np.ndarray, y: np.ndarray, bins: int) -> float:
+def _decomposed(p: np.ndarray, y: np.ndarray, cuts: tuple[int, ...]) -> float:
+    """The chapter's formula, bins being cut before these rows."""
     total = 0.0
     for said, happened in ((p, y), (1 - p, 1 - y)):
-        parts = [(own.size, said[own], happened[own].mean()) for own in np.array_split(np.arange(y.size), bins)]
+        parts = [(own.size, said[own], happened[own].mean()) for own in np.split(np.arange(y.size), cuts)]
         total += sum(size * np.sum((own - rate) ** 2) for size, own, rate in parts)
         total -= sum(size * (rate - happened.mean()) ** 2 for size, _, rate in parts)
         total += happened.mean() * (1 - happened.mean())

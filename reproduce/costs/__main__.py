@@ -24,7 +24,12 @@ Task = tuple[str, str, str, int]  # part, set, model, seed
 MODELS = {**dict.fromkeys(TABULAR, ("tree", "forest")), "Sentiment": ("softmax",)}
 
 # What is cheap first, then a few splits of everything, then what takes hours (Bank with forests: six minutes a split).
-_ALL = [f"{name}:{model}:scaling:100" for name, models in MODELS.items() for model in models] + [
+_ALL = [
+    f"{name}:{model}:{part}:100"
+    for part in ("scores", "isotonic")
+    for name, models in MODELS.items()
+    for model in models
+] + [
     f"{name}:{model}:MetaCal:{seeds}"
     for seeds in (5, 20, 40, 100)
     for model in ("tree", "softmax", "forest")
@@ -41,6 +46,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--quick", action="store_true", help="compare, and write nothing")
     options = parser.parse_args()
+    if options.quick and options.run is not None:
+        parser.error("--quick writes nothing; leave out --run")
     if options.run is not None:
         run([task for text in options.run or _ALL for task in _tasks(text)], options.jobs)
     if options.quick:
@@ -76,9 +83,10 @@ def compared() -> int:
 
 
 def _tasks(text: str) -> Iterator[Task]:
-    name, model, part, seeds = text.split(":")
-    if model not in MODELS.get(name, ()) or part not in PARTS:
-        raise SystemExit(f"--run {text}: there are {MODELS}, each with {list(PARTS)}.")
+    name, model, part, seeds = (text.split(":") + 4 * [""])[:4]
+    if model not in MODELS.get(name, ()) or part not in PARTS or not seeds.isdecimal():
+        known = ", ".join(f"{name}:{model}" for name, models in MODELS.items() for model in models)
+        raise SystemExit(f"--run {text}: it must be SET:MODEL:PART:SEEDS, of {known} and the parts {', '.join(PARTS)}.")
     yield from ((part, name, model, seed) for seed in range(int(seeds)))
 
 
@@ -90,15 +98,20 @@ def run(tasks: list[Task], jobs: int) -> None:
     began = time.monotonic()
     with ProcessPoolExecutor(jobs) as pool:
         work = {pool.submit(timed, *task): task for task in left}
-        for done, future in enumerate(as_completed(work), 1):
-            part, name, model, seed = work[future]
-            found = kept[name, model, seed] = kept.get((name, model, seed), {}) | future.result()
-            results.write(kept)
-            print(
-                f"{time.monotonic() - began:7.0f} s  {done} of {len(left)}: {name}, {model}, {part}, split {seed}, "
-                f"{found[f'seconds, {part}']:.0f} s",
-                flush=True,
-            )
+        try:
+            for done, future in enumerate(as_completed(work), 1):
+                part, *key = work[future]
+                said = f"{time.monotonic() - began:7.0f} s  {done} of {len(left)}: {', '.join(map(str, key))}, {part}, "
+                try:
+                    found = future.result()
+                except NoDataError as error:
+                    print(f"{said}left out. {error}", flush=True)
+                    continue
+                results.add(tuple(key), found)
+                print(f"{said}{found[f'seconds, {part}']:.0f} s", flush=True)
+        except BaseException:  # the rest would run to its end, and not be kept
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 if __name__ == "__main__":

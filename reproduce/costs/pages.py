@@ -11,7 +11,8 @@ from scipy.stats import spearmanr
 
 from reproduce import rst
 from reproduce.costs.data import TABULAR
-from reproduce.costs.tables import TITLES, Cell, Printed, Results, cells, printed, together
+from reproduce.costs.experiment import METHODS
+from reproduce.costs.tables import TITLES, Cell, Printed, Results, cells, printed, sides, together, two_points
 from reproduce.sources import ROOT
 
 OUT = ROOT / "docs" / "reproduction"
@@ -19,6 +20,7 @@ _LOOKS = {
     "agrees": ("✓", rst.GREEN),
     "differs": ("≠", rst.AMBER),
     "cannot be right": ("✗", rst.RED),
+    "too few splits": ("?", rst.GREY),
     "other data": ("○", rst.GREY),
     "not run": ("-", rst.GREY),
 }
@@ -27,6 +29,14 @@ _COLUMNS = (
     "verdict", "reason",
 )  # fmt: skip
 _SEARCHES = ("NoCal", "CATS", "CATS, continuous", "CAPS", "CAPS, continuous", "Isotonic, strict")
+_ISOTONIC = {
+    "tuning rows": "IR",
+    "tuning rows, upper block": "IR, upper block",
+    "training rows": "IR, on training rows",
+    "left sorted": "IR, left sorted",
+    "0 outside": "IR, 0 outside",
+}
+_FORESTS = ROOT / "reproduce" / "results" / "forests.csv"
 _NONLINEAR = {"sqrt": "square root", "exp": "exponential", "log": "logarithm"}
 
 
@@ -45,15 +55,22 @@ def write(results: Results, out: Path = OUT) -> Counter[str]:
     page = text.format(
         **_counted(found, counts, results),
         tables="\n".join(tables),
-        isotonic=rst.list_table(
-            ["set", "model", "printed", "fitted right", "left sorted", "0 outside"], _isotonic(results)
-        ),
-        two_points=rst.list_table(["set", "distance", "share of splits", "d"], _two_points()),
+        isotonic=rst.list_table(["set", "model", "printed", *_ISOTONIC], _isotonic(results)),
+        two_points=rst.list_table(["set", "distance", "splits of 100", "d"], _two_points()),
         local_search=rst.list_table(
-            ["set", "distance", "cost of labels", "ECC, L-BFGS-B", "ECC, exact", "difference (standard error)"],
+            [
+                "set",
+                "splits",
+                "distance",
+                "cost of labels",
+                "ECC, L-BFGS-B",
+                "ECC, exact",
+                "difference (standard error)",
+            ],
             _local_search(results),
         ),
         trees=rst.list_table(["set", "printed", "pruned", "fully grown", "parts drawn freely"], _trees(results)),
+        forests=rst.list_table(["set", "splits", "", *METHODS[:-1]], _forests(results)),
         continuous=rst.list_table(["set", "model", *_SEARCHES], _continuous(results)),
     )
     (out / "costs.rst").write_text(page, encoding="utf-8")
@@ -78,8 +95,11 @@ def _counted(found: list[Cell], counts: Counter[str], results: Results) -> dict[
     signs = [c.same_sign for c in here if c.same_sign is not None]
     as_many = [c for c in here if c.gap.size >= 100 and c.pvalues]  # stars come with splits, of which the paper has 100
     one, two = ([c.our_stars[side] == c.printed.stars for c in as_many] for side in (0, 1))
-    done = Counter(split[:2] for split in results)
+    cheaper, starred, would = sides()
     return {
+        "cheaper": cheaper,
+        "starred": starred or "none",
+        "would": would,
         "cells": len(found),
         **{verdict.replace(" ", "_"): counts[verdict] for verdict in _LOOKS},
         "signs": len(signs),
@@ -87,7 +107,6 @@ def _counted(found: list[Cell], counts: Counter[str], results: Results) -> dict[
         "stars": len(one),
         "one_sided": sum(one),
         "two_sided": sum(two),
-        "splits": ", ".join(f"{name} with {model} {count}" for (name, model), count in done.items()),
     }
 
 
@@ -96,8 +115,7 @@ def _table(own: list[Cell]) -> Iterator[str]:
     yield f"{len(own)} cells: {', '.join(f'{mark} {count[v]} {v}' for v, (mark, _) in _LOOKS.items() if count[v])}.\n"
     columns = list(dict.fromkeys(cell.method for cell in own))
     rows = {name: [c for c in own if c.set == name] for name in dict.fromkeys(c.set for c in own)}
-    named = ((f"{name} ({max(c.ours.size for c in row)})", [_cell(c) for c in row]) for name, row in rows.items())
-    yield rst.table_of_cells(columns, named, dense=True)
+    yield rst.table_of_cells(columns, ((name, [_cell(c) for c in row]) for name, row in rows.items()), dense=True)
     if len(columns) == 7:
         ranks = {name: _rank_order(row) for name, row in rows.items() if all(c.ours.size > 1 for c in row)}
         if ranks:
@@ -120,12 +138,16 @@ def _cell(cell: Cell) -> str:
     if cell.verdict == "not run":
         return rst.coloured(f"{cell.printed.text}\n-", colour)
     one, two = cell.our_stars
-    stars = f"\n{one or '·'} / {two or '·'}" if cell.pvalues else ""
-    return rst.coloured(f"{cell.printed.text}\n{mark} {cell.mean:.4f} ± {cell.error:.4f}{stars}", colour)
+    stars = f", {one or '·'} / {two or '·'}" if cell.pvalues else ""
+    return rst.coloured(
+        f"{cell.printed.text}\n{mark} {cell.mean:.4f} ± {cell.error:.4f}\n{cell.ours.size} splits{stars}", colour
+    )
 
 
 def _models(results: Results) -> list[tuple[str, str]]:
-    return sorted({split[:2] for split in results}, key=lambda pair: (pair[1] != "tree", pair[1], pair[0]))
+    """Sets and models, in the order of the paper's tables."""
+    order = [(name, model) for model in ("tree", "forest", "softmax") for name in (*TABULAR, "Sentiment")]
+    return sorted({key[:2] for key in results}, key=order.index)
 
 
 def _plain(cell: Printed) -> str:
@@ -141,20 +163,28 @@ def _with_error(values: np.ndarray) -> str:
 
 
 def _isotonic(results: Results) -> Iterator[list[str]]:
-    names = [f"linear: {name}" for name in ("IR", "IR, left sorted", "IR, 0 outside")]
     for name, model in _models(results):
-        table = {"tree": 1, "forest": 2, "softmax": 3}[model]
-        yield [name, model, _plain(printed(table)[name]["IR"]), *map(_spread, together(results, name, model, names))]
+        shown = _plain(printed({"tree": 1, "forest": 2, "softmax": 3}[model])[name]["IR"])
+        ours = [_spread(together(results, name, model, [f"linear: {each}"])[0]) for each in _ISOTONIC.values()]
+        yield [name, model, shown, *ours]
 
 
 def _two_points() -> Iterator[list[str]]:
-    inverse = {"linear": lambda v: v, "sqrt": lambda v: v * v, "exp": math.log1p, "log": math.expm1}
     for name in ("Default", "Bank"):
-        for table, cost in ((1, "linear"), (5, "sqrt"), (6, "exp"), (7, "log")):
-            own = printed(table)[name]["IR"]
-            square = own.mean**2 + own.sd**2
-            share, paid = own.mean**2 / square, square / own.mean
-            yield [name, cost, f"{share:.3f}", f"{inverse[cost](paid / 5):.4f}"]
+        for table, cost in ((1, "linear"), *zip((5, 6, 7), _NONLINEAR.values(), strict=True)):
+            splits, d = two_points(table, name)
+            yield [name, cost, f"{splits:.1f}", f"{d:.4f}"]
+
+
+def _forests(results: Results) -> Iterator[list[str]]:
+    with _FORESTS.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for name in TABULAR:
+        by_r = [[float(row[method]) for method in METHODS[:-1]] for row in rows if row["set"] == name]
+        ours = [together(results, name, "forest", [f"linear: {method}"])[0] for method in METHODS[:-1]]
+        yield [name, "100", "printed", *(_plain(printed(2)[name][method]) for method in METHODS[:-1])]
+        yield ["", str(len(by_r)), "R", *map(_spread, np.array(by_r).T)]
+        yield ["", str(ours[0].size), "scikit-learn", *map(_spread, ours)]
 
 
 def _local_search(results: Results) -> Iterator[list[str]]:

@@ -10,8 +10,9 @@ Key = tuple[str, str, int]  # set, model, seed
 _KEY = ("set", "model", "seed")
 
 
-def read(path: Path = KEPT) -> dict[Key, dict[str, float]]:
+def read(path: Path | None = None) -> dict[Key, dict[str, float]]:
     """ECC by cost and method, split by split."""
+    path = path or KEPT
     if not path.exists():
         return {}
     with path.open(newline="", encoding="utf-8") as file:
@@ -24,8 +25,15 @@ def read(path: Path = KEPT) -> dict[Key, dict[str, float]]:
     }
 
 
-def write(results: dict[Key, dict[str, float]], path: Path = KEPT) -> None:
+def add(key: Key, found: dict[str, float], path: Path | None = None) -> None:
+    """Keep a part of a split, beside whatever has been kept by now."""
+    kept = read(path)
+    write(kept | {key: kept.get(key, {}) | found}, path)
+
+
+def write(results: dict[Key, dict[str, float]], path: Path | None = None) -> None:
     """All of them, sorted; a file beside it takes its place, so that none is lost when the work is stopped."""
+    path = path or KEPT
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = list(dict.fromkeys(name for found in results.values() for name in found))
     beside = path.with_suffix(".part")
