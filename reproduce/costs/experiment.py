@@ -7,6 +7,7 @@ equal shares, as R's caret draws them: with free draws a tree costs 0.008 on Ban
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
@@ -18,11 +19,12 @@ from calibrant.costs import Cost
 from reproduce.costs.data import features
 from reproduce.costs.models import classifier, learner
 
+UNDER = 5  # what it costs to say too little, where too much costs 1
 COSTS: dict[str, Cost] = {
-    "linear": cb.LinearCost(over=1, under=5),
-    "sqrt": cb.PowerCost(k=0.5, over=1, under=5),
-    "exp": cb.ExponentialCost(over=1, under=5),
-    "log": cb.LogCost(over=1, under=5),
+    "linear": cb.LinearCost(over=1, under=UNDER),
+    "sqrt": cb.PowerCost(k=0.5, over=1, under=UNDER),
+    "exp": cb.ExponentialCost(over=1, under=UNDER),
+    "log": cb.LogCost(over=1, under=UNDER),
 }
 EQUAL = cb.LinearCost(over=1, under=1)
 BINS = cb.EqualWidth(10, closed="right")
@@ -37,7 +39,7 @@ Line = tuple[float, float]
 
 
 class Split:
-    """One split of a set into parts, and a model that is fitted anew for every question."""
+    """One split of a set into parts, and what models of these parts say."""
 
     def __init__(self, name: str, model: str, seed: int) -> None:
         self.X, self.y = features(name)
@@ -47,6 +49,16 @@ class Split:
         self.fit_on, self.tune_on = train_test_split(
             self.train, test_size=2 / 7, random_state=seed, stratify=self.y[self.train]
         )
+
+    @cached_property
+    def p(self) -> np.ndarray:
+        """Probabilities of the measured rows, by the model of all training rows: what is to be repaired."""
+        return self.says(self.train, self.measured)
+
+    @cached_property
+    def tuning(self) -> tuple[np.ndarray, np.ndarray]:
+        """Probabilities of the tuning rows, by a model of the other training rows, and their outcomes."""
+        return self.says(self.fit_on, self.tune_on), self.y[self.tune_on]
 
     def says(self, fitted_on: np.ndarray, asked: np.ndarray) -> np.ndarray:
         """Probabilities of the asked rows by a model of others."""
@@ -65,33 +77,34 @@ class Split:
 def scores(name: str, model: str, seed: int) -> Found:
     """ECC on the measured rows of every method that maps scores, tuned as the paper tunes."""
     split = Split(name, model, seed)
-    p, rough, truth = (
-        split.says(split.train, split.measured),
-        split.says(split.fit_on, split.tune_on),
-        split.y[split.tune_on],
-    )
-    said = {"NoCal": p, "IR": cb.Isotonic(extremes=True).fit(rough, truth)(p)}
-    said |= {"TS": _scaled(p, _best(_temperatures(), rough, truth, EQUAL))}
-    said |= {"PS": _scaled(p, _best(_pairs(seed), rough, truth, EQUAL))}
+    temperatures, pairs = _temperatures(), _pairs(seed)
+    said = {
+        "NoCal": split.p,
+        "IR": cb.Isotonic(extremes=True).fit(*split.tuning)(split.p),
+        "TS": _scaled(split.p, _best(temperatures, *split.tuning, EQUAL)),
+        "PS": _scaled(split.p, _best(pairs, *split.tuning, EQUAL)),
+    }
     found = {f"{cost}: {method}": split.ecc(cost, q) for cost in COSTS for method, q in said.items()}
     for cost, kind in COSTS.items():
-        found[f"{cost}: CATS"] = split.ecc(cost, _scaled(p, _best(_temperatures(), rough, truth, kind)))
-        found[f"{cost}: CAPS"] = split.ecc(cost, _scaled(p, _best(_pairs(seed), rough, truth, kind)))
-    found |= {f"linear: {method}": split.ecc("linear", q) for method, q in _by_default(rough, truth, p).items()}
+        found[f"{cost}: CATS"] = split.ecc(cost, _scaled(split.p, _best(temperatures, *split.tuning, kind)))
+        found[f"{cost}: CAPS"] = split.ecc(cost, _scaled(split.p, _best(pairs, *split.tuning, kind)))
+    found |= {f"linear: {method}": split.ecc("linear", q) for method, q in _by_default(split).items()}
     return found | (_other_trees(split) if model == "tree" else {})
 
 
 def isotonic(name: str, model: str, seed: int) -> Found:
     """Isotonic regression in other ways: as R's step function, on the training rows, and with two mistakes."""
     split = Split(name, model, seed)
-    p, rough = split.says(split.train, split.measured), split.says(split.fit_on, split.tune_on)
-    truth, known = split.y[split.tune_on], split.says(split.train, split.train)
-    right = cb.Isotonic(extremes=True).fit(rough, truth)(p)
+    p, (rough, _), known = split.p, split.tuning, split.says(split.train, split.train)
+
+    def fitted(score: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return cb.Isotonic(extremes=True).fit(score, y)(p)
+
     said = {
-        "IR, upper block": _upper_block(rough, truth)(p),
-        "IR, on training rows": cb.Isotonic(extremes=True).fit(known, split.y[split.train])(p),
-        "IR, left sorted": np.sort(cb.Isotonic(extremes=True).fit(p, split.y[split.measured])(p)),
-        "IR, 0 outside": np.where((p < rough.min()) | (p > rough.max()), 0.0, right),
+        "IR, upper block": _upper_block(*split.tuning)(p),
+        "IR, on training rows": fitted(known, split.y[split.train]),
+        "IR, left sorted": np.sort(fitted(p, split.y[split.measured])),
+        "IR, 0 outside": np.where((p < rough.min()) | (p > rough.max()), 0.0, fitted(*split.tuning)),
     }
     return {f"{cost}: {method}": split.ecc(cost, q) for cost in COSTS for method, q in said.items()}
 
@@ -167,7 +180,7 @@ def _best(lines: Iterable[Line], p: np.ndarray, y: np.ndarray, cost: Cost) -> Li
     return min(lines, key=ecc)
 
 
-def _by_default(rough: np.ndarray, truth: np.ndarray, p: np.ndarray) -> dict[str, np.ndarray]:
+def _by_default(split: Split) -> dict[str, np.ndarray]:
     """What the library's own defaults say, with linear costs."""
     calibrators = {
         "CATS, continuous": cb.CATS(COSTS["linear"], bins=BINS),
@@ -176,7 +189,7 @@ def _by_default(rough: np.ndarray, truth: np.ndarray, p: np.ndarray) -> dict[str
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of scores 0 and 1, in nearly every split
-        return {method: calibrator.fit(rough, truth)(p) for method, calibrator in calibrators.items()}
+        return {method: calibrator.fit(*split.tuning)(split.p) for method, calibrator in calibrators.items()}
 
 
 def _other_trees(split: Split) -> Found:

@@ -10,7 +10,7 @@ from typing import Literal, Self
 import numpy as np
 from scipy.stats import t as student
 
-from reproduce.costs.experiment import COSTS, METHODS
+from reproduce.costs.experiment import METHODS, UNDER
 from reproduce.costs.results import Key
 from reproduce.tables import HERE
 
@@ -214,7 +214,7 @@ def printed(table: int) -> dict[str, dict[str, Printed]]:
 def bounds(linear: float) -> dict[int, tuple[float, float]]:
     """The range of the cells of Tables 5 to 7 for predictions that do not depend on the cost."""
     return {
-        5: (linear, math.sqrt(5 * linear)),
+        5: (linear, math.sqrt(UNDER * linear)),
         6: (linear, (math.e - 1) * linear),
         7: (math.log(2) * linear, linear),
     }
@@ -258,7 +258,7 @@ def two_points(table: int, name: str) -> tuple[float, float]:
     """
     own = printed(table)[name]["IR"]
     square = own.mean**2 + own.sd**2 * (_THEIR_SPLITS - 1) / _THEIR_SPLITS
-    return _THEIR_SPLITS * own.mean**2 / square, _INVERSE[table](square / own.mean / COSTS["linear"].under)
+    return _THEIR_SPLITS * own.mean**2 / square, _INVERSE[table](square / own.mean / UNDER)
 
 
 def sides() -> tuple[int, int, int]:
