@@ -58,15 +58,7 @@ def write(results: Results, out: Path = OUT) -> Counter[str]:
         isotonic=rst.list_table(["set", "model", "printed", *_ISOTONIC], _isotonic(results)),
         two_points=rst.list_table(["set", "distance", "splits of 100", "d"], _two_points()),
         local_search=rst.list_table(
-            [
-                "set",
-                "splits",
-                "distance",
-                "cost of labels",
-                "ECC, L-BFGS-B",
-                "ECC, exact",
-                "difference (standard error)",
-            ],
+            ["set", "splits", "distance", "cost of labels", "ECC, L-BFGS-B", "ECC, exact", "difference (error)"],
             _local_search(results),
         ),
         trees=rst.list_table(["set", "printed", "pruned", "fully grown", "parts drawn freely"], _trees(results)),
@@ -195,6 +187,7 @@ def _local_search(results: Results) -> Iterator[list[str]]:
             if above.size > 1:
                 yield [
                     name,
+                    str(above.size),
                     word,
                     f"+{above.mean():.2%}",
                     f"{local.mean():.4f}",
