@@ -18,12 +18,13 @@ import calibrant as cb
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 pytest.importorskip("pandas", reason="pandas is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from sklearn.tree import DecisionTreeClassifier
 
 from reproduce import bella
 from reproduce.costs import __main__ as command
-from reproduce.costs import pages, results, tables
+from reproduce.costs import figure, pages, results, tables
 from reproduce.costs.data import TABULAR, columns
 from reproduce.costs.experiment import (
     BINS,
@@ -62,6 +63,15 @@ def test_the_page_in_the_documentation_is_the_one_that_results_give(tmp_path):
     for made in [tmp_path / "costs.rst", *(tmp_path / "costs").iterdir()]:
         kept = pages.OUT / made.relative_to(tmp_path)
         assert kept.read_text(encoding="utf-8") == made.read_text(encoding="utf-8"), "run python -m reproduce.costs"
+
+
+def test_the_picture_shows_every_mean_of_the_papers_own_sets():
+    (axes,) = figure.agreement(KEPT).axes
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert sum(int(label.rpartition("(")[2].rstrip(")")) for label in labels) == 218 - 28
+    assert not any(
+        label.startswith("cannot be right") for label in labels
+    )  # these are reviews, and isotonic regression
 
 
 @pytest.mark.parametrize("part", PARTS)

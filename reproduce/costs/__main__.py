@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from reproduce.costs import pages, results, tables
+from reproduce.costs import figure, pages, results, tables
 from reproduce.costs.data import TABULAR
 from reproduce.costs.experiment import PARTS, timed
 from reproduce.sources import NoDataError
@@ -52,7 +52,9 @@ def main() -> int:
         run([task for text in options.run or _ALL for task in _tasks(text)], options.jobs)
     if options.quick:
         return compared()
-    counts = pages.write(results.read())
+    kept = results.read()
+    counts = pages.write(kept)
+    figure.agreement(kept).savefig(pages.OUT / "costs" / "agreement.png", dpi=144)
     print(f"{counts.total()} cells: {', '.join(f'{n} {verdict}' for verdict, n in counts.most_common())}")
     return 0
 

@@ -147,11 +147,11 @@ def _plain(cell: Printed) -> str:
 
 
 def _spread(values: np.ndarray) -> str:
-    return f"{values.mean():.4f} ({values.std(ddof=1):.4f})" if values.size > 1 else "-"
+    return f"{values.mean():.4f} ({values.std(ddof=1):.4f})" if values.size > 1 else "not run"
 
 
 def _with_error(values: np.ndarray) -> str:
-    return f"{values.mean():.4f} ({values.std(ddof=1) / math.sqrt(values.size):.4f})" if values.size > 1 else "-"
+    return f"{values.mean():.4f} ({values.std(ddof=1) / math.sqrt(values.size):.4f})" if values.size > 1 else "not run"
 
 
 def _isotonic(results: Results) -> Iterator[list[str]]:
