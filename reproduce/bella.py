@@ -24,7 +24,14 @@ OUT = ROOT / "docs" / "reproduction"
 # Tables of the chapter have predictions as rows, its text says columns. The counts that the text names fit the tables.
 THREE_CLASSES = {"a": (20, 2, 3), "b": (0, 30, 3), "c": (0, 2, 40)}
 TWO_CLASSES = {"a": (60, 2), "b": (40, 23)}
-SCORES = (0.95, 0.94, 0.91, 0.90, 0.87, 0.85, 0.80, 0.76, 0.70, 0.66, 0.62, 0.62, 0.51, 0.49, 0.48, 0.48, 0.45, 0.44, 0.44, 0.42)  # fmt: skip  # noqa: E501
+BINS = (  # the chapter's table of scores, by its bins
+    (0.95, 0.94, 0.91, 0.90),
+    (0.87, 0.85, 0.80, 0.76),
+    (0.70, 0.66, 0.62),
+    (0.62, 0.51, 0.49, 0.48),
+    (0.48, 0.45, 0.44, 0.44, 0.42),
+)
+SCORES = tuple(score for own in BINS for score in own)
 # The chapter's 20 scores have no outcomes. These are ours, to have something to measure.
 OUTCOMES = (1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0)
 PAV = (0.76, 0.77, 0.70, 0.71, 0.66, 0.71, 0.69, 0.68, 0.48, 0.49)
@@ -139,13 +146,13 @@ def formulas() -> Iterator[list[str]]:
     yield ["MSE", _short(mse), _short(cb.brier(table)), "nothing; Brier's own score divides by n, and is twice that"]
     yield [
         "MSE, decomposed",
-        _short(_decomposed(p, y, (5, 9, 12, 16))),  # the bins of its table, from below
+        _short(_decomposed(p, y, np.cumsum([len(own) for own in BINS[:0:-1]]))),
         _short(cb.brier(table)),
         "the first term has a factor n_l too many, the last n too few, and scores must be equal within a bin",
     ]
 
 
-def _decomposed(p: np.ndarray, y: np.ndarray, cuts: tuple[int, ...]) -> float:
+def _decomposed(p: np.ndarray, y: np.ndarray, cuts: np.ndarray) -> float:
     """The chapter's formula, bins being cut before these rows."""
     total = 0.0
     for said, happened in ((p, y), (1 - p, 1 - y)):

@@ -18,7 +18,7 @@ _SPLIT, _LEAF, _CP = 20, 7, 0.01
 _ROUNDING = 1e-9  # errors are whole numbers of rows, summed with the penalty as floats
 
 
-class PrunedTree(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrunedTree(ClassifierMixin, BaseEstimator):
     """A tree split by Gini's index and pruned by misclassified rows: the smallest tree of least errors + cp a leaf."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
@@ -57,7 +57,7 @@ def _pruned(tree: Any, penalty: float) -> np.ndarray:
     return np.array(home)
 
 
-class PrunedRegressionTree(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PrunedRegressionTree(RegressorMixin, BaseEstimator):
     """The same for numbers: branches must lower the squared error by 1 % of the root's for every leaf."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
@@ -69,7 +69,7 @@ class PrunedRegressionTree(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self.tree_.predict(X)
 
 
-class SoftmaxLayer(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class SoftmaxLayer(RegressorMixin, BaseEstimator):
     """A logistic regression that learns probabilities: each row counts as q of a one and 1 - q of a zero."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:

@@ -53,7 +53,7 @@ def write(results: Results, out: Path = OUT) -> Counter[str]:
     ]
     text = Path(__file__).with_name("page.rst").read_text(encoding="utf-8")
     page = text.format(
-        **_counted(found, counts, results),
+        **_counted(found, counts),
         tables="\n".join(tables),
         isotonic=rst.list_table(["set", "model", "printed", *_ISOTONIC], _isotonic(results)),
         two_points=rst.list_table(["set", "distance", "splits of 100", "d"], _two_points()),
@@ -81,7 +81,7 @@ def _write_csv(path: Path, own: list[Cell]) -> None:
             writer.writerow([c.set, c.method, c.printed.text, *numbers, sign, one, two, c.verdict, c.reason])
 
 
-def _counted(found: list[Cell], counts: Counter[str], results: Results) -> dict[str, object]:
+def _counted(found: list[Cell], counts: Counter[str]) -> dict[str, object]:
     """The numbers in the page's introduction."""
     here = [c for c in found if c.set != "Sentiment" and c.ours.size > 1 and c.method != "IR"]
     signs = [c.same_sign for c in here if c.same_sign is not None]
