@@ -12,11 +12,12 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 
 from calibrant import _kernels
+from calibrant._typing import Floats
 from calibrant.errors import InputError
 from calibrant.partition import Partition
 from calibrant.table import ScoreTable
 
-__all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualWidth", "Quantile"]
+__all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualInformation", "EqualWidth", "Quantile"]
 
 Bins: TypeAlias = Callable[[ScoreTable], Partition]
 
@@ -100,6 +101,58 @@ class Quantile:
         wanted = np.asarray(ranks, dtype=table.n.dtype)
         reached = np.searchsorted(np.cumsum(table.n), wanted)
         return Partition.from_cuts(table, np.where(wanted > 0, np.minimum(reached + 1, len(table)), 0))
+
+
+@dataclass(frozen=True)
+class EqualInformation:
+    """Bins of equal information: each holds the same share of the sum of p (1 - p), as far as ties allow.
+
+    Rare events make deciles of rows useless, because nearly all events have the highest scores. Here every bin
+    expects about as many events (or, for scores near 1, other rows) as the next. The bin of a score is that of the
+    middle of its own information, so equal scores are never split.
+
+    Parameters
+    ----------
+    n_bins : int, optional
+        By default it follows from the information I of the table, the sum of p (1 - p): 10 up to I = 1,000 and
+        10 (I / 1,000)^0.4 beyond, but at most I / 5. Importance weights count as I^2 / variance.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_counts([0.001, 0.01, 0.1, 0.5], [1000, 1000, 100, 40], [1, 10, 10, 20])
+    >>> EqualInformation(3)(table).n
+    array([2000,  100,   40])
+    """
+
+    n_bins: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_bins is not None:
+            object.__setattr__(self, "n_bins", _n_bins(self.n_bins))
+
+    def __call__(self, table: ScoreTable) -> Partition:
+        share = table.n * table.score * (1 - table.score)
+        total = float(share.sum())
+        if total == 0:
+            return Partition.from_cuts(table, [])
+        count = self.n_bins or information_bins(_effective(table, share, total))
+        middle = (np.cumsum(share) - share / 2) / total
+        # Scores of 0 and 1 have no information; they join the outer bins.
+        label = np.minimum(np.floor(middle * count + _SLACK), count - 1)
+        return Partition.from_labels(table, label.astype(np.int64))
+
+
+def information_bins(information: float) -> int:
+    """Number of bins for so much information."""
+    usual = 10.0 if information <= 1_000 else 10 * (information / 1_000) ** 0.4
+    return max(1, int(min(usual, information / 5)))
+
+
+def _effective(table: ScoreTable, share: Floats, total: float) -> float:
+    """Information as if all rows had the same weight."""
+    if table.w2 is None:
+        return total
+    return total**2 / float(np.sum(table.w2 * table.score * (1 - table.score)))
 
 
 @dataclass(frozen=True)

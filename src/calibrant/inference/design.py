@@ -1,0 +1,107 @@
+"""How rows depend on each other: independent, with importance weights, or in clusters."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calibrant import log_odds
+from calibrant._typing import Floats, Ints
+from calibrant.errors import InputError
+from calibrant.inference.resampling import PairedRows
+from calibrant.log_odds import LogOddsBins
+from calibrant.table import ScoreTable
+
+__all__ = ["Design"]
+
+# With fewer, tests by clusters have neither power nor their size.
+MIN_CLUSTERS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A table and, where rows are in clusters, the rows: the covariance of residual sums.
+
+    Residuals are w (y - c) with c a function of the score. Rows in a table are independent: their variance is Bernoulli,
+    times mean weights. Rows in clusters depend on each other in any way inside a cluster: the covariance is that of the
+    sums of the clusters.
+    """
+
+    table: ScoreTable
+    rows: PairedRows | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and self.rows.n_draws < MIN_CLUSTERS:
+            raise InputError(
+                f"cluster must have at least {MIN_CLUSTERS} distinct values for inference; got {self.rows.n_draws}.",
+                hint="Leave out cluster= if rows are independent.",
+                argument="cluster",
+                value=self.rows.n_draws,
+            )
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None where rows are independent."""
+        return None if self.rows is None else self.rows.n_draws
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of a variance: clusters less 1, effective rows less 1, infinite for counts."""
+        if self.rows is not None:
+            return self.rows.n_draws - 1
+        if self.table.w2 is None:
+            return float("inf")
+        return max(float(self.table.n.sum() ** 2 / self.table.w2.sum()) - 1, 1.0)
+
+    @cached_property
+    def information(self) -> float:
+        """Effective information: that of as many independent rows of equal weight as tell as much.
+
+        Clusters divide it by the design effect of the sum of all residuals, where that is above 1.
+        """
+        found = log_odds.effective_information(self.table)
+        if self.rows is None or found == 0:
+            return found
+        sums = self.cluster_sums(self.table.score)
+        whole = float(log_odds.information(self.table).sum())
+        spread = float(np.sum((sums - sums.mean()) ** 2)) * sums.size / (sums.size - 1)
+        return min(found, whole**2 / spread) if spread > 0 else found
+
+    def cluster_sums(self, fitted: Floats, contrast: Floats | None = None) -> Floats:
+        """For each cluster the sum of contrast * weight * (event - fitted)."""
+        residual = self._residuals(fitted, contrast)
+        assert self.rows is not None
+        sums: Floats = np.bincount(self._code, weights=residual, minlength=self.rows.n_draws)
+        return sums
+
+    def cluster_bin_sums(self, bins: LogOddsBins, fitted: Floats) -> Floats:
+        """The same for each cluster and bin."""
+        assert self.rows is not None
+        label = self._code * len(bins) + bins.labels[self.rows.places[0]]
+        size = self.rows.n_draws * len(bins)
+        sums: Floats = np.bincount(label, weights=self._residuals(fitted, None), minlength=size)
+        return sums.reshape(self.rows.n_draws, len(bins))
+
+    def covariance(self, bins: LogOddsBins, d: Floats | float = 0.0) -> Floats:
+        """Covariance of the residual sums of bins around the scores moved by `d` in log-odds."""
+        if self.rows is None:
+            return np.diag(bins.variance(d))
+        sums = self.cluster_bin_sums(bins, bins.shifted(d))
+        centred = sums - sums.mean(axis=0)
+        found: Floats = centred.T @ centred * (sums.shape[0] / (sums.shape[0] - 1))
+        return found
+
+    @property
+    def _code(self) -> Ints:
+        assert self.rows is not None
+        assert self.rows.cluster is not None
+        return self.rows.cluster
+
+    def _residuals(self, fitted: Floats, contrast: Floats | None) -> Floats:
+        rows = self.rows
+        assert rows is not None
+        place = rows.places[0]
+        residual: Floats = rows.event - fitted[place]
+        if contrast is not None:
+            residual = residual * contrast[place]
+        return residual if rows.weight is None else residual * rows.weight
