@@ -535,7 +535,7 @@ _CLUSTERS = (
 def _lines(found: Mapping[str, Spread], settings: Settings) -> tuple[tuple[Line, ...], tuple[Note, ...]]:
     """The metrics that exist, and a note about the others.
 
-    TCE does not exist with importance weights, AUC not with one class, and in too few replicates with few of one.
+    AUC does not exist with one class, and in too few replicates with few rows of one.
     """
     level = settings.confidence_level
     lines = tuple(
