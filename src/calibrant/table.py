@@ -262,6 +262,21 @@ class ScoreTable:
         notes = join_notes(self._notes, scores.notes)
         return replace(mapped, n_in=self.n_in, n_dropped=self.n_dropped, _notes=notes)
 
+    def rows_by_weight(self) -> "ScoreTable":
+        """The table that a fit sees: the sum of weights plays the number of rows, so that weight 2 equals two rows.
+
+        Whole sums become counts, so that a fit with whole weights is bitwise identical to one with repeated rows.
+        Other sums stay real numbers: w2 = n and k2 = k make the effective number of rows equal to the sum of weights.
+
+        >>> ScoreTable.from_arrays([0, 1], [0.2, 0.7], sample_weight=[3, 2]).rows_by_weight()
+        ScoreTable(5 rows, 2 distinct scores, 2 positives)
+        """
+        if not self.importance:
+            return self
+        if all(bool((column == np.rint(column)).all()) for column in (self.n, self.k)):
+            return replace(self, n=self.n.astype(np.int64), k=self.k.astype(np.int64), w2=None, k2=None)
+        return replace(self, w2=self.n, k2=self.k)
+
     def with_notes(self, notes: tuple[Note, ...]) -> "ScoreTable":
         """The same table with more notes."""
         return replace(self, _notes=join_notes(self._notes, notes))

@@ -1,7 +1,7 @@
 """`MeanTable`: predictions of numbers with the outcomes behind them, all that measures of bias need."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
@@ -239,6 +239,17 @@ class MeanTable:
                 argument="f",
             )
         return MeanTable(moved, self.n, self.mean, self.m2, self.w2, self.notes, self.n_in, self.n_dropped, self.single)
+
+    def rows_by_weight(self) -> "MeanTable":
+        """The table that a fit sees: the sum of weights plays the number of rows, so that weight 2 equals two rows.
+
+        Whole sums become counts. Other sums stay real numbers, and the effective number of rows equals their sum.
+        """
+        if not self.importance:
+            return self
+        if bool((self.n == np.rint(self.n)).all()):
+            return replace(self, n=self.n.astype(np.int64), w2=None)
+        return replace(self, w2=self.n)
 
     def __add__(self, other: "MeanTable") -> "MeanTable":
         if not isinstance(other, MeanTable):
