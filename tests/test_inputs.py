@@ -162,6 +162,12 @@ def test_unusual_input_is_used_and_noted(function, case):
         with pytest.raises(cb.InputError, match=message):
             function(y, p, **options)
         return
+    if "sample_weight" in options and function in OF_COUNTS:
+        with pytest.raises(cb.InputError, match="needs counts"):
+            function(y, p, **options)
+        return
+    if "sample_weight" in options and function is cb.tce:
+        codes = codes | {"weighted_test"}
     if function is cb.slope_intercept and "clipped" in codes:
         codes = codes | {"logit_clipped"}  # the score that was set to 0 or 1 has no logit
     with warnings.catch_warnings(record=True) as caught:

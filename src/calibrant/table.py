@@ -451,6 +451,7 @@ def _count_checked(
 
     score, event = p.values[keep], y.values[keep] == 1
     size = np.ones(score.size) if sizes is None else sizes.values[keep]
+    _check_total(float(size.sum()), "frequency" if w is None else "sample_weight")  # before anything is squared
     table = added_up(score, event, size, None if w is None else size**2)
     return replace(table, n_in=n_in, n_dropped=n_in - int(keep.sum()), _notes=tuple(notes))
 
