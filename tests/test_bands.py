@@ -92,5 +92,5 @@ def test_a_curve_leaves_the_cumulative_band_exactly_when_the_test_rejects(slope,
 def test_the_cumulative_band_of_weights_that_are_all_one_is_that_of_counts(rng):
     p = rng.random(50)
     y = rng.random(50) < p
-    tables = [cb.ScoreTable.from_arrays(y, p, importance=i) for i in (False, True)]
+    tables = [cb.ScoreTable.from_arrays(y, p, sample_weight=w) for w in (None, np.ones(50))]
     assert cumulative_band(tables[0]).high[0] == pytest.approx(cumulative_band(tables[1]).high[0])

@@ -184,9 +184,7 @@ def test_limits_are_whole_numbers_of_any_type_and_size(n_max):
 
 @pytest.mark.parametrize("scale", [1, 0.1, 1 / 3, 0.7])
 def test_the_scale_of_importance_weights_does_not_move_cuts(scale):
-    table = ScoreTable.from_arrays(
-        np.arange(10) % 2, np.arange(10) / 10, sample_weight=np.full(10, scale), importance=True
-    )
+    table = ScoreTable.from_arrays(np.arange(10) % 2, np.arange(10) / 10, sample_weight=np.full(10, scale))
     assert Quantile(5)(table).n.tolist() == pytest.approx([2 * scale] * 5)
     assert np.array_equal(
         PAVABC(2 * scale, 4 * scale)(table).start,

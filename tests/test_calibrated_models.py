@@ -513,11 +513,12 @@ def test_what_has_no_trees_of_classes_is_refused(estimator):
         cb.TreeSmoothing(estimator).fit(X, Y)
 
 
-def test_smoothing_does_not_depend_on_the_scale_of_weights():
-    tree = DecisionTreeClassifier(min_samples_leaf=20, random_state=0)
+def test_smoothing_takes_the_sum_of_weights_as_the_number_of_rows():
+    tree = DecisionTreeClassifier(min_weight_fraction_leaf=0.02, random_state=0)
     plain = cb.TreeSmoothing(tree, "laplace").fit(X, Y).predict_proba(X)
-    scaled = cb.TreeSmoothing(tree, "laplace").fit(X, Y, sample_weight=np.full(len(Y), 0.25)).predict_proba(X)
-    assert scaled == pytest.approx(plain, abs=1e-9)
+    again = np.repeat(np.arange(len(Y)), 4)
+    quarters = cb.TreeSmoothing(tree, "laplace").fit(X[again], Y[again], sample_weight=np.full(4 * len(Y), 0.25))
+    assert quarters.predict_proba(X) == pytest.approx(plain, abs=1e-9)
     with pytest.raises(cb.InputError, match="never fitted"):
         cb.TreeSmoothing(FrozenEstimator(tree)).fit(X, Y)
 

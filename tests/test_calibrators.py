@@ -571,12 +571,26 @@ def test_fitted_ones_survive_pickle_and_unfitted_ones_say_so(rng, name):
     assert np.array_equal(pickle.loads(pickle.dumps(cal))(p), cal(p))
 
 
-def test_importance_weights_do_not_depend_on_their_scale(rng):
-    y, p = sample(rng, 500)
-    weight = rng.uniform(0.5, 2, 500)
-    for name in KINDS:
-        one, ten = (fitted(name, p, y, sample_weight=scale * weight)(p) for scale in (1, 10))
-        assert one == pytest.approx(ten, abs=1e-9)
+@every_kind
+def test_the_sum_of_weights_plays_the_number_of_rows(name, rng):
+    """Whole weights equal repeated rows, and weights beside them hardly move the map."""
+    y, p = sample(rng, 400)
+    weight = 1 + np.arange(400) % 3
+    weight[-1] += -weight.sum() % 10  # quantiles of rows are cut at whole numbers, those of weights are not
+    repeated = fitted(name, np.repeat(p, weight), np.repeat(y, weight))
+    table = cb.ScoreTable.from_arrays(y, p, sample_weight=weight)
+    for weighted in (fitted(name, p, y, sample_weight=weight), fitted(name, table)):
+        assert maps.to_dict(weighted.map_) == maps.to_dict(repeated.map_)
+    beside = fitted(name, p, y, sample_weight=weight * (1 + 1e-9))
+    assert beside(p) == pytest.approx(repeated(p), abs=1e-5)
+
+
+def test_half_weights_count_as_half_the_rows(rng):
+    y, p = sample(rng, 400)
+    doubled = np.repeat(y, 2), np.repeat(p, 2)
+    for name in ("isotonic", "platt", "venn_abers", "beta"):
+        halved = fitted(name, doubled[1], doubled[0], sample_weight=np.full(800, 0.5))
+        assert halved(p) == pytest.approx(fitted(name, p, y)(p), abs=1e-9)
 
 
 def test_frames_will_do():

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cb
+from calibrant import maps
 
 for library in ("click", "rich", "duckdb"):
     pytest.importorskip(library, reason=f"{library} is not installed")
@@ -125,18 +126,52 @@ def test_a_diagram_in_plain_letters(scores):
 
 
 def test_groups_costs_weights_and_several_scores(scores, capsys):
-    given = ["scores.parquet", "-y", "y", "-p", "p", "-p", "q", "--by", "g", "--weight", "w", "--cost", "1:5", *FEW]
+    given = ["scores.parquet", "-y", "y", "-p", "p", "-p", "q", "--by", "g", "--frequency", "w", "--cost", "1:5", *FEW]
     text = said(capsys, "evaluate", *given, "--sha256")
     assert "p: Verdict: miscalibrated (too high)" in text
     assert "q: Verdict: " in text
     assert "ECC (1:5)" in text
     assert "high" in text
     assert "SHA-256" in text
-    assert "Weights are whole numbers" in text
+    assert "Rows left out because their frequency is 0" in text
     result = json.loads(said(capsys, "evaluate", *given, "--json", "-", "--sha256"))
     assert list(result["models"]) == ["p", "q"]
     assert [part["part"] for part in result["models"]["p"]["parts"]] == ["high", "low"]
     assert len(result["inputs"][0]["sha256"]) == 64
+
+
+def test_weights_are_importance_and_frequencies_are_rows(scores, capsys):
+    rows = pq.read_table("scores.parquet")
+    y, p, w = (np.asarray(rows.column(name)) for name in "ypw")
+    given = ["scores.parquet", "-y", "y", "-p", "p", *FEW]
+    for option, name in (("--weight", "sample_weight"), ("--frequency", "frequency")):
+        found = json.loads(said(capsys, "evaluate", *given, option, "w", "--json", "-"))["models"]["p"]
+        expected = cb.evaluate(cb.ScoreTable.from_arrays(y, p, **{name: w}), n_resamples=39).to_dict()
+        assert found["metrics"] == json.loads(json.dumps(expected["metrics"]))
+        compared = said(capsys, "compare", *given, "-p", "q", option, "w", "--json", "-")
+        both = {"p": p, "q": np.asarray(rows.column("q"))}
+        assert json.loads(compared)["differences"] == json.loads(
+            json.dumps(cb.compare(y, both, **{name: w}, n_resamples=39).to_dict()["differences"])
+        )
+    text = said(capsys, "evaluate", *given, "--weight", "w", "--frequency", "w", code=2)
+    assert "--weight and --frequency must not be given together" in text
+    text = said(capsys, "evaluate", *given, "--frequency", "q", code=2)
+    assert "q in scores.parquet must be a whole number of rows, 0 or more; got" in text
+    assert "For real weights use --weight." in text
+
+
+def test_fit_takes_weights_and_frequencies(scores, capsys):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    made = []
+    for option in ("--weight", "--frequency"):
+        given = ["scores.parquet", "-y", "y", "-p", "p", option, "w", "--method", "platt", "-o", f"cal{option}.json"]
+        said(capsys, "fit", *given)
+        made.append(cb.load(f"cal{option}.json"))
+    assert maps.to_dict(made[0].map_) == maps.to_dict(made[1].map_)
+    rows = pq.read_table("scores.parquet")
+    y, p, w = (np.asarray(rows.column(name)) for name in "ypw")
+    assert maps.to_dict(made[0].map_) == maps.to_dict(cb.Platt().fit(np.repeat(p, w), np.repeat(y, w)).map_)
+    assert "must be a whole number of rows" in said(capsys, "fit", *given[:6], "q", "-o", "no.json", code=2)
 
 
 def test_options_reach_the_metrics(scores, capsys):
@@ -416,7 +451,7 @@ def test_the_gate_passes_and_fails(scores, capsys):
         ("--max-ece", "-1", 2),
         ("--max-ece", "nan", 2),
         ("--equivalence", "0.5 --margin 0.3", 2),
-        ("--max-tce-excess", "5 --weight q", 2),
+        ("--max-tce-excess", "1 --weight q", 1),
     ],
 )
 def test_thresholds_decide_where_there_are_some(scores, capsys, option, limit, code):

@@ -182,14 +182,14 @@ def same(found, expected):
     [
         {"p": "p"},
         {"p": "q"},
-        {"p": "p", "weight": "w"},
+        {"p": "p", "frequency": "w"},
         {"p": "h", "missing": "drop"},
-        {"p": ["p", "q", "h"], "by": "g", "weight": "w", "missing": "drop"},
+        {"p": ["p", "q", "h"], "by": "g", "frequency": "w", "missing": "drop"},
         {"p": "p", "by": ["word", "g"]},
         {"p": "p", "y": "word", "pos_label": "spam"},
         {"p": "p", "resolution": 2**-10},
         {"p": ["p", "q"], "resolution": 1 / 3, "by": "g"},
-        {"p": "q", "resolution": 2**-20, "weight": "w"},
+        {"p": "q", "resolution": 2**-20, "frequency": "w"},
     ],
     ids=str,
 )
@@ -199,14 +199,14 @@ def test_every_engine_counts_what_arrays_give(engine, rows, options):
 
 
 @pytest.mark.parametrize(
-    "options", [{"weight": "v"}, {"weight": "w", "importance": True}, {"importance": True}], ids=str
+    "options", [{"sample_weight": "v"}, {"sample_weight": "w"}, {"sample_weight": "v", "resolution": 2**-10}], ids=str
 )
-def test_real_weights_agree(engine, rows, options):
+def test_importance_weights_agree(engine, rows, options):
     found = engine.tables(rows, y="y", p="p", **options).total()
     expected = cb.from_frame(ROWS, y="y", p="p", **options)
     assert found.importance
     assert np.array_equal(found.score, expected.score)
-    for name in ("n", "k", "w2"):
+    for name in ("n", "k", "w2", "k2"):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-12)
     assert (found.n_in, found.n_dropped) == (expected.n_in, expected.n_dropped)
 
@@ -232,8 +232,9 @@ def test_missing_cells_are_refused_or_dropped_and_counted(engine):
         engine.tables(kept, y="y", p="p")
     assert caught.value.row is None
     same(engine.tables(kept, y="y", p="p", missing="drop"), cb.tables_from_frame(holes, y="y", p="p", missing="drop"))
-    weighted = {"y": "y", "p": "p", "weight": "w", "missing": "drop"}
-    same(engine.tables(kept, **weighted), cb.tables_from_frame(holes, **weighted))
+    for option in ("sample_weight", "frequency"):
+        weighted = {"y": "y", "p": "p", option: "w", "missing": "drop"}
+        same(engine.tables(kept, **weighted), cb.tables_from_frame(holes, **weighted))
     with pytest.raises(InputError, match="g has 1 missing value"):
         engine.tables(kept, y="y", p="p", by="g", missing="drop")
 
@@ -255,7 +256,7 @@ def test_missing_cells_are_refused_or_dropped_and_counted(engine):
         ),
         ({"w": [1.0, float("inf"), 1.0, 2.0]}, "w must be finite and not negative; 1 of 4"),
         ({"w": [1.0, 1e-200, 1.0, 2.0]}, "w must be 0 or at least 1e-100"),
-        ({"w": [0.0, 0.0, 0.0, 0.0]}, "every weight is zero"),
+        ({"w": [0.0, 0.0, 0.0, 0.0]}, "w must be positive in at least one row; got 0 in every row"),
         ({"w": ["a", "b", "a", "a"]}, "w must hold numbers"),
     ],
     ids=lambda value: str(value)[:40],
@@ -264,7 +265,23 @@ def test_what_is_wrong_is_said_with_how_many_rows(engine, columns, words):
     rows = {"y": [0, 1, 1, 0], "p": [0.5, 0.5, 0.1, 1.0], "w": [1.0, 1.0, 2.0, 3.0], **columns}
     kept = engine.keep(pa.table(rows))
     with pytest.raises(InputError, match=words):
-        engine.tables(kept, y="y", p="p", weight="w")
+        engine.tables(kept, y="y", p="p", sample_weight="w")
+
+
+@pytest.mark.parametrize(
+    ("frequency", "words"),
+    [
+        ([1.0, 2.5, 1.0, 2.0], r"w must be a whole number of rows, 0 or more; got 2.5\. For real weights"),
+        ([1.0, -2.0, 1.0, 2.0], "w must be a whole number of rows, 0 or more; got -2"),
+        ([1.0, float("inf"), 1.0, 2.0], "w must be a whole number of rows, 0 or more; got inf"),
+        ([0.0, 0.0, 0.0, 0.0], "w must be positive in at least one row; got 0 in every row"),
+    ],
+    ids=str,
+)
+def test_bad_frequencies_are_refused(engine, frequency, words):
+    kept = engine.keep(pa.table({"y": [0, 1, 1, 0], "p": [0.5, 0.5, 0.1, 1.0], "w": frequency}))
+    with pytest.raises(InputError, match=words):
+        engine.tables(kept, y="y", p="p", frequency="w")
 
 
 def test_what_lies_just_outside_is_clipped_and_counted(engine):
@@ -296,12 +313,12 @@ def test_nothing_there_is_an_error(engine):
 def test_weights_beyond_what_adds_up_are_refused(engine):
     rows = pa.table({"y": [0] * 300 + [1], "p": [0.1] * 300 + [0.9], "w": [1e18] * 300 + [1.0]})
     kept = engine.keep(rows)
-    for importance in (False, True):
-        with pytest.raises(InputError, match=r"must add up to less than 2\*\*53; the sum is 3e\+20"):
-            engine.tables(kept, y="y", p="p", weight="w", importance=importance)
+    for option in ("sample_weight", "frequency"):
+        with pytest.raises(InputError, match=rf"{option} must add up to less than 2\*\*53; the sum is 3e\+20"):
+            engine.tables(kept, y="y", p="p", **{option: "w"})
     negative = engine.keep(pa.table({"y": [0, 0, 1], "p": [0.1, 0.1, 0.9], "w": [-1e308, -1e308, 1.0]}))
     with pytest.raises(InputError, match="2 of 3 values are not so, one of them is -1e"):
-        engine.tables(negative, y="y", p="p", weight="w")
+        engine.tables(negative, y="y", p="p", sample_weight="w")
 
 
 def test_labels_that_differ_by_capital_letters_are_two(engine):
@@ -468,7 +485,7 @@ def test_names_of_any_kind_are_columns(spark_local, tmp_path):
     path = tmp_path / "odd.parquet"
     pq.write_table(table, path)
     frame = spark_local.read.parquet(str(path))
-    options = {"y": "a.b", "p": ["a b", "`"], "by": "select", "weight": "é"}
+    options = {"y": "a.b", "p": ["a b", "`"], "by": "select", "frequency": "é"}
     same(cb.tables_from_frame(frame, **options), cb.tables_from_frame(table, **options))
 
 

@@ -174,12 +174,22 @@ def test_one_class_and_few_rows_are_evaluated_and_noted():
     assert quick([1], [0.4]).verdict == "too few data"
 
 
-def test_importance_weights_leave_tce_out():
+def test_importance_weights_have_a_tce_too():
     y, p = draw(300)
     found = quick(y, p, sample_weight=np.linspace(0.5, 2, 300))
-    assert "TCE" not in [line.name for line in found.lines]
+    assert "TCE" in [line.name for line in found.lines]
     assert "total weight" in repr(found)
-    assert "left_out" in [note.code for note in found.notes]
+    assert "left_out" not in [note.code for note in found.notes]
+
+
+def test_frequencies_give_the_evaluation_of_repeated_rows():
+    y, p = draw(200)
+    times, group = np.arange(200) % 3 + 1, np.arange(200) % 2
+    counted = quick(y, p, by=group, frequency=times)
+    repeated = quick(*(np.repeat(column, times) for column in (y, p)), by=np.repeat(group, times))
+    assert counted.lines == repeated.lines
+    assert [part.lines for part in counted.parts.values()] == [part.lines for part in repeated.parts.values()]
+    assert counted.tests == repeated.tests
 
 
 def test_clusters_widen_intervals_and_are_noted():
@@ -330,8 +340,8 @@ def test_a_metric_that_few_replicates_have_is_left_out():
 
 def test_no_metric_at_all_is_an_error():
     y, p = draw(60)
-    with pytest.raises(cb.InputError, match="None of the metrics exists for these rows: TCE"):
-        quick(y, p, metrics={"TCE": cb.TCE()}, sample_weight=np.linspace(0.5, 1, 60))
+    with pytest.raises(cb.InputError, match="None of the metrics exists for these rows: calbin"):
+        quick(y, p, metrics={"calbin": cb.METRICS["calbin"]()}, sample_weight=np.linspace(0.5, 1, 60))
 
 
 def test_results_can_be_pickled_and_copied():
@@ -394,9 +404,15 @@ def test_pairing_makes_the_interval_narrow():
 def test_comparison_by_clusters_and_weights():
     y, p = draw(200)
     w = np.arange(200) % 3 + 1
-    weighted = cb.compare(y, {"a": p, "b": p**2}, n_resamples=30, sample_weight=w)
+    counted = cb.compare(y, {"a": p, "b": p**2}, n_resamples=30, frequency=w)
     repeated = cb.compare(np.repeat(y, w), {"a": np.repeat(p, w), "b": np.repeat(p**2, w)}, n_resamples=30)
-    assert weighted.differences == repeated.differences
+    assert counted.differences == repeated.differences
+    weighted = cb.compare(y, {"a": p, "b": p**2}, n_resamples=30, sample_weight=w)
+    values = [
+        [d.value for d in each.differences if d.metric in ("bias", "ECE", "Brier")] for each in (weighted, counted)
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-9, abs=1e-12)
+    assert weighted.differences != counted.differences
     clustered = cb.compare(y, {"a": p, "b": p**2}, n_resamples=30, cluster=np.arange(200) // 4)
     assert "clusters" in [note.code for note in clustered.notes]
 
@@ -427,10 +443,10 @@ def test_rows_that_do_not_match_are_refused():
         cb.interval(cb.ECE(), y, column, cluster=pandas.Series(np.arange(60)).sample(frac=1, random_state=0))
 
 
-def test_too_many_whole_weights_are_refused():
+def test_too_many_rows_by_frequency_are_refused():
     y, p = draw(300)
-    with pytest.raises(cb.InputError, match=r"300,000,000.*importance=True"):
-        cb.compare(y, {"a": p, "b": p}, sample_weight=np.full(300, 10**6), n_resamples=30)
+    with pytest.raises(cb.InputError, match=r"frequency must add up to at most .*got 300,000,000\. Pass sample_weight"):
+        cb.compare(y, {"a": p, "b": p}, frequency=np.full(300, 10**6), n_resamples=30)
 
 
 @pytest.mark.parametrize("bad", [{"a": [0.1, 0.2]}, [0.1, 0.2]])

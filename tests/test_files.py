@@ -76,7 +76,7 @@ def test_every_kind_of_file_gives_the_table_of_its_rows(make, tmp_path):
     found = cb.scan(paths, y="y", p="p")
     assert found == EXPECTED
     assert (found.n_in, found.n_dropped) == (ROWS, 0)
-    assert cb.scan(paths, y="y", p="p", weight="w") == cb.ScoreTable.from_arrays(Y, P, sample_weight=W)
+    assert cb.scan(paths, y="y", p="p", frequency="w") == cb.ScoreTable.from_arrays(Y, P, frequency=W)
     grid = cb.scan(paths, y="y", p="p", resolution=2**-20)
     assert grid == EXPECTED.round(2**-20)
     assert any("rounded to multiples" in note.text for note in grid.notes)
@@ -84,11 +84,13 @@ def test_every_kind_of_file_gives_the_table_of_its_rows(make, tmp_path):
 
 
 def test_real_weights_agree_within_rounding(tmp_path):
-    found = cb.scan(several(tmp_path), y="y", p="p", weight="v")
+    found = cb.scan(several(tmp_path), y="y", p="p", sample_weight="v")
     expected = cb.ScoreTable.from_arrays(Y, P, sample_weight=V)
     assert found.n == pytest.approx(expected.n, rel=1e-12)
     assert found.k == pytest.approx(expected.k, rel=1e-12)
-    assert cb.scan(several(tmp_path), y="y", p="p", weight="w", importance=True).importance
+    assert found.w2 == pytest.approx(expected.w2, rel=1e-12)
+    assert found.k2 == pytest.approx(expected.k2, rel=1e-12)
+    assert cb.scan(several(tmp_path), y="y", p="p", sample_weight="w").importance
 
 
 def test_float32_scores_stay_what_they_are(tmp_path):
@@ -102,25 +104,25 @@ def test_groups_models_and_hive_partitions_come_from_one_reading(tmp_path):
         (tmp_path / f"day={day}").mkdir()
         own = TABLE.slice(day * 10_000, 10_000).drop_columns(["day"])
         pq.write_table(own, tmp_path / f"day={day}" / "rows.parquet")
-    tables = cb.tables_scan(tmp_path, y="y", p=["p", "q"], by="day", weight="w")
+    tables = cb.tables_scan(tmp_path, y="y", p=["p", "q"], by="day", frequency="w")
     assert tables.models == ["p", "q"]
     assert [int(group) for group in tables.groups] == [0, 1, 2]
-    assert tables.total("p") == cb.ScoreTable.from_arrays(Y, P, sample_weight=W)
+    assert tables.total("p") == cb.ScoreTable.from_arrays(Y, P, frequency=W)
     own = DAY == 1
     day = tables.groups[1]
-    assert tables["q", day] == cb.ScoreTable.from_arrays(Y[own], P[own] ** 2, sample_weight=W[own])
+    assert tables["q", day] == cb.ScoreTable.from_arrays(Y[own], P[own] ** 2, frequency=W[own])
     rounded = cb.tables_scan(tmp_path, y="y", p="p", by="day", resolution=2**-10)
     assert rounded.total() == EXPECTED.round(2**-10)
-    frame = cb.tables_from_frame(TABLE, y="y", p=["p", "q"], by="day", weight="w")
+    frame = cb.tables_from_frame(TABLE, y="y", p=["p", "q"], by="day", frequency="w")
     assert [frame["p", g] for g in range(3)] == [tables["p", g] for g in tables.groups]
 
 
-def test_all_groups_read_weights_alike(tmp_path):
+def test_weights_of_each_group_are_importance_weights(tmp_path):
     whole = pa.table({"y": [0, 1], "p": [0.2, 0.7], "g": ["a", "a"], "w": [1.0, 2.0]})
     real = pa.table({"y": [0, 1], "p": [0.2, 0.7], "g": ["b", "b"], "w": [1.5, 2.0]})
     pq.write_table(whole, tmp_path / "1.parquet")
     pq.write_table(real, tmp_path / "2.parquet")
-    tables = cb.tables_scan(tmp_path, y="y", p="p", by="g", weight="w")
+    tables = cb.tables_scan(tmp_path, y="y", p="p", by="g", sample_weight="w")
     assert all(table.importance for table in tables.values())
 
 
@@ -260,8 +262,8 @@ def test_nan_is_missing_whether_or_not_a_null_is_beside_it(tmp_path):
         rows[column][2] = nan
         pq.write_table(pa.table(rows), tmp_path / "nan.parquet")
         with pytest.raises(InputError, match=f"{column} in nan.parquet has 1 missing value"):
-            cb.scan(tmp_path / "nan.parquet", y="y", p="p", weight="w")
-        table = cb.scan(tmp_path / "nan.parquet", y="y", p="p", weight="w", missing="drop")
+            cb.scan(tmp_path / "nan.parquet", y="y", p="p", frequency="w")
+        table = cb.scan(tmp_path / "nan.parquet", y="y", p="p", frequency="w", missing="drop")
         assert (table.size, table.n_dropped) == (2, 1)
     pq.write_table(pa.table({"y": [0, 1], "p": [0.1, 0.2], "g": [1.0, nan]}), tmp_path / "nan.parquet")
     with pytest.raises(InputError, match="g in nan.parquet has 1 missing value"):
@@ -348,11 +350,11 @@ def test_a_folder_does_not_stand_for_a_column_of_the_file(tmp_path):
 
 def test_rows_of_all_groups_count_for_memory_and_a_grid_needs_none(tmp_path, monkeypatch):
     monkeypatch.setattr("calibrant.ingest.counting._FOLD", 5_000)
-    whole = cb.tables_scan(parquet(tmp_path), y="y", p="p", by="day", weight="w", resolution=2**-12)
-    expected = cb.ScoreTable.from_arrays(Y, P, sample_weight=W).round(2**-12)
+    whole = cb.tables_scan(parquet(tmp_path), y="y", p="p", by="day", frequency="w", resolution=2**-12)
+    expected = cb.ScoreTable.from_arrays(Y, P, frequency=W).round(2**-12)
     assert whole.total() == expected
     assert whole.total().n_dropped == expected.n_dropped
-    real = cb.scan(parquet(tmp_path), y="y", p="p", weight="v", resolution=2**-12)
+    real = cb.scan(parquet(tmp_path), y="y", p="p", sample_weight="v", resolution=2**-12)
     assert real.n == pytest.approx(cb.ScoreTable.from_arrays(Y, P, sample_weight=V).round(2**-12).n, rel=1e-12)
     monkeypatch.setattr("calibrant.ingest.counting.available_memory", lambda: 400_000)
     with pytest.raises(InputError, match=r"Pass resolution=2\*\*-20"):
@@ -364,12 +366,13 @@ def test_groups_without_a_row_that_counts_are_empty(tmp_path):
     rows = pa.table({"y": [0, 1, None], "p": [0.1, 0.2, 0.3], "g": ["a", "a", "b"], "w": [1.0, 1.0, 0.5]})
     pq.write_table(rows, tmp_path / "a.parquet")
     for tables in (
-        cb.tables_scan(tmp_path / "a.parquet", y="y", p="p", by="g", weight="w", missing="drop"),
-        cb.tables_from_frame(rows, y="y", p="p", by="g", weight="w", missing="drop"),
+        cb.tables_scan(tmp_path / "a.parquet", y="y", p="p", by="g", sample_weight="w", missing="drop"),
+        cb.tables_from_frame(rows, y="y", p="p", by="g", sample_weight="w", missing="drop"),
     ):
         assert len(tables["p", "b"]) == 0
         assert tables["p", "b"].n_dropped == 1
-        assert not tables["p", "a"].importance  # the weight that is no whole number is of a row that does not count
+        assert tables["p", "a"].importance
+        assert tables.total() == tables["p", "a"]
 
 
 def test_rows_are_numbered_before_they_are_split(tmp_path):

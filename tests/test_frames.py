@@ -8,6 +8,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.errors import InputError
+from calibrant.ingest import storage
 
 nw = pytest.importorskip("narwhals", reason="narwhals is not installed")
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -53,13 +54,17 @@ def test_every_engine_gives_the_same_table(make):
     frame = make(TABLE)
     y, p = DATA["y"], DATA["p"]
     assert cb.from_frame(frame, y="y", p="p") == cb.ScoreTable.from_arrays(y, p)
-    whole = cb.from_frame(frame, y="y", p="p", weight="w")
-    assert whole == cb.ScoreTable.from_arrays(y, p, sample_weight=DATA["w"])
+    whole = cb.from_frame(frame, y="y", p="p", frequency="w")
+    assert whole == cb.ScoreTable.from_arrays(y, p, frequency=DATA["w"])
     assert whole.n_dropped == np.count_nonzero(DATA["w"] == 0)
-    real = cb.from_frame(frame, y="y", p="p", weight="v")
+    real = cb.from_frame(frame, y="y", p="p", sample_weight="v")
     expected = cb.ScoreTable.from_arrays(y, p, sample_weight=DATA["v"])
     assert real.n == pytest.approx(expected.n, rel=1e-12)
     assert real.w2 == pytest.approx(expected.w2, rel=1e-12)
+    assert real.k2 == pytest.approx(expected.k2, rel=1e-12)
+    weighted = cb.from_frame(frame, y="y", p="p", sample_weight="w")
+    assert weighted == cb.ScoreTable.from_arrays(y, p, sample_weight=DATA["w"])
+    assert weighted.importance
     holes = cb.from_frame(frame, y="y", p="h", missing="drop")
     assert holes == cb.ScoreTable.from_arrays(y, DATA["h"], missing="drop")
     assert holes.n_dropped == np.count_nonzero(np.isnan(DATA["h"]))
@@ -70,15 +75,15 @@ def test_every_engine_gives_the_same_table(make):
 
 @each_engine
 def test_groups_and_models_come_from_one_reading(make):
-    tables = cb.tables_from_frame(make(TABLE), y="y", p=["p", "q"], by="g", weight="w")
+    tables = cb.tables_from_frame(make(TABLE), y="y", p=["p", "q"], by="g", frequency="w")
     assert tables.models == ["p", "q"]
     assert tables.groups == list(range(50))
     assert len(tables) == 100
     for model in ("p", "q"):
-        whole = cb.ScoreTable.from_arrays(DATA["y"], DATA[model], sample_weight=DATA["w"])
+        whole = cb.ScoreTable.from_arrays(DATA["y"], DATA[model], frequency=DATA["w"])
         assert tables.total(model) == whole
         own = DATA["g"] == 7
-        part = cb.ScoreTable.from_arrays(DATA["y"][own], DATA[model][own], sample_weight=DATA["w"][own])
+        part = cb.ScoreTable.from_arrays(DATA["y"][own], DATA[model][own], frequency=DATA["w"][own])
         assert tables[model, 7] == part
     with pytest.raises(InputError, match="model must be one of 'p', 'q'"):
         tables.of()
@@ -122,11 +127,24 @@ def test_several_columns_split_rows_together():
     assert alone.total() == cb.from_frame(frame, y="y", p="p")
 
 
-def test_all_groups_read_weights_alike():
+def test_weights_of_each_group_are_importance_weights():
     frame = pl.DataFrame({"y": [0, 1, 1, 0], "p": [0.2, 0.7, 0.7, 0.1], "g": list("aabb"), "w": [1.0, 2.0, 0.5, 1.0]})
-    tables = cb.tables_from_frame(frame, y="y", p="p", by="g", weight="w")
+    tables = cb.tables_from_frame(frame, y="y", p="p", by="g", sample_weight="w")
     assert all(table.importance for table in tables.values())
     assert tables.total().size == pytest.approx(4.5)
+
+
+def test_columns_of_weights_and_frequencies_are_checked():
+    frame = pl.DataFrame({"y": [0, 1, 1], "p": [0.2, 0.7, 0.7], "w": [1.0, 2.5, 1.0], "none": [0, 0, 0]})
+    with pytest.raises(InputError, match=r"w must be a whole number of rows, 0 or more; got 2.5 \(row 1\)"):
+        cb.from_frame(frame, y="y", p="p", frequency="w")
+    with pytest.raises(InputError, match="must not be given together"):
+        cb.from_frame(frame, y="y", p="p", frequency="w", sample_weight="w")
+    for option in ("frequency", "sample_weight"):
+        with pytest.raises(InputError, match="none must be positive in at least one row; got 0 in every row"):
+            cb.from_frame(frame, y="y", p="p", **{option: "none"})
+    with pytest.raises(TypeError, match="weight"):
+        cb.from_frame(frame, y="y", p="p", weight="w")
 
 
 def test_tables_add_up_and_are_evaluated():
@@ -192,12 +210,12 @@ def table(rng):
     return cb.ScoreTable.from_arrays(rng.random(500) < p, p, missing="drop")
 
 
-@pytest.mark.parametrize("weight", [None, "whole", "real"])
-def test_a_table_comes_back_as_it_went(weight, rng, tmp_path):
+@pytest.mark.parametrize("option", [None, "frequency", "sample_weight"])
+def test_a_table_comes_back_as_it_went(option, rng, tmp_path):
     p = rng.random(500).round(2)
-    w = {"whole": rng.integers(0, 4, 500), "real": rng.random(500)}.get(weight)
+    options = {} if option is None else {option: rng.integers(0, 4, 500)}
     y = np.where(np.arange(500) == 3, np.nan, rng.random(500) < p)
-    table = cb.ScoreTable.from_arrays(y, p, sample_weight=w, missing="drop")
+    table = cb.ScoreTable.from_arrays(y, p, **options, missing="drop")
     table.to_parquet(tmp_path / "t.parquet")
     for again in (cb.ScoreTable.from_parquet(tmp_path / "t.parquet"), cb.ScoreTable.from_arrow(table.to_arrow())):
         assert again == table
@@ -231,9 +249,28 @@ def test_what_is_no_table_is_refused(table):
     other = frame.replace_schema_metadata({b"calibrant": json.dumps({**about, "version": 99})})
     with pytest.raises(InputError, match="another version"):
         cb.ScoreTable.from_arrow(other)
+    weighted = cb.ScoreTable.from_arrays([0, 1], [0.2, 0.7], sample_weight=[1, 2]).to_arrow()
+    assert weighted.column_names == ["score", "n", "k", "w2", "k2"]
+    with pytest.raises(InputError, match="damaged"):
+        cb.ScoreTable.from_arrow(weighted.drop_columns(["k2"]))
     moved = frame.set_column(1, "n", pa.array(np.asarray(frame.column("n")) + 1))
     with pytest.raises(InputError, match="damaged"):
         cb.ScoreTable.from_arrow(moved)
+
+
+def of_format_1(table):
+    """The Arrow table that the first format would have written."""
+    arrays = {name: getattr(table, name) for name in ("score", "n", "k", "w2") if getattr(table, name) is not None}
+    about = {"version": 1, "n_in": table.n_in, "n_dropped": table.n_dropped, "notes": []}
+    about["sha256"] = storage._checksum(arrays, about)
+    return pa.table(arrays).replace_schema_metadata({b"calibrant": json.dumps(about)})
+
+
+def test_tables_of_counts_of_the_first_format_are_read_and_those_of_weights_refused(table):
+    assert cb.ScoreTable.from_arrow(of_format_1(table)) == table
+    weighted = cb.ScoreTable.from_arrays([0, 1], [0.2, 0.7], sample_weight=[1, 2])
+    with pytest.raises(InputError, match=r"sums of w\^2 y.*Count the rows again with sample_weight"):
+        cb.ScoreTable.from_arrow(of_format_1(weighted))
 
 
 # Engines that are tried, not tested in full

@@ -33,7 +33,7 @@ PUBLIC = {name: function for name, function in public() if takes_rows(function)}
 PUBLIC["ScoreTable.from_arrays"] = cb.ScoreTable.from_arrays
 PUBLIC["murphy_decomposition"] = functools.partial(cb.murphy_decomposition, bins=cb.EqualWidth(10))
 PUBLIC["evaluate"] = functools.partial(cb.evaluate, n_resamples=19)
-# These need counts: real weights are refused.
+# These need counts: importance weights are refused.
 OF_COUNTS = [
     PUBLIC[name] for name in ("calbin", "ecce_test", "hosmer_lemeshow", "slope_intercept_test", "spiegelhalter")
 ]
@@ -114,6 +114,11 @@ REFUSED = {
     "missing weight": (Y, P, {"sample_weight": put(np.ones(200), 3, np.nan)}, "sample_weight has 1 missing value", "sample_weight", 3),
     "all weights zero": (Y, P, {"sample_weight": np.zeros(200)}, "0 in every row", "sample_weight", None),
     "weights too large": (Y, P, {"sample_weight": np.full(200, 1e300)}, r"less than 2\*\*53", "sample_weight", None),
+    "fractional frequency": (Y, P, {"frequency": put(np.ones(200), 3, 1.5)}, r"frequency must be a whole number of rows, 0 or more; got 1.5 \(row 3\). .*sample_weight", "frequency", 3),
+    "negative frequency": (Y, P, {"frequency": put(np.ones(200), 3, -1)}, r"got -1 \(row 3\)", "frequency", 3),
+    "missing frequency": (Y, P, {"frequency": put(np.ones(200), 3, np.nan)}, "frequency has 1 missing value", "frequency", 3),
+    "all frequencies zero": (Y, P, {"frequency": np.zeros(200)}, "frequency must be positive in at least one row", "frequency", None),
+    "weight and frequency": (Y, P, {"frequency": np.ones(200), "sample_weight": np.ones(200)}, "must not be given together", "frequency", None),
     "too few weights": (Y, P, {"sample_weight": np.ones(199)}, "sample_weight has 199 rows", "sample_weight", None),
     "an option that is none": (Y, P, {"missing": "ignore"}, "missing must be 'raise' or 'drop'; it is 'ignore'", "missing", None),
 }  # fmt: skip
@@ -142,7 +147,8 @@ NOTED = {
     "integer scores": (Y, Y, {}, {"hard_labels"}),
     "boolean scores": (Y, Y.astype(bool), {}, {"hard_labels"}),
     "missing, dropped": (Y, put(P, 3, np.nan), {"missing": "drop"}, {"missing"}),
-    "zero weight": (Y, P, {"sample_weight": put(np.full(200, 2), 3, 0)}, {"zero_weight", "whole_weights"}),
+    "zero weight": (Y, P, {"sample_weight": put(np.full(200, 2), 3, 0)}, {"zero_weight"}),
+    "zero frequency": (Y, P, {"frequency": put(np.full(200, 2), 3, 0)}, {"zero_frequency"}),
 }
 
 
@@ -156,6 +162,12 @@ def test_unusual_input_is_used_and_noted(function, case):
         with pytest.raises(cb.InputError, match=message):
             function(y, p, **options)
         return
+    if "sample_weight" in options and function in OF_COUNTS:
+        with pytest.raises(cb.InputError, match="needs counts"):
+            function(y, p, **options)
+        return
+    if "sample_weight" in options and function is cb.tce:
+        codes = codes | {"weighted_test"}
     if function is cb.slope_intercept and "clipped" in codes:
         codes = codes | {"logit_clipped"}  # the score that was set to 0 or 1 has no logit
     with warnings.catch_warnings(record=True) as caught:
@@ -199,12 +211,10 @@ def answer(function, y, p):
 
 @FUNCTIONS
 def test_input_is_never_changed(function):
-    y, p, w = Y.astype(float), put(P, 3, 1 + 1e-12), np.full(200, 1.5)
+    y, p, w = Y.astype(float), put(P, 3, 1 + 1e-12), np.full(200, 2.0)
     y[5], p[7] = np.nan, np.nan
     copies = y.copy(), p.copy(), w.copy()
-    options = {"test": cb.significance.score} if function is cb.tce else {}
-    if function not in OF_COUNTS:
-        options["sample_weight"] = w
+    options = {"frequency" if function in OF_COUNTS else "sample_weight": w}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cb.CalibrantWarning)
         function(y, p, missing="drop", **options)

@@ -56,13 +56,13 @@ def test_rows_and_table_give_the_same():
         )
 
 
-def test_whole_weights_are_rows_in_intervals_too():
+def test_frequencies_are_rows_in_intervals_too():
     rng = np.random.default_rng(0)
     p = rng.random(200).round(2)
     y, w = rng.random(200) < p, rng.integers(1, 4, 200)
-    weighted = cb.interval(cb.TCE(), y, p, sample_weight=w, random_state=0, n_resamples=50)
+    counted = cb.interval(cb.TCE(), y, p, frequency=w, random_state=0, n_resamples=50)
     repeated = cb.interval(cb.TCE(), np.repeat(y, w), np.repeat(p, w), random_state=0, n_resamples=50)
-    assert (weighted.low, weighted.high) == (repeated.low, repeated.high)
+    assert (counted.low, counted.high) == (repeated.low, repeated.high)
 
 
 def test_importance_weights_widen_the_interval():

@@ -311,7 +311,7 @@ def test_the_environment_forces_a_kernel():
 
 @given(tables)
 def test_sums_over_a_table_have_the_same_bits_and_are_those_of_rows(table):
-    weighted = cb.ScoreTable(table.score, table.n / 3, table.k / 3, table.n / 9)
+    weighted = cb.ScoreTable(table.score, table.n / 3, table.k / 3, table.n / 9, table.k / 9)
     for each in (table, weighted):
         for name in ("squared_errors", "cumulative_extremes"):
             ours = getattr(_kernels, name)(each.score, each.n, each.k)

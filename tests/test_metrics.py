@@ -71,11 +71,11 @@ def test_shuffled_rows_and_added_pieces_give_the_same_bits(name, pairs, random):
 
 @EVERY
 @given(pairs=some_rows)
-def test_weight_two_gives_the_bits_of_doubled_rows(name, pairs):
+def test_frequency_two_gives_the_bits_of_doubled_rows(name, pairs):
     y, p = columns(pairs)
     doubled = ScoreTable.from_arrays(np.tile(y, 2), np.tile(p, 2))
-    weighted = ScoreTable.from_arrays(y, p, sample_weight=np.full(len(y), 2))
-    assert measure(name, weighted) == measure(name, doubled)
+    counted = ScoreTable.from_arrays(y, p, frequency=np.full(len(y), 2))
+    assert measure(name, counted) == measure(name, doubled)
 
 
 @EVERY
@@ -194,13 +194,13 @@ def test_norms_are_points_of_one_family(table):
     )
 
 
-# weights that are not whole
+# importance weights
 
 
 def test_importance_weights_of_one_give_the_plain_values(rng):
     p = rng.random(500)
     y = rng.random(500) < p
-    plain, weighted = ScoreTable.from_arrays(y, p), ScoreTable.from_arrays(y, p, importance=True)
+    plain, weighted = ScoreTable.from_arrays(y, p), ScoreTable.from_arrays(y, p, sample_weight=np.ones(500))
     for name in ("ece", "ace", "mce", "rmsce"):
         assert METRICS[name]()(weighted).value == pytest.approx(METRICS[name]()(plain).value, abs=1e-12)
     for test in (significance.score, significance.bayes, significance.t):
@@ -208,17 +208,44 @@ def test_importance_weights_of_one_give_the_plain_values(rng):
         assert metric(weighted).value == metric(plain).value
 
 
-def test_the_exact_test_refuses_importance_weights_and_says_what_to_use(rng):
-    table = ScoreTable.from_arrays([0, 1], [0.2, 0.8], sample_weight=[0.5, 0.7])
-    with pytest.raises(cb.InputError, match="significance.score"):
-        cb.TCE()(table)
-    assert 0 <= cb.TCE(test=significance.score)(table).value <= 100
+def test_importance_weights_replace_the_exact_test_and_say_so(rng):
+    p, w = rng.random(600), rng.integers(1, 6, 600)
+    y = rng.random(600) < p**2
+    table = ScoreTable.from_arrays(y, p, sample_weight=w)
+    found = cb.TCE()(table)
+    assert [note.code for note in found.notes] == ["weighted_test"]
+    assert "instead of the exact binomial test" in found.notes[0].text
+    partition, labels = found.partition, found.partition.labels
+    sums = [np.bincount(labels, weights=each) for each in (table.n, table.k, table.w2, table.k2)]
+    for ours, expected in zip((partition.n, partition.k, partition.w2, partition.k2), sums, strict=True):
+        assert ours == pytest.approx(expected, rel=1e-12)
+    n, k, w2, k2 = (each[labels] for each in sums)
+    pvalue = significance.weighted(k, n, table.score, w2=w2, k2=k2)
+    assert found.value == pytest.approx(100 * table.n[pvalue <= 0.05].sum() / table.size)
+    with pytest.warns(cb.CalibrantWarning, match="instead of the exact binomial test"):
+        assert cb.tce(y, p, sample_weight=w) == found.value
+    assert cb.TCE()(y, p, frequency=w).notes == ()
+    assert not [note for note in cb.TCE(test=significance.score)(table).notes if note.code == "weighted_test"]
+
+
+def test_the_weighted_test_keeps_its_level_where_repeated_rows_do_not(rng):
+    """Whole weights 1..5 of calibrated scores: as frequencies they claim rows that are not there."""
+    rejected = {"sample_weight": [], "frequency": []}
+    for _ in range(60):
+        p, w = rng.random(1000), rng.integers(1, 6, 1000)
+        y = rng.random(1000) < p
+        for option, values in rejected.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cb.CalibrantWarning)
+                values.append(cb.tce(y, p, **{option: w}))
+    assert np.mean(rejected["sample_weight"]) < 15
+    assert np.mean(rejected["frequency"]) > 25
 
 
 def test_shuffling_weighted_rows_changes_no_bit(rng):
     p, w = rng.integers(0, 10, 400) / 10, rng.choice([0.1, 0.2, 0.3], 400)
     y = rng.random(400) < p
-    metrics = (cb.ECE(), cb.ACE(), cb.TCE(test=significance.score))
+    metrics = (cb.ECE(), cb.ACE(), cb.TCE(test=significance.score), cb.TCE())
     values = set()
     for _ in range(30):
         i = rng.permutation(400)
@@ -227,7 +254,7 @@ def test_shuffling_weighted_rows_changes_no_bit(rng):
     assert len(values) == 1
 
 
-@pytest.mark.parametrize("test", [significance.score, significance.bayes, significance.t])
+@pytest.mark.parametrize("test", [significance.binomial, significance.score, significance.bayes, significance.t])
 def test_weighted_bins_of_one_class_are_judged_like_counted_ones(rng, test):
     """k / n is exactly 1 there, whatever the weights round to."""
     metric = cb.TCE(test=test, bins=cb.EqualWidth(1))
@@ -241,7 +268,7 @@ def test_weighted_bins_of_one_class_are_judged_like_counted_ones(rng, test):
 def test_scaling_importance_weights_changes_nothing(rng):
     p, w = rng.random(400), rng.exponential(size=400)
     y = rng.random(400) < p**2
-    for metric in (cb.ECE(), cb.ACE(), cb.TCE(test=significance.score)):
+    for metric in (cb.ECE(), cb.ACE(), cb.TCE(test=significance.score), cb.TCE()):
         values = [metric(ScoreTable.from_arrays(y, p, sample_weight=c * w)).value for c in (1, 0.1, 1 / 3, 0.7)]
         assert values[1:] == pytest.approx([values[0]] * 3, rel=1e-12)
 

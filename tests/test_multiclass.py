@@ -149,8 +149,15 @@ def test_notes_and_bias_reach_the_reader_of_a_classwise_result(forecast):
     y, proba = forecast
     weights = np.full(400, 2)
     weights[3] = 0
+    counted = cb.classwise(cb.ECE(), y, proba, frequency=weights)
+    assert {note.code for note in counted.notes} == {"zero_frequency"}
+    assert counted.value == cb.classwise(cb.ECE(), np.repeat(y, weights), np.repeat(proba, weights, axis=0)).value
+    assert cb.top_label(y, proba, frequency=weights).size == weights.sum()
+    assert cb.top_label(y, proba, sample_weight=weights).importance
+    with pytest.raises(cb.InputError, match="must not be given together"):
+        cb.classwise(cb.ECE(), y, proba, frequency=weights, sample_weight=weights)
     result = cb.classwise(cb.ECC(cb.LinearCost(1, 5)), y, proba, sample_weight=weights)
-    assert {note.code for note in result.notes} == {"zero_weight", "whole_weights"}
+    assert {note.code for note in result.notes} == {"zero_weight"}
     assert repr(result).count("signed bias") == 3
     assert "signed_bias" in result.to_dict()["per_class"][0]
 

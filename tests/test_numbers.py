@@ -149,15 +149,14 @@ def test_bins_of_a_merged_table_are_those_of_its_rows(pairs, n_bins):
 
 
 @given(rows, st.integers(1, 6))
-def test_whole_weights_are_so_many_rows(pairs, n_bins):
+def test_frequencies_are_so_many_rows(pairs, n_bins):
     y, p = columns(pairs)
-    weight = 1 + np.arange(y.size) % 3
-    again = np.repeat(y, weight), np.repeat(p, weight)
+    times = 1 + np.arange(y.size) % 3
+    again = np.repeat(y, times), np.repeat(p, times)
     for measure in (rg.mse, rg.mean_error, rg.mae):
-        with pytest.warns(CalibrantWarning, match="whole numbers"):
-            weighted = measure(y, p, sample_weight=weight)
-        assert weighted == pytest.approx(measure(*again), abs=1e-12)
-    one = rg.bias_by_bin(y, p, n_bins=n_bins, sample_weight=weight).per_bin
+        for option in ("frequency", "sample_weight"):
+            assert measure(y, p, **{option: times}) == pytest.approx(measure(*again), abs=1e-12)
+    one = rg.bias_by_bin(y, p, n_bins=n_bins, frequency=times).per_bin
     two = rg.bias_by_bin(*again, n_bins=n_bins).per_bin
     for name in one:
         assert one[name] == pytest.approx(two[name], abs=1e-9, nan_ok=True), name
@@ -597,8 +596,7 @@ def test_clusters_reach_the_line(rng):
 
 def test_the_null_of_tce_is_that_of_repeated_rows_in_any_order(skewed):
     y, p = (a[:150] for a in skewed)
-    weight = np.full(150, 4)
-    one = rg.evaluate(y, p, sample_weight=weight, n_resamples=19).tce
+    one = rg.evaluate(y, p, frequency=np.full(150, 4), n_resamples=19).tce
     two = rg.evaluate(np.repeat(y, 4)[::-1], np.repeat(p, 4)[::-1], n_resamples=19).tce
     assert one == two
 
@@ -682,8 +680,15 @@ def test_missing_rows_are_dropped_on_request_and_counted():
     with pytest.warns(CalibrantWarning, match="left out"):
         assert rg.mean_error(y, p, missing="drop") == 1.0
     assert rg.bias_by_bin(y, p, missing="drop").notes[0].count == 1
-    with pytest.raises(InputError, match="every weight is zero"):
-        rg.mse([1.0], [1.0], sample_weight=[0.0])
+    for option in ("sample_weight", "frequency"):
+        with pytest.raises(InputError, match=f"{option} must be positive in at least one row; got 0 in every row"):
+            rg.mse([1.0], [1.0], **{option: [0.0]})
+    with pytest.raises(InputError, match=r"frequency must be a whole number of rows, 0 or more; got 0.5 \(row 1\)"):
+        rg.mse([1.0, 2.0], [1.0, 2.0], frequency=[1, 0.5])
+    with pytest.raises(InputError, match="must not be given together"):
+        rg.mse([1.0], [1.0], frequency=[1], sample_weight=[1])
+    dropped = rg.evaluate([1.0, 2.0, 3.0, 5.0], [1.0, 2.5, 3.0, 4.0], frequency=[0, 2, 1, 3], by=list("abaa"))
+    assert {name: part.table.size for name, part in dropped.parts.items()} == {"a": 4, "b": 2}
     with pytest.raises(InputError, match="No row is left"):
         rg.mse([1.0, None], [1.0, 2.0], sample_weight=[0.0, 1.0], missing="drop")
     with pytest.raises(InputError, match="and y_pred with it"):

@@ -758,7 +758,9 @@ def test_an_evaluation_without_tce_or_with_weights_draws_itself(rows, rng):
     plain = cb.evaluate(*rows, metrics={"ECE": cb.ECE()}, n_resamples=49).plot(fig=Figure())
     assert isinstance(plain.reliability, plots.TestBasedReliabilityDisplay)
     weighted = cb.evaluate(*rows, sample_weight=rng.exponential(size=600), n_resamples=49)
-    assert isinstance(weighted.plot(fig=Figure()).reliability, plots.ReliabilityDisplay)
+    drawn = weighted.plot(fig=Figure()).reliability
+    assert isinstance(drawn, plots.TestBasedReliabilityDisplay)
+    assert drawn.ax_sizes_.get_ylabel() == "weight"
 
 
 def test_a_comparison_draws_itself(rows):

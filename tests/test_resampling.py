@@ -137,6 +137,9 @@ def test_importance_weights_keep_mean_and_variance_of_sums():
     assert all(t.importance for t in drawn)
     assert whole[:, 0].mean(axis=0) == pytest.approx(WEIGHTED.n, rel=0.06)
     assert whole[:, 0].var(axis=0) == pytest.approx(WEIGHTED.w2, rel=0.12)
+    assert np.mean([t.k2.sum() for t in drawn]) == pytest.approx(
+        (WEIGHTED.w2 * WEIGHTED.k / WEIGHTED.n).sum(), rel=0.06
+    )
     null, _ = sampled(resampling.null, WEIGHTED)
     assert null[:, 1].mean(axis=0) == pytest.approx(WEIGHTED.n * WEIGHTED.score, rel=0.1)
 
@@ -240,37 +243,40 @@ def test_clusters_are_drawn_whole():
     assert all(n % size[round(float(s), 6)] == 0 for s, n in zip(drawn.score, drawn.n, strict=True))
 
 
-def test_whole_weights_are_rows():
+def test_frequencies_are_rows():
     y, p, _ = rows(50)
     w = np.arange(50) % 3 + 1
-    paired, tables = resampling.PairedRows.read(y, [p], sample_weight=w)
+    paired, tables = resampling.PairedRows.read(y, [p], frequency=w)
     repeated, _ = resampling.PairedRows.read(np.repeat(y, w), [np.repeat(p, w)])
     assert paired(SFC64(3))[0] == repeated(SFC64(3))[0]
     assert not tables[0].importance
 
 
-def test_rows_of_weight_0_are_no_rows():
+@pytest.mark.parametrize("option", ["sample_weight", "frequency"])
+def test_rows_of_weight_or_frequency_0_are_no_rows(option):
     y, p, cluster = rows(60)
     w = np.arange(60) % 3
-    weighted, _ = resampling.PairedRows.read(y, [p], sample_weight=w)
-    kept, _ = resampling.PairedRows.read(y[w > 0], [p[w > 0]], sample_weight=w[w > 0])
+    weighted, _ = resampling.PairedRows.read(y, [p], **{option: w})
+    kept, _ = resampling.PairedRows.read(y[w > 0], [p[w > 0]], **{option: w[w > 0]})
     assert weighted(SFC64(1))[0] == kept(SFC64(1))[0]
-    grouped, _ = resampling.PairedRows.read(y, [p], sample_weight=w, cluster=cluster)
+    grouped, _ = resampling.PairedRows.read(y, [p], **{option: w}, cluster=cluster)
     assert grouped.n_draws == len(set(cluster[w > 0]))
     assert len(grouped(SFC64(1))[0]) > 0
 
 
 def test_importance_weights_stay_weights():
     y, p, _ = rows(50)
-    paired, _ = resampling.PairedRows.read(y, [p], sample_weight=np.linspace(0.1, 2, 50))
-    (drawn,) = paired(SFC64(3))
-    assert drawn.importance
-    assert (drawn.k <= drawn.n + 1e-12).all()
+    for weight in (np.linspace(0.1, 2, 50), np.arange(1, 51)):
+        paired, _ = resampling.PairedRows.read(y, [p], sample_weight=weight)
+        (drawn,) = paired(SFC64(3))
+        assert drawn.importance
+        assert (drawn.k <= drawn.n + 1e-12).all()
+        assert (drawn.k2 <= drawn.w2 + 1e-12).all()
 
 
-def test_whole_weights_in_clusters_count():
+def test_frequencies_in_clusters_count():
     y, p, cluster = rows(50)
-    paired, _ = resampling.PairedRows.read(y, [p], sample_weight=np.full(50, 2), cluster=cluster)
+    paired, _ = resampling.PairedRows.read(y, [p], frequency=np.full(50, 2), cluster=cluster)
     (drawn,) = paired(SFC64(3))
     assert drawn.n.dtype == np.int64
     assert (drawn.n % 2 == 0).all()

@@ -248,11 +248,12 @@ def test_slope_and_intercept_undo_a_known_distortion(rng):
 def test_weighted_slopes_equal_those_of_repeated_rows(rng):
     p, w = rng.random(300), rng.integers(1, 4, 300)
     y = rng.random(300) < p
-    weighted = cb.slope_intercept(y, p, sample_weight=w)
+    counted = cb.slope_intercept(y, p, frequency=w)
     repeated = cb.slope_intercept(np.repeat(y, w), np.repeat(p, w))
-    importance = cb.slope_intercept(y, p, sample_weight=w / 7)
-    assert (weighted.slope, weighted.intercept) == (repeated.slope, repeated.intercept)
-    assert (importance.slope, importance.intercept) == pytest.approx((repeated.slope, repeated.intercept), rel=1e-9)
+    assert (counted.slope, counted.intercept) == (repeated.slope, repeated.intercept)
+    for weight in (w, w / 7):
+        weighted = cb.slope_intercept(y, p, sample_weight=weight)
+        assert (weighted.slope, weighted.intercept) == pytest.approx((repeated.slope, repeated.intercept), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -308,8 +309,8 @@ def test_eps_keeps_scores_off_the_border(eps):
 def test_importance_weights_agree_with_counts_where_both_apply(rng, name):
     p, w = rng.integers(0, 20, 400) / 20, rng.integers(1, 5, 400)
     y = rng.random(400) < p
-    counted = cb.METRICS[name]()(ScoreTable.from_arrays(y, p, sample_weight=w)).value
-    weighted = cb.METRICS[name]()(ScoreTable.from_arrays(y, p, sample_weight=w, importance=True)).value
+    counted = cb.METRICS[name]()(ScoreTable.from_arrays(y, p, frequency=w)).value
+    weighted = cb.METRICS[name]()(ScoreTable.from_arrays(y, p, sample_weight=w)).value
     assert weighted == pytest.approx(counted, abs=1e-10)
 
 

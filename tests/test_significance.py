@@ -57,8 +57,51 @@ def test_masked_cells_are_refused(test):
         test(np.ma.masked_array([1, 2], mask=[0, 1]), 10, 0.5)
 
 
+def test_the_weighted_test_by_hand():
+    """Four rows: weights 1, 2, 3, 4, events at 2 and 4, against 0.4."""
+    w, y, p = np.array([1.0, 2, 3, 4]), np.array([0, 1, 0, 1]), 0.4
+    found = significance.weighted((w * y).sum(), w.sum(), p, w2=(w**2).sum(), k2=(w**2 * y).sum())
+    statistic = (w * (y - p)).sum() / np.sqrt((w**2 * (y - p) ** 2).sum())
+    assert found == pytest.approx(2 * stats.t.sf(abs(statistic), w.sum() ** 2 / (w**2).sum() - 1))
+
+
+@given(cases, st.floats(0.001, 1000))
+def test_the_weighted_test_has_its_borders_symmetry_and_no_scale(case, scale):
+    k, n, p = case
+    one = significance.weighted(k, n, p, w2=n, k2=k)
+    assert 0 <= one <= 1
+    sums = [scale * k, scale * n], {"w2": scale**2 * n, "k2": scale**2 * k}
+    assert significance.weighted(*sums[0], p, **sums[1]) == pytest.approx(one, rel=1e-6, abs=1e-9)
+    if 1 - (1 - p) == p:
+        assert significance.weighted(n - k, n, 1 - p, w2=n, k2=n - k) == pytest.approx(one, abs=1e-9)
+    assert significance.weighted(k, n, 0.0, w2=n, k2=k) == (k == 0)
+    assert significance.weighted(k, n, 1.0, w2=n, k2=k) == (k == n)
+
+
+def test_the_weighted_test_knows_how_rare_events_are():
+    """Without an event the variance of the residuals alone would reject any p."""
+    assert significance.weighted(0, 100, 0.001, w2=100, k2=0) > 0.5
+    assert significance.weighted(0, 100, 0.2, w2=100, k2=0) < 1e-4
+    assert significance.weighted(3.0, 3.0, 0.2, w2=9, k2=9) == 1  # one row says nothing of the spread
+
+
+@pytest.mark.parametrize("squares", [{"w2": 0, "k2": 0}, {"w2": 2, "k2": 3}, {"w2": 2, "k2": -1}])
+def test_impossible_sums_of_squares_are_refused(squares):
+    with pytest.raises(cb.InputError, match="0 <= k2 <= w2"):
+        significance.weighted(1, 2, 0.5, **squares)
+
+
+@pytest.mark.parametrize("thinned", [0, 1], ids=["others thinned", "events thinned"])
+@pytest.mark.parametrize(("size", "rate"), [(1000, 0.2), (5000, 0.02)])
+def test_the_weighted_test_keeps_its_level_where_weights_depend_on_the_outcome(rng, thinned, size, rate):
+    y = rng.random((600, size)) < rate
+    w = np.where(y == thinned, 4.0 * (rng.random(y.shape) < 0.25), 1.0)
+    k, n, w2, k2 = ((each).sum(axis=1) for each in (w * y, w, w**2, w**2 * y))
+    assert 0.01 < (significance.weighted(k, n, rate, w2=w2, k2=k2) <= 0.05).mean() < 0.09
+
+
 def test_binomial_needs_whole_numbers():
-    with pytest.raises(cb.InputError, match="significance.score"):
+    with pytest.raises(cb.InputError, match="significance.weighted"):
         significance.binomial(1.5, 10, 0.2)
 
 

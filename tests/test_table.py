@@ -35,12 +35,52 @@ def test_shuffling_rows_changes_nothing(pairs, random):
 
 
 @given(some_rows, st.data())
-def test_whole_weights_are_repeated_rows(pairs, data):
+def test_frequencies_are_repeated_rows(pairs, data):
     y, p = columns(pairs)
-    w = np.array(data.draw(st.lists(weights, min_size=len(pairs), max_size=len(pairs))))
-    if w.sum() == 0:
-        w[0] = 1
-    assert ScoreTable.from_arrays(y, p, sample_weight=w) == ScoreTable.from_arrays(np.repeat(y, w), np.repeat(p, w))
+    times = np.array(data.draw(st.lists(weights, min_size=len(pairs), max_size=len(pairs))))
+    if times.sum() == 0:
+        times[0] = 1
+    repeated = ScoreTable.from_arrays(np.repeat(y, times), np.repeat(p, times))
+    for column in (times, times.astype(float), times.astype(object)):
+        table = ScoreTable.from_arrays(y, p, frequency=column)
+        assert table == repeated
+        assert (table.n.dtype, table.k.dtype, table.importance) == (np.int64, np.int64, False)
+        assert table.n_dropped == (times == 0).sum()
+
+
+@given(some_rows, st.data())
+def test_importance_weights_are_summed_per_score(pairs, data):
+    y, p = columns(pairs)
+    w = np.array(data.draw(st.lists(st.floats(0.001, 1000), min_size=len(pairs), max_size=len(pairs))))
+    table = ScoreTable.from_arrays(y, p, sample_weight=w)
+    own = [p == score for score in table.score]
+    for found, each in ((table.n, w), (table.k, w * y), (table.w2, w**2), (table.k2, w**2 * y)):
+        np.testing.assert_allclose(found, [each[rows].sum() for rows in own], rtol=1e-12)
+
+
+@given(some_rows, some_rows, st.data())
+def test_sums_of_importance_weights_merge(left, right, data):
+    both = columns(left + right)
+    w = np.array(data.draw(st.lists(st.floats(0.001, 1000), min_size=len(both[0]), max_size=len(both[0]))))
+    first = slice(len(left))
+    a, b = (
+        ScoreTable.from_arrays(*(c[part] for c in both), sample_weight=w[part])
+        for part in (first, slice(len(left), None))
+    )
+    at_once = ScoreTable.from_arrays(*both, sample_weight=w)
+    assert a + b == b + a
+    for name in ("score", "n", "k", "w2", "k2"):
+        np.testing.assert_allclose(getattr(a + b, name), getattr(at_once, name), rtol=1e-12)
+
+
+@given(some_rows, st.data(), st.sampled_from([2.0**-9, 1 / 3, 1000.0]))
+def test_the_scale_of_importance_weights_changes_no_metric(pairs, data, scale):
+    y, p = columns(pairs)
+    w = np.array(data.draw(st.lists(st.integers(1, 9), min_size=len(pairs), max_size=len(pairs))))
+    table, scaled = (ScoreTable.from_arrays(y, p, sample_weight=w * c) for c in (1.0, scale))
+    for name in ("ece", "ace", "mce", "rmsce", "ecc", "brier", "log_loss", "debiased_sce"):
+        values = [cb.METRICS[name]()(t).value for t in (table, scaled)]
+        assert values[0] == pytest.approx(values[1], rel=1e-9, abs=1e-9), name
 
 
 @given(some_rows)
@@ -284,20 +324,64 @@ def test_scores_barely_outside_are_clipped_and_counted():
     assert "2 values of y_prob lay outside [0, 1] by at most 1e-07" in note.text
 
 
-def test_real_weights_are_importance_weights():
+def test_weights_are_importance_weights_whatever_their_values():
     table = ScoreTable.from_arrays([0, 1, 1], [0.5, 0.5, 0.7], sample_weight=[0.5, 1.5, 2])
     assert table.importance
-    assert (table.n.tolist(), table.k.tolist(), table.w2.tolist()) == ([2, 2], [1.5, 2], [2.5, 4])
+    assert (table.n.tolist(), table.k.tolist()) == ([2, 2], [1.5, 2])
+    assert (table.w2.tolist(), table.k2.tolist()) == ([2.5, 4], [2.25, 4])
+    whole = ScoreTable.from_arrays([0, 1], [0.5, 0.7], sample_weight=[2, 3])
+    assert (whole.importance, whole.w2.tolist(), whole.k2.tolist(), whole.notes) == (True, [4, 9], [0, 9], ())
+    assert repr(whole) == "ScoreTable(total weight 5, 2 distinct scores, 3 positives)"
+    assert ScoreTable.from_arrays([0, 1], [0.5, 0.7], sample_weight=[1, 1]).importance
 
 
-def test_whole_weights_can_be_importance_weights_too():
-    counted = ScoreTable.from_arrays([0, 1], [0.5, 0.7], sample_weight=[2, 3])
-    weighted = ScoreTable.from_arrays([0, 1], [0.5, 0.7], sample_weight=[2, 3], importance=True)
+def test_a_table_of_counts_and_one_of_importance_weights_are_not_added():
+    counted = ScoreTable.from_arrays([0, 1], [0.5, 0.7], frequency=[2, 3])
+    weighted = ScoreTable.from_arrays([0, 1], [0.5, 0.7], sample_weight=[2, 3])
     assert (counted.importance, weighted.importance) == (False, True)
-    assert [note.code for note in counted.notes] == ["whole_weights"]
-    with pytest.raises(cb.InputError, match="importance=True"):
-        counted + weighted
-    assert ScoreTable.from_arrays([0, 1], [0.5, 0.7], importance=True).w2.tolist() == [1, 1]
+    assert (counted.w2, counted.k2, counted.notes) == (None, None, ())
+    for pair in ((counted, weighted), (weighted, counted)):
+        with pytest.raises(cb.InputError, match="Count both with sample_weight, or both with frequency"):
+            sum(pair[1:], pair[0])
+    assert counted != weighted
+    for table in (counted, weighted):
+        assert ScoreTable.empty() + table == table == table + ScoreTable.empty()
+
+
+def test_importance_weights_survive_copies_maps_and_rounding():
+    table = ScoreTable.from_arrays([0, 1, 1], [0.25, 0.251, 0.7], sample_weight=[0.5, 1.5, 2])
+    for again in (pickle.loads(pickle.dumps(table)), copy.deepcopy(table)):
+        assert again == table
+        with pytest.raises(ValueError, match="read-only"):
+            again.k2[0] = 1
+    for coarse in (table.round(0.25), table.map(lambda score: np.where(score < 0.5, 0.25, 0.75))):
+        assert (coarse.w2.tolist(), coarse.k2.tolist()) == ([2.5, 4], [2.25, 4])
+
+
+@pytest.mark.parametrize(
+    ("frequency", "message"),
+    [
+        ([1, 1.5, 2], r"frequency must be a whole number of rows, 0 or more; got 1.5 \(row 1\). .*use sample_weight"),
+        ([1, 2, -3], r"got -3 \(row 2\)"),
+        ([np.inf, 2, 3], r"got inf \(row 0\)"),
+        ([1, np.nan, 2], "frequency has 1 missing value"),
+        ([0, 0, 0], "frequency must be positive in at least one row; got 0 in every row"),
+        ([2**53, 1, 1], r"frequency must add up to less than 2\*\*53"),
+        (["1", "2", "3"], "frequency must hold numbers"),
+        ([1, 2], "frequency has 2 rows, y_true has 3"),
+    ],
+)
+def test_bad_frequencies_are_refused(frequency, message):
+    with pytest.raises(cb.InputError, match=message) as caught:
+        ScoreTable.from_arrays([0, 1, 1], [0.5, 0.5, 0.7], frequency=frequency)
+    assert caught.value.argument == "frequency"
+
+
+def test_sample_weight_and_frequency_are_not_given_together():
+    with pytest.raises(cb.InputError, match="sample_weight and frequency must not be given together"):
+        ScoreTable.from_arrays([0, 1], [0.5, 0.7], sample_weight=[1, 2], frequency=[1, 2])
+    with pytest.raises(TypeError, match="importance"):
+        ScoreTable.from_arrays([0, 1], [0.5, 0.7], importance=True)
 
 
 def test_adding_weighted_tables_agrees_with_weighting_at_once(rng):
@@ -305,14 +389,17 @@ def test_adding_weighted_tables_agrees_with_weighting_at_once(rng):
     at_once = ScoreTable.from_arrays(y, p, sample_weight=w)
     parts = [ScoreTable.from_arrays(y[i], p[i], sample_weight=w[i]) for i in np.array_split(np.arange(3000), 7)]
     total = sum(parts[1:], parts[0])
-    for mine, its in zip((at_once.n, at_once.k, at_once.w2), (total.n, total.k, total.w2), strict=True):
-        np.testing.assert_allclose(mine, its, rtol=1e-12)
+    for name in ("n", "k", "w2", "k2"):
+        np.testing.assert_allclose(getattr(at_once, name), getattr(total, name), rtol=1e-12)
 
 
 def test_rows_of_weight_zero_are_left_out_and_counted():
     table = ScoreTable.from_arrays([0, 1, 1], [0.1, 0.2, 0.3], sample_weight=[1, 0, 2])
     assert (table.size, table.n_in, table.n_dropped) == (3, 3, 1)
     assert {note.code: note.count for note in table.notes}["zero_weight"] == 1
+    table = ScoreTable.from_arrays([0, 1, 1], [0.1, 0.2, 0.3], frequency=[1, 0, 2])
+    assert (table.size, table.n_in, table.n_dropped) == (3, 3, 1)
+    assert {note.code: note.count for note in table.notes}["zero_frequency"] == 1
 
 
 # other constructors and methods

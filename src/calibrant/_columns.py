@@ -444,6 +444,33 @@ def weights_beside(sample_weight: Outside, column: Column) -> Floats:
     return values
 
 
+def one_kind_of_weight(sample_weight: object, frequency: object) -> None:
+    """A row has an importance weight or a frequency, never both."""
+    if sample_weight is not None and frequency is not None:
+        raise InputError(
+            "sample_weight and frequency must not be given together; got both.",
+            hint="Pass sample_weight for importance weights, or frequency for numbers of equal rows.",
+            argument="frequency",
+        )
+
+
+def frequencies(column: Column) -> Column:
+    """Numbers of equal rows: whole numbers, none negative."""
+    column = numbers(column)
+    values: Floats = column.values.astype(np.float64)
+    bad = ~((values >= 0) & (values == np.rint(values)) & np.isfinite(values)) & ~column.mask
+    if bad.any():
+        row = int(np.argmax(bad))
+        where = "" if column.times is not None else f" (row {row})"
+        raise column.error(
+            f"must be a whole number of rows, 0 or more; got {values[row]:.10g}{where}.",
+            hint="For real weights use sample_weight.",
+            row=row,
+            value=values[row].item(),
+        )
+    return replace(column, values=values)
+
+
 def weights(column: Column) -> Column:
     """Weights: finite numbers, none negative, none so small that its square vanishes."""
     column = numbers(column)

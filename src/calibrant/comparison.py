@@ -204,7 +204,7 @@ def compare(
         Rows of one cluster are drawn together.
     costs, margin, alpha, metrics, confidence_level, n_resamples, random_state, progress
         See `evaluate`. Tables cannot be given: they no longer know which rows belong together.
-    sample_weight, pos_label, importance
+    sample_weight, frequency, pos_label
         How rows are read; see `ScoreTable.from_arrays`.
 
     Returns

@@ -190,7 +190,7 @@ def decisions(
         for probabilities that are.
     confidence_level, n_resamples, random_state, progress
         The intervals: bootstrap of rows, drawn once for all models.
-    sample_weight, pos_label, importance
+    sample_weight, frequency, pos_label
         How rows are read; see `ScoreTable.from_arrays`.
 
     Returns

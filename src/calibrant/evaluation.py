@@ -351,7 +351,7 @@ def evaluate(
         their rows as independent, and a note says so.
     progress : bool, optional
         Draw a progress bar; by default on a terminal and in a notebook, after a second.
-    sample_weight, pos_label, missing, importance
+    sample_weight, frequency, pos_label, missing
         How rows are read; see `ScoreTable.from_arrays`.
 
     Returns
@@ -388,7 +388,7 @@ def evaluate(
         tables = {} if list(tables) == [None] else tables  # of rows that were not split
     else:
         whole, together = read_rows(y_true, y_prob, cluster, rows)
-        tables, name = split(y_true, y_prob, by, {**rows, "importance": whole.importance})
+        tables, name = split(y_true, y_prob, by, rows)
     seed = resampling.seed_of(random_state)
     empty = [key for key, table in tables.items() if not len(table)]
     parts = {
@@ -535,7 +535,7 @@ _CLUSTERS = (
 def _lines(found: Mapping[str, Spread], settings: Settings) -> tuple[tuple[Line, ...], tuple[Note, ...]]:
     """The metrics that exist, and a note about the others.
 
-    TCE does not exist with importance weights, AUC not with one class, and in too few replicates with few of one.
+    AUC does not exist with one class, and in too few replicates with few rows of one.
     """
     level = settings.confidence_level
     lines = tuple(

@@ -29,6 +29,13 @@ __all__ = [
 
 Loss: TypeAlias = Callable[[Partition], Floats]
 
+_WEIGHTED_TEST = Note(
+    "weighted_test",
+    1,
+    "Importance weights: each score p is tested by z = (sum of w y - p sum of w) / sqrt(sum of w^2 (y - p)^2) with "
+    "(effective rows - 1) degrees of freedom of Student's t, instead of the exact binomial test.",
+)
+
 
 def needs_sums_only(loss: Loss) -> bool:
     """Whether a loss looks at nothing but rows, events and mean score of every bin."""
@@ -132,7 +139,8 @@ class RejectionRate:
     test : callable
         One of `calibrant.significance`, or any function of arrays (k, n, p) that returns p-values. With
         `significance.binomial` every decision is that of `scipy.stats.binomtest`, at the cost of few tests.
-        With importance weights the others see the effective number of rows.
+        With importance weights `significance.weighted` takes its place, and a note says so; the other tests see the
+        effective number of rows.
     alpha : float
         Significance level, in (0, 1).
 
@@ -166,7 +174,9 @@ class RejectionRate:
         return {"loss": 100 * rejected / partition.n, "rejected": rejected}
 
     def notes(self, partition: Partition) -> tuple[Note, ...]:
-        """A note where a bin is so large that scipy alone decided."""
+        """A note where weights are tested, or where a bin is so large that scipy alone decided."""
+        if self._tests_weights(partition):
+            return (_WEIGHTED_TEST,)
         count = int((partition.n > self.largest_bin).sum())
         if self.test is not significance.binomial or count == 0:
             return ()
@@ -174,13 +184,7 @@ class RejectionRate:
 
     def _rejected(self, partition: Partition) -> Weights:
         table = partition.table
-        if self.test is significance.binomial:
-            if table.importance:
-                raise InputError(
-                    "The exact binomial test needs counts; this table holds importance weights.",
-                    hint="Use test=calibrant.significance.score, which takes effective sizes.",
-                    argument="test",
-                )
+        if self.test is significance.binomial and not table.importance:
             return _kernels.rejected(table.score, table.n, partition.start, partition.n, partition.k, self.alpha)
         labels = partition.labels
         rejected = np.where(self.rejects(partition, labels, table.score), table.n, 0)
@@ -188,5 +192,13 @@ class RejectionRate:
 
     def rejects(self, partition: Partition, bins: Ints, score: Floats) -> NDArray[np.bool_]:
         """Whether the outcomes of the bins with these numbers reject these scores, one a bin."""
+        w2, k2 = partition.w2, partition.k2
+        if self._tests_weights(partition) and w2 is not None and k2 is not None:
+            k, n = partition.k[bins], partition.n[bins]
+            return significance.weighted(k, n, score, w2=w2[bins], k2=k2[bins]) <= self.alpha
         events, size = partition.effective_k, partition.effective_n
         return np.asarray(self.test(events[bins], size[bins], score) <= self.alpha)
+
+    def _tests_weights(self, partition: Partition) -> bool:
+        """Whether the exact test, which needs counts, gives way to `significance.weighted`."""
+        return self.test is significance.binomial and partition.table.importance

@@ -410,7 +410,7 @@ def ece(table: ScoreTable, *, n_bins: int | None = None, bins: Bins | None = Non
         Number of bins of equal width.
     bins : callable, optional
         A kind of bins to use instead; not with `n_bins`.
-    sample_weight, pos_label, missing, importance
+    sample_weight, frequency, pos_label, missing
         How rows are read; see `ScoreTable.from_arrays`.
 
     Examples
@@ -474,7 +474,7 @@ def tce(
         Outcomes and predicted probabilities; or one `ScoreTable` instead of both.
     alpha, bins, test, norm
         See `TCE`.
-    sample_weight, pos_label, missing, importance
+    sample_weight, frequency, pos_label, missing
         How rows are read; see `ScoreTable.from_arrays`.
 
     Examples

@@ -74,7 +74,7 @@ def classwise(
     *,
     labels: Sequence[Any] | None = None,
     sample_weight: Column | None = None,
-    importance: bool = False,
+    frequency: Column | None = None,
 ) -> Classwise:
     """A binary metric of every class against the rest.
 
@@ -88,7 +88,7 @@ def classwise(
     labels : sequence, optional
         The class of every column. By default the names of a frame's columns, if these are the classes; else the sorted
         labels of `y_true` (the order of scikit-learn's ``classes_``), which must then be as many as columns.
-    sample_weight, importance
+    sample_weight, frequency
         See `ScoreTable.from_arrays`.
 
     Returns
@@ -104,11 +104,11 @@ def classwise(
     >>> round(result.value, 4), round(result.total, 4)
     (0.0644, 0.1933)
     """
-    rows = _Rows.read(y_true, proba, labels, sample_weight)
+    rows = _Rows.read(y_true, proba, labels, sample_weight, frequency)
     per_class = {}
     for column, name in enumerate(rows.labels):
         table = ScoreTable.from_arrays(
-            rows.code == column, rows.proba[:, column], sample_weight=sample_weight, importance=importance
+            rows.code == column, rows.proba[:, column], sample_weight=sample_weight, frequency=frequency
         )
         per_class[name] = _measure(metric, table.with_notes(rows.notes))
     results = list(per_class.values())
@@ -137,7 +137,7 @@ def top_label(
     *,
     labels: Sequence[Any] | None = None,
     sample_weight: Column | None = None,
-    importance: bool = False,
+    frequency: Column | None = None,
 ) -> ScoreTable:
     """The table of each row's highest probability and whether that class was right ("confidence calibration").
 
@@ -150,10 +150,10 @@ def top_label(
     >>> table.score, table.k
     (array([0.5, 0.7, 0.8]), array([0, 1, 1]))
     """
-    rows = _Rows.read(y_true, proba, labels, sample_weight)
+    rows = _Rows.read(y_true, proba, labels, sample_weight, frequency)
     best = np.argmax(rows.proba, axis=1)
     confidence = rows.proba[np.arange(best.size), best]
-    table = ScoreTable.from_arrays(rows.code == best, confidence, sample_weight=sample_weight, importance=importance)
+    table = ScoreTable.from_arrays(rows.code == best, confidence, sample_weight=sample_weight, frequency=frequency)
     return table.with_notes(rows.notes)
 
 
@@ -167,11 +167,19 @@ class _Rows:
     notes: tuple[Note, ...]
 
     @classmethod
-    def read(cls, y_true: Column, proba: Any, labels: Sequence[Any] | None, sample_weight: Column | None) -> "_Rows":
+    def read(
+        cls,
+        y_true: Column,
+        proba: Any,
+        labels: Sequence[Any] | None,
+        sample_weight: Column | None,
+        frequency: Column | None,
+    ) -> "_Rows":
         y = _columns.read(y_true, "y_true")
         columns, names = probability_columns(proba)
         _columns.check_lengths([y, *columns])
-        _columns.check_alignment({"y_true": y_true, "proba": proba, "sample_weight": sample_weight})
+        weights = {"sample_weight": sample_weight, "frequency": frequency}
+        _columns.check_alignment({"y_true": y_true, "proba": proba, **weights})
         if not len(y):
             raise InputError("y_true and proba hold no rows; at least one is needed.", argument="y_true")
         _columns.refuse_missing([y, *columns])

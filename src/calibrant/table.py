@@ -19,7 +19,6 @@ Missing: TypeAlias = Literal["raise", "drop"]
 
 # Above this, sums of whole numbers in doubles are no longer exact.
 _MOST_ROWS = 2**53
-WHOLE_WEIGHTS = Note("whole_weights", 1, "Weights are whole numbers: weight 2 counts as two rows.")
 # The finest grid whose inverse is a number.
 _FINEST = 1e-300
 
@@ -39,10 +38,16 @@ class ScoreTable:
     n, k : ndarray of int64
         Rows that gave each score, and how many of them had the event. Sums of weights, as
         float64, when the table holds importance weights.
-    w2 : ndarray of float64 or None
-        Sums of squared weights per score; None for a table of counts.
+    w2, k2 : ndarray of float64 or None
+        Sums of squared weights per score, of all rows and of those with the event; None for a table of counts.
     n_in, n_dropped : int
-        Rows that came in, and those of them that were left out (missing cells, weight 0).
+        Rows that came in, and those of them that were dropped (missing cells, weight or frequency 0).
+
+    Notes
+    -----
+    A table holds counts or importance weights, never both: `importance` says which. With importance weights w, n is
+    the sum of w, k the sum of w y, w2 the sum of w^2 and k2 the sum of w^2 y. These four suffice for a robust variance
+    of any sum of residuals. Counts merge exactly, sums of weights to a relative 1e-12.
 
     Examples
     --------
@@ -59,13 +64,14 @@ class ScoreTable:
     n: Weights
     k: Weights
     w2: Floats | None = None
+    k2: Floats | None = None
     _: KW_ONLY
     n_in: int = 0
     n_dropped: int = 0
     _notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("score", "n", "k", "w2"):
+        for name in ("score", "n", "k", "w2", "k2"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -79,9 +85,9 @@ class ScoreTable:
         y_prob: Column,
         *,
         sample_weight: Column | None = None,
+        frequency: Column | None = None,
         pos_label: object = None,
         missing: Missing = "raise",
-        importance: bool = False,
     ) -> "ScoreTable":
         """Count rows of outcomes and predicted probabilities.
 
@@ -94,24 +100,35 @@ class ScoreTable:
             Predicted probabilities of the event. float32 scores are compared as the values they hold.
             Values within 1e-6 of the range are clipped, and a note counts them.
         sample_weight : column of n weights, optional
-            Whole weights mean so many equal rows. Any other weights are importance weights.
+            Importance weights, whatever their values: finite numbers, none negative. Their scale changes no metric.
+            Rows of weight 0 are dropped, counted and noted.
+        frequency : column of n whole numbers, optional
+            Number of equal rows that each row stands for. The table is bitwise identical to that of the repeated rows.
+            Rows of frequency 0 are dropped, counted and noted. Give `sample_weight` or `frequency`, not both.
         pos_label : object, optional
             The label of the event, where labels are not 0 and 1.
         missing : {"raise", "drop"}
             What to do with rows that lack a value; dropped rows are counted in `n_dropped` and noted.
-        importance : bool
-            Read whole weights (or, without weights, ones) as importance weights too.
 
         Raises
         ------
         InputError
             When a value cannot be used; it says which, where, and what to do.
+
+        Examples
+        --------
+        >>> ScoreTable.from_arrays([0, 1], [0.2, 0.7], frequency=[3, 2])
+        ScoreTable(5 rows, 2 distinct scores, 2 positives)
+        >>> ScoreTable.from_arrays([0, 1], [0.2, 0.7], sample_weight=[3, 2])
+        ScoreTable(total weight 5, 2 distinct scores, 2 positives)
         """
+        _columns.one_kind_of_weight(sample_weight, frequency)
+        outside = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight, "frequency": frequency}
         y, p = _columns.read(y_true, "y_true"), _columns.read(y_prob, "y_prob")
-        w = None if sample_weight is None else _columns.read(sample_weight, "sample_weight")
-        _columns.check_lengths([y, p] if w is None else [y, p, w])
-        _columns.check_alignment({"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight})
-        return count(y, p, w, pos_label=pos_label, missing=missing, importance=importance)
+        w, f = (None if outside[name] is None else _columns.read(outside[name], name) for name in list(outside)[2:])
+        _columns.check_lengths([column for column in (y, p, w, f) if column is not None])
+        _columns.check_alignment(outside)
+        return count(y, p, w, f, pos_label=pos_label, missing=missing)
 
     @classmethod
     def from_counts(cls, score: Column, n: Column, k: Column) -> "ScoreTable":
@@ -215,15 +232,15 @@ class ScoreTable:
             return self if len(self) else other
         if self.importance != other.importance:
             raise InputError(
-                "A table of counts and a table of importance weights cannot be added.",
-                hint="Count both with importance=True.",
+                "Tables must be of one kind to be added; got one of counts and one of importance weights.",
+                hint="Count both with sample_weight, or both with frequency.",
             )
         _check_total(float(self.size) + float(other.size), "n")
         pairs = zip(self._arrays(), other._arrays(), strict=True)
         return ScoreTable(*_merge(*(np.concatenate(pair) for pair in pairs)))
 
     def _arrays(self) -> list[Weights]:
-        return [array for array in (self.score, self.n, self.k, self.w2) if array is not None]
+        return [array for array in (self.score, self.n, self.k, self.w2, self.k2) if array is not None]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreTable):
@@ -244,6 +261,21 @@ class ScoreTable:
         mapped = ScoreTable(*_merge(scores.values, *self._arrays()[1:]))
         notes = join_notes(self._notes, scores.notes)
         return replace(mapped, n_in=self.n_in, n_dropped=self.n_dropped, _notes=notes)
+
+    def rows_by_weight(self) -> "ScoreTable":
+        """The table that a fit sees: the sum of weights plays the number of rows, so that weight 2 equals two rows.
+
+        Whole sums become counts, so that a fit with whole weights is bitwise identical to one with repeated rows.
+        Other sums stay real numbers: w2 = n and k2 = k make the effective number of rows equal to the sum of weights.
+
+        >>> ScoreTable.from_arrays([0, 1], [0.2, 0.7], sample_weight=[3, 2]).rows_by_weight()
+        ScoreTable(5 rows, 2 distinct scores, 2 positives)
+        """
+        if not self.importance:
+            return self
+        if all(bool((column == np.rint(column)).all()) for column in (self.n, self.k)):
+            return replace(self, n=self.n.astype(np.int64), k=self.k.astype(np.int64), w2=None, k2=None)
+        return replace(self, w2=self.n, k2=self.k)
 
     def with_notes(self, notes: tuple[Note, ...]) -> "ScoreTable":
         """The same table with more notes."""
@@ -287,9 +319,9 @@ class ScoreTable:
         return storage.from_parquet(path)
 
     def __repr__(self) -> str:
-        unit = "rows" if not self.importance else "total weight"
         size, positives = (f"{v:,}" if isinstance(v, int) else f"{v:,.6g}" for v in (self.size, self.positives))
-        return f"ScoreTable({size} {unit}, {len(self):,} distinct scores, {positives} positives)"
+        rows = f"total weight {size}" if self.importance else f"{size} rows"
+        return f"ScoreTable({rows}, {len(self):,} distinct scores, {positives} positives)"
 
 
 def table_of_any_scores(y_true: Column, score: Column, sample_weight: Column | None = None) -> ScoreTable:
@@ -301,7 +333,7 @@ def table_of_any_scores(y_true: Column, score: Column, sample_weight: Column | N
     w = None if sample_weight is None else _columns.read(sample_weight, "sample_weight")
     _columns.check_lengths([y, x] if w is None else [y, x, w])
     _columns.check_alignment({"y": y_true, "X": score, "sample_weight": sample_weight})
-    return _count_checked(y, x, w, pos_label=None, missing="raise", importance=False, scores=_columns.finite)
+    return _count_checked(y, x, w, None, pos_label=None, missing="raise", scores=_columns.finite)
 
 
 def left_out(count: int) -> Note:
@@ -312,6 +344,11 @@ def left_out(count: int) -> Note:
 def no_weight(count: int) -> Note:
     """So many rows have weight 0."""
     return Note("zero_weight", count, "Rows left out because their weight is 0: {count}.")
+
+
+def no_frequency(count: int) -> Note:
+    """So many rows have frequency 0."""
+    return Note("zero_frequency", count, "Rows left out because their frequency is 0: {count}.")
 
 
 def check_resolution(resolution: float) -> None:
@@ -338,19 +375,19 @@ def count(
     y: _columns.Column,
     p: _columns.Column,
     w: _columns.Column | None = None,
+    frequency: _columns.Column | None = None,
     *,
     pos_label: object = None,
     missing: Missing = "raise",
-    importance: bool = False,
 ) -> ScoreTable:
     """The table of columns that were read already, from wherever they came; see `ScoreTable.from_arrays`."""
     check_option("missing", missing, ("raise", "drop"))
-    _columns.check_lengths([y, p] if w is None else [y, p, w])
-    if w is None and pos_label is None and not importance:
+    _columns.check_lengths([column for column in (y, p, w, frequency) if column is not None])
+    if w is None and frequency is None and pos_label is None:
         counts = _count_clean(y, p)
         if counts is not None:
             return ScoreTable(*counts, n_in=len(y), _notes=y.notes + p.notes)
-    return _count_checked(y, p, w, pos_label=pos_label, missing=missing, importance=importance)
+    return _count_checked(y, p, w, frequency, pos_label=pos_label, missing=missing)
 
 
 def _count_clean(y: _columns.Column, p: _columns.Column) -> tuple[Floats, Ints, Ints] | None:
@@ -376,10 +413,10 @@ def _count_checked(
     y: _columns.Column,
     p: _columns.Column,
     w: _columns.Column | None,
+    frequency: _columns.Column | None,
     *,
     pos_label: object,
     missing: Missing,
-    importance: bool,
     scores: Callable[[_columns.Column], _columns.Column] = _columns.scores,
 ) -> ScoreTable:
     """The long way: every cell looked at, so that an error can say what is wrong and where."""
@@ -391,8 +428,10 @@ def _count_checked(
     y, p = _columns.labels(y, pos_label), scores(p)
     columns = [y, p]
     if w is not None:
-        w = _columns.weights(w)
-        columns.append(w)
+        columns.append(_columns.weights(w))
+    elif frequency is not None:
+        columns.append(_columns.frequencies(frequency))
+    sizes = columns[2] if len(columns) > 2 else None
     if missing == "raise":
         _columns.refuse_missing(columns, hint=_columns.DROP)
     notes = [note for column in columns for note in column.notes]
@@ -400,42 +439,40 @@ def _count_checked(
     keep = ~np.logical_or.reduce([c.missing for c in columns if c.missing is not None] or [np.zeros(n_in, bool)])
     if not keep.all():
         notes.append(left_out(n_in - int(keep.sum())))
-    if w is not None:
-        zero = keep & (w.values == 0)
+    if sizes is not None:
+        zero = keep & (sizes.values == 0)
         if zero.any():
-            notes.append(no_weight(int(zero.sum())))
+            notes.append((no_frequency if w is None else no_weight)(int(zero.sum())))
             keep &= ~zero
         if not keep.any() and zero.any():
-            raise InputError(
-                "sample_weight is 0 in every row: every weight is zero.",
-                hint="At least one must count.",
-                argument="sample_weight",
-            )
+            raise all_zero(sizes.name)
     if not keep.any():
         raise InputError("y_true and y_prob hold no rows; at least one is needed.", argument="y_true")
 
     score, event = p.values[keep], y.values[keep] == 1
-    weight = np.ones(score.size) if w is None else w.values[keep]
-    _check_total(float(weight.sum()), "sample_weight")
-    whole = bool((weight == np.rint(weight)).all())
-    if whole and not importance:
-        counts = weight.astype(np.int64)
-        if w is not None:
-            notes.append(WHOLE_WEIGHTS)
-        merged = _merge(score, counts, np.where(event, counts, 0))
-    else:
-        merged = _merge(score, weight, np.where(event, weight, 0.0), weight**2)
-    return ScoreTable(*merged, n_in=n_in, n_dropped=n_in - int(keep.sum()), _notes=tuple(notes))
+    size = np.ones(score.size) if sizes is None else sizes.values[keep]
+    _check_total(float(size.sum()), "frequency" if w is None else "sample_weight")  # before anything is squared
+    table = added_up(score, event, size, None if w is None else size**2)
+    return replace(table, n_in=n_in, n_dropped=n_in - int(keep.sum()), _notes=tuple(notes))
+
+
+def all_zero(name: str) -> InputError:
+    """No row counts."""
+    return InputError(
+        f"{name} must be positive in at least one row; got 0 in every row.",
+        hint="Leave it out to count each row once.",
+        argument=name,
+    )
 
 
 def added_up(score: Floats, event: Bools, n: Weights, w2: Floats | None = None) -> ScoreTable:
-    """The table of rows in any order that somebody counted already: `n` of them (or their weight) with each score.
+    """The table of rows in any order that were counted already: `n` of them (or their weight) with each score.
 
-    Without `w2` all of `n` are whole.
+    Without `w2` (sums of squared weights) all of `n` are whole numbers of rows.
     """
-    _check_total(float(n.sum(dtype=np.float64)), "sample_weight")
+    _check_total(float(n.sum(dtype=np.float64)), "frequency" if w2 is None else "sample_weight")
     n = n.astype(np.int64, copy=False) if w2 is None else n
-    squares = () if w2 is None else (w2,)
+    squares = () if w2 is None else (w2, np.where(event, w2, 0.0))
     return ScoreTable(*_merge(score, n, np.where(event, n, n.dtype.type(0)), *squares))
 
 
@@ -484,7 +521,7 @@ def _check_total(total: float, name: str) -> None:
     if not total < _MOST_ROWS:
         raise InputError(
             f"{name} must add up to less than 2**53; the sum is {total:.6g}.",
-            hint="Divide the weights by a constant.",
+            hint="Divide the weights by a constant." if name == "sample_weight" else "A table counts no more rows.",
             argument=name,
             value=total,
         )

@@ -253,7 +253,7 @@ def _likeliest(table: ScoreTable, eps: float) -> list[Line]:
 def _moved(table: ScoreTable, score: Floats) -> ScoreTable:
     """The table with other scores in the same order, of which equal ones are merged."""
     if (np.diff(score) > 0).all():
-        return ScoreTable(score, table.n, table.k, table.w2)
+        return ScoreTable(score, table.n, table.k, table.w2, table.k2)
     return table.map(lambda _: score)
 
 
@@ -264,5 +264,5 @@ def _thinned(table: ScoreTable) -> ScoreTable:
     start = np.arange(_FEW) * len(table) // _FEW
     n = np.add.reduceat(table.n, start)
     score = np.add.reduceat(table.n * table.score, start) / n
-    w2 = None if table.w2 is None else np.add.reduceat(table.w2, start)
-    return ScoreTable(score, n, np.add.reduceat(table.k, start), w2)
+    w2, k2 = (None if column is None else np.add.reduceat(column, start) for column in (table.w2, table.k2))
+    return ScoreTable(score, n, np.add.reduceat(table.k, start), w2, k2)

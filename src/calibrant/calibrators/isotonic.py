@@ -81,16 +81,13 @@ class Isotonic(ScoreMap):
 
 
 def _without_extremes(blocks: Partition) -> tuple[Partition, Floats]:
-    """The blocks and their values, the first and the last one's moved off 0 and 1 by half a row of each kind.
-
-    For importance weights rows are effective ones: these do not depend on the weights' scale.
-    """
+    """The blocks and their values, the first and the last one's moved off 0 and 1 by half a row of each kind."""
     start: list[int] = blocks.start.tolist()
     while True:
         blocks = Partition(blocks.table, np.array(start, dtype=np.int64))
         values = blocks.rate.copy()
         for end in (0, -1):
-            values[end] = (blocks.effective_k[end] + 0.5) / (blocks.effective_n[end] + 1)
+            values[end] = (blocks.k[end] + 0.5) / (blocks.n[end] + 1)
         if len(start) > 1 and values[0] >= values[1]:
             del start[1]
         elif len(start) > 1 and values[-1] <= values[-2]:
@@ -105,7 +102,7 @@ def _through_centres(blocks: Partition, values: Floats) -> maps.Map:
     centre = np.clip(centre, blocks.min_score, blocks.max_score)
     inside = bool(score[0] >= 0 and score[-1] <= 1)
     first, last = (0.0, 1.0) if inside else (score[0], score[-1])
-    error = np.sqrt(values * (1 - values) / blocks.effective_n)
+    error = np.sqrt(values * (1 - values) / blocks.n)
     low = max(values[0] / 2, values[0] - error[0])
     high = min((1 + values[-1]) / 2, values[-1] + error[-1])
     x, y = np.concatenate([[first], centre, [last]]), np.concatenate([[low], values, [high]])

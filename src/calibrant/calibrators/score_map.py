@@ -51,13 +51,14 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : column of n outcomes
             Two labels; where they are not 0 and 1 the greater one, in sorted order, is the event, as in scikit-learn.
         sample_weight : column of n weights, optional
-            Whole weights mean so many equal rows; see `ScoreTable.from_arrays`.
+            Their sum plays the number of rows: weight 2 equals two rows, and weights of sum 10 count as ten rows.
 
         Returns
         -------
         self
         """
         table, classes = read_table(X, y, sample_weight, any_score=self.takes_any_score)
+        table = table.rows_by_weight()
         kept = self.__dict__.copy()
         try:
             self.notes_: tuple[Note, ...] = table.notes

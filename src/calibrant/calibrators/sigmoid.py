@@ -188,9 +188,8 @@ class Temperature(ScoreMap):
 
 
 def smoothed(table: ScoreTable) -> Floats:
-    """Events at every score by Platt's targets; for importance weights, of as many effective rows."""
-    scale = 1.0 if table.w2 is None else float(table.size / table.w2.sum())
-    positives, negatives = table.positives * scale, (table.size - table.positives) * scale
+    """Events at every score by Platt's targets, of as many rows as the weights add up to."""
+    positives, negatives = table.positives, table.size - table.positives
     low, high = 1 / (negatives + 2), (positives + 1) / (positives + 2)
     events: Floats = table.k * (high - low)
     events += table.n * low

@@ -46,8 +46,8 @@ class TreeSmoothing(Repaired):
 
     Notes
     -----
-    Rows are counted as the tree counted them: by weight (scaled to the number of rows, where weights are not whole),
-    and in a forest with bootstrap as often as drawn. Base rates are those at the root.
+    Rows are counted as the tree counted them: by weight (the sum of weights plays the number of rows), and in a forest
+    with bootstrap as often as drawn. Base rates are those at the root.
 
     References
     ----------
@@ -154,10 +154,8 @@ def trees_of(estimator: Any) -> list[Any]:
 
 
 def _counts(tree: Any) -> Floats:
-    """Rows of every class in every node, by weight; weights that are not whole are scaled to the number of rows."""
+    """Rows of every class in every node: the sum of weights plays the number of rows."""
     weight = tree.weighted_n_node_samples
-    if not (weight == np.rint(weight)).all():
-        weight = weight * (tree.n_node_samples[0] / weight[0])
     return np.asarray(tree.value[:, 0, :] * weight[:, None])
 
 

@@ -103,7 +103,7 @@ def _rules(score: str, group: str | None, result: Any, limits: dict[str, float |
     if tce is not None:
         rule = f"TCE must exceed what a right model reads by at most {tce:g} points"
         if "TCE" not in lines:
-            raise InputError("TCE does not exist with weights that are not whole.", hint="Leave out --max-tce-excess.")
+            raise InputError("TCE does not exist for these rows.", hint="Leave out --max-tce-excess.")
         excess = lines["TCE"].null.excess
         gates.append(Gate(score, group, rule, excess <= tce, f"it does by {excess:.4g}"))
     if ece is not None:

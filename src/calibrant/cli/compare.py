@@ -62,14 +62,15 @@ def _compared(
     import calibrant as cb
     from calibrant import _columns
 
-    weights = [] if source.weight is None else [source.weight]
+    weighting = source.weighting
+    weights = [] if weighting is None else [weighting.name]
     names = list(dict.fromkeys([source.label, *scores, *weights, *([] if cluster is None else [cluster])]))
     columns, about = source.rows(names, [*scores, *weights])
     missing = np.logical_or.reduce([column.mask for column in columns.values()])
     for name in scores:  # looked at here, so that an error names the column and the row of the file
         _columns.scores(columns[name])
-    if source.weight is not None:
-        _columns.weights(columns[source.weight])
+    if weighting is not None:
+        weighting.checked(columns[weighting.name])
     if source.missing == "raise":
         _columns.refuse_missing(list(columns.values()), hint="Pass --missing drop to leave such rows out.")
     kept = {name: column.values[~missing] for name, column in columns.items()}
@@ -79,6 +80,7 @@ def _compared(
             kept[source.label],
             {name: kept[name] for name in scores},
             sample_weight=None if source.weight is None else kept[source.weight],
+            frequency=None if source.frequency is None else kept[source.frequency],
             cluster=None if cluster is None else kept[cluster],
             pos_label=pos_label,
             **asked,

@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from calibrant.errors import InputError
+
+if TYPE_CHECKING:
+    from calibrant.ingest.counting import Weighting
 
 __all__ = ["Source", "bytes_of", "source_options"]
 
@@ -62,14 +65,15 @@ def source_options(*, several: bool = False, groups: bool = False, counted: bool
         text = "A column that splits rows into groups; may be given several times."
         options.append(click.option("--by", multiple=True, metavar="COLUMN", help=text))
     options += [
-        click.option("--weight", "-w", metavar="COLUMN", help="The column of weights."),
+        click.option("--weight", "-w", metavar="COLUMN", help="The column of importance weights."),
+        click.option("--frequency", metavar="COLUMN", help="The column of frequencies: numbers of equal rows."),
         click.option("--pos-label", metavar="LABEL", help="The label of the event, where labels are not 0 and 1."),
         click.option(
             "--missing",
             type=click.Choice(["raise", "drop"]),
             default="raise",
             show_default=True,
-            help="Rows that lack a label, score or weight: an error, or left out and counted.",
+            help="Rows that lack a label, score, weight or frequency: an error, or dropped and counted.",
         ),
         click.option("--format", type=click.Choice(["parquet", "csv", "json"]), help="By default the file's ending."),
         click.option("--encoding", metavar="NAME", help="Of text files that are not UTF-8: utf-16, latin-1, ..."),
@@ -99,6 +103,7 @@ class Source:
     label: str
     scores: tuple[str, ...]
     weight: str | None
+    frequency: str | None
     pos_label: str | None
     missing: str
     format: Any
@@ -114,6 +119,20 @@ class Source:
     def take(cls, given: dict[str, Any]) -> "Source":
         """The options of `source_options` out of all that were given."""
         return cls(**{name: given.pop(name) for name in list(given) if name in cls.__dataclass_fields__})
+
+    def __post_init__(self) -> None:
+        if self.weight is not None and self.frequency is not None:
+            raise InputError(
+                "--weight and --frequency must not be given together; got both.",
+                hint="Use --weight for importance weights, or --frequency for numbers of equal rows.",
+            )
+
+    @property
+    def weighting(self) -> "Weighting | None":
+        """The column that says how much each row counts."""
+        from calibrant.ingest.counting import Weighting
+
+        return Weighting.named(self.weight, self.frequency)
 
     def tables(self) -> tuple[Any, list[dict[str, Any]]]:
         """The rows of the files, counted, and what is to be said about the files."""
@@ -134,7 +153,8 @@ class Source:
             "y": self.label,
             "p": list(dict.fromkeys(self.scores)),
             "by": list(self.by) or None,
-            "weight": self.weight,
+            "sample_weight": self.weight,
+            "frequency": self.frequency,
             "pos_label": pos_label,
             "missing": self.missing,
             "resolution": None if self.resolution is None else _step(self.resolution),

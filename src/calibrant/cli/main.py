@@ -129,6 +129,8 @@ _OPTIONS = {
     "margin": "--margin",
     "alpha": "--alpha",
     "pos_label": "--pos-label",
+    "sample_weight": "--weight",
+    "frequency": "--frequency",
 }
 
 
@@ -145,6 +147,7 @@ def as_options(error: "InputError") -> str:
         hint,
     )
     hint = hint.replace("resolution=2**-20", "--resolution 2**-20").replace(" on the command line", "")
+    hint = re.sub(r"\bsample_weight\b", "--weight", hint)
     hint = hint.replace("with pos_label.", "with --pos-label.").replace(
         "Mind the type: the text '1' is not the number 1.", "Mind capital letters and blanks."
     )

@@ -57,20 +57,22 @@ def fit(method: str, cost: str | None, settings: tuple[str, ...], output: str, f
     if len(source.scores) > 1:
         raise InputError("fit takes one score.", hint="Fit one calibrator for each.")
     calibrator = _new(method, cost, settings)
-    score, weights = source.scores[0], [] if source.weight is None else [source.weight]
+    weighting = source.weighting
+    score, weights = source.scores[0], [] if weighting is None else [weighting.name]
     names = list(dict.fromkeys([source.label, score, *weights]))
     columns, about = source.rows(names, [score, *weights])
     looked_at = _columns.finite if calibrator.takes_any_score else _columns.scores
     looked_at(columns[score])  # here, so that an error names the column and the row of the file
-    if source.weight is not None:
-        _columns.weights(columns[source.weight])
+    if weighting is not None:
+        weighting.checked(columns[weighting.name])
     events = source.as_meant(lambda label: _columns.labels(columns[source.label], label))
     read = [events, columns[score], *(columns[name] for name in weights)]
     if source.missing == "raise":
         _columns.refuse_missing(read, hint="Pass --missing drop to leave such rows out.")
     kept = ~_any_missing(read)
     y, x = events.values[kept] == 1, columns[score].values[kept]
-    w = columns[source.weight].values[kept] if source.weight is not None else None
+    # In fit the sum of weights plays the number of rows, so that weights and frequencies give the same map.
+    w = columns[weighting.name].values[kept] if weighting is not None else None
     if not len(x):
         raise InputError("No row has a label and a score.")
     with warnings.catch_warnings(record=True) as caught:
@@ -83,7 +85,10 @@ def fit(method: str, cost: str | None, settings: tuple[str, ...], output: str, f
         click.echo(f"Rows left out because a value is missing: {(~kept).sum():,}.")
     for note in dict.fromkeys(str(each.message) for each in caught):
         click.echo(f"note: {note}")
-    for line in [*_worth(calibrator, x, y, w), *(text.plain for text in file_lines(about))]:
+    for line in [
+        *_worth(calibrator, x, y, w, counts=source.frequency is not None),
+        *(text.plain for text in file_lines(about)),
+    ]:
         click.echo(line)
 
 
@@ -126,7 +131,7 @@ def _any_missing(columns: list[Any]) -> Any:
     return np.logical_or.reduce([column.mask for column in columns])
 
 
-def _worth(calibrator: Any, x: Any, y: Any, w: Any) -> list[str]:
+def _worth(calibrator: Any, x: Any, y: Any, w: Any, *, counts: bool) -> list[str]:
     """Brier score and ACE before and after, on rows that the calibrator did not learn from."""
     import numpy as np
     from sklearn.base import clone
@@ -144,12 +149,13 @@ def _worth(calibrator: Any, x: Any, y: Any, w: Any) -> list[str]:
                 after[fold] = taught(x[fold])
     except InputError:  # too few rows, or only one outcome among them
         return [f"Too few rows to say what it is worth ({_FOLDS}-fold cross-fitting)."]
+    weights = {"frequency" if counts else "sample_weight": w}
     lines = []
     for name, metric in {"Brier score": cb.METRICS["brier"](), "ACE": cb.ACE()}.items():
         values = []
         for scores in (x, after):
             try:
-                values.append(f"{float(metric(cb.ScoreTable.from_arrays(y, scores, sample_weight=w))):.5f}")
+                values.append(f"{float(metric(cb.ScoreTable.from_arrays(y, scores, **weights))):.5f}")
             except InputError:  # scores that are no probabilities, such as margins
                 values.append("none (no probabilities)")
         lines.append(f"{name}: {values[0]} before, {values[1]} after ({_FOLDS}-fold cross-fitted)")

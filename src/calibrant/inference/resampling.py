@@ -248,7 +248,12 @@ def null(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
     score, n, w2 = table.score, table.n, table.w2
     if w2 is not None:
         trials = np.maximum(np.rint(n**2 / w2), 1).astype(np.int64)
-        return lambda bits: ScoreTable(score, n, n * (Generator(bits).binomial(trials, score) / trials), w2)
+
+        def weighted(bits: SFC64) -> ScoreTable:
+            share = Generator(bits).binomial(trials, score) / trials
+            return ScoreTable(score, n, n * share, w2, w2 * share)
+
+        return weighted
     if not _by_rows(table):
         return lambda bits: ScoreTable(score, n, Generator(bits).binomial(n, score))
     return lambda bits: ScoreTable(score, n, _kernels.redraw(score, n, bits))
@@ -258,17 +263,17 @@ def _by_rows(table: ScoreTable) -> bool:
     return table.size <= min(_ROWS_A_SCORE * len(table), _MOST_ROWS)
 
 
-def _compact(score: Floats, events: Any, others: Any, w2: Floats | None = None) -> ScoreTable:
+def _compact(score: Floats, events: Any, others: Any, *squares: Floats) -> ScoreTable:
     n = events + others
     used = n > 0
-    return ScoreTable(score[used], n[used], events[used], None if w2 is None else w2[used])
+    return ScoreTable(score[used], n[used], events[used], *(column[used] for column in squares))
 
 
 def _poisson(table: ScoreTable, rng: Generator) -> ScoreTable:
     assert table.w2 is not None
     weight = table.w2 / table.n
     events, others = (weight * rng.poisson(column / weight) for column in (table.k, table.n - table.k))
-    drawn = _compact(table.score, events, others, weight * (events + others))
+    drawn = _compact(table.score, events, others, weight * (events + others), weight * events)
     return drawn if len(drawn) else table  # nothing drawn at all: one row of very few
 
 
@@ -294,7 +299,8 @@ class PairedRows:
         cls, y_true: Column, y_probs: Sequence[Column], *, cluster: Column | None = None, **rows: Any
     ) -> tuple["PairedRows", list[ScoreTable]]:
         """The rows and their tables, checked and read as `ScoreTable.from_arrays` reads them."""
-        outside = {"y_true": y_true, "sample_weight": rows.get("sample_weight"), "cluster": cluster}
+        outside = {"y_true": y_true, "cluster": cluster}
+        outside |= {name: rows.get(name) for name in ("sample_weight", "frequency")}
         _columns.check_alignment(outside | {f"y_prob of model {i}": p for i, p in enumerate(y_probs, 1)})
         tables = [table_of(y_true, y_prob, rows) for y_prob in y_probs]
         if rows.get("missing", "raise") != "raise":
@@ -302,29 +308,27 @@ class PairedRows:
         event = _columns.labels(_columns.read(y_true, "y_true"), rows.get("pos_label")).values.astype(np.int64)
         scores = [_columns.scores(_columns.read(p, "y_prob")).values for p in y_probs]
         places = tuple(np.searchsorted(table.score, score) for table, score in zip(tables, scores, strict=True))
-        weight, codes = rows.get("sample_weight"), None
+        codes = None
         if cluster is not None:
             column = _columns.read(cluster, "cluster")
             _columns.check_lengths([_columns.Column("y_true", event), column])
             _columns.refuse_missing([column])
             codes = _columns.encode(column)[1]
-        weights = None if weight is None else _columns.weights(_columns.read(weight, "sample_weight")).values
+        weights = _row_weights(rows.get("sample_weight"), rows.get("frequency"))
         if weights is not None and (weights == 0).any():  # no rows at all, and not in the tables
             kept = weights > 0
             event, weights, places = event[kept], weights[kept], tuple(place[kept] for place in places)
             codes = None if codes is None else np.unique(codes[kept], return_inverse=True)[1]
-        if weights is not None and not tables[0].importance:
-            weights = weights.astype(np.int64)
-            if codes is None and weights.sum() > _MOST_ROWS:
+        if weights is not None and not tables[0].importance and codes is None:
+            if weights.sum() > _MOST_ROWS:
                 raise InputError(
-                    f"Whole weights mean so many rows, and at most {_MOST_ROWS:,} are drawn one by one; "
-                    f"these are {weights.sum():,}.",
-                    hint="Pass importance=True, or weights that are smaller.",
-                    argument="sample_weight",
+                    f"frequency must add up to at most {_MOST_ROWS:,} rows, which are resampled one by one; "
+                    f"got {weights.sum():,}.",
+                    hint="Pass sample_weight for importance weights, or fewer rows.",
+                    argument="frequency",
                 )
-            if codes is None:  # weight 2 means two rows, each drawn for itself
-                again = np.repeat(np.arange(event.size), weights)
-                event, places, weights = event[again], tuple(place[again] for place in places), None
+            again = np.repeat(np.arange(event.size), weights)  # frequency 2 means two rows, each drawn for itself
+            event, places, weights = event[again], tuple(place[again] for place in places), None
         draws = event.size if codes is None else int(codes.max()) + 1
         if draws == 1 and codes is not None:
             raise InputError("There is only one cluster: nothing can be drawn.", argument="cluster")
@@ -349,5 +353,16 @@ class PairedRows:
             return np.bincount(place, weights=column, minlength=score.size).astype(drawn.dtype)
 
         importance = drawn.dtype.kind == "f" and self.weight is not None
-        squares = total(drawn * self.weight) if importance else None
-        return _compact(score, total(drawn * self.event), total(drawn * (1 - self.event)), squares)
+        squared = [] if self.weight is None or not importance else [drawn * self.weight]
+        squares = [total(column) for square in squared for column in (square, square * self.event)]
+        return _compact(score, total(drawn * self.event), total(drawn * (1 - self.event)), *squares)
+
+
+def _row_weights(sample_weight: Column | None, frequency: Column | None) -> Weights | None:
+    """For each row its importance weight (float64) or its number of equal rows (int64); None if neither is given."""
+    if sample_weight is not None:
+        weights: Weights = _columns.weights(_columns.read(sample_weight, "sample_weight")).values
+        return weights
+    if frequency is None:
+        return None
+    return _columns.frequencies(_columns.read(frequency, "frequency")).values.astype(np.int64)

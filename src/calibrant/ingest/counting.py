@@ -11,7 +11,6 @@ from calibrant._typing import Bools, Floats, Ints
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.ingest.memory import available_memory
 from calibrant.table import (
-    WHOLE_WEIGHTS,
     Missing,
     ScoreTable,
     added_up,
@@ -19,10 +18,11 @@ from calibrant.table import (
     check_resolution,
     count,
     left_out,
+    no_frequency,
     no_weight,
 )
 
-__all__ = ["Adder", "Counter", "Guard", "Options", "Reader", "Rows", "Sums"]
+__all__ = ["Adder", "Counter", "Guard", "Options", "Reader", "Rows", "Sums", "Weighting"]
 
 # What counting a row exactly takes at most: itself, its sorted key with scratch, and its place in the result; a weight
 # is sorted along, and squared.
@@ -38,7 +38,6 @@ class Options:
 
     pos_label: object = None
     missing: Missing = "raise"
-    importance: bool = False
     resolution: float | None = None
 
     def __post_init__(self) -> None:
@@ -49,8 +48,34 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Weighting:
+    """The column that says how much each row counts: by importance weights, or by numbers of equal rows."""
+
+    name: str
+    importance: bool
+
+    @classmethod
+    def named(cls, sample_weight: str | None, frequency: str | None) -> "Weighting | None":
+        """By the columns that were named, at most one of them."""
+        _columns.one_kind_of_weight(sample_weight, frequency)
+        if sample_weight is not None:
+            return cls(sample_weight, importance=True)
+        return None if frequency is None else cls(frequency, importance=False)
+
+    def checked(self, column: _columns.Column) -> _columns.Column:
+        return _columns.weights(column) if self.importance else _columns.frequencies(column)
+
+    def dropped(self, rows: int) -> Note:
+        """So many rows count nothing."""
+        return no_weight(rows) if self.importance else no_frequency(rows)
+
+
+@dataclass(frozen=True)
 class Sums:
-    """What an engine added up of equal rows: how many there are, their weights and the squares of these."""
+    """What an engine added up of equal rows: how many there are, their weights and the squares of these.
+
+    Of frequencies there are no squares.
+    """
 
     rows: Ints
     weight: Floats | None = None
@@ -71,17 +96,18 @@ class Rows:
 class Reader:
     """Looks at columns of one model, batch by batch, and remembers what was seen of all of them."""
 
-    def __init__(self, options: Options) -> None:
-        self.options = options
+    def __init__(self, options: Options, weighting: Weighting | None = None) -> None:
+        self.options, self.weighting = options, weighting
         self.notes: tuple[Note, ...] = ()
-        self.whole = True  # whether all weights of rows that count are whole numbers
         self._labels: set[Any] = set()
 
     def __call__(self, y: _columns.Column, p: _columns.Column, w: _columns.Column | None = None) -> Rows:
         """The rows of one batch; what is wrong with any is an error."""
         if w is None and self._clean(y, p):
             return Rows(y.values, p.values, None, None)
-        columns = [self._events(y), _columns.scores(p), *([] if w is None else [_columns.weights(w)])]
+        columns = [self._events(y), _columns.scores(p)]
+        if w is not None and self.weighting is not None:
+            columns.append(self.weighting.checked(w))
         _columns.check_lengths(columns)
         if self.options.missing == "raise":
             _columns.refuse_missing(columns, hint=_columns.DROP)
@@ -91,9 +117,6 @@ class Reader:
         noted = [note for column in columns for note in column.notes if note.code in ("clipped", "float16")]
         self.notes = join_notes(self.notes, noted)
         weight = None if w is None else columns[2].values
-        if weight is not None and self.whole:
-            used = weight if kept is None else weight[kept]
-            self.whole = bool((used == np.rint(used)).all())
         clipped = any(note.code == "clipped" for note in columns[1].notes)
         # As the values were given: float32 ones take half the room, and are sorted in half the time.
         score = columns[1].values if clipped or p.values.dtype.kind != "f" else p.values
@@ -157,16 +180,22 @@ class Counter:
     """Takes rows that were looked at and gives their table in the end; on a grid it never keeps many."""
 
     def __init__(
-        self, step: float | None, *, weighted: bool, cells: bool, guard: Guard, expected: int | None = None
+        self,
+        step: float | None,
+        *,
+        weighting: Weighting | None,
+        cells: bool,
+        guard: Guard,
+        expected: int | None = None,
     ) -> None:
-        self.step, self.weighted, self.guard = step, weighted, guard
+        self.step, self.weighting, self.guard = step, weighting, guard
         self._expected = expected  # rows, where somebody knows: then each is written to its place at once
         self._whole: list[NDArray[Any]] = []
         self.n_in = self.used = self._held = 0
         self._kept: list[list[NDArray[Any]]] = []
         self._folded = ScoreTable.empty()
         fits = step is not None and 1 / step <= _FINEST_GRID
-        self._cells = _Cells(step) if cells and fits and step is not None and not weighted else None
+        self._cells = _Cells(step) if cells and fits and step is not None and weighting is None else None
 
     def add(self, rows: Rows, places: Any = slice(None)) -> None:
         """Count some more rows: those at these places."""
@@ -183,23 +212,23 @@ class Counter:
         weight = [] if rows.weight is None else [rows.weight[own]]
         self._keep([event.astype(np.int8, copy=False), score, *weight])
         if self.step is None:
-            self.guard.add(score.size, self.weighted)
+            self.guard.add(score.size, self.weighting is not None)
         elif self._held >= _FOLD:
             self._fold()
 
-    def table(self, *, whole: bool, notes: tuple[Note, ...] = ()) -> ScoreTable:
-        """The table of all rows; `whole` says whether weights count rows. Of no rows, an empty one."""
+    def table(self, *, notes: tuple[Note, ...] = ()) -> ScoreTable:
+        """The table of all rows. Of no rows, an empty one."""
         if self._cells is not None and self.used:
             table = self._cells.table()
         elif self.step is not None:
             self._fold()
-            table = _as_counts(self._folded) if whole and self.weighted else self._folded
+            table = self._folded
         else:
-            table = self._counted(importance=not whole) if self.used else ScoreTable.empty()
+            table = self._counted() if self.used else ScoreTable.empty()
         dropped = self.n_in - self.used
         if dropped:
             notes = join_notes(notes, [left_out(dropped)])
-        lost = dropped + table.n_dropped  # and rows of weight 0
+        lost = dropped + table.n_dropped  # and rows of weight or frequency 0
         return replace(table.with_notes(notes), n_in=self.n_in, n_dropped=lost)
 
     def _keep(self, some: list[NDArray[Any]]) -> None:
@@ -216,22 +245,25 @@ class Counter:
             self._expected = None
         self._kept.append(some)
 
-    def _counted(self, *, importance: bool) -> ScoreTable:
+    def _counted(self) -> ScoreTable:
         names = ("y", "p", "weight")
         if self._whole:
             columns = [_columns.Column(names[i], a[: self._held]) for i, a in enumerate(self._whole)]
         else:
             columns = [_columns.Column(names[i], self._joined(i)) for i in range(len(self._kept[0]))]
         self._kept, self._whole, self._held = [], [], 0
-        if self.weighted and not columns[2].values.any():
-            nothing = ScoreTable.empty().with_notes((no_weight(len(columns[0])),))
-            return replace(nothing, n_dropped=len(columns[0]))
-        return count(*columns, importance=importance)
+        if self.weighting is None:
+            return count(*columns)
+        y, p, w = columns
+        if not w.values.any():
+            nothing = ScoreTable.empty().with_notes((self.weighting.dropped(len(y)),))
+            return replace(nothing, n_dropped=len(y))
+        return count(y, p, w) if self.weighting.importance else count(y, p, None, w)
 
     def _fold(self) -> None:
-        """Rows on a grid as a table: sums of whole weights are exact as real numbers too."""
+        """Rows on a grid as a table."""
         if self._held and self.step is not None:
-            some = self._counted(importance=self.weighted)
+            some = self._counted()
             lost = self._folded.n_dropped + some.n_dropped
             self._folded = replace(self._folded + some.round(self.step), n_dropped=lost)
 
@@ -246,11 +278,10 @@ class Counter:
 class Adder:
     """Takes distinct rows that an engine counted, and adds up those of equal score."""
 
-    def __init__(self, step: float | None, *, guard: Guard) -> None:
-        self.step, self.guard = step, guard
+    def __init__(self, step: float | None, *, weighting: Weighting | None, guard: Guard) -> None:
+        self.step, self.weighting, self.guard = step, weighting, guard
         self.n_in = self._missing = self._weightless = 0
         self._kept: list[list[NDArray[Any]]] = []
-        self._weighted = False
 
     def add(self, rows: Rows, places: Any = slice(None)) -> None:
         """Add some more: those at these places."""
@@ -261,43 +292,30 @@ class Adder:
         if rows.kept is not None:
             self._missing += int(sums.rows[own[~rows.kept[own]]].sum())
             own = own[rows.kept[own]]
-        self._weighted = sums.weight is not None
         size: Ints | Floats = sums.rows
-        square = None
-        if sums.weight is not None and sums.square is not None:
+        if sums.weight is not None:
             nothing = sums.weight[own] == 0
             self._weightless += int(sums.rows[own[nothing]].sum())
             own = own[~nothing]
-            size, square = sums.weight, sums.square
+            size = sums.weight
         some = [rows.score[own].astype(np.float64), rows.event[own] == 1, size[own]]
-        self._kept.append(some if square is None else [*some, square[own]])
+        self._kept.append(some if sums.square is None else [*some, sums.square[own].astype(np.float64)])
         if self.step is None:
-            self.guard.add(own.size, self._weighted)
+            self.guard.add(own.size, self.weighting is not None)
 
-    def table(self, *, whole: bool, notes: tuple[Note, ...] = ()) -> ScoreTable:
-        """The table of all rows; `whole` says whether weights count rows. Of no rows, an empty one."""
+    def table(self, *, notes: tuple[Note, ...] = ()) -> ScoreTable:
+        """The table of all rows. Of no rows, an empty one."""
         lost = [left_out(self._missing)] if self._missing else []
-        lost += [no_weight(self._weightless)] if self._weightless else []
-        table = self._added(whole=whole) if any(some[0].size for some in self._kept) else ScoreTable.empty()
+        lost += [self.weighting.dropped(self._weightless)] if self.weighting and self._weightless else []
+        table = self._added() if any(some[0].size for some in self._kept) else ScoreTable.empty()
         dropped = self._missing + self._weightless
         return replace(table.with_notes(join_notes(notes, lost)), n_in=self.n_in, n_dropped=dropped)
 
-    def _added(self, *, whole: bool) -> ScoreTable:
+    def _added(self) -> ScoreTable:
         columns = [np.concatenate([some[i] for some in self._kept]) for i in range(len(self._kept[0]))]
         self._kept = []
-        score, event, n = columns[:3]
-        if whole:
-            table = added_up(score, event, n)
-            table = table.with_notes((WHOLE_WEIGHTS,)) if self._weighted else table
-        else:
-            table = added_up(score, event, n.astype(np.float64), columns[-1].astype(np.float64))
+        table = added_up(*columns)
         return table if self.step is None else table.round(self.step)
-
-
-def _as_counts(table: ScoreTable) -> ScoreTable:
-    """Sums of whole weights as counts of rows."""
-    counts = replace(table, n=table.n.astype(np.int64), k=table.k.astype(np.int64), w2=None)
-    return counts.with_notes((WHOLE_WEIGHTS,))
 
 
 class _Cells:

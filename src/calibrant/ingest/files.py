@@ -12,7 +12,7 @@ import numpy as np
 from calibrant import _columns
 from calibrant._progress import progress as counted
 from calibrant.errors import InputError
-from calibrant.ingest.counting import Options
+from calibrant.ingest.counting import Options, Weighting
 from calibrant.ingest.formats import File, Format, format_of, source_of
 from calibrant.ingest.groups import Split, named
 from calibrant.ingest.tables import Tables
@@ -31,10 +31,10 @@ def scan(
     *,
     y: str,
     p: str,
-    weight: str | None = None,
+    sample_weight: str | None = None,
+    frequency: str | None = None,
     pos_label: object = None,
     missing: Missing = "raise",
-    importance: bool = False,
     resolution: float | None = None,
     format: Format | None = None,
     memory_limit: str = "1GB",
@@ -50,9 +50,9 @@ def scan(
         (``day=2026-11-15/part.parquet``) are columns. No network: only files.
     y, p : str
         Names of the columns of outcomes and of scores.
-    weight : str, optional
-        Name of the column of weights.
-    pos_label, missing, importance
+    sample_weight, frequency : str, optional
+        Name of the column of importance weights, or of the one of numbers of equal rows.
+    pos_label, missing
         See `ScoreTable.from_arrays`.
     resolution : float, optional
         Round scores to multiples of this while reading, so that rows need not be kept: 2**-20 is a good choice. By
@@ -75,10 +75,10 @@ def scan(
         paths,
         y=y,
         p=p,
-        weight=weight,
+        sample_weight=sample_weight,
+        frequency=frequency,
         pos_label=pos_label,
         missing=missing,
-        importance=importance,
         resolution=resolution,
         format=format,
         memory_limit=memory_limit,
@@ -94,10 +94,10 @@ def tables_scan(
     y: str,
     p: str | Sequence[str],
     by: str | Sequence[str] | None = None,
-    weight: str | None = None,
+    sample_weight: str | None = None,
+    frequency: str | None = None,
     pos_label: object = None,
     missing: Missing = "raise",
-    importance: bool = False,
     resolution: float | None = None,
     format: Format | None = None,
     memory_limit: str = "1GB",
@@ -108,7 +108,7 @@ def tables_scan(
 
     Parameters
     ----------
-    paths, y, weight, pos_label, missing, importance, resolution, format, memory_limit, max_memory, progress
+    paths, y, sample_weight, frequency, pos_label, missing, resolution, format, memory_limit, max_memory, progress
         See `scan`.
     p : str or list of str
         The column of scores, or one for each model.
@@ -121,7 +121,8 @@ def tables_scan(
         ``tables[model, group]``; groups in sorted order.
     """
     models, keys = named(p, "p"), [] if by is None else named(by, "by")
-    split = Split(y, models, keys, weight, Options(pos_label, missing, importance, resolution), max_memory)
+    weighting = Weighting.named(sample_weight, frequency)
+    split = Split(y, models, keys, weighting, Options(pos_label, missing, resolution), max_memory)
     files = files_of(paths, format)
     with _connection(memory_limit) as connection:
         sources = {file: source_of(file, split.names, split.numbers) for file in files}  # headings are looked at first

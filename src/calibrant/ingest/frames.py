@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from calibrant import _columns
 from calibrant.errors import InputError, no_column
-from calibrant.ingest.counting import Options
+from calibrant.ingest.counting import Options, Weighting
 from calibrant.ingest.groups import Split, named
 from calibrant.ingest.tables import Tables
 from calibrant.table import Missing, ScoreTable
@@ -21,10 +21,10 @@ def from_frame(
     *,
     y: str,
     p: str,
-    weight: str | None = None,
+    sample_weight: str | None = None,
+    frequency: str | None = None,
     pos_label: object = None,
     missing: Missing = "raise",
-    importance: bool = False,
     resolution: float | None = None,
 ) -> ScoreTable:
     """Count a frame: the table of its outcomes and scores.
@@ -36,9 +36,9 @@ def from_frame(
         itself, and only the distinct rows are collected.
     y, p : str
         Names of the columns of outcomes and of scores.
-    weight : str, optional
-        Name of the column of weights.
-    pos_label, missing, importance
+    sample_weight, frequency : str, optional
+        Name of the column of importance weights, or of the one of numbers of equal rows.
+    pos_label, missing
         See `ScoreTable.from_arrays`.
     resolution : float, optional
         Round scores to multiples of this (2**-20 is a good choice); see `ScoreTable.round`.
@@ -58,10 +58,10 @@ def from_frame(
         frame,
         y=y,
         p=p,
-        weight=weight,
+        sample_weight=sample_weight,
+        frequency=frequency,
         pos_label=pos_label,
         missing=missing,
-        importance=importance,
         resolution=resolution,
     )
     return tables.total()
@@ -73,17 +73,17 @@ def tables_from_frame(
     y: str,
     p: str | Sequence[str],
     by: str | Sequence[str] | None = None,
-    weight: str | None = None,
+    sample_weight: str | None = None,
+    frequency: str | None = None,
     pos_label: object = None,
     missing: Missing = "raise",
-    importance: bool = False,
     resolution: float | None = None,
 ) -> Tables:
     """Count a frame by groups, and for several models, reading it once.
 
     Parameters
     ----------
-    frame, y, weight, pos_label, missing, importance, resolution
+    frame, y, sample_weight, frequency, pos_label, missing, resolution
         See `from_frame`.
     p : str or list of str
         The column of scores, or one for each model.
@@ -104,7 +104,8 @@ def tables_from_frame(
     2
     """
     models, keys = named(p, "p"), [] if by is None else named(by, "by")
-    split = Split(y, models, keys, weight, Options(pos_label, missing, importance, resolution))
+    weighting = Weighting.named(sample_weight, frequency)
+    split = Split(y, models, keys, weighting, Options(pos_label, missing, resolution))
     known = _checked(frame, split.names)
     if _is_spark(known):
         from calibrant.ingest import spark

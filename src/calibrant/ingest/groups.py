@@ -9,9 +9,9 @@ import numpy as np
 from calibrant import _columns
 from calibrant._typing import Ints
 from calibrant.errors import InputError
-from calibrant.ingest.counting import Adder, Counter, Guard, Options, Reader, Sums
+from calibrant.ingest.counting import Adder, Counter, Guard, Options, Reader, Sums, Weighting
 from calibrant.ingest.tables import Tables, in_order
-from calibrant.table import ScoreTable
+from calibrant.table import ScoreTable, all_zero
 
 __all__ = ["Split", "named"]
 
@@ -36,21 +36,22 @@ class Split:
         y: str,
         models: list[str],
         keys: list[str],
-        weight: str | None,
+        weighting: Weighting | None,
         options: Options,
         max_memory: int | None = None,
     ) -> None:
-        self.y, self.models, self.keys, self.weight, self.options = y, models, keys, weight, options
-        self.names = list(dict.fromkeys([y, *models, *keys, *([] if weight is None else [weight])]))
-        self.numbers = list(dict.fromkeys([*models, *([] if weight is None else [weight])]))
-        self._readers = {model: Reader(options) for model in models}
+        self.y, self.models, self.keys, self.weighting, self.options = y, models, keys, weighting, options
+        weights = [] if weighting is None else [weighting.name]
+        self.names = list(dict.fromkeys([y, *models, *keys, *weights]))
+        self.numbers = list(dict.fromkeys([*models, *weights]))
+        self._readers = {model: Reader(options, weighting) for model in models}
         self._counters: dict[tuple[str, Any], Counter | Adder] = {}
         self._guard = Guard(max_memory)
         self.expected: int | None = None  # rows of all batches, where somebody knows
 
     def add(self, batch: Mapping[str, _columns.Column]) -> None:
         """Count a batch; columns are looked at before they are split, so that an error names the row."""
-        w = None if self.weight is None else batch[self.weight]
+        w = None if self.weighting is None else batch[self.weighting.name]
         rows = {model: self._readers[model](batch[self.y], batch[model], w) for model in self.models}
         for group, places in _groups([batch[key] for key in self.keys], len(batch[self.y])):
             for model in self.models:
@@ -83,10 +84,10 @@ class Split:
 
     def _new_counter(self, counted: bool) -> Counter | Adder:
         if counted:
-            return Adder(self.options.resolution, guard=self._guard)
+            return Adder(self.options.resolution, weighting=self.weighting, guard=self._guard)
         return Counter(
             self.options.resolution,
-            weighted=self.weight is not None,
+            weighting=self.weighting,
             cells=not self.keys,
             guard=self._guard,
             expected=None if self.keys else self.expected,
@@ -96,19 +97,14 @@ class Split:
         """The tables of all batches; a group without a row that counts has an empty one."""
         for reader in self._readers.values():
             reader.finish(self.y)
-        # All groups read weights alike: as counts only if all are whole.
-        whole = not self.options.importance and all(reader.whole for reader in self._readers.values())
-        found = {
-            key: counter.table(whole=whole, notes=self._readers[key[0]].notes)
-            for key, counter in self._counters.items()
-        }
+        found = {key: counter.table(notes=self._readers[key[0]].notes) for key, counter in self._counters.items()}
         if not any(len(table) for table in found.values()):
             self._refuse_nothing(found)
         return Tables({key: found[key] for key in in_order(found, self.models)}, tuple(self.keys))
 
     def _refuse_nothing(self, found: Mapping[Any, ScoreTable]) -> None:
-        if self.weight is not None and any(table.n_in for table in found.values()):
-            raise InputError(f"{self.weight} is 0 in every row: every weight is zero.", argument="weight")
+        if self.weighting is not None and any(table.n_in for table in found.values()):
+            raise all_zero(self.weighting.name)
         raise InputError(
             f"{self.y} and {self.models[0]} hold no rows that count; at least one is needed.", argument=self.y
         )

@@ -41,8 +41,8 @@ class Counts:
         split = self.split
         columns = [f"{self._label(key)} AS g{i}" for i, key in enumerate(split.keys)]
         columns.append(f"{self._label(split.y)} AS y")
-        if split.weight is not None:
-            weight = self._number(split.weight)
+        if split.weighting is not None:
+            weight = self._number(split.weighting.name)
             columns += [f"{weight} AS w", f"{self._sort(weight)} AS sort"]
         return columns
 
@@ -54,21 +54,25 @@ class Counts:
     @property
     def keys(self) -> list[str]:
         """What rows are grouped by: equal rows are those that agree in all of it."""
-        sort = [] if self.split.weight is None else ["sort"]
+        sort = [] if self.split.weighting is None else ["sort"]
         model = ["model"] if len(self.split.models) > 1 else []
         return [*(f"g{i}" for i in range(len(self.split.keys))), "y", *sort, *model, "score"]
 
     @property
     def sums(self) -> dict[str, str]:
-        """What is added up of equal rows, by name."""
-        sql = self.dialect
-        usual = f"w >= {sql.number(LEAST_WEIGHT)} AND w <= {sql.number(_ALL_WHOLE)}"
-        weights = {
-            "total": f"sum({sql.between('w', -_FAR, _FAR)})",
-            "square": f"sum(CASE WHEN {usual} THEN w * w ELSE {sql.number(0)} END)",
-            "least": "min(w)",
-        }
-        return {"n": "count(*)", **({} if self.split.weight is None else weights)}
+        """What is added up of equal rows, by name.
+
+        Rows with and without the event are grouped apart, so that these are sums of w y and of w^2 y too. Sums of
+        frequencies are exact as doubles: whole numbers below 2**53 are, and a larger sum is refused.
+        """
+        sql, weighting = self.dialect, self.split.weighting
+        if weighting is None:
+            return {"n": "count(*)"}
+        sums = {"n": "count(*)", "total": f"sum({sql.between('w', -_FAR, _FAR)})", "least": "min(w)"}
+        if weighting.importance:
+            usual = f"w >= {sql.number(LEAST_WEIGHT)} AND w <= {sql.number(_ALL_WHOLE)}"
+            sums["square"] = f"sum(CASE WHEN {usual} THEN w * w ELSE {sql.number(0)} END)"
+        return sums
 
     def _label(self, column: str) -> str:
         name = self.dialect.name(column)
@@ -111,9 +115,10 @@ class Counts:
             rows = answer["n"].values[own].astype(np.int64)
             cut = {name: _cut(column, own, rows) for name, column in answer.items()}
             sums, w = Sums(rows), None
-            if split.weight is not None:
-                total, square = (_columns.numbers(cut[name]).values.astype(np.float64) for name in ("total", "square"))
-                sums, w = Sums(rows, total, square), replace(cut["least"], name=split.weight)
+            if split.weighting is not None:
+                added = (_columns.numbers(cut[name]) for name in ("total", "square") if name in cut)
+                sums = Sums(rows, *(column.values.astype(np.float64) for column in added))
+                w = replace(cut["least"], name=split.weighting.name)
             keys = [replace(cut[f"g{i}"], name=key) for i, key in enumerate(split.keys)]
             y, p = replace(cut["y"], name=split.y), replace(cut["score"], name=model)
             split.add_counted(model, y, p, w, keys, sums)

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant import _columns
 from calibrant._sql import DIALECTS, Dialect
 from calibrant.errors import InputError, no_column
-from calibrant.ingest.counting import Options
+from calibrant.ingest.counting import Options, Weighting
 from calibrant.ingest.frames import same_name
 from calibrant.ingest.groups import Split, named
 from calibrant.ingest.pushdown import Counts
@@ -50,10 +50,10 @@ def from_query(
     *,
     y: str = "y",
     p: str = "p",
-    weight: str | None = None,
+    sample_weight: str | None = None,
+    frequency: str | None = None,
     pos_label: object = None,
     missing: Missing = "raise",
-    importance: bool = False,
     resolution: float | None = None,
     dialect: str | None = None,
 ) -> ScoreTable:
@@ -71,9 +71,9 @@ def from_query(
         What the driver puts into the placeholders of `sql`.
     y, p : str, default="y" and "p"
         Names of the query's columns of outcomes and of scores.
-    weight : str, optional
-        Name of the query's column of weights.
-    pos_label, missing, importance
+    sample_weight, frequency : str, optional
+        Name of the query's column of importance weights, or of the one of numbers of equal rows.
+    pos_label, missing
         See `ScoreTable.from_arrays`.
     resolution : float, optional
         Round scores to multiples of this before they are grouped, so that less is sent; see `ScoreTable.round`.
@@ -100,10 +100,10 @@ def from_query(
         parameters,
         y=y,
         p=p,
-        weight=weight,
+        sample_weight=sample_weight,
+        frequency=frequency,
         pos_label=pos_label,
         missing=missing,
-        importance=importance,
         resolution=resolution,
         dialect=dialect,
     )
@@ -118,10 +118,10 @@ def tables_from_query(
     y: str = "y",
     p: str | Sequence[str] = "p",
     by: str | Sequence[str] | None = None,
-    weight: str | None = None,
+    sample_weight: str | None = None,
+    frequency: str | None = None,
     pos_label: object = None,
     missing: Missing = "raise",
-    importance: bool = False,
     resolution: float | None = None,
     dialect: str | None = None,
 ) -> Tables:
@@ -129,7 +129,7 @@ def tables_from_query(
 
     Parameters
     ----------
-    connection, sql, parameters, y, weight, pos_label, missing, importance, resolution, dialect
+    connection, sql, parameters, y, sample_weight, frequency, pos_label, missing, resolution, dialect
         See `from_query`.
     p : str or list of str
         The column of scores, or one for each model.
@@ -142,7 +142,8 @@ def tables_from_query(
         ``tables[model, group]``; groups in sorted order.
     """
     models, keys = named(p, "p"), [] if by is None else named(by, "by")
-    split = Split(y, models, keys, weight, Options(pos_label, missing, importance, resolution))
+    weighting = Weighting.named(sample_weight, frequency)
+    split = Split(y, models, keys, weighting, Options(pos_label, missing, resolution))
     database = _Database(connection, dialect)
     if not isinstance(sql, str):
         raise InputError(f"sql must be text; it is {type(sql).__name__}.", argument="sql", value=sql)

@@ -14,9 +14,11 @@ from calibrant.table import ScoreTable
 
 __all__ = ["from_arrow", "from_parquet", "to_arrow", "to_parquet"]
 
-_VERSION = 1
+_VERSION = 2
+# Version 1 has no k2: its tables of counts are the same, those of importance weights lack what tests need.
+_READABLE = (1, _VERSION)
 _KEY = b"calibrant"
-_COLUMNS = ("score", "n", "k", "w2")
+_COLUMNS = ("score", "n", "k", "w2", "k2")
 
 
 def _arrow() -> Any:
@@ -48,11 +50,16 @@ def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
     if not hasattr(frame, "schema") or not hasattr(frame, "column_names"):
         raise InputError(f"An Arrow table is needed; this is {type(frame).__name__}.", argument="frame")
     about = _about(frame.schema.metadata or {}, name)
-    if about.get("version") != _VERSION:
+    if about.get("version") not in _READABLE:
         raise InputError(
             f"{name} was written by another version of calibrant ({about.get('version')!r}; this one reads {_VERSION})."
         )
     arrays = {c: np.asarray(frame.column(c)) for c in _COLUMNS if c in frame.column_names}
+    if about["version"] == 1 and "w2" in arrays:
+        raise InputError(
+            f"{name} must hold the sums of w^2 y of its importance weights; got a file of format 1, which has none.",
+            hint="Count the rows again with sample_weight, or with frequency if the weights were numbers of rows.",
+        )
     sha = about.pop("sha256", None)
     whole = {"score", "n", "k"} <= set(arrays) and all(a.dtype in (np.float64, np.int64) for a in arrays.values())
     if not whole or _checksum(arrays, about) != sha:

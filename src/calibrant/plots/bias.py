@@ -80,7 +80,7 @@ class BiasDisplay:
             See `calibrant.regression.bias_by_bin`.
         ax, fig
             See `plot`.
-        sample_weight, missing, importance
+        sample_weight, frequency, missing
             How rows are read; see `MeanTable.from_arrays`.
         """
         table = table_of(y_true, y_pred, rows)

@@ -97,7 +97,7 @@ class BinningDisplay:
             By default PAVA, PAVA-BC and ten quantiles, as in the paper.
         scale, xmax, ax, fig
             See `plot`.
-        sample_weight, pos_label, missing, importance
+        sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
         """
         table = table_of(y_true, y_prob, rows)

@@ -115,7 +115,7 @@ class CostDisplay:
             Of the intervals; see `calibrant.interval`.
         ax, fig
             See `plot`.
-        sample_weight, pos_label, missing, importance
+        sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
         """
         level = check_share("confidence_level", confidence_level)

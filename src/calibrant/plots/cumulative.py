@@ -84,7 +84,7 @@ class CumulativeDisplay:
             Share of right models whose whole curve stays in the band.
         ax, fig
             See `plot`.
-        sample_weight, pos_label, missing, importance
+        sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
         """
         table = table_of(y_true, y_prob, rows)

@@ -87,7 +87,7 @@ class DecompositionDisplay:
             Of the intervals: that of MCB is the one of `calibrant.interval`, that of DSC is of percentiles.
         ax, fig
             See `plot`.
-        sample_weight, pos_label, missing, importance
+        sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
         """
         level = check_share("confidence_level", confidence_level)

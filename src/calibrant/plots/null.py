@@ -73,7 +73,7 @@ class NullDisplay:
             See `calibrant.null`.
         ax, fig
             See `plot`.
-        sample_weight, pos_label, missing, importance
+        sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
         """
         chosen = TCE() if metric is None else metric

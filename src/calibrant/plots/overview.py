@@ -29,8 +29,8 @@ __all__ = ["ComparisonDisplay", "EvaluationDisplay"]
 class EvaluationDisplay:
     """An evaluation at a glance: its verdict, the test-based diagram, the null of the metric that decides, and where.
 
-    With groups they have a row of their own. Each panel is a display: ``reliability`` (test-based, or the standard
-    diagram where exact tests cannot be made: importance weights), ``null``, ``cumulative`` and ``groups``.
+    With groups they have a row of their own. Each panel is a display: ``reliability`` (test-based), ``null``,
+    ``cumulative`` and ``groups``.
 
     Examples
     --------
@@ -67,14 +67,12 @@ class EvaluationDisplay:
         )
         return self
 
-    def _reliability(self, ax: Axes) -> TestBasedReliabilityDisplay | ReliabilityDisplay:
+    def _reliability(self, ax: Axes) -> TestBasedReliabilityDisplay:
         for line in self.evaluation.lines:
             metric = self.evaluation.settings.metrics.get(line.name)
             if isinstance(metric, GCE) and isinstance(metric.loss, RejectionRate):
                 return TestBasedReliabilityDisplay.from_breakdown(metric(self.evaluation.table), null=line.null, ax=ax)
-        if not self.evaluation.table.importance:
-            return TestBasedReliabilityDisplay.from_breakdown(TCE()(self.evaluation.table), ax=ax)
-        return ReliabilityDisplay.from_breakdown(ACE()(self.evaluation.table), ax=ax)
+        return TestBasedReliabilityDisplay.from_breakdown(TCE()(self.evaluation.table), ax=ax)
 
     def data(self, backend: str = "pandas") -> Any:
         """The numbers behind it: those of ``evaluation.to_frame()``; every panel has its own ``data()``."""
@@ -82,7 +80,7 @@ class EvaluationDisplay:
 
     def alt_text(self) -> str:
         """The panels, a sentence each."""
-        panels = [self.reliability, self.null, self.cumulative, self.groups]
+        panels: list[Any] = [self.reliability, self.null, self.cumulative, self.groups]
         return " ".join([f"Verdict: {self.evaluation.verdict}.", *(p.alt_text() for p in panels if p is not None)])
 
 

@@ -136,7 +136,7 @@ class TestBasedReliabilityDisplay:
             Of the rates' intervals.
         scale, ymax, ax, fig
             See `plot`.
-        sample_weight, pos_label, missing, importance
+        sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
         """
         gce = TCE() if metric is None else metric

@@ -123,7 +123,7 @@ class ReliabilityDisplay:
             Of intervals and band.
         scale, ymax, ax, fig
             See `plot`.
-        sample_weight, pos_label, missing, importance
+        sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
         """
         if isinstance(bins, int):

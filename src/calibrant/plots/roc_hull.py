@@ -70,7 +70,7 @@ class RocHullDisplay:
             Outcomes and predicted probabilities; or one `ScoreTable`. Both classes are needed.
         ax, fig
             See `plot`.
-        sample_weight, pos_label, missing, importance
+        sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
         """
         table = table_of(y_true, y_prob, rows)

@@ -270,7 +270,7 @@ def evaluate(
     *,
     by: Column | None = None,
     sample_weight: Column | None = None,
-    importance: bool = False,
+    frequency: Column | None = None,
     cluster: Column | None = None,
     n_bins: int | None = None,
     bins: Bins | None = None,
@@ -291,10 +291,8 @@ def evaluate(
         are measured as predictions, and the distributions as such.
     by : column, optional
         The group of every row: a country, a day. Each is evaluated for itself as well.
-    sample_weight : column, optional
-        For plain numbers only.
-    importance : bool, default=False
-        Read whole weights as importance weights too.
+    sample_weight, frequency : column, optional
+        Importance weights, or numbers of equal rows; see `MeanTable.from_arrays`. For plain numbers only.
     cluster : column, optional
         Rows of one cluster (a patient, a shop) are not independent: intervals and tests of averages count clusters.
         Tests by bins, coverage and uniformity still take rows as independent, and a note says so.
@@ -328,7 +326,7 @@ def evaluate(
         random_state,
         progress,
     )
-    rows, code, names = _read(y_true, y_pred, by, sample_weight, cluster, importance)
+    rows, code, names = _read(y_true, y_pred, by, sample_weight, frequency, cluster)
     whole = _evaluated(rows, settings)
     if by is None:
         return whole
@@ -362,11 +360,12 @@ def _read(
     y_pred: Any,
     by: Column | None,
     sample_weight: Column | None,
+    frequency: Column | None,
     cluster: Column | None,
-    importance: bool,
 ) -> tuple[_Rows, Ints, list[Any]]:
+    weights = {"sample_weight": sample_weight, "frequency": frequency}
     if isinstance(y_true, MeanTable):
-        given = {"y_pred": y_pred, "by": by, "sample_weight": sample_weight, "cluster": cluster}
+        given = {"y_pred": y_pred, "by": by, **weights, "cluster": cluster}
         beside = [name for name, value in given.items() if value is not None]
         if beside:
             raise InputError(f"A MeanTable was given, and {', '.join(beside)} with it.", argument=beside[0])
@@ -376,16 +375,16 @@ def _read(
         found = "is missing" if y_pred is None else "is a mapping; this takes one model"
         raise InputError(f"y_pred {found}.", hint="Pass one column, one forecast, or a MeanTable.", argument="y_pred")
     outcomes = _columns.read(y_true, "y_true", hint=ONE_COLUMN)
-    _columns.check_alignment({"y_true": y_true, "by": by, "sample_weight": sample_weight, "cluster": cluster})
+    _columns.check_alignment({"y_true": y_true, "by": by, **weights, "cluster": cluster})
     forecast = None
     if is_frozen(y_pred) or hasattr(y_pred, "cells"):
-        if sample_weight is not None:
+        if sample_weight is not None or frequency is not None:
             raise InputError("Weights are for predicted numbers; forecasts take none.", argument="sample_weight")
         forecast = as_forecast(y_pred, len(outcomes))
     predicted = y_pred if forecast is None else forecast.point()
     _columns.refuse_missing([outcomes, _columns.read(predicted, "y_pred", hint=ONE_COLUMN)])
     _columns.check_alignment({"y_true": y_true, "y_pred": y_pred})
-    table = MeanTable.from_arrays(outcomes.values, predicted, sample_weight=sample_weight, importance=importance)
+    table = MeanTable.from_arrays(outcomes.values, predicted, sample_weight=sample_weight, frequency=frequency)
     codes = [_codes(column, name, outcomes) for column, name in ((by, "by"), (cluster, "cluster"))]
     names = codes[0][0]
     if len(names) > _MOST_PARTS:
@@ -395,8 +394,8 @@ def _read(
             argument="by",
         )
     kept: Any = slice(None)
-    if table.n_dropped:  # rows of weight 0
-        kept = _columns.weights(_columns.read(sample_weight, "sample_weight")).values > 0
+    if table.n_dropped:  # rows of weight or frequency 0
+        kept = _columns.weights(_columns.read(frequency if sample_weight is None else sample_weight, "w")).values > 0
     code, clusters = (None if each is None else each[kept] for _, each in codes)
     if clusters is not None:
         clusters = np.unique(clusters, return_inverse=True)[1]

@@ -83,9 +83,10 @@ class NumberMap(Regressor):
             A table has outcomes and weights inside: give nothing else with it.
         y : column of n outcomes
         sample_weight : column of n weights, optional
+            Their sum plays the number of rows: weight 2 equals two rows.
         """
         table = self._read(X, y, sample_weight)
-        learned = self._learn(table)
+        learned = self._learn(table.rows_by_weight())
         self.notes_: tuple[Note, ...] = table.notes
         try:
             self.trade_ = self._trade(table)

@@ -1,7 +1,7 @@
 """`MeanTable`: predictions of numbers with the outcomes behind them, all that measures of bias need."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
@@ -11,7 +11,7 @@ from calibrant import _columns
 from calibrant._rows import Reader
 from calibrant._typing import Bools, Column, Floats, Ints, Weights
 from calibrant.errors import InputError, Note, join_notes
-from calibrant.table import check_option, read_only
+from calibrant.table import all_zero, check_option, read_only
 
 __all__ = ["MeanTable", "as_number", "take_rows"]
 
@@ -75,8 +75,8 @@ class MeanTable:
         y_pred: Column,
         *,
         sample_weight: Column | None = None,
+        frequency: Column | None = None,
         missing: Literal["raise", "drop"] = "raise",
-        importance: bool = False,
     ) -> "MeanTable":
         """Read rows.
 
@@ -85,37 +85,41 @@ class MeanTable:
         y_true, y_pred : columns of finite numbers
             Outcomes and predictions, matched by position.
         sample_weight : column, optional
-            Whole weights mean so many equal rows, unless `importance`; others are importance weights.
+            Importance weights, whatever their values.
+        frequency : column of whole numbers, optional
+            Number of equal rows that each row stands for. Give `sample_weight` or `frequency`, not both.
         missing : {"raise", "drop"}
             What to do with rows in which a value is missing; dropped ones are counted.
-        importance : bool, default=False
-            Read whole weights as importance weights too.
         """
         check_option("missing", missing, ("raise", "drop"))
-        _columns.check_alignment({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+        _columns.one_kind_of_weight(sample_weight, frequency)
+        weights = {"sample_weight": sample_weight, "frequency": frequency}
+        _columns.check_alignment({"y_true": y_true, "y_pred": y_pred, **weights})
         columns = [_columns.read(c, name, hint=ONE_COLUMN) for c, name in ((y_true, "y_true"), (y_pred, "y_pred"))]
-        if sample_weight is not None:
-            columns.append(_columns.read(sample_weight, "sample_weight"))
+        columns += [_columns.read(column, name) for name, column in weights.items() if column is not None]
         _columns.check_lengths(columns)
         if not len(columns[0]):
             raise InputError("y_true and y_pred hold no rows; at least one is needed.", argument="y_true")
         if missing == "raise":
             _columns.refuse_missing(columns, hint=_columns.DROP)
         y, p = (_of_usual_size(_columns.finite(column)) for column in columns[:2])
-        weight = _columns.weights(columns[2]).values if sample_weight is not None else None
+        weight = None
+        if len(columns) > 2:
+            weight = (_columns.weights if frequency is None else _columns.frequencies)(columns[2]).values
         notes = join_notes(y.notes, p.notes)
         if weight is not None and not weight.any():
-            raise InputError("sample_weight is 0 in every row: every weight is zero.", argument="sample_weight")
+            raise all_zero(columns[2].name)
         kept = _kept(columns, weight)
         size = len(y)
         if kept is None:
-            return _rows(y.values, p.values, weight, importance, notes, size)
+            return _rows(y.values, p.values, weight, frequency is None, notes, size)
         if not kept.any():
             raise InputError("No row is left: each lacks a value or has weight 0.", argument="y_true")
         lost = size - int(kept.sum())
-        notes = join_notes(notes, [Note("dropped", lost, "Rows left out (a missing value, or weight 0): {count}.")])
+        name = "weight" if frequency is None else "frequency"
+        notes = join_notes(notes, [Note("dropped", lost, f"Rows left out (a missing value, or {name} 0): {{count}}.")])
         weight = None if weight is None else weight[kept]
-        return _rows(y.values[kept], p.values[kept], weight, importance, notes, size, lost)
+        return _rows(y.values[kept], p.values[kept], weight, frequency is None, notes, size, lost)
 
     @classmethod
     def from_moments(cls, prediction: Column, n: Column, mean: Column, m2: Column) -> "MeanTable":
@@ -236,13 +240,24 @@ class MeanTable:
             )
         return MeanTable(moved, self.n, self.mean, self.m2, self.w2, self.notes, self.n_in, self.n_dropped, self.single)
 
+    def rows_by_weight(self) -> "MeanTable":
+        """The table that a fit sees: the sum of weights plays the number of rows, so that weight 2 equals two rows.
+
+        Whole sums become counts. Other sums stay real numbers, and the effective number of rows equals their sum.
+        """
+        if not self.importance:
+            return self
+        if bool((self.n == np.rint(self.n)).all()):
+            return replace(self, n=self.n.astype(np.int64), w2=None)
+        return replace(self, w2=self.n)
+
     def __add__(self, other: "MeanTable") -> "MeanTable":
         if not isinstance(other, MeanTable):
             return NotImplemented
         if self.importance != other.importance:
             raise InputError(
-                "One table counts rows, the other has importance weights; their sum would be neither.",
-                hint="Read both with importance=True.",
+                "Tables must be of one kind to be added; got one of counts and one of importance weights.",
+                hint="Count both with sample_weight, or both with frequency.",
             )
         both = {
             name: np.concatenate([getattr(self, name), getattr(other, name)])
@@ -299,16 +314,16 @@ def _rows(
     y: Floats, p: Floats, weight: Floats | None, importance: bool, notes: tuple[Note, ...], n_in: int, lost: int = 0
 ) -> MeanTable:
     nothing = np.broadcast_to(0.0, y.shape)
-    if weight is None and not importance:
+    if weight is None:
         ones = np.broadcast_to(np.int64(1), y.shape)
         return MeanTable(p, ones, y, nothing, None, notes, n_in, lost, single=True)
-    weight = np.ones(y.size) if weight is None else weight
-    whole = not importance and bool((weight == np.rint(weight)).all())
-    if whole and weight.sum() <= _MOST:
-        text = "All weights are whole numbers: they were read as so many equal rows."
-        return MeanTable(
-            p, weight.astype(np.int64), y, nothing, None, join_notes(notes, [Note("repeats", 1, text)]), n_in, lost
-        )
+    if not importance:
+        if weight.sum() > _MOST:
+            total = float(weight.sum())
+            raise InputError(
+                f"frequency must add up to at most 2**53; the sum is {total:.6g}.", argument="frequency", value=total
+            )
+        return MeanTable(p, weight.astype(np.int64), y, nothing, None, notes, n_in, lost)
     if not np.isfinite(weight.sum() ** 2):
         raise InputError("The weights are too large: their sum overflows.", argument="sample_weight")
     return MeanTable(p, weight, y, nothing, weight**2, notes, n_in, lost)

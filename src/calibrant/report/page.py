@@ -103,9 +103,7 @@ def _data(summary: dict[str, Any]) -> str:
     models = {
         model["key"]: {
             "costs": model["costs"],
-            "tested": None
-            if model["tested"] is None
-            else {name: model["tested"][name] for name in ("alpha", "values", "rejected")},
+            "tested": {name: model["tested"][name] for name in ("alpha", "values", "rejected")},
         }
         for model in summary["models"]
     }
@@ -126,13 +124,10 @@ def _figures(models: Mapping[str, Evaluation], summary: dict[str, Any]) -> dict[
     display: Any
     for evaluation, model in zip(models.values(), summary["models"], strict=True):
         key, own = model["key"], {}
-        if model["tested"] is not None:
-            breakdown, null = _tested(evaluation, model["tested"]["alpha"])
-            display = plots.TestBasedReliabilityDisplay.from_breakdown(
-                breakdown, null=null, fig=_canvas(Figure, 7.6, 5.2)
-            )
-            tips = tips_of_bins(model["tested"]["bins"], "test-based-bin-")
-            own["tested"] = _inline(display, f"{key}-tested", tips, r"test-based-bin-\d+-rate")
+        breakdown, null = _tested(evaluation, model["tested"]["alpha"])
+        display = plots.TestBasedReliabilityDisplay.from_breakdown(breakdown, null=null, fig=_canvas(Figure, 7.6, 5.2))
+        tips = tips_of_bins(model["tested"]["bins"], "test-based-bin-")
+        own["tested"] = _inline(display, f"{key}-tested", tips, r"test-based-bin-\d+-rate")
         display = plots.ReliabilityDisplay.from_breakdown(ACE()(evaluation.table), fig=_canvas(Figure, 5.6, 5.2))
         tips = tips_of_bins(model["bins"], "reliability-model-bin-")
         own["reliability"] = _inline(display, f"{key}-reliability", tips, r"reliability-model-bin-\d+-point")

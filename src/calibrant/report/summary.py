@@ -107,7 +107,7 @@ def tone_of(verdict: str) -> str:
 def _model(name: str, key: str, e: Evaluation, alphas: list[float]) -> dict[str, Any]:
     heading, why = plain_words(e)
     alpha = _alpha_of_tce(e)
-    tested = None if e.table.importance else TCE(alpha=alpha)(e.table)
+    tested = TCE(alpha=alpha)(e.table)
     bins = ACE()(e.table)
     return {
         "name": name,
@@ -121,7 +121,8 @@ def _model(name: str, key: str, e: Evaluation, alphas: list[float]) -> dict[str,
         "level": f"{100 * e.settings.confidence_level:g} %",
         "reasons": [tuple(part.strip() for part in line.split("?", 1)) for line in _questions(e)],
         "bins": _bins(bins, e),
-        "tested": None if tested is None else {"alpha": alpha, "bins": _bins(tested, e), **_by_alpha(tested, alphas)},
+        "tested": {"alpha": alpha, "bins": _bins(tested, e), **_by_alpha(tested, alphas)},
+        "unit": "weight" if e.table.importance else "rows",
         "costs": [ECC(LinearCost(over=1, under=ratio))(e.table).value for ratio in RATIOS],
         "groups": _groups(e),
         "notes": [note.text for note in e.notes],
@@ -200,9 +201,11 @@ def _by_alpha(breakdown: Breakdown, alphas: list[float]) -> dict[str, Any]:
     """TCE, and how many rows of every bin are rejected, at each level of the slider. Bins do not depend on it."""
     partition = breakdown.partition
     losses = [RejectionRate(alpha=alpha)(partition) for alpha in alphas]
-    rejected = [np.rint(loss / 100 * partition.n).astype(int).tolist() for loss in losses]
+    rejected = [loss / 100 * partition.n for loss in losses]
+    if not partition.table.importance:
+        rejected = [np.rint(rows).astype(int) for rows in rejected]
     values = [float(loss @ partition.n / partition.n.sum()) for loss in losses]
-    return {"value": breakdown.value, "values": values, "rejected": rejected}
+    return {"value": breakdown.value, "values": values, "rejected": [rows.tolist() for rows in rejected]}
 
 
 def _groups(e: Evaluation) -> dict[str, Any] | None:

@@ -74,7 +74,6 @@
     document.getElementById("alpha-value").textContent = "alpha = " + short(alpha);
     document.getElementById("alpha").setAttribute("aria-valuetext", "alpha " + short(alpha));
     for (const [key, model] of Object.entries(data.models)) {
-      if (!model.tested) continue;
       document.getElementById(key + "-tce").textContent = model.tested.values[place].toFixed(2) + " %";
       const rows = document.getElementById(key + "-bins").tBodies[0].rows;
       for (const row of rows) {
