@@ -1,5 +1,6 @@
 """The deviation from calibration on the log-odds scale, over bins of equal information."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -209,7 +210,7 @@ def log_odds_error(table: ScoreTable) -> float:
     >>> round(log_odds_error(table), 2)
     0.69
     """
-    return squared_error(LogOddsBins.of(table)) ** 0.5
+    return math.sqrt(squared_error(LogOddsBins.of(table)))
 
 
 def squared_error(bins: LogOddsBins) -> float:

@@ -41,7 +41,7 @@ class Component:
     statistic, pvalue : float
         The p-value of this test alone.
     side : int
-        +1 where events are more frequent (slope above 1), -1 where they are less (slope below 1), 0 for tests over bins.
+        1 where events are more frequent than predicted, or the slope is above 1; -1 where less, or below 1; else 0.
     df : float or None
         Degrees of freedom of a test over bins.
     """
@@ -133,7 +133,7 @@ def _slope(design: Design) -> list[Component]:
 
 
 def _row_variance(design: Design, fitted: Floats, contrast: Floats | None) -> float:
-    """Sum of squared residuals of independent rows: the variance of their sum, whether the model is calibrated or not."""
+    """Sum of squared residuals of independent rows: the variance of their sum, also of a miscalibrated model."""
     table = design.table
     squares = table.n if table.w2 is None else table.w2
     events = log_odds.squares_of_events(table)
@@ -168,10 +168,7 @@ def _too_few_events(design: Design) -> bool:
         return False
     squares = log_odds.squares_of_events(table)
     pairs = ((table.k, squares), (table.n - table.k, table.w2 - squares))
-    return any(
-        float(weight.sum()) ** 2 < _FEWEST_WEIGHTED * float(square.sum()) or weight.sum() == 0
-        for weight, square in pairs
-    )
+    return any(float(weight.sum()) ** 2 <= _FEWEST_WEIGHTED * float(square.sum()) for weight, square in pairs)
 
 
 def _bins(design: Design) -> list[Component]:

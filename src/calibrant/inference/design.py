@@ -22,9 +22,9 @@ MIN_CLUSTERS = 10
 class Design:
     """A table and, where rows are in clusters, the rows: the covariance of residual sums.
 
-    Residuals are w (y - c) with c a function of the score. Rows in a table are independent: their variance is Bernoulli,
-    times mean weights. Rows in clusters depend on each other in any way inside a cluster: the covariance is that of the
-    sums of the clusters.
+    Residuals are w (y - c) with c a function of the score. Rows in a table are independent: their variance is
+    Bernoulli, times mean weights. Rows in clusters may depend on each other inside a cluster: the covariance is that of
+    the sums of the clusters.
     """
 
     table: ScoreTable
@@ -71,15 +71,14 @@ class Design:
         """For each cluster the sum of contrast * weight * (event - fitted)."""
         residual = self._residuals(fitted, contrast)
         assert self.rows is not None
-        sums: Floats = np.bincount(self._code, weights=residual, minlength=self.rows.n_draws)
-        return sums
+        return np.bincount(self._code, weights=residual, minlength=self.rows.n_draws).astype(np.float64)
 
     def cluster_bin_sums(self, bins: LogOddsBins, fitted: Floats) -> Floats:
         """The same for each cluster and bin."""
         assert self.rows is not None
         label = self._code * len(bins) + bins.labels[self.rows.places[0]]
         size = self.rows.n_draws * len(bins)
-        sums: Floats = np.bincount(label, weights=self._residuals(fitted, None), minlength=size)
+        sums = np.bincount(label, weights=self._residuals(fitted, None), minlength=size).astype(np.float64)
         return sums.reshape(self.rows.n_draws, len(bins))
 
     def covariance(self, bins: LogOddsBins, d: Floats | float = 0.0) -> Floats:

@@ -1,5 +1,6 @@
 """Is a deviation relevant? Limits of the log-odds error, and its equivalence test, by inversion."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,7 +44,7 @@ class LogOddsDeviation:
 
     def _value(self, bins: LogOddsBins) -> float:
         if self.design.n_clusters is None:
-            return log_odds.squared_error(bins) ** 0.5
+            return math.sqrt(log_odds.squared_error(bins))
         trace = float(np.trace(_matrix(self.design, bins, bins.error)))
         return float(np.sqrt(max(_statistic(bins) - trace, 0.0) / bins.information.sum()))
 
@@ -61,8 +62,7 @@ class LogOddsDeviation:
             return float("inf")
         value, found = _statistic(bins), 0.0
         for cdf in self._distributions(bins, margin):
-            level = alpha * cdf(value, 0.0)
-            found = max(found, _solve(lambda x, cdf=cdf, level=level: cdf(value, x) - level, value))
+            found = max(found, _solve(cdf, value, alpha * cdf(value, 0.0)))
         return float(np.sqrt(found / total))
 
     def lower(self, alpha: float) -> float:
@@ -74,7 +74,7 @@ class LogOddsDeviation:
         (cdf,) = self._distributions(self.bins, None)
         if cdf(value, 0.0) < 1 - alpha:
             return 0.0
-        return float(np.sqrt(_solve(lambda x: cdf(value, x) - (1 - alpha), value) / total))
+        return float(np.sqrt(_solve(cdf, value, 1 - alpha) / total))
 
     def pvalue(self, margin: float) -> float:
         """p-value of the hypothesis that the error is at least the margin."""
@@ -131,9 +131,12 @@ def _distribution(matrix: Floats, degrees: float) -> Callable[[float, float], fl
 _MANY = 1e5  # degrees of freedom from which F is chi-squared
 
 
-def _solve(falling: Callable[[float], float], value: float) -> float:
-    """The noncentrality at which a falling function is 0."""
+def _solve(cdf: Callable[[float, float], float], value: float, level: float) -> float:
+    """The noncentrality at which `value` has this probability."""
     from scipy.optimize import brentq
+
+    def falling(centre: float) -> float:
+        return cdf(value, centre) - level
 
     high = 4 * value + 60
     for _ in range(60):
