@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant import _kernels
+from calibrant._properties import declare
 from calibrant._typing import Floats
 from calibrant.errors import InputError
 
@@ -20,6 +21,7 @@ __all__ = ["Test", "bayes", "binomial", "clopper_pearson", "score", "t"]
 Test: TypeAlias = Callable[[ArrayLike, ArrayLike, ArrayLike], Floats]
 
 
+@declare(exact_binomial=True)
 def binomial(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
     """Exact binomial test, two-sided: the probability of all outcomes that are no likelier than k.
 
