@@ -166,9 +166,6 @@ class Reading:
 
 # Proper scores
 
-# Rows of each class below which no interval of a mean over one class is honest; see the coverage study.
-_ENOUGH_OF_A_CLASS = 10
-
 
 @declare(range=(0.0, 1.0))
 @as_number
@@ -203,7 +200,8 @@ def log_loss(table: ScoreTable) -> float:
     return float(0.0 - np.sum(xlogy(k, p) + xlog1py(n - k, -p)) / table.size)
 
 
-@declare(range=(0.0, 1.0), min_class_size=_ENOUGH_OF_A_CLASS)
+# With 10 rows of a class its 95 % interval covered 90 % (calibrated, 1 % events), with 20 or more 93 %.
+@declare(range=(0.0, 1.0), min_class_size=20)
 @as_number
 def stratified_brier(table: ScoreTable) -> float:
     """Mean of the Brier scores of the two classes, so that a rare class weighs as much as a common one.
@@ -221,7 +219,7 @@ def stratified_brier(table: ScoreTable) -> float:
     return float(np.sum(k * (1 - p) ** 2) / events + np.sum((n - k) * p**2) / others) / 2
 
 
-@declare(range=(0.0, 1.0), min_class_size=_ENOUGH_OF_A_CLASS)
+@declare(range=(0.0, 1.0), min_class_size=10)
 @as_number
 def auc(table: ScoreTable) -> float:
     """Area under the ROC curve: the chance that an event has a higher score than a non-event; ties count half.
@@ -360,9 +358,7 @@ def _mostly_single(table: ScoreTable) -> str:
     )
 
 
-@declare(
-    measures_gaps=True, degree=2, range=(0.0, 1.0), interval_method="triangle", interval_refusal=_mostly_single
-)
+@declare(measures_gaps=True, degree=2, range=(0.0, 1.0), interval_method="triangle", interval_refusal=_mostly_single)
 @as_number
 def calloss(table: ScoreTable) -> float:
     """CalLoss: mean squared distance of each distinct score and the rate of its rows; 0 is best.

@@ -83,8 +83,8 @@ def cumulative_band(
 
     The quantile of the largest distance from 0 of a Brownian motion, times the standard deviation of the curve's end:
     for many rows. A curve that leaves it is one whose ``ecce_test(kind="mad")`` rejects at 1 - level. Importance
-    weights have a robust variance. The parts of a curve of clusters (`rows`) are not independent of each other: there the
-    quantile is that of curves with one random sign per cluster.
+    weights have a robust variance. The parts of a curve of clusters (`rows`) are not independent of each other: there
+    the quantile is that of curves with one random sign per cluster.
 
     Examples
     --------

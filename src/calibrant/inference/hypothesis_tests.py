@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant._json import plain
-from calibrant._rows import table_of, takes_rows
+from calibrant._rows import takes_rows
 from calibrant._typing import Column, Weights
 from calibrant.bins import Bins, Quantile
 from calibrant.cox import Logits

@@ -102,14 +102,15 @@ class Equivalence:
 class Spread:
     """The replicates of one metric, from which limits and p-values are read.
 
-    The metric declares its kind of limits (`interval_method`). All are at least as long as the larger of the bootstrap's
-    two reaches, times `_safety`; all are clipped to the metric's range and contain the value. The coverage study
-    (docs/inference) chose between them. With v the value and u_0, u_1 the upper quantiles of null and bootstrap:
+    The metric declares its kind of limits (`interval_method`). Upper limits lie above the value by the larger of the
+    bootstrap's two reaches, times `_safety`. All limits are clipped to the metric's range and contain the value. The
+    coverage study (docs/inference) chose between the kinds. With v the value and u_0, u_1 the upper quantiles of null
+    and bootstrap:
 
     - ``anchored`` for means of gaps, which are biased upwards and whose bootstrap doubles that bias. Between the
       calibrated model (t = 0) and the data (t = 1) lies a world with t times the gaps, in which upper quantiles are
       about sqrt(u_0^2 + t^2 (u_1^2 - u_0^2)). The lower limit is the metric t v of the world whose upper quantile is
-      v: 0 where a calibrated model could have given the value.
+      v: 0 where a calibrated model could have given the value. It is at most v less the bootstrap's bias and reach.
     - ``triangle`` for largest gaps and for isotonic fits, whose bias the bootstrap does not show: by the triangle
       inequality the value exceeds the true one by at most the metric of the noise alone, so the lower limit is
       v - u_0.
@@ -204,11 +205,11 @@ class Spread:
 
     def anchored(self, tail: float) -> tuple[float, float]:
         value, null, low, high, reach = self._roots(tail)
-        if value > null:
+        if value <= null:
+            low = 0.0
+        else:
             share = (value**2 - null**2) / (high**2 - null**2) if high > null else 1.0
             low = min(low, value * float(np.sqrt(min(share, 1.0))))
-        else:
-            low = 0.0
         return self._powers(low, value + reach, tail)
 
     def triangle(self, tail: float) -> tuple[float, float]:
@@ -216,14 +217,15 @@ class Spread:
         return self._powers(value - null, value + reach, tail)
 
     def _roots(self, tail: float) -> tuple[float, float, float, float, float]:
-        """Value, upper quantile of the null, value less reach, upper quantile of the bootstrap, reach: as gaps."""
+        """On the scale of gaps: value, quantile of the null, value less bias and reach, bootstrap quantile, reach."""
         root = 1 / getattr(self.metric, "degree", 1.0)
         value, again, right = (np.maximum(each, 0.0) ** root for each in (self.value, self.bootstrap, self.null))
         (null,) = _quantiles(right, (1 - tail,))
         low, high = _quantiles(again, (tail, 1 - tail))
         mean = float(np.mean(again))
         reach = self._safety(tail) * max(mean - low, high - mean)
-        return float(value), self._noise * null, float(value) - reach, high, reach
+        bias = max(mean - float(value), 0.0)
+        return float(value), self._noise * null, float(value) - bias - reach, high, reach
 
     def _powers(self, low: float, high: float, tail: float) -> tuple[float, float]:
         degree = getattr(self.metric, "degree", 1.0)
@@ -461,7 +463,7 @@ def spreads(
     found = []
     for j, (metric, value) in enumerate(zip(everything, values, strict=True)):
         again = drawn[:, j] if j < drawn.shape[1] else np.empty(0)
-        calibrated, lost = right[:, j], ()
+        calibrated, lost = right[:, j], tuple[Note, ...]()
         if moved_sums and not resampling.mostly_exist(calibrated):
             calibrated, lost = np.empty(0), (Note("no_null", 1, _NO_NULL.format(name=metric.name)),)
         if skip_missing and not (resampling.mostly_exist(again) and resampling.mostly_exist(calibrated)):
@@ -535,8 +537,9 @@ def interval(
     a study of coverage: see "Inference" in the documentation. Limits lie in the range of the metric and contain the
     value.
 
-    A metric without an honest interval raises an `InputError` that says why: `auc` and `stratified_brier` with fewer
-    than 10 rows of a class, `calloss` where more than 10 % of rows have a score of their own.
+    A metric without an honest interval raises an `InputError` that says why: `auc` with fewer than 10 rows of a class,
+    `stratified_brier` with fewer than 20, `log_loss` and `oe_ratio` with none, `calloss` where more than 10 % of rows
+    have a score of their own.
 
     Examples
     --------

@@ -323,13 +323,13 @@ def _compact(score: Floats, events: Any, others: Any, w2: Floats | None = None) 
 def _poisson(table: ScoreTable, rng: Generator) -> ScoreTable:
     assert table.w2 is not None
     k2 = event_squares(table)
-    drawn, squares = [], 0.0
+    drawn, squares = list[Floats](), np.zeros(len(table))
     for total, square in ((table.k, k2), (table.n - table.k, table.w2 - k2)):
         some = (total > 0) & (square > 0)
         weight = np.divide(square, total, out=np.ones(total.size), where=some)
         drawn.append(weight * rng.poisson(np.where(some, total / weight, 0.0)))
-        squares = squares + weight * drawn[-1]
-    replicate = _compact(table.score, *drawn, squares)
+        squares += weight * drawn[-1]
+    replicate = _compact(table.score, drawn[0], drawn[1], squares)
     return replicate if len(replicate) else table  # nothing drawn at all: one row of very few
 
 
@@ -413,7 +413,10 @@ class PairedRows:
         counts = self.weight is None or self.weight.dtype.kind != "f"
         residual = weight * (self.event - score[place])
         squares = weight if counts else weight**2
-        n, w2 = (np.bincount(place, weights=column, minlength=score.size) for column in (weight, squares))
+        n, w2 = (
+            np.asarray(np.bincount(place, weights=column, minlength=score.size), dtype=np.float64)
+            for column in (weight, squares)
+        )
 
         def one(bits: SFC64) -> ScoreTable:
             sign = 2.0 * Generator(bits).integers(0, 2, self.n_draws) - 1.0
