@@ -353,8 +353,8 @@ def _mostly_single(table: ScoreTable) -> str:
     if single <= _MOST_SINGLE * table.size:
         return ""
     return (
-        f"calloss needs tied scores for an interval; got {single / table.size:.0%} of rows with a score of their own, "
-        "for which it is the Brier score. Use mcb or ace instead."
+        f"calloss needs tied scores for an interval; got {100 * single / table.size:.0f} % of rows with a score of "
+        "their own, for which it is the Brier score. Use mcb or ace instead."
     )
 
 

@@ -241,7 +241,7 @@ class Spread:
         low, high = _quantiles(angles - np.mean(angles), (tail, 1 - tail))
         few = self._safety(tail) if self._clustered else 1.0
         value, reach = float(_to_arcsine(self.value)), _WIDENED * few * max(-low, high)
-        if reach == 0:  # at 0 or 100 %: as far as outcomes of so many bins may hide
+        if np.ptp(self.bootstrap) == 0:  # at 0 or 100 %: as far as outcomes of so many bins may hide
             reach = float(_to_arcsine(100 * _none_of(self._n_bins(), tail)))
         return _from_arcsine(value - reach), _from_arcsine(value + reach)
 
