@@ -1,101 +1,238 @@
-"""Do 95 % intervals cover?
+"""How often do 95 % intervals cover?
 
-2,000 data sets a design, 99 replicates each: the interval of the library and, beside it, the plain percentile interval
-of the same bootstrap. What must be covered: for ECE, ACE and RMSCE the value in the population, under the same kind of
-bins; for TCE its mean over all samples of this size, which is estimated by the mean over the data sets.
+One row of docs/studies/coverage.csv for each metric and design. The target of coverage: for metrics over bins the value
+of the population over the bins of the sample (those that hold rows); for TCE its mean over samples of this size,
+estimated by the mean over the data sets; for all others the value of the population.
+
+Run ``python studies/coverage.py``. Designs whose rows are already in the file are skipped; delete rows to repeat them.
 """
 
+import csv
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
-from designs import DEVIATION, PREVALENCES, RIGHT, SIZES, STEEP, Truth, mean_logit, scores, spread_over_cores, write
+from designs import DEVIATION, RESULTS, RIGHT, SHIFTED, STEEP, Truth, mean_logit
+from numpy.polynomial.hermite_e import hermegauss
 from numpy.random import SeedSequence
-from scipy.special import expit, ndtri
+from scipy.special import expit, logit, ndtri
 
 import calibrant as cb
-from calibrant.inference.intervals import spreads
+from calibrant.inference.intervals import Spread, spreads
+from calibrant.inference.resampling import PairedRows
 
-DATA_SETS = 2_000
 LEVEL = 0.95
-DRAWS = 99
-OF_GAPS = {"ECE": cb.ECE(), "ACE": cb.ACE(), "RMSCE": cb.RMSCE()}
-OF_TESTS = {"TCE, paper's bins": cb.TCE(), "TCE, consistent bins": cb.TCE(bins=cb.PAVABC.consistent())}
+FILE = RESULTS / "coverage.csv"
+GRID = 50_000  # scores of equal weight that stand for the population
+TIES = 4  # tied scores: logits rounded to multiples of 1/4
+
+SLOW = {"smooth_ece": cb.METRICS["smooth_ece"]()}
+METRICS = {name: metric() for name, metric in cb.METRICS.items() if name not in SLOW}
+METRICS |= {
+    "mce, quantile bins": cb.MCE(bins=cb.Quantile(10)),
+    "ece, 100 bins": cb.ECE(n_bins=100),
+    "tce, consistent bins": cb.TCE(bins=cb.PAVABC.consistent()),
+}
+DEPENDENT = {name: METRICS[name] for name in ("ece", "ace", "rmsce", "ecce_r", "ici", "mcb", "bias", "brier", "auc")}
+
+Rows = tuple[cb.ScoreTable, PairedRows | None]
 
 
-def limits(task: tuple[int, float, Truth, int]) -> list[tuple[float, ...]]:
-    """For one data set: of every metric the value, the interval, and the percentile interval."""
-    size, prevalence, truth, seed = task
-    rng = np.random.default_rng([seed, size, round(1000 * prevalence)])
-    p = scores(rng, size, prevalence)
-    table = cb.ScoreTable.from_arrays(rng.random(size) < truth.rate(p, prevalence), p)
-    found = [
-        *spreads([*OF_GAPS.values()], table, seed=SeedSequence(seed), n_resamples=DRAWS, show=False, threads=False),
-        *spreads(
-            [*OF_TESTS.values()],
-            table,
-            seed=SeedSequence(seed),
-            n_resamples=DRAWS,
-            null=False,
-            show=False,
-            threads=False,
-        ),
+@dataclass(frozen=True)
+class Design:
+    """How data sets arise; `population` is a table of scores with their weights and event rates."""
+
+    name: str
+    size: int
+    prevalence: float
+    truth: Truth
+    tied: bool = False
+    sample: Callable[["Design", np.random.Generator], Rows] | None = None
+
+    def scores(self, standard: np.ndarray) -> np.ndarray:
+        x = mean_logit(self.prevalence) + DEVIATION * standard
+        return expit(np.round(TIES * x) / TIES if self.tied else x)
+
+    def draw(self, seed: int) -> Rows:
+        rng = np.random.default_rng([seed, self.size, round(1000 * self.prevalence)])
+        if self.sample is not None:
+            return self.sample(self, rng)
+        p = self.scores(rng.normal(size=self.size))
+        return cb.ScoreTable.from_arrays(rng.random(self.size) < self.truth.rate(p, self.prevalence), p), None
+
+    @property
+    def population(self) -> cb.ScoreTable:
+        score, count = np.unique(self.scores(ndtri((np.arange(GRID) + 0.5) / GRID)), return_counts=True)
+        weight = count / GRID
+        return cb.ScoreTable(score, weight, weight * self.truth.rate(score, self.prevalence), weight**2)
+
+
+def clustered(design: Design, rng: np.random.Generator) -> Rows:
+    """Clusters of 10 rows with a shared normal effect of deviation 1 on the logit; scores are calibrated over clusters.
+
+    The logit given the effect is chosen so that the mean probability over effects is the score.
+    """
+    p = design.scores(rng.normal(size=design.size))
+    cluster = np.repeat(np.arange(design.size // 10), 10)
+    effect = rng.normal(size=design.size // 10)[cluster]
+    rate = expit(np.interp(logit(p), *_marginal()) + effect)
+    (rows, (table,)) = PairedRows.read((rng.random(design.size) < rate).astype(int), [p], cluster=cluster)
+    return table, rows
+
+
+def _marginal() -> tuple[np.ndarray, np.ndarray]:
+    """Logits of marginal probabilities, and the logits at effect 0 that lead to them."""
+    nodes, weights = hermegauss(40)
+    inner = np.linspace(-15, 15, 3001)
+    return logit((expit(inner[:, None] + nodes) * weights).sum(axis=1) / weights.sum()), inner
+
+
+def thinned(design: Design, rng: np.random.Generator) -> Rows:
+    """One event in four is kept and weighs four times as much as a row without the event."""
+    p = design.scores(rng.normal(size=design.size))
+    y = rng.random(design.size) < design.truth.rate(p, design.prevalence)
+    kept = ~y | (rng.random(design.size) < 0.25)
+    weight = np.where(y, 1.0, 0.25)[kept]  # not whole, so that they are read as importance weights
+    return cb.ScoreTable.from_arrays(y[kept], p[kept], sample_weight=weight), None
+
+
+DESIGNS = (
+    Design("500 rows, 50 % events, calibrated", 500, 0.5, RIGHT),
+    Design("500 rows, 5 % events, slope of 1.4", 500, 0.05, STEEP),
+    Design("500 rows, 1 % events, shift of 0.4, tied", 500, 0.01, SHIFTED, tied=True),
+    Design("5,000 rows, 50 % events, slope of 1.4", 5_000, 0.5, STEEP),
+    Design("5,000 rows, 5 % events, shift of 0.4, tied", 5_000, 0.05, SHIFTED, tied=True),
+    Design("5,000 rows, 1 % events, calibrated", 5_000, 0.01, RIGHT),
+    Design("200 clusters of 10 rows, 25 % events, calibrated", 2_000, 0.25, RIGHT, sample=clustered),
+    Design("2,000 rows, 25 % events thinned to 1/4 and weighted, calibrated", 2_000, 0.25, RIGHT, sample=thinned),
+)
+
+
+def parts() -> Iterator[tuple[Design, dict[str, cb.GCE], int, int]]:
+    """Designs with metrics, number of data sets and number of replicates: what one core can do in 40 minutes."""
+    for design in DESIGNS:
+        if design.sample is not None:
+            yield design, DEPENDENT, 300, 199
+        else:
+            yield design, METRICS, 600 if design.size == 500 else 400, 199
+    for design in DESIGNS[:6]:
+        yield design, SLOW, 100, 99
+
+
+def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> float:
+    """The value that the interval of this data set must cover; NaN for TCE."""
+    if metric.unit == "%":
+        return float("nan")
+    if metric.name == "calbin":
+        return _windows(metric, population)
+    if not isinstance(metric, cb.GCE) or isinstance(metric.bins, cb.PAVA):
+        return float(metric.value(population))
+    bins = metric.bins(table)
+    # Equal scores are never split, so a bin's lower edge says which scores of the population belong to it; scores of
+    # bins without a row (far in the tails) belong to none.
+    label = np.searchsorted(bins.lower, population.score, side="right") - 1
+    inside = (label >= 0) & (population.score <= bins.upper[label])
+    sums = [
+        np.bincount(label[inside], weights=column[inside], minlength=len(bins))
+        for column in (population.n, population.k, population.n * population.score)
     ]
-    tails = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-    return [(s.value, *s.limits(LEVEL), *map(float, np.quantile(s.bootstrap, tails))) for s in found]
+    # An estimator's own correction for noise has no place in the population.
+    loss = cb.losses.squared_gap if metric.name == "debiased_sce" else metric.loss
+    over = bins.with_sums(*sums)
+    return float(metric.norm(loss(over), over.n))
 
 
-def population(prevalence: float, truth: Truth) -> dict[str, float]:
-    """The metrics of gaps in the population, by a grid of a million scores of equal weight."""
-    p = expit(mean_logit(prevalence) + DEVIATION * ndtri((np.arange(1_000_000) + 0.5) / 1_000_000))
-    gap = p - truth.rate(p, prevalence)
+def _windows(metric: cb.GCE, population: cb.ScoreTable) -> float:
+    """CalBin slides over rows: of 20,000 rows at quantiles of the population, with their rates as outcomes."""
+    at = np.searchsorted(np.cumsum(population.n), (np.arange(20_000) + 0.5) / 20_000)
+    at = np.minimum(at, len(population) - 1)
+    kept, count = np.unique(at, return_counts=True)
+    rate = population.k[kept] / population.n[kept]
+    return float(metric.value(cb.ScoreTable(population.score[kept], count, count * rate)))
 
-    def gaps(bins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        weight = np.bincount(bins, minlength=10) / p.size
-        total = np.bincount(bins, weights=gap, minlength=10) / p.size
-        return weight, np.divide(total, weight, out=np.zeros(10), where=weight > 0)
 
-    weight, mean = gaps(np.minimum((p * 10).astype(int), 9))
-    equal, tenth = gaps(np.arange(p.size) * 10 // p.size)
+def replicates(
+    design: Design, metrics: dict[str, cb.GCE], seed: int, n_resamples: int
+) -> tuple[list[Spread], cb.ScoreTable]:
+    """Bootstrap and null of all metrics for one data set."""
+    table, rows = design.draw(seed)
+    found = spreads(
+        list(metrics.values()),
+        table,
+        rows=rows,
+        seed=SeedSequence(seed),
+        n_resamples=n_resamples,
+        skip_missing=True,
+        show=False,
+        threads=False,
+    )
+    return found, table
+
+
+def study(design: Design, metrics: dict[str, cb.GCE], data_sets: int, n_resamples: int) -> list[dict[str, object]]:
+    population = design.population
+    fixed: dict[str, float] = {}
+    found = np.full((data_sets, len(metrics), 4), np.nan)
+    methods: dict[str, str] = {}
+    for seed in range(data_sets):
+        results, table = replicates(design, metrics, seed, n_resamples)
+        for j, (name, spread) in enumerate(zip(metrics, results, strict=True)):
+            over_bins = isinstance(spread.metric, cb.GCE) and not isinstance(spread.metric.bins, cb.PAVA)
+            if over_bins or name not in fixed:
+                fixed[name] = target(spread.metric, population, table)
+            low, high = spread.limits(LEVEL) if spread.exists else (np.nan, np.nan)
+            found[seed, j] = spread.value, low, high, fixed[name]
+            if spread.exists and spread.method != "none":
+                methods[name] = spread.method
+    return [_row(design, name, methods.get(name, "none"), found[:, j], n_resamples) for j, name in enumerate(metrics)]
+
+
+def _row(design: Design, name: str, method: str, found: np.ndarray, n_resamples: int) -> dict[str, object]:
+    value, low, high, true = found.T
+    if np.isnan(true).all():
+        true = np.full(true.size, np.nanmean(value))
+    exists = ~np.isnan(low)
+    # 1e-12: a population value of 0 is only 0 up to rounding
+    above, below = (low - 1e-12 > true)[exists], (high + 1e-12 < true)[exists]
+
+    def share(of: np.ndarray) -> str:
+        return f"{of.mean():.3f}" if of.size else ""
+
     return {
-        "ECE": float(np.sum(weight * np.abs(mean))),
-        "ACE": float(np.sum(equal * np.abs(tenth))),
-        "RMSCE": float(np.sqrt(np.sum(weight * mean**2))),
+        "design": design.name,
+        "metric": name,
+        "method": method,
+        "target": f"{mean:.4g}" if abs(mean := float(np.mean(true))) > 1e-12 else "0",
+        "mean estimate": f"{np.nanmean(value):.4g}",
+        "coverage": share(~(above | below)),
+        "interval above target": share(above),
+        "interval below target": share(below),
+        "mean width": f"{np.mean((high - low)[exists]):.3g}" if exists.any() else "",
+        "share with interval": f"{exists.mean():.3f}",
+        "data sets": value.size,
+        "replicates": n_resamples,
     }
 
 
-def main(sizes: tuple[int, ...]) -> None:
-    rows = []
-    for size in sizes:
-        for prevalence in PREVALENCES:
-            for truth in (RIGHT, STEEP) if prevalence == 0.5 and size == 500 else (STEEP,):
-                tasks = [(size, prevalence, truth, seed) for seed in range(DATA_SETS)]
-                what = f"N = {size:,}, {prevalence:.0%}, {truth.name}"
-                found = np.array(list(spread_over_cores(limits, tasks, what)))
-                targets = population(prevalence, truth)
-                for j, name in enumerate([*OF_GAPS, *OF_TESTS]):
-                    value, low, high, plain_low, plain_high = found[:, j].T
-                    target = targets.get(name, float(value.mean()))
-                    # 1e-12: a population value of 0 is only 0 up to rounding
-                    inside = (low - 1e-12 <= target) & (target <= high + 1e-12)
-                    rows.append(
-                        {
-                            "N": f"{size:,}",
-                            "events": f"{prevalence:.0%}",
-                            "truth": truth.name,
-                            "metric": name,
-                            "target": f"{target:.4g}" if target > 1e-12 else "0",
-                            "mean reading": f"{value.mean():.4g}",
-                            "coverage": f"{inside.mean():.3f}",
-                            "too high": f"{(low - 1e-12 > target).mean():.3f}",
-                            "too low": f"{(high + 1e-12 < target).mean():.3f}",
-                            "mean width": f"{(high - low).mean():.3g}",
-                            "percentile coverage": f"{((plain_low <= target) & (target <= plain_high)).mean():.3f}",
-                        }
-                    )
-                print(what, [row["coverage"] for row in rows[-5:]], file=sys.stderr, flush=True)
-        write(f"coverage_{size}", rows)
-        rows = []
+def main() -> None:
+    rows: list[dict[str, object]] = []
+    if FILE.exists():
+        with FILE.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    for design, metrics, data_sets, n_resamples in parts():
+        done = {row["metric"] for row in rows if row["design"] == design.name}
+        if done >= set(metrics):
+            continue
+        rows += study(design, metrics, data_sets, n_resamples)
+        with FILE.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        print(
+            design.name, {row["metric"]: row["coverage"] for row in rows[-len(metrics) :]}, file=sys.stderr, flush=True
+        )
 
 
 if __name__ == "__main__":
-    main(tuple(int(size) for size in sys.argv[1:]) or SIZES)
+    main()

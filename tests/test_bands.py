@@ -8,6 +8,7 @@ from scipy.stats import binom, binomtest
 
 import calibrant as cb
 from calibrant.inference.bands import consistency_band, cumulative_band
+from calibrant.inference.resampling import PairedRows
 from calibrant.significance import clopper_pearson
 
 
@@ -93,4 +94,20 @@ def test_the_cumulative_band_of_weights_that_are_all_one_is_that_of_counts(rng):
     p = rng.random(50)
     y = rng.random(50) < p
     tables = [cb.ScoreTable.from_arrays(y, p, sample_weight=w) for w in (None, np.ones(50))]
-    assert cumulative_band(tables[0]).high[0] == pytest.approx(cumulative_band(tables[1]).high[0])
+    # a robust variance in the place of the scores' own
+    assert cumulative_band(tables[0]).high[0] == pytest.approx(cumulative_band(tables[1]).high[0], rel=0.1)
+
+
+def test_clusters_widen_both_bands(rng):
+    """Ten copies of each row are one observation each: bands as of the rows without copies."""
+    p = rng.random(300)
+    y = (rng.random(300) < p).astype(int)
+    rows, (table,) = PairedRows.read(np.repeat(y, 10), [np.repeat(p, 10)], cluster=np.repeat(np.arange(300), 10))
+    once = cb.ScoreTable.from_arrays(y, p)
+    alike = [cumulative_band(table, rows=rows).high[0], cumulative_band(once).high[0]]
+    assert alike[0] == pytest.approx(alike[1], rel=0.2)
+    wide, narrow, single = (
+        consistency_band(cb.ECE()(t), rows=r) for t, r in ((table, rows), (table, None), (once, None))
+    )
+    assert np.mean(wide.high - wide.low) == pytest.approx(np.mean(single.high - single.low), rel=0.25)
+    assert np.mean(narrow.high - narrow.low) < 0.5 * np.mean(wide.high - wide.low)

@@ -137,11 +137,34 @@ def test_importance_weights_keep_mean_and_variance_of_sums():
     assert all(t.importance for t in drawn)
     assert whole[:, 0].mean(axis=0) == pytest.approx(WEIGHTED.n, rel=0.06)
     assert whole[:, 0].var(axis=0) == pytest.approx(WEIGHTED.w2, rel=0.12)
-    assert np.mean([t.k2.sum() for t in drawn]) == pytest.approx(
-        (WEIGHTED.w2 * WEIGHTED.k / WEIGHTED.n).sum(), rel=0.06
-    )
+    assert np.mean([t.k2.sum() for t in drawn]) == pytest.approx(WEIGHTED.k2.sum(), rel=0.06)
+
+
+def test_the_null_of_importance_weights_has_the_variance_of_the_residuals():
+    """Not that of so many trials: weights may depend on outcomes."""
     null, _ = sampled(resampling.null, WEIGHTED)
-    assert null[:, 1].mean(axis=0) == pytest.approx(WEIGHTED.n * WEIGHTED.score, rel=0.1)
+    assert (null[:, 0] == WEIGHTED.n).all()
+    variance = resampling.residual_variance(WEIGHTED)
+    error = 5 * np.sqrt(variance.max() / len(null))
+    assert null[:, 1].mean(axis=0) == pytest.approx(WEIGHTED.n * WEIGHTED.score, abs=error)
+    assert null[:, 1].var(axis=0) == pytest.approx(variance, rel=0.15)
+
+
+def test_a_single_weighted_row_keeps_the_size_of_its_residual():
+    table = cb.ScoreTable.from_arrays([1, 0], [0.2, 0.7], sample_weight=[2.5, 0.5])
+    for seed in range(20):
+        moved = resampling.null(table)(SFC64(seed)).k - table.n * table.score
+        assert np.abs(moved) == pytest.approx([2.5 * 0.8, 0.5 * 0.7])
+
+
+def test_squared_weights_of_events_decide_the_variance():
+    """Events of weight 4 beside others of weight 1: one score, so that proportions would be wrong."""
+    table = cb.ScoreTable.from_arrays([1, 0, 0, 0, 0], [0.5] * 5, sample_weight=[4.5, 1, 1, 1, 1])
+    assert resampling.event_squares(table) == pytest.approx(4.5**2)
+    assert resampling.residual_variance(table) == pytest.approx(4.5**2 * 0.25 + 4 * 0.25)
+    drawn = np.array([resampling.bootstrap(table)(SFC64(i)).positives for i in range(4000)])
+    assert drawn.mean() == pytest.approx(4.5, rel=0.1)
+    assert drawn.var() == pytest.approx(4.5**2, rel=0.15)
 
 
 def test_scores_of_0_and_1_never_surprise_a_right_model():
@@ -241,6 +264,40 @@ def test_clusters_are_drawn_whole():
     (drawn,) = paired(SFC64(2))
     size = {round(c / 100 + 0.005, 6): int(np.sum(cluster == c)) for c in range(40)}
     assert all(n % size[round(float(s), 6)] == 0 for s, n in zip(drawn.score, drawn.n, strict=True))
+
+
+def test_the_null_of_clusters_flips_their_residuals_together():
+    """Sums of residuals per cluster keep their sizes: the score names the cluster."""
+    y, p, cluster = rows()
+    paired, (table,) = resampling.PairedRows.read(y, [p], cluster=cluster)
+    by_hand = np.zeros((40, len(table)))
+    np.add.at(by_hand, (cluster, paired.places[0]), y - p)
+    sampler = resampling.null(table, paired)
+    moved = np.array([sampler(SFC64(i)).k - table.n * table.score for i in range(3000)])
+    assert moved.mean(axis=0) == pytest.approx(0, abs=0.2)
+    covariance = by_hand.T @ by_hand
+    assert (moved.T @ moved / len(moved)) == pytest.approx(covariance, abs=0.35)
+    signs = np.linalg.lstsq(by_hand.T, moved[0], rcond=None)[0]
+    assert np.abs(signs) == pytest.approx(np.ones(40))
+
+
+def test_the_null_of_weighted_clusters_weighs_residuals():
+    y, p, cluster = rows()
+    weight = 0.5 + p
+    paired, (table,) = resampling.PairedRows.read(y, [p], cluster=cluster, sample_weight=weight)
+    drawn = resampling.null(table, paired)(SFC64(0))
+    assert drawn.n == pytest.approx(table.n)
+    assert drawn.w2 == pytest.approx(table.w2)
+    total = np.bincount(cluster, weights=weight * (y - p))
+    sums = [resampling.null(table, paired)(SFC64(i)).positives - np.sum(table.n * table.score) for i in range(3000)]
+    assert np.var(sums) == pytest.approx(np.sum(total**2), rel=0.1)
+
+
+@pytest.mark.parametrize("count", [0, 1, 9])
+def test_few_clusters_are_refused(count):
+    with pytest.raises(cb.InputError, match=f"at least 10 distinct values for inference; got {count}"):
+        resampling.check_clusters(count)
+    assert resampling.check_clusters(resampling.MIN_CLUSTERS) == 10
 
 
 def test_frequencies_are_rows():

@@ -103,6 +103,11 @@ class LinearCost:
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
 
+    @property
+    def largest(self) -> float:
+        """The largest cost of any two rates."""
+        return float(max(self.over, self.under))
+
     def distance(self, d: Floats) -> Floats:
         """What a distance costs, before `over` or `under`."""
         return d
@@ -133,6 +138,16 @@ class PowerCost:
     def distance(self, d: Floats) -> Floats:
         """What a distance costs, before `over` or `under`."""
         return np.sqrt(d) if self.k == 0.5 else d**self.k
+
+    @property
+    def degree(self) -> float:
+        """Power of the distance with which the cost grows."""
+        return float(self.k)
+
+    @property
+    def largest(self) -> float:
+        """The largest cost of any two rates."""
+        return float(max(self.over, self.under))
 
     def slope(self, d: Floats) -> Floats:
         """The derivative of `distance`."""

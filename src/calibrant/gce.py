@@ -1,6 +1,7 @@
 """`GCE`, general calibration error: a kind of bins, a loss and a norm; and `Breakdown`, what it returns."""
 
 import html
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ from calibrant._tables import html_table, text_table
 from calibrant._typing import Column, Floats
 from calibrant.bins import Bins
 from calibrant.errors import InputError, Note, join_notes
-from calibrant.losses import Loss, signed_gap
+from calibrant.losses import Loss
 from calibrant.norms import Norm, weighted_mean
 from calibrant.partition import Partition
 from calibrant.significance import clopper_pearson
@@ -102,8 +103,36 @@ class GCE:
 
     @property
     def measures_gaps(self) -> bool:
-        """Whether the value only grows with gaps of either sign, so that a right model reads lowest."""
-        return not (self.loss is signed_gap and self.norm is weighted_mean)
+        """Whether the value only grows with gaps of either sign, so that a calibrated model has the lowest."""
+        signed = getattr(self.loss, "keeps_sign", False) and self._takes_absolute
+        return bool(signed or getattr(self.loss, "measures_gaps", False))
+
+    @property
+    def needs_sums_only(self) -> bool:
+        """Whether sums of rows, events and scores per bin decide the value."""
+        return bool(getattr(self.loss, "needs_sums_only", False))
+
+    @property
+    def degree(self) -> float:
+        """Power of the gaps with which the value grows."""
+        return float(getattr(self.loss, "degree", 1.0))
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Between which the value of the population lies."""
+        low, high = getattr(self.loss, "range", (0.0 if self.measures_gaps else -math.inf, math.inf))
+        return (0.0, max(abs(low), abs(high))) if self._takes_absolute else (low, high)
+
+    @property
+    def interval_method(self) -> str:
+        """How `calibrant.interval` finds limits: as the loss declares, or the norm, or for gaps in general."""
+        if not self.measures_gaps:
+            return str(getattr(self.loss, "interval_method", "symmetric"))
+        return str(getattr(self.loss, "interval_method", getattr(self.norm, "interval_method", "anchored")))
+
+    @property
+    def _takes_absolute(self) -> bool:
+        return bool(getattr(self.norm, "takes_absolute", False))
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def mean_weight(table: ScoreTable) -> float:
 
 
 def squares_of_events(table: ScoreTable) -> Floats:
-    """Sum of the squared weights of events for each score."""
+    """Sum of the squared weights of events for each score; for counts the events."""
     found: Floats = table.k if table.k2 is None else table.k2
     return found
 

@@ -1,5 +1,26 @@
-"""Losses: a `Partition` to one number a bin."""
+"""Losses: a `Partition` to one number per bin.
 
+A loss declares what inference needs to know, as attributes of the function or of its class. A loss of your own that
+declares the same properties gets bitwise identical intervals, nulls and tests. All are optional:
+
+``measures_gaps`` : bool, default False
+    The loss is 0 without a gap between predicted and observed, and grows with gaps of either sign. Without it,
+    readings on both sides speak against calibration.
+``keeps_sign`` : bool, default False
+    The absolute value of the loss measures gaps.
+``needs_sums_only`` : bool, default False
+    The loss uses only `n`, `k` and `mean_score` of each bin, so that replicates need not be written out.
+``degree`` : float, default 1
+    Power of the gaps with which the loss grows: 2 for squares.
+``range`` : pair of floats, default (0, inf) if the loss measures gaps, else (-inf, inf)
+    Between which the value of the population lies.
+``interval_method`` : str, default "anchored" if the loss measures gaps, else "symmetric"
+    See `calibrant.interval`. A norm may declare another default.
+``unit`` : str, default "1"
+    Unit of the value, "1" or "%".
+"""
+
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
@@ -8,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _kernels, significance
+from calibrant._properties import declare
 from calibrant._typing import Floats, Ints, Weights
 from calibrant.costs import Cost, LinearCost, called_on_arrays, check_cost
 from calibrant.errors import InputError, Note
@@ -37,26 +59,25 @@ _WEIGHTED_TEST = Note(
 )
 
 
-def needs_sums_only(loss: Loss) -> bool:
-    """Whether a loss looks at nothing but rows, events and mean score of every bin."""
-    return loss in (signed_gap, absolute_gap, squared_gap) or isinstance(loss, CostLoss)
-
-
+@declare(keeps_sign=True, needs_sums_only=True, range=(-1.0, 1.0))
 def signed_gap(partition: Partition) -> Floats:
     """Mean prediction minus rate of the event: positive where predictions are too high."""
     return partition.mean_score - partition.rate
 
 
+@declare(measures_gaps=True, needs_sums_only=True, range=(0.0, 1.0))
 def absolute_gap(partition: Partition) -> Floats:
     """Distance between mean prediction and rate of the event."""
     return np.abs(signed_gap(partition))
 
 
+@declare(measures_gaps=True, needs_sums_only=True, degree=2, range=(0.0, 1.0))
 def squared_gap(partition: Partition) -> Floats:
     """Square of the distance between mean prediction and rate of the event."""
     return np.square(signed_gap(partition))
 
 
+@declare(measures_gaps=True, degree=2, range=(0.0, 1.0), interval_method="centred")
 def debiased_squared_gap(partition: Partition) -> Floats:
     """Squared gap less what chance adds to it: (mean - rate)^2 - rate (1 - rate) / (n - 1).
 
@@ -68,6 +89,7 @@ def debiased_squared_gap(partition: Partition) -> Floats:
     return squared_gap(partition) - chance
 
 
+@declare(measures_gaps=True, range=(0.0, 1.0))
 def mean_distance(partition: Partition) -> Floats:
     """Mean distance of a bin's scores to its rate."""
     labels, table = partition.labels, partition.table
@@ -75,6 +97,7 @@ def mean_distance(partition: Partition) -> Floats:
     return np.bincount(labels, weights=table.n * distance) / partition.n
 
 
+@declare(measures_gaps=True, range=(0.0, 1.0))
 def max_distance(partition: Partition) -> Floats:
     """Largest distance of a bin's scores to its rate: scores are sorted, so that of the first or of the last."""
     return np.maximum(np.abs(partition.min_score - partition.rate), np.abs(partition.max_score - partition.rate))
@@ -100,6 +123,8 @@ class CostLoss:
     """
 
     cost: Cost = LinearCost()  # noqa: RUF009  (frozen)
+    measures_gaps: ClassVar[bool] = True
+    needs_sums_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_cost(self.cost)
@@ -116,6 +141,16 @@ class CostLoss:
         if np.any(np.asarray(self.cost(actual, actual)) != 0):
             raise InputError("A cost must be 0 where the prediction equals the rate.", argument="cost")
         return costs
+
+    @property
+    def degree(self) -> float:
+        """Power of the gaps with which the cost grows, if the cost declares it."""
+        return float(getattr(self.cost, "degree", 1.0))
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """From 0 to the largest cost that the cost declares; without a declaration, no upper end."""
+        return 0.0, getattr(self.cost, "largest", math.inf)
 
     def columns(self, partition: Partition) -> dict[str, Floats]:
         """The cost and the signed gap (positive: too high) of every bin."""
@@ -155,6 +190,9 @@ class RejectionRate:
     test: Test = significance.binomial
     alpha: float = 0.05
     unit: ClassVar[str] = "%"
+    measures_gaps: ClassVar[bool] = True
+    range: ClassVar[tuple[float, float]] = (0.0, 100.0)
+    interval_method: ClassVar[str] = "arcsine"
 
     # Bins larger than this ask scipy about every distinct score (the compiled kernel's kLargestBin).
     largest_bin: ClassVar[int] = 10**8
@@ -178,13 +216,18 @@ class RejectionRate:
         if self._tests_weights(partition):
             return (_WEIGHTED_TEST,)
         count = int((partition.n > self.largest_bin).sum())
-        if self.test is not significance.binomial or count == 0:
+        if not self._exact or count == 0:
             return ()
         return (Note("large_bins", count, "Bins of more than 1e8 rows, tested score by score with scipy: {count}."),)
 
+    @property
+    def _exact(self) -> bool:
+        """Whether the kernel decides: for the exact binomial test, which needs counts."""
+        return getattr(self.test, "exact_binomial", False)
+
     def _rejected(self, partition: Partition) -> Weights:
         table = partition.table
-        if self.test is significance.binomial and not table.importance:
+        if self._exact and not table.importance:
             return _kernels.rejected(table.score, table.n, partition.start, partition.n, partition.k, self.alpha)
         labels = partition.labels
         rejected = np.where(self.rejects(partition, labels, table.score), table.n, 0)
@@ -201,4 +244,4 @@ class RejectionRate:
 
     def _tests_weights(self, partition: Partition) -> bool:
         """Whether the exact test, which needs counts, gives way to `significance.weighted`."""
-        return self.test is significance.binomial and partition.table.importance
+        return self._exact and partition.table.importance

@@ -1,12 +1,17 @@
-"""Norms: the losses of the bins to one number. ``norm(values, sizes)``, sizes the rows of every bin."""
+"""Norms: the losses of the bins to one number. ``norm(values, sizes)``, sizes the rows of every bin.
+
+A norm declares, as attributes: ``takes_absolute`` (bool, default False), whether it takes absolute values first; and
+``interval_method`` (str, optional), the method for losses that declare none (see `calibrant.losses`).
+"""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from calibrant._properties import declare
 from calibrant._typing import Floats, Weights
 from calibrant.errors import InputError
 
@@ -20,16 +25,19 @@ def weighted_mean(values: Floats, sizes: Weights) -> float:
     return float(np.sum(values * sizes) / np.sum(sizes))
 
 
+@declare(takes_absolute=True)
 def weighted_l1(values: Floats, sizes: Weights) -> float:
     """Mean of absolute values, weighted by bin size: the norm of ECE and TCE."""
     return weighted_mean(np.abs(values), sizes)
 
 
+@declare(takes_absolute=True)
 def weighted_l2(values: Floats, sizes: Weights) -> float:
     """Root mean square, weighted by bin size."""
     return float(np.sqrt(weighted_mean(np.square(values), sizes)))
 
 
+@declare(takes_absolute=True, interval_method="triangle")
 def sup(values: Floats, sizes: Weights) -> float:
     """Largest absolute value, whatever the sizes."""
     return float(np.max(np.abs(values)))
@@ -44,6 +52,7 @@ class Lp:
     """
 
     p: float
+    takes_absolute: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.p < math.inf:

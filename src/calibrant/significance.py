@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant import _kernels
+from calibrant._properties import declare
 from calibrant._typing import Floats
 from calibrant.errors import InputError
 
@@ -24,6 +25,7 @@ Test: TypeAlias = Callable[[ArrayLike, ArrayLike, ArrayLike], Floats]
 _ROUNDING = 1e-9
 
 
+@declare(exact_binomial=True)
 def binomial(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
     """Exact binomial test, two-sided: the probability of all outcomes that are no likelier than k.
 

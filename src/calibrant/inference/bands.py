@@ -1,4 +1,4 @@
-"""Bands of diagrams: how far a right model's rates, and its cumulative differences, stray by chance."""
+"""Bands of diagrams: how far rates and cumulative differences of a calibrated model stray by chance."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,8 @@ from calibrant._typing import Floats
 from calibrant.gce import Breakdown
 from calibrant.inference import resampling
 from calibrant.inference.hypothesis_tests import maximum_survival
-from calibrant.inference.resampling import RandomState, check_share
+from calibrant.inference.resampling import PairedRows, RandomState, check_share
+from calibrant.scores import ecce
 from calibrant.table import ScoreTable
 
 __all__ = ["Band", "consistency_band", "cumulative_band"]
@@ -30,11 +31,13 @@ def consistency_band(
     confidence_level: float = 0.95,
     n_resamples: int = 999,
     random_state: RandomState = 0,
+    rows: PairedRows | None = None,
     progress: bool | None = None,
 ) -> Band:
-    """Where the rate of every bin would lie if the model were right, each bin for itself.
+    """Where the rate of each bin lies if the model is calibrated, each bin for itself.
 
-    Outcomes are drawn from the scores, and binned anew by the same kind of bins; the rate at the mean score of each
+    With `rows` in clusters, and with importance weights, residuals get random signs (see `resampling.null`). Otherwise
+    outcomes are drawn from the scores, and binned anew by the same kind of bins; the rate at the mean score of each
     bin of the data is read off the drawn bins. Bins that do not follow the outcomes stay what they are. Bröcker and
     Smith (2007); for PAVA bins these are the bands of Dimitriadis, Gneiting and Jordan (2021).
 
@@ -50,7 +53,7 @@ def consistency_band(
     partition, bins = breakdown.partition, breakdown.gce.bins
     table = partition.table
     where = np.clip(partition.mean_score, partition.min_score, partition.max_score)  # a mean is rounded
-    sampler = resampling.null(table)
+    sampler = resampling.null(table, rows)
 
     def rates(bits: SFC64) -> Floats:
         drawn = bins(sampler(bits))
@@ -64,15 +67,24 @@ def consistency_band(
         threads=table.size >= resampling.THREADS_FROM,
         show=progress,
     )
-    low, high = np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=0)
+    low, high = np.clip(np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=0), 0.0, 1.0)
     return Band(low, high, level)
 
 
-def cumulative_band(table: ScoreTable, *, confidence_level: float = 0.95) -> Band:
-    """Within which the whole curve of cumulative differences of a right model stays: one height, on both sides of 0.
+def cumulative_band(
+    table: ScoreTable,
+    *,
+    confidence_level: float = 0.95,
+    rows: PairedRows | None = None,
+    n_resamples: int = 999,
+    random_state: RandomState = 0,
+) -> Band:
+    """Band that holds the whole curve of cumulative differences of a calibrated model: one height, on both sides of 0.
 
     The quantile of the largest distance from 0 of a Brownian motion, times the standard deviation of the curve's end:
-    for many rows. A curve that leaves it is one whose ``ecce_test(kind="mad")`` rejects at 1 - level.
+    for many rows. A curve that leaves it is one whose ``ecce_test(kind="mad")`` rejects at 1 - level. Importance
+    weights have a robust variance. The parts of a curve of clusters (`rows`) are not independent of each other: there
+    the quantile is that of curves with one random sign per cluster.
 
     Examples
     --------
@@ -83,7 +95,22 @@ def cumulative_band(table: ScoreTable, *, confidence_level: float = 0.95) -> Ban
     from scipy.optimize import brentq
 
     level = check_share("confidence_level", confidence_level)
-    variance = table.n if table.w2 is None else table.w2
-    spread = float(np.sqrt(np.sum(variance * table.score * (1 - table.score))) / table.size)
-    reach = spread * float(brentq(lambda x: maximum_survival(x) - (1 - level), 0.3, 50.0))
+    if rows is not None and rows.cluster is not None:
+        reach = _largest_by_clusters(table, rows, level, n_resamples, random_state)
+    else:
+        spread = float(np.sqrt(np.sum(resampling.residual_variance(table))) / table.size)
+        reach = spread * float(brentq(lambda x: maximum_survival(x) - (1 - level), 0.3, 50.0))
     return Band(np.full(len(table), -reach), np.full(len(table), reach), level)
+
+
+def _largest_by_clusters(
+    table: ScoreTable, rows: PairedRows, level: float, n_resamples: int, random_state: RandomState
+) -> float:
+    sampler = resampling.null(table, rows)
+    draws = resampling.replicates(
+        lambda bits: [ecce(sampler(bits)).mad],
+        purpose="null",
+        n_resamples=n_resamples,
+        seed=resampling.seed_of(random_state),
+    )
+    return float(np.quantile(draws, level))

@@ -7,15 +7,11 @@ import numpy as np
 
 from calibrant import log_odds
 from calibrant._typing import Floats, Ints
-from calibrant.errors import InputError
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.resampling import PairedRows, check_clusters
 from calibrant.log_odds import LogOddsBins
 from calibrant.table import ScoreTable
 
 __all__ = ["Design"]
-
-# With fewer, tests by clusters have neither power nor their size.
-MIN_CLUSTERS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +27,8 @@ class Design:
     rows: PairedRows | None = None
 
     def __post_init__(self) -> None:
-        if self.rows is not None and self.rows.n_draws < MIN_CLUSTERS:
-            raise InputError(
-                f"cluster must have at least {MIN_CLUSTERS} distinct values for inference; got {self.rows.n_draws}.",
-                hint="Leave out cluster= if rows are independent.",
-                argument="cluster",
-                value=self.rows.n_draws,
-            )
+        if self.rows is not None:
+            check_clusters(self.rows.n_draws)
 
     @property
     def n_clusters(self) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant._json import plain
-from calibrant._rows import table_of, takes_rows
+from calibrant._rows import takes_rows
 from calibrant._typing import Column, Weights
 from calibrant.bins import Bins, Quantile
 from calibrant.cox import Logits
@@ -318,6 +318,7 @@ def consistency(
     n_resamples: int = _RESAMPLES,
     random_state: RandomState = None,
     alternative: Alternative | None = None,
+    cluster: Column | None = None,
     progress: bool | None = None,
     **rows: Any,
 ) -> TestResult:
@@ -336,11 +337,14 @@ def consistency(
     """
     found = null(
         metric,
-        table_of(table, y_prob, rows),
+        table,
+        y_prob,
         n_resamples=n_resamples,
         random_state=random_state,
         alternative=alternative,
+        cluster=cluster,
         progress=progress,
+        **rows,
     )
     return TestResult(found.value, found.pvalue, f"consistency of {found.metric}", notes=found.notes)
 

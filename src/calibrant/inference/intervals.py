@@ -1,8 +1,8 @@
 """Intervals by the bootstrap, the null reference, and equivalence within a margin: for any metric."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -10,12 +10,11 @@ from numpy.random import SFC64, SeedSequence
 
 from calibrant._json import number, plain
 from calibrant._rows import table_of
-from calibrant._typing import Column, Floats
+from calibrant._typing import Bools, Column, Floats
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.gce import GCE
 from calibrant.inference import resampling
 from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
-from calibrant.losses import RejectionRate, absolute_gap, debiased_squared_gap
 from calibrant.table import ScoreTable, read_only
 
 __all__ = ["Equivalence", "Interval", "Null", "equivalence", "interval", "null"]
@@ -48,7 +47,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Null:
-    """What a metric would read if the model were right; see `null`."""
+    """Null distribution of a metric; see `null`."""
 
     metric: str
     value: float
@@ -66,7 +65,7 @@ class Null:
 
     @property
     def excess(self) -> float:
-        """The value less what a right model reads."""
+        """The value minus the value expected if the model is calibrated."""
         return self.value - self.expected
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,19 +102,24 @@ class Equivalence:
 class Spread:
     """The replicates of one metric, from which limits and p-values are read.
 
-    Three kinds of limits, chosen by the coverage study (docs/inference):
+    The metric declares its kind of limits (`interval_method`). Upper limits lie above the value by the larger of the
+    bootstrap's two reaches, times `_safety`. All limits are clipped to the metric's range and contain the value. The
+    coverage study (docs/inference) chose between the kinds. With v the value and u_0, u_1 the upper quantiles of null
+    and bootstrap:
 
-    - ``anchored`` for metrics of gaps, which are biased upwards, by chance alone at a right model, and whose bootstrap
-      doubles that bias. With w the value, u_0 and u_1 the upper quantiles of null and bootstrap: between the right
-      model (t = 0) and the data (t = 1) lies a world with t times the gaps, in which upper quantiles are about
-      sqrt(u_0^2 + t^2 (u_1^2 - u_0^2)). The lower limit is the metric t w of the world whose upper quantile is w: 0
-      where a right model could have given the value. The upper limit lies above w by the larger of the bootstrap's two
-      reaches from its mean, which leaves the bias in, on the safe side, and by what bins without an event may hide:
-      there the bootstrap does not move, and would be sure of what nobody knows.
-    - ``centred`` for TCE, whose target is its mean over samples of this size, so that the value itself is without bias,
-      while the bootstrap's mean is too high. On the scale of arcsin(sqrt(TCE / 100)) the replicates are moved so
-      that their mean is the value; the limits lie on both sides at 1.2 times the larger of their two reaches.
-    - ``percentile`` for everything else.
+    - ``anchored`` for means of gaps, which are biased upwards and whose bootstrap doubles that bias. Between the
+      calibrated model (t = 0) and the data (t = 1) lies a world with t times the gaps, in which upper quantiles are
+      about sqrt(u_0^2 + t^2 (u_1^2 - u_0^2)). The lower limit is the metric t v of the world whose upper quantile is
+      v: 0 where a calibrated model could have given the value. It is at most v less the bootstrap's bias and reach.
+    - ``triangle`` for largest gaps and for isotonic fits, whose bias the bootstrap does not show: by the triangle
+      inequality the value exceeds the true one by at most the metric of the noise alone, so the lower limit is
+      v - u_0.
+    - ``centred`` for estimates without bias whose bootstrap has one: reaches are measured from the bootstrap's mean.
+    - ``arcsine`` for TCE: centred, on the scale of arcsin(sqrt(TCE / 100)), with 1.2 times the reach. Its target
+      is its mean over samples of this size.
+    - ``symmetric`` for everything else: reaches are measured from the value.
+
+    Metrics of squared gaps (`degree` 2) are treated on the scale of their roots.
     """
 
     metric: Measure
@@ -125,81 +129,190 @@ class Spread:
     table: ScoreTable
     notes: tuple[Note, ...] = ()
     exists: bool = True
+    rows: PairedRows | None = None
 
     @property
     def method(self) -> str:
-        return method_of(self.metric)
+        """Kind of limits; "none" where no interval exists."""
+        return "none" if self.refusal else method_of(self.metric)
+
+    @cached_property
+    def refusal(self) -> str:
+        """Why no interval exists; empty where one does."""
+        name, fewest = self.metric.name, getattr(self.metric, "min_class_size", 0)
+        if self._rarer < fewest:
+            unit = "clusters with and without an event" if self._clustered else "rows of each class"
+            return (
+                f"{name} needs at least {fewest} {unit} for an interval; got {self._rarer:.3g} of the rarer kind. "
+                "Collect more rows, or report the value alone."
+            )
+        reason = getattr(self.metric, "interval_refusal", lambda table: "")(self.table)
+        if not reason and method_of(self.metric) in _NEED_THE_NULL and not self.null.size:
+            return f"{name} has no null distribution for weights or clusters, and so no interval. Use ace instead."
+        return str(reason)
+
+    @property
+    def _clustered(self) -> bool:
+        return self.rows is not None and self.rows.cluster is not None
+
+    @cached_property
+    def _rarer(self) -> float:
+        """Independent observations of the rarer outcome: rows, effective rows, or clusters that have it."""
+        if self.rows is not None and self.rows.cluster is not None:
+            with_event, without = (self.rows.cluster[self.rows.event == outcome] for outcome in (1, 0))
+            return float(min(np.unique(with_event).size, np.unique(without).size))
+        k, n = float(self.table.positives), float(self.table.size)
+        if self.table.w2 is None:
+            return min(k, n - k)
+        k2, w2 = float(np.sum(resampling.event_squares(self.table))), float(np.sum(self.table.w2))
+        pairs = ((k, k2), (n - k, w2 - k2))
+        return min(total**2 / squares if squares > 0 else 0.0 for total, squares in pairs)
+
+    def _safety(self, tail: float) -> float:
+        """Factor of all reaches: the bootstrap spreads too little where the rarer outcome was seen few times.
+
+        m observations have m - 1 degrees of freedom (Student), and exact limits of a count of m lie about
+        1 + 1 / sqrt(m) times as far away as normal ones. Clusters that have the outcome are at most all clusters, so
+        that few clusters widen the limits at least by Student's quantile.
+        """
+        from scipy.special import ndtri, stdtrit
+
+        m = max(self._rarer, 1.0)
+        student = float(stdtrit(max(m - 1, 1.0), 1 - tail) / ndtri(1 - tail)) if tail < 0.5 else 1.0
+        return max(student, 1 + 1 / float(np.sqrt(m)))
+
+    @cached_property
+    def _noise(self) -> float:
+        """How many times the noise of the data is that of a calibrated model, at least 1.
+
+        Of a model that underestimates, outcomes vary more than its scores expect: by the Brier score over the expected
+        one. The null of weights and clusters already has the variance of the data.
+        """
+        expected = float(np.sum(self.table.n * self.table.score * (1 - self.table.score)))
+        if self.table.importance or self._clustered or expected == 0:
+            return 1.0
+        p, n, k = self.table.score, self.table.n, self.table.k
+        return float(np.sqrt(max(1.0, np.sum(k * (1 - p) ** 2 + (n - k) * p**2) / expected)))
 
     def limits(self, level: float) -> tuple[float, float]:
-        """Lower and upper limit of the interval of this level."""
-        tails = (1 - level) / 2, (1 + level) / 2
-        low, high = _quantiles(self.bootstrap, tails)
-        if self.method == "percentile":
-            return low, high
-        if self.method == "centred":
-            offset, value = self._on_the_arcsine_scale()
-            below, above = _quantiles(offset, tails)
-            reach = _WIDENED * max(-below, above)
-            return _from_arcsine(value - reach), _from_arcsine(value + reach)
-        return self._anchored_low(high, tails[1]), self._upper(tails[0])
+        """Lower and upper limit of the interval of this level; NaN where none exists."""
+        if self.refusal:
+            return float("nan"), float("nan")
+        low, high = METHODS[self.method](self, (1 - level) / 2)
+        least, most = getattr(self.metric, "range", (-np.inf, np.inf))
+        low, high = (min(max(limit, least), most) for limit in (low, high))
+        return min(low, self.value), max(high, self.value)  # an estimate may lie outside the range of its target
 
-    def _on_the_arcsine_scale(self) -> tuple[Floats, float]:
-        """How far replicates lie from their mean, and the value."""
-        replicates = _to_arcsine(self.bootstrap)
-        return replicates - replicates.mean(), float(_to_arcsine(self.value))
+    def anchored(self, tail: float) -> tuple[float, float]:
+        value, null, low, high, reach = self._roots(tail)
+        if value <= null:
+            low = 0.0
+        else:
+            share = (value**2 - null**2) / (high**2 - null**2) if high > null else 1.0
+            low = min(low, value * float(np.sqrt(min(share, 1.0))))
+        return self._powers(low, value + reach, tail)
 
-    def _anchored_low(self, high: float, tail: float) -> float:
-        (right,) = _quantiles(self.null, (tail,))
-        if self.value <= right:
-            return 0.0
-        share = (self.value**2 - right**2) / (high**2 - right**2) if high > right else 1.0
-        return self.value * float(np.sqrt(min(share, 1.0)))
+    def triangle(self, tail: float) -> tuple[float, float]:
+        value, null, _, _, reach = self._roots(tail)
+        return self._powers(value - null, value + reach, tail)
 
-    def _upper(self, tail: float) -> float:
-        """Upper limit of a metric of gaps, which the truth exceeds with the chance `tail`."""
+    def _roots(self, tail: float) -> tuple[float, float, float, float, float]:
+        """On the scale of gaps: value, quantile of the null, value less bias and reach, bootstrap quantile, reach."""
+        root = 1 / getattr(self.metric, "degree", 1.0)
+        value, again, right = (np.maximum(each, 0.0) ** root for each in (self.value, self.bootstrap, self.null))
+        (null,) = _quantiles(right, (1 - tail,))
+        low, high = _quantiles(again, (tail, 1 - tail))
+        mean = float(np.mean(again))
+        reach = self._safety(tail) * max(mean - low, high - mean)
+        bias = max(mean - float(value), 0.0)
+        return float(value), self._noise * null, float(value) - bias - reach, high, reach
+
+    def _powers(self, low: float, high: float, tail: float) -> tuple[float, float]:
+        degree = getattr(self.metric, "degree", 1.0)
+        return max(low, 0.0) ** degree, max(high, 0.0) ** degree + self._hidden(tail)
+
+    def centred(self, tail: float) -> tuple[float, float]:
+        low, high = _quantiles(self.bootstrap - np.mean(self.bootstrap), (tail, 1 - tail))
+        reach = self._safety(tail) * max(-low, high) + self._hidden(tail)
+        return self.value - reach, self.value + reach
+
+    def arcsine(self, tail: float) -> tuple[float, float]:
+        angles = _to_arcsine(self.bootstrap)
+        low, high = _quantiles(angles - np.mean(angles), (tail, 1 - tail))
+        few = self._safety(tail) if self._clustered else 1.0
+        value, reach = float(_to_arcsine(self.value)), _WIDENED * few * max(-low, high)
+        if np.ptp(self.bootstrap) == 0:  # at 0 or 100 %: as far as outcomes of so many bins may hide
+            reach = float(_to_arcsine(100 * _none_of(self._n_bins(), tail)))
+        return _from_arcsine(value - reach), _from_arcsine(value + reach)
+
+    def symmetric(self, tail: float) -> tuple[float, float]:
         low, high = _quantiles(self.bootstrap, (tail, 1 - tail))
-        mean = float(np.mean(self.bootstrap))
-        return self.value + max(mean - low, high - mean) + self._unseen(tail)
+        if not np.isfinite(self.value):
+            return min(low, self.value), max(high, self.value)
+        reach = self._safety(tail) * max(self.value - low, high - self.value) + self._hidden(tail)
+        return self.value - reach, self.value + reach
 
-    def _unseen(self, tail: float) -> float:
+    def _n_bins(self) -> int:
+        return len(self.metric.bins(self.table)) if isinstance(self.metric, GCE) else 1
+
+    def _hidden(self, tail: float) -> float:
         """What bins without an event, or without anything else, may hide: there the bootstrap does not move.
 
         Of n rows without an event the rate is below 1 - tail^(1/n) (Clopper and Pearson); rows of all such bins count
-        as one group.
+        as one group. A metric of other than sums over bins is looked at as one bin.
         """
-        if not (isinstance(self.metric, GCE) and self.metric.loss is absolute_gap):
+        if isinstance(self.metric, GCE) and self.metric.measures_gaps and self.metric.needs_sums_only:
+            return self._hidden_in_bins(self.metric, tail)
+        if self._rarer > 0 or not np.isfinite(getattr(self.metric, "range", (-np.inf, np.inf))).all():
             return 0.0
-        bins, size = self.metric.bins(self.table), float(self.table.size)
-        hidden = (bins.effective_n[pure].sum() for pure in (bins.k == 0, bins.k == bins.n))
-        shares = (bins.n[pure].sum() / size for pure in (bins.k == 0, bins.k == bins.n))
-        return float(sum(share * (1 - tail ** (1 / n)) for n, share in zip(hidden, shares, strict=True) if n > 0))
+        limit = _none_of(self._independent(np.ones(len(self.table), dtype=bool)), tail)
+        return float(limit ** getattr(self.metric, "degree", 1.0))
+
+    def _hidden_in_bins(self, metric: GCE, tail: float) -> float:
+        bins = metric.bins(self.table)
+        limit = np.zeros(len(bins))
+        for pure in (bins.k == 0, bins.k == bins.n):
+            if pure.any():
+                limit[pure] = _none_of(self._independent(pure[bins.labels]), tail)
+        if not limit.any():
+            return 0.0
+        # Gaps of that size: a score of 0 where no row has the event, of 1 where every row has it.
+        everything = bins.k == bins.n
+        rate = np.where(everything, 1 - limit, limit)
+        rate[limit == 0] = 0.0
+        moved = bins.with_sums(bins.n, bins.n * rate, bins.n * everything * (limit > 0))
+        return float(metric.norm(metric.loss(moved), moved.n))
+
+    def _independent(self, scores: Bools) -> float:
+        """Independent observations behind some of the scores: rows, effective rows, or clusters."""
+        if self.rows is not None and self.rows.cluster is not None:
+            return float(np.unique(self.rows.cluster[scores[self.rows.places[0]]]).size)
+        n, w2 = self.table.n[scores], self.table.w2
+        return float(n.sum() if w2 is None else n.sum() ** 2 / w2[scores].sum())
 
     def chance_beyond(self, margin: float) -> float:
-        """p-value of the hypothesis that the metric reaches the margin, on either side of 0 where it has two."""
-        if self.method == "anchored":
-            return self._least_tail(margin)
-        if self.method == "centred":
-            offset, value = self._on_the_arcsine_scale()
-            room = (float(_to_arcsine(margin)) - value) / _WIDENED
-            return max(_share(offset >= room), _share(-offset >= room))
-        if self.metric.measures_gaps:
-            return _share(self.bootstrap >= margin)
-        return max(_share(self.bootstrap >= margin), _share(self.bootstrap <= -margin))
+        """p-value of the hypothesis that the metric reaches the margin, on either side of 0 where it has two.
 
-    def _least_tail(self, margin: float) -> float:
-        """The smallest tail whose upper limit is below the margin, by halving; not below what the draws can show."""
+        The smallest tail whose limits lie within the margin, by halving; not below what the replicates can show.
+        """
         least, most = 1 / (1 + self.bootstrap.size), 0.5
-        if self._upper(least) < margin:
+        if self._bound(least) < margin:
             return least
-        if self._upper(most) >= margin:
+        if self._bound(most) >= margin:
             return 1.0
         while most - least > 1e-6:
             middle = (least + most) / 2
-            least, most = (least, middle) if self._upper(middle) < margin else (middle, most)
+            least, most = (least, middle) if self._bound(middle) < margin else (middle, most)
         return most
 
+    def _bound(self, tail: float) -> float:
+        low, high = self.limits(1 - 2 * tail)
+        return high if self.metric.measures_gaps else max(high, -low)
+
     def null_pvalue(self, alternative: Alternative) -> float:
-        """p-value of the hypothesis that the model is right. Ties within 1e-12 count as at least as extreme."""
+        """p-value of the hypothesis that the model is calibrated. Ties within 1e-12 count as at least as extreme."""
+        if not self.null.size:
+            return float("nan")
         slack = 1e-12 * max(1.0, abs(self.value))
         above = _share(self.null >= self.value - slack)
         if alternative == "greater":
@@ -208,18 +321,19 @@ class Spread:
 
     def to_interval(self, level: float) -> Interval:
         low, high = self.limits(level)
-        m = self.metric
-        return Interval(
-            m.name, self.value, low, high, level, self.method, m.unit, self.bootstrap.size, m.spec, self.notes
-        )
+        m, notes = self.metric, self.notes
+        if self.refusal:
+            notes = (*notes, Note("no_interval", 1, self.refusal))
+        return Interval(m.name, self.value, low, high, level, self.method, m.unit, self.bootstrap.size, m.spec, notes)
 
     def to_null(self, level: float, alternative: Alternative | None = None) -> Null:
         side = alternative_of(self.metric) if alternative is None else alternative
-        low, high = _quantiles(self.null, ((1 - level) / 2, (1 + level) / 2))
+        tails = ((1 - level) / 2, (1 + level) / 2)
+        low, high = _quantiles(self.null, tails) if self.null.size else (float("nan"), float("nan"))
         return Null(
             metric=self.metric.name,
             value=self.value,
-            expected=float(np.mean(self.null)),
+            expected=float(np.mean(self.null)) if self.null.size else float("nan"),
             low=low,
             high=high,
             pvalue=self.null_pvalue(side),
@@ -233,12 +347,40 @@ class Spread:
         )
 
     def to_equivalence(self, margin: float, alpha: float) -> Equivalence:
-        m, (low, high) = self.metric, self.limits(1 - 2 * alpha)
-        bound = high if m.measures_gaps else max(high, -low)
-        pvalue = self.chance_beyond(margin)
+        m = self.metric
+        self.check_interval()
         return Equivalence(
-            m.name, self.value, margin, pvalue, alpha, bound, m.unit, self.bootstrap.size, m.spec, self.notes
+            m.name,
+            self.value,
+            margin,
+            self.chance_beyond(margin),
+            alpha,
+            self._bound(alpha),
+            m.unit,
+            self.bootstrap.size,
+            m.spec,
+            self.notes,
         )
+
+    def check_interval(self) -> None:
+        """Raise the reason why no interval exists, if there is one."""
+        if self.refusal:
+            raise InputError(self.refusal, argument="metric", value=self.metric.name)
+
+
+METHODS: dict[str, Callable[[Spread, float], tuple[float, float]]] = {
+    "anchored": Spread.anchored,
+    "triangle": Spread.triangle,
+    "centred": Spread.centred,
+    "arcsine": Spread.arcsine,
+    "symmetric": Spread.symmetric,
+}
+_NEED_THE_NULL = ("anchored", "triangle")
+
+
+def _none_of(size: float, tail: float) -> float:
+    """The largest rate with which `size` rows are all without the event, with the chance `tail`."""
+    return float(1 - tail ** (1 / size))
 
 
 def _to_arcsine(percent: Any) -> Any:
@@ -257,20 +399,25 @@ def _quantiles(values: Floats, shares: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _share(beyond: Any) -> float:
-    """p-value of a resampling test: the data themselves are one of the draws."""
+    """p-value of a resampling test: the data themselves are one of the replicates."""
     return float((1 + np.count_nonzero(beyond)) / (1 + beyond.size))
 
 
 def method_of(metric: Measure) -> str:
-    """The kind of limits for a metric; see `Spread`."""
-    loss = metric.loss if isinstance(metric, GCE) else None
-    if isinstance(loss, RejectionRate):
-        return "centred"
-    return "anchored" if metric.measures_gaps and loss is not debiased_squared_gap else "percentile"
+    """The kind of limits that a metric declares; see `Spread`."""
+    default = "anchored" if metric.measures_gaps else "symmetric"
+    method = str(getattr(metric, "interval_method", default))
+    if method not in METHODS:
+        raise InputError(
+            f"interval_method must be one of {', '.join(METHODS)}; got {method!r} of {metric.name}.",
+            argument="metric",
+            value=method,
+        )
+    return method
 
 
 def alternative_of(metric: Measure) -> Alternative:
-    """Which readings speak against a right model: high ones of metrics of gaps, extreme ones of all others."""
+    """Which readings speak against calibration: high ones of metrics of gaps, extreme ones of all others."""
     return "greater" if metric.measures_gaps else "two-sided"
 
 
@@ -288,10 +435,10 @@ def spreads(
     show: bool | None = None,
     skip_missing: bool = False,
 ) -> list[Spread]:
-    """A `Spread` for every metric, all from the same draws, and for others from the null alone.
+    """A `Spread` for each metric, all from the same replicates, and for others from the null alone.
 
     Threads by default where rows are many. A metric that exists in fewer than half of the replicates is an error, or,
-    with `skip_missing`, marked as one that does not.
+    with `skip_missing`, marked as one that does not. A null that needs counts is empty for weights and clusters.
     """
     common: dict[str, Any] = {
         "n_resamples": n_resamples,
@@ -308,24 +455,36 @@ def spreads(
             one = partial(_values_of_rows, rows, metrics)
         drawn = resampling.replicates(one, purpose="bootstrap", **common)
     if null:
-        sampler = resampling.null(table)
+        sampler = resampling.null(table, rows)
         right = resampling.replicates(
             lambda bits: resampling.values(everything, sampler(bits)), purpose="null", **common
         )
+    moved_sums = table.importance or (rows is not None and rows.cluster is not None)
     found = []
     for j, (metric, value) in enumerate(zip(everything, values, strict=True)):
         again = drawn[:, j] if j < drawn.shape[1] else np.empty(0)
-        if skip_missing and not (resampling.mostly_exist(again) and resampling.mostly_exist(right[:, j])):
-            found.append(Spread(metric, value, again, right[:, j], table, exists=False))
+        calibrated, lost = right[:, j], tuple[Note, ...]()
+        if moved_sums and not resampling.mostly_exist(calibrated):
+            calibrated, lost = np.empty(0), (Note("no_null", 1, _NO_NULL.format(name=metric.name)),)
+        if skip_missing and not (resampling.mostly_exist(again) and resampling.mostly_exist(calibrated)):
+            found.append(Spread(metric, value, again, calibrated, table, exists=False, rows=rows))
             continue
-        kept, lost = zip(*(resampling.existing(column, metric.name) for column in (again, right[:, j])), strict=True)
-        found.append(Spread(metric, value, kept[0], kept[1], table, join_notes(table.notes, *lost)))
+        (again, few), (calibrated, more) = (resampling.existing(c, metric.name) for c in (again, calibrated))
+        found.append(
+            Spread(metric, value, again, calibrated, table, join_notes(table.notes, few, more, lost), rows=rows)
+        )
     return found
+
+
+_NO_NULL = "{name} needs counts, so with importance weights or clusters its null distribution is undefined."
 
 
 def _bootstrapped(metric: Measure, table: ScoreTable, rows: PairedRows | None, **draws: Any) -> Spread:
     """The bootstrap of one metric, with the null where its limits need it."""
-    (spread,) = spreads([metric], table, null=method_of(metric) == "anchored", rows=rows, **draws)
+    # Known before any replicate: too few rows of a class, or scores without ties.
+    Spread(metric, float("nan"), np.empty(0), np.zeros(1), table, rows=rows).check_interval()
+    (spread,) = spreads([metric], table, null=method_of(metric) in _NEED_THE_NULL, rows=rows, **draws)
+    spread.check_interval()
     return spread
 
 
@@ -360,7 +519,8 @@ def interval(
     random_state : int, Generator or None
         The same seed gives the same bytes on both kernels and any number of threads.
     cluster : column, optional
-        Rows of one cluster (a patient, a shop) are drawn together. Needs y_true and y_prob, not a table.
+        Rows of one cluster (a patient, a shop) are drawn together. Needs y_true and y_prob, not a table, and at least
+        10 clusters.
     progress : bool, optional
         Draw a progress bar; by default on a terminal and in a notebook, after a second.
 
@@ -371,9 +531,15 @@ def interval(
 
     Notes
     -----
-    What is covered: for metrics of gaps (ECE, ACE, RMSCE ...) the value in the population under the same kind of bins;
-    for TCE, which has none that does not depend on the number of rows, its mean over samples of this size. The kind of
-    interval follows from the metric, by a study of coverage: see "Inference" in the documentation for what holds where.
+    The target: for metrics over bins (ECE, ACE, MCE ...) the value of the population over the bins of the sample, those
+    that hold rows; for TCE, which has none that does not depend on the number of rows, its mean over samples of this
+    size; for all others the value of the population. The metric declares its kind of limits (``interval_method``), by
+    a study of coverage: see "Inference" in the documentation. Limits lie in the range of the metric and contain the
+    value.
+
+    A metric without an honest interval raises an `InputError` that says why: `auc` with fewer than 10 rows of a class,
+    `stratified_brier` with fewer than 20, `log_loss` and `oe_ratio` with none, `calloss` where more than 10 % of rows
+    have a score of their own.
 
     Examples
     --------
@@ -399,30 +565,36 @@ def null(
     n_resamples: int = 999,
     random_state: RandomState = None,
     alternative: Alternative | None = None,
+    cluster: Column | None = None,
     progress: bool | None = None,
     **rows: Any,
 ) -> Null:
-    """What a metric would read if the model were right: outcomes drawn from the scores, same kind of bins.
+    """Null distribution of a metric: its values if the model is calibrated, over the same kind of bins.
 
     Parameters
     ----------
     metric, table, y_prob, n_resamples, random_state, progress
         See `interval`.
     confidence_level : float, default=0.95
-        Of the band, the middle of the distribution.
+        Of the null range, the middle of the distribution.
     alternative : {"greater", "two-sided"}, optional
-        Which readings speak against the model. By default high ones for metrics of gaps, extreme ones for all others
-        (a Brier score can be lower than a right model's too, by scores that are too timid).
+        Which values speak against the model. By default high ones for metrics of gaps, extreme ones for all others
+        (a Brier score can be lower than that of a calibrated model too, by scores that are too flat).
+    cluster : column, optional
+        Outcomes of one cluster may depend on each other. Needs y_true and y_prob, not a table.
 
     Returns
     -------
     Null
-        ``expected``, the band ``low`` to ``high``, ``pvalue``, and ``excess``, the value less what is expected.
+        ``expected``, the null range ``low`` to ``high``, ``pvalue``, and ``excess``, the value minus ``expected``.
 
     Notes
     -----
-    The p-value, (1 + draws at least as extreme) / (1 + draws), is exact for counts: under the null the data are one
-    more draw. With importance weights it is as good as the effective number of rows.
+    For counts, outcomes are drawn from the scores, and the p-value, (1 + replicates at least as extreme) /
+    (1 + replicates), is exact: under the null the data are one more replicate. With importance weights or clusters,
+    residuals keep their sizes and get random signs (one per score, one per cluster), which holds for many rows or
+    clusters. A metric that needs counts (TCE with the exact test, calbin) then has no null: its numbers are NaN, and a
+    note says why.
 
     Examples
     --------
@@ -439,8 +611,9 @@ def null(
             f"alternative must be 'greater' or 'two-sided'; it is {alternative!r}.", argument="alternative"
         )
     level, seed = check_share("confidence_level", confidence_level), resampling.seed_of(random_state)
+    counted, paired = read_rows(table, y_prob, cluster, rows)
     (spread,) = spreads(
-        [metric], table_of(table, y_prob, rows), seed=seed, n_resamples=n_resamples, bootstrap=False, show=progress
+        [metric], counted, seed=seed, n_resamples=n_resamples, bootstrap=False, rows=paired, show=progress
     )
     return spread.to_null(level, alternative)
 
@@ -515,4 +688,5 @@ def read_rows(
             argument="cluster",
         )
     paired, tables = PairedRows.read(table, [y_prob], cluster=cluster, **rows)
+    resampling.check_clusters(paired.n_draws)
     return tables[0], paired

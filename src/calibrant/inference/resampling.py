@@ -21,7 +21,6 @@ from calibrant._rows import table_of
 from calibrant._typing import Column, Floats, Ints, Weights
 from calibrant.errors import InputError, Note
 from calibrant.gce import GCE
-from calibrant.losses import needs_sums_only
 from calibrant.partition import Partition
 from calibrant.table import ScoreTable
 
@@ -36,6 +35,11 @@ THREADS_FROM = 100_000  # rows: below, Python itself is too much of the work, an
 _BLOCKS = 16  # that each thread works through
 
 PURPOSES = ("bootstrap", "null")
+
+# With fewer clusters neither sign flips nor Student's quantiles keep what they promise.
+MIN_CLUSTERS = 10
+# From here on Student's quantile is within 3 % of the normal one.
+ENOUGH_CLUSTERS = 40
 
 
 @runtime_checkable
@@ -90,6 +94,18 @@ def check_count(name: str, value: int, most: float = math.inf) -> int:
         return int(value)
     up_to = "of at least 1" if most == math.inf else f"from 1 to {most:,}"
     raise InputError(f"{name} must be a whole number {up_to}; it is {value!r}.", argument=name, value=value)
+
+
+def check_clusters(count: int) -> int:
+    """The number of clusters, if inference can rest on so many."""
+    if count >= MIN_CLUSTERS:
+        return count
+    raise InputError(
+        f"cluster must have at least {MIN_CLUSTERS} distinct values for inference; got {count}.",
+        hint="Use a finer unit as cluster, or report the metric without inference.",
+        argument="cluster",
+        value=count,
+    )
 
 
 def seed_of(random_state: RandomState) -> SeedSequence:
@@ -159,7 +175,7 @@ def bootstrap_values(table: ScoreTable, metrics: Sequence[Measure]) -> Callable[
 
     Where all metrics want are sums over bins that no replicate moves (ECE, for one), no replicate is written out.
     """
-    fixed = [m for m in metrics if isinstance(m, GCE) and getattr(m.bins, "fixed", False) and needs_sums_only(m.loss)]
+    fixed = [m for m in metrics if isinstance(m, GCE) and getattr(m.bins, "fixed", False) and m.needs_sums_only]
     # One kind of bins only: the reference kernel moves its stream on, and a second kind would see other draws.
     shared = len(fixed) == len(metrics) and len({metric.bins for metric in fixed}) == 1
     if not shared or table.importance or not _by_rows(table):
@@ -222,8 +238,8 @@ def existing(values: Floats, metric: str) -> tuple[Floats, tuple[Note, ...]]:
 def bootstrap(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
     """The sampler of bootstrap replicates: as many rows as the table has, drawn from it with replacement.
 
-    Importance weights are drawn as Poisson numbers of rows: a score with weights of sum n and squares w2 counts as
-    n^2 / w2 rows of weight w2 / n, which keeps mean and variance of its sum.
+    Importance weights are drawn as Poisson numbers of rows, events and other rows apart: weights of sum s and squares
+    q count as s^2 / q rows of weight q / s, which keeps mean and variance of their sum.
     """
     if table.importance:
         return lambda bits: _poisson(table, Generator(bits))
@@ -239,24 +255,59 @@ def bootstrap(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
     return by_scores
 
 
-def null(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
-    """The sampler of tables that a right model would give: the same scores, outcomes drawn from them.
+def null(table: ScoreTable, rows: "PairedRows | None" = None) -> Callable[[SFC64], ScoreTable]:
+    """The sampler of tables that a calibrated model would give: the same scores, other outcomes.
 
-    A uniform number of 53 bits a row, an event where it is below the score. Importance weights: see `bootstrap`; the
-    number of rows behind a score is rounded.
+    - Counts: outcomes are drawn from the scores, a uniform number of 53 bits per row, an event where it is below the
+      score. Exact.
+    - Importance weights: the residual sum of each score gets a random sign (where the score has several rows, a
+      standard normal factor) and the size of its robust standard deviation.
+    - Clusters (`rows`): the residuals of each cluster get one random sign, so that their dependence stays.
+
+    The latter two leave sums of events outside [0, n]: measures of gaps take them, a test of counts does not exist.
     """
-    score, n, w2 = table.score, table.n, table.w2
-    if w2 is not None:
-        trials = np.maximum(np.rint(n**2 / w2), 1).astype(np.int64)
-
-        def weighted(bits: SFC64) -> ScoreTable:
-            share = Generator(bits).binomial(trials, score) / trials
-            return ScoreTable(score, n, n * share, w2, w2 * share)
-
-        return weighted
+    score, n = table.score, table.n
+    if rows is not None and rows.cluster is not None:
+        return rows.null()
+    if table.importance:
+        return _wild(table)
     if not _by_rows(table):
         return lambda bits: ScoreTable(score, n, Generator(bits).binomial(n, score))
     return lambda bits: ScoreTable(score, n, _kernels.redraw(score, n, bits))
+
+
+def _wild(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
+    """The null of importance weights. The weights are not numbers of trials: they may depend on the outcome."""
+    score, n, w2 = table.score, table.n, table.w2
+    assert w2 is not None
+    deviation, k2 = np.sqrt(residual_variance(table)), event_squares(table)
+    single = n**2 <= w2 * (1 + 1e-9)
+
+    def one(bits: SFC64) -> ScoreTable:
+        normal = Generator(bits).standard_normal(score.size)
+        moved = np.where(single, np.sign(normal), normal) * deviation
+        return ScoreTable(score, n, n * score + moved, w2, k2)
+
+    return one
+
+
+def residual_variance(table: ScoreTable) -> Floats:
+    """Variance of the sum of weight times (event - score) of each score, if the model is calibrated.
+
+    Counts have Bernoulli's variance. Importance weights have the sum of squared residuals, which holds where weights
+    depend on outcomes.
+    """
+    if table.w2 is None:
+        return np.asarray(table.n * table.score * (1 - table.score))
+    k2 = event_squares(table)
+    return np.asarray(k2 * (1 - table.score) ** 2 + (table.w2 - k2) * table.score**2)
+
+
+def event_squares(table: ScoreTable) -> Floats:
+    """Sums of squared weights of events per score."""
+    assert table.w2 is not None
+    assert table.k2 is not None
+    return table.k2
 
 
 def _by_rows(table: ScoreTable) -> bool:
@@ -271,10 +322,15 @@ def _compact(score: Floats, events: Any, others: Any, *squares: Floats) -> Score
 
 def _poisson(table: ScoreTable, rng: Generator) -> ScoreTable:
     assert table.w2 is not None
-    weight = table.w2 / table.n
-    events, others = (weight * rng.poisson(column / weight) for column in (table.k, table.n - table.k))
-    drawn = _compact(table.score, events, others, weight * (events + others), weight * events)
-    return drawn if len(drawn) else table  # nothing drawn at all: one row of very few
+    k2 = event_squares(table)
+    drawn, squares = list[Floats](), list[Floats]()
+    for total, square in ((table.k, k2), (table.n - table.k, table.w2 - k2)):
+        some = (total > 0) & (square > 0)
+        weight = np.divide(square, total, out=np.ones(total.size), where=some)
+        drawn.append(weight * rng.poisson(np.where(some, total / weight, 0.0)))
+        squares.append(weight * drawn[-1])
+    replicate = _compact(table.score, drawn[0], drawn[1], squares[0] + squares[1], squares[0])
+    return replicate if len(replicate) else table  # nothing drawn at all: one row of very few
 
 
 # Rows that belong together
@@ -347,6 +403,26 @@ class PairedRows:
         times = self.times(bits)
         drawn = times if self.weight is None else times * self.weight
         return tuple(self._table(*each, drawn) for each in zip(self.scores, self.places, strict=True))
+
+    def null(self) -> Callable[[SFC64], ScoreTable]:
+        """The sampler of tables of the only prediction, if it is calibrated: one random sign for each cluster."""
+        assert self.cluster is not None
+        (score,), (place,), cluster = self.scores, self.places, self.cluster
+        weight = np.ones(self.event.size) if self.weight is None else self.weight.astype(np.float64)
+        counts = self.weight is None or self.weight.dtype.kind != "f"
+        residual = weight * (self.event - score[place])
+        squares = weight if counts else weight**2
+        n, w2, k2 = (
+            np.asarray(np.bincount(place, weights=column, minlength=score.size), dtype=np.float64)
+            for column in (weight, squares, squares * self.event)
+        )
+
+        def one(bits: SFC64) -> ScoreTable:
+            sign = 2.0 * Generator(bits).integers(0, 2, self.n_draws) - 1.0
+            moved = np.bincount(place, weights=sign[cluster] * residual, minlength=score.size)
+            return ScoreTable(score, n, n * score + moved, w2, k2)
+
+        return one
 
     def _table(self, score: Floats, place: Ints, drawn: Weights) -> ScoreTable:
         def total(column: Weights) -> Weights:
