@@ -18,18 +18,19 @@ _MODULES = (
 _HOME = {
     name: module
     for module, names in {
-        "bins": "Edges EqualWidth PAVA PAVABC Quantile",
-        "comparison": "compare",
+        "bins": "Edges EqualInformation EqualWidth PAVA PAVABC Quantile",
+        "comparison": "Comparison compare",
         "costs": "ExponentialCost LinearCost LogCost PowerCost StepCost",
         "cox": "slope_intercept",
         "decision_costs": "DecisionCost bayes_threshold decisions",
         "errors": "CalibrantWarning InputError Note",
-        "evaluation": "evaluate",
+        "evaluation": "Evaluation evaluate",
         "gce": "Breakdown GCE",
         "inference.hypothesis_tests": "consistency ecce_test hosmer_lemeshow slope_intercept_test spiegelhalter",
+        "inference.decision": "AbsoluteMargin",
         "inference.intervals": "equivalence interval null",
         "inference.power": "detectable",
-        "metrics": "ACE Bias CalBin DebiasedSCE ECC ECE Emax ICI MCE METRICS RMSCE TCE "
+        "metrics": "ACE Bias CalBin DebiasedSCE ECC ECE Emax ICI LogOddsError MCE METRICS RMSCE TCE "
         "ace bias debiased_sce ecc ece emax ici mce rmsce tce",
         "ingest.files": "scan tables_scan",
         "ingest.frames": "from_frame tables_from_frame",
@@ -55,8 +56,8 @@ _HOME = {
         "calibrators.thresholds": "ProportionThreshold",
         "calibrators.trees": "TreeSmoothing",
         "calibrators.venn_abers": "VennAbers",
-        "scores": "auc brier calbin calloss corp_decomposition ecce ecce_mad ecce_r isotonic_errors log_loss mcb "
-        "murphy_decomposition oe_ratio smooth_ece stratified_brier",
+        "scores": "auc brier calbin calloss corp_decomposition ecce ecce_mad ecce_r isotonic_errors log_loss "
+        "log_odds_error mcb murphy_decomposition oe_ratio smooth_ece stratified_brier",
         "shipping.files": "load save",
         "shipping.onnx_graph": "to_onnx",
         "shipping.sql": "to_sql",

@@ -1,4 +1,4 @@
-"""`evaluate`: every metric of a model with its interval and its null, tests, and a verdict."""
+"""`evaluate`: metrics with intervals and null distributions, tests, and a verdict on calibration."""
 
 import html
 import math
@@ -11,38 +11,37 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.random import SeedSequence
 
+from calibrant import sentences
 from calibrant._json import label as json_label
 from calibrant._json import plain
 from calibrant._progress import progress as counted
 from calibrant._tables import html_table, text_table
 from calibrant._typing import Column
-from calibrant.bins import PAVABC, Quantile
-from calibrant.costs import Cost, LinearCost
-from calibrant.cox import Logits, SlopeIntercept
+from calibrant.bins import PAVABC
+from calibrant.costs import Cost
 from calibrant.errors import InputError, Note
 from calibrant.inference import resampling
-from calibrant.inference.hypothesis_tests import TestResult, hosmer_lemeshow, likelihood_ratio, spiegelhalter
-from calibrant.inference.intervals import Equivalence, Null, Spread, check_margin, read_rows, spreads
+from calibrant.inference.coefficients import Coefficient, coefficients
+from calibrant.inference.decision import AbsoluteMargin, Decision, Margin, check_margin, decide, undecided
+from calibrant.inference.design import Design
+from calibrant.inference.hypothesis_tests import TESTS, TestResult
+from calibrant.inference.intervals import Equivalence, Interval, Spread, read_rows, spreads
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
-from calibrant.inference.omnibus import STATISTICS, by_clusters, from_draws, omnibus
-from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
+from calibrant.inference.power import rows_to_decide
+from calibrant.inference.resampling import MIN_CLUSTERS, Measure, PairedRows, RandomState, check_metric, check_share
 from calibrant.ingest.tables import Tables
-from calibrant.lines import Line, chance, frame, p_is, sizes, sizes_in_words
-from calibrant.maps import EPS
+from calibrant.lines import MetricResult, chance, frame, p_is, sizes, sizes_in_words
 from calibrant.metrics import ACE, ECC, ECE, METRICS, TCE, Bias
-from calibrant.parts import check_tables, split
+from calibrant.parts import GroupRows, check_tables, split
 from calibrant.table import ScoreTable
 
 __all__ = ["Evaluation", "evaluate"]
 
 T = TypeVar("T")
 
-_MOST_DRAWS = 20_000  # enough for Holm to reject one of 1,000 parts at 0.05
-
-# What decides the verdict: chosen in the studies of size and power (docs/inference).
-MATTERS: Measure = STATISTICS[1]
-_TOO_HIGH: Measure = ECC(LinearCost(over=1, under=0), bins=Quantile(10))
-_TOO_LOW: Measure = ECC(LinearCost(over=0, under=1), bins=Quantile(10))
+LOG_ODDS_ERROR = "log-odds error"
+_DEFAULT_MARGIN = 0.1
+_SHOWN_GROUPS = 20  # rows of the table of groups that is printed
 
 _PANEL: Mapping[str, Measure] = {
     "bias": Bias(),
@@ -56,9 +55,9 @@ _PANEL: Mapping[str, Measure] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What an evaluation was asked for."""
+    """The options of an evaluation."""
 
-    margin: float
+    margin: Margin
     alpha: float
     confidence_level: float
     n_resamples: int
@@ -66,62 +65,76 @@ class Settings:
     metrics: Mapping[str, Measure]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
-        return {**plain(self, leave_out=("metrics",)), "metrics": {k: m.spec for k, m in self.metrics.items()}}
+        """All fields as plain data for JSON."""
+        margin = {"absolute": self.margin.value} if isinstance(self.margin, AbsoluteMargin) else self.margin
+        rest = plain(self, leave_out=("metrics", "margin"))
+        return {**rest, "margin": margin, "metrics": {k: m.spec for k, m in self.metrics.items()}}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """How well calibrated a model is: see `evaluate`.
+    """Calibration of one forecast: see `evaluate`.
 
     Attributes
     ----------
     table : ScoreTable
-    lines : tuple of Line
-        The metrics, each with an interval and a null.
-    omnibus : TestResult
-        The test that decides whether a deviation is real.
+    metrics : mapping of name to MetricResult
+        Each metric with its confidence interval, its null distribution and an adjusted p-value.
+    decision : Decision
+        The tests behind the verdict, the log-odds error and its equivalence test.
     equivalence : Equivalence
-        The test that decides whether it is small enough: within the margin.
+        The equivalence test that the verdict uses.
+    coefficients : tuple of Coefficient
+        Calibration in the large, calibration slope and Cox's intercept with confidence intervals, where they exist.
     tests : tuple of TestResult
         Other tests of calibration, for information.
-    cox : SlopeIntercept or None
-        Calibration slope and intercept, where they exist.
-    parts : mapping
-        The evaluation of every part, by the values of `by`.
+    groups : mapping
+        The evaluation of each group, by the values of `by`.
     adjusted_pvalue : float or None
-        Of a part: the p-value of its omnibus test, adjusted for the number of parts by Holm. It decides the verdict.
+        Of a group: the p-value of its omnibus test, adjusted by Holm for the number of groups. It decides the verdict.
     """
 
     table: ScoreTable
-    lines: tuple[Line, ...]
-    omnibus: TestResult
+    metrics: Mapping[str, MetricResult]
+    decision: Decision
     equivalence: Equivalence
-    too_high: Null
-    too_low: Null
+    coefficients: tuple[Coefficient, ...]
     tests: tuple[TestResult, ...]
-    cox: SlopeIntercept | None
     settings: Settings
-    parts: "Mapping[Any, Evaluation]" = field(default_factory=dict)
+    groups: "Mapping[Any, Evaluation]" = field(default_factory=dict)
     by: str | None = None
     adjusted_pvalue: float | None = None
     own_notes: tuple[Note, ...] = ()
 
-    def __getitem__(self, name: str) -> Line:
-        for line in self.lines:
-            if line.name == name:
-                return line
-        raise KeyError(f"{name!r}; there are {', '.join(line.name for line in self.lines)}")
+    kind = "binary"
+
+    def __getitem__(self, name: str) -> MetricResult:
+        try:
+            return self.metrics[name]
+        except KeyError:
+            raise KeyError(f"{name!r}; there are {', '.join(self.metrics)}") from None
 
     @property
-    def is_real(self) -> bool:
-        """Whether the omnibus test finds the model miscalibrated; in a part, with its p-value adjusted by Holm."""
-        return self.deciding_pvalue <= self.settings.alpha
+    def n_rows(self) -> int:
+        """Rows that were counted."""
+        return self.table.n_used
 
     @property
-    def deciding_pvalue(self) -> float:
-        """The p-value of the omnibus test that the verdict follows from: in a part, the adjusted one."""
-        return self.omnibus.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
+    def pvalue(self) -> float:
+        """p-value of the omnibus test; in a group, adjusted for the number of groups."""
+        return self.decision.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
+
+    @property
+    def omnibus(self) -> TestResult:
+        """The omnibus test: the smallest of the p-values of its components, adjusted by Holm."""
+        found = zip(self.decision.components, self.decision.adjusted, strict=True)
+        first = min(found, key=lambda pair: pair[1], default=None)
+        return TestResult(math.nan if first is None else first[0].statistic, self.decision.pvalue, "omnibus test")
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the omnibus test rejects calibration."""
+        return self.pvalue <= self.settings.alpha
 
     @property
     def is_within_margin(self) -> bool:
@@ -130,35 +143,66 @@ class Evaluation:
 
     @property
     def direction(self) -> str:
-        """Which way predictions are off: "too high", "too low" or "mixed".
+        """Significant directions, comma-joined; '' if none is shown.
 
-        Bins that are too high, and bins that are too low, are each weighed against the null; what is beyond chance
-        counts. If neither is by itself, the sign of the bias decides.
+        overestimates or underestimates (calibration in the large), overconfident or underconfident (slope), or local: a
+        significant deviation of another kind.
         """
-        high, low = (n.pvalue <= self.settings.alpha for n in (self.too_high, self.too_low))
-        if high != low:
-            return "too high" if high else "too low"
-        if high:
-            return "mixed"
-        return "too high" if self.too_high.value >= self.too_low.value else "too low"
+        own = self.decision.pvalue
+        factor = 1.0 if self.adjusted_pvalue is None or own == 0 else self.adjusted_pvalue / own
+        return self.decision.direction(self.settings.alpha, factor)
 
     @property
     def verdict(self) -> str:
-        """What the two tests say together; `evaluate` has the rule.
-
-        "calibrated within the margin", "miscalibrated (too high)" (or too low, or mixed), "miscalibrated but within the
-        margin", or "too few data".
-        """
+        """calibrated, negligible, miscalibrated or inconclusive; `evaluate` has the rule."""
         if self.is_within_margin:
-            return "miscalibrated but within the margin" if self.is_real else "calibrated within the margin"
-        return f"miscalibrated ({self.direction})" if self.is_real else "too few data"
+            return "negligible" if self.is_significant else "calibrated"
+        return "miscalibrated" if self.is_significant else "inconclusive"
+
+    @property
+    def log_odds_error(self) -> Interval:
+        """The log-odds error with its confidence interval."""
+        return self.decision.log_odds_error
+
+    @property
+    def is_absolute(self) -> bool:
+        """Whether the margin is one for ACE."""
+        return isinstance(self.settings.margin, AbsoluteMargin)
+
+    @property
+    def margin(self) -> float:
+        """The margin of the equivalence test: in log-odds, or for ACE."""
+        return self.settings.margin.value if isinstance(self.settings.margin, AbsoluteMargin) else self.settings.margin
+
+    @property
+    def mean_score(self) -> float:
+        """Mean score of all rows."""
+        return float(sizes(self.table)["mean_score"])
+
+    @property
+    def event_rate(self) -> float:
+        """Event rate of all rows."""
+        return self.table.prevalence
+
+    @property
+    def impossible_outcomes(self) -> float:
+        """Events among rows with score 0, and rows without the event among those with score 1."""
+        found = [c.statistic for c in self.decision.components if c.name == "impossible outcomes"]
+        return sum(found)
+
+    @property
+    def rows_to_decide(self) -> int | None:
+        """How many more rows would probably decide an inconclusive verdict; None for other verdicts."""
+        if self.verdict != "inconclusive" or self.is_absolute or not self.decision.information > 0:
+            return None
+        return rows_to_decide(self.n_rows, self.decision.information, self.margin, self.settings.alpha)
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What a reader must know about the input and the results."""
+        """Notes about the input and the results."""
         found: dict[tuple[str, str], Note] = {}
-        lines = (notes for line in self.lines for notes in (line.interval.notes, line.null.notes))
-        for notes in (self.own_notes, *lines, *(test.notes for test in self.tests)):
+        of_metrics = (notes for m in self.metrics.values() for notes in (m.interval.notes, m.null.notes))
+        for notes in (self.own_notes, *of_metrics, *(test.notes for test in self.tests)):
             for note in notes:
                 if note.code != "few_events":  # the tests keep it; here their p-values by resampling are shown
                     found.setdefault((note.code, note.template), note)
@@ -166,50 +210,65 @@ class Evaluation:
 
     @cached_property
     def adjusted(self) -> dict[Any, dict[str, float]]:
-        """For every part the p-value of its omnibus test, and those adjusted for their number."""
-        raw = [part.omnibus.pvalue for part in self.parts.values()]
-        columns = zip(self.parts, raw, holm(raw).tolist(), benjamini_hochberg(raw).tolist(), strict=True)
+        """For each group the p-value of its omnibus test, and those adjusted for the number of groups."""
+        raw = [group.decision.pvalue for group in self.groups.values()]
+        columns = zip(self.groups, raw, holm(raw).tolist(), benjamini_hochberg(raw).tolist(), strict=True)
         return {name: {"pvalue": p, "holm": h, "benjamini_hochberg": b} for name, p, h, b in columns}
 
+    @cached_property
+    def worst_first(self) -> "dict[Any, Evaluation]":
+        """The groups, miscalibrated ones first, by adjusted p-value and log-odds error."""
+
+        def key(item: tuple[Any, Evaluation]) -> tuple[float, ...]:
+            group = item[1]
+            return sentences.severity(group.verdict), group.pvalue, -group.log_odds_error.value
+
+        return dict(sorted(self.groups.items(), key=key))
+
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON, with its whole specification."""
+        """All results as plain data for JSON, with the settings."""
         result: dict[str, Any] = {
-            "schema_version": 1,
+            "schema_version": 2,
             "kind": "evaluation",
+            "forecast": self.kind,
             "verdict": self.verdict,
             "direction": self.direction,
+            "headline": self.headline(),
             **sizes(self.table),
-            "metrics": [line.to_dict() for line in self.lines],
-            "omnibus": self.omnibus.to_dict(),
+            "metrics": [metric.to_dict() for metric in self.metrics.values()],
+            "decision": self.decision.to_dict(),
             "equivalence": self.equivalence.to_dict(),
-            "too_high": self.too_high.to_dict(),
-            "too_low": self.too_low.to_dict(),
+            "coefficients": [coefficient.to_dict() for coefficient in self.coefficients],
             "tests": [test.to_dict() for test in self.tests],
-            "slope_intercept": None if self.cox is None else plain(self.cox),
             "settings": self.settings.to_dict(),
             "notes": [note.to_dict() for note in self.notes],
         }
-        if self.parts:
+        if self.groups:
             result["by"] = self.by
-            result["parts"] = [
-                {"part": json_label(name), "adjusted": self.adjusted[name], **part.to_dict()}
-                for name, part in self.parts.items()
+            result["groups"] = [
+                {"group": json_label(name), "adjusted": self.adjusted[name], **group.to_dict()}
+                for name, group in self.groups.items()
             ]
         return result
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """One row a metric (and part): value, interval, null band, p-value. `backend`: any that Narwhals can make."""
-        rows = self.rows(part="all")
-        rows += [row for name, part in self.parts.items() for row in part.rows(part=str(name))]
+        """One row per metric and group: value, interval, null range, p-value. `backend`: any that Narwhals can make."""
+        rows = self.rows(group="all")
+        rows += [row for name, group in self.groups.items() for row in group.rows(group=str(name))]
         return frame(rows, backend)
 
     def rows(self, **columns: Any) -> list[dict[str, Any]]:
-        """One row a metric, with further columns before it."""
-        size = {"rows": self.table.size, "prevalence": self.table.prevalence, "verdict": self.verdict}
-        return [{**columns, **line.to_row(), **size} for line in self.lines]
+        """One row per metric, with further columns before it."""
+        size = {
+            "rows": self.table.size,
+            "event_rate": self.event_rate,
+            "verdict": self.verdict,
+            "direction": self.direction,
+        }
+        return [{**columns, **metric.to_row(), **size} for metric in self.metrics.values()]
 
     def plot(self, *, fig: Any = None) -> Any:
-        """Draw the verdict and what it rests on, in `fig` or a new figure: a `calibrant.plots.EvaluationDisplay`."""
+        """Draw the verdict and its evidence in `fig` or a new figure: a `calibrant.plots.EvaluationDisplay`."""
         from calibrant import plots
 
         return plots.EvaluationDisplay(self).plot(fig=fig)
@@ -217,8 +276,7 @@ class Evaluation:
     def to_html(self, path: str | PathLike[str] | None = None, *, title: str = "Calibration report") -> str:
         """The report as one HTML page that needs nothing else; written to `path` if there is one.
 
-        The verdict in plain words, every metric, diagrams that say what a bin holds, groups, and sliders for the level
-        of the tests and the ratio of costs. The same results give the same page.
+        The same results give the same page.
         """
         from calibrant import report
 
@@ -229,80 +287,102 @@ class Evaluation:
 
     def _text(self) -> Iterator[str]:
         yield self.headline()
+        yield from self.sentences()
         yield sizes_in_words(self.table)
         yield ""
         yield from text_table(self.cells(), left=(0,))
         yield ""
         yield from (f"  {line}" for line in self.reasons())
-        if self.parts:
+        if self.groups:
             yield ""
-            yield f"  By {self.by or 'part'} (verdicts follow from p-values adjusted for the number of parts):"
-            yield from self._part_lines(text_table)
+            yield f"  {self.groups_heading()}"
+            yield from self._group_lines(text_table)
         yield from (f"  note: {note.text}" for note in self.notes)
 
     def _repr_html_(self) -> str:
         reasons = "".join(f"<li>{html.escape(line)}</li>" for line in self.reasons())
         reasons += "".join(f"<li>note: {html.escape(note.text)}</li>" for note in self.notes)
-        parts = f"<p>By {html.escape(str(self.by or 'part'))}:</p>{self._part_lines(html_table)}" if self.parts else ""
+        groups = f"<p>{html.escape(self.groups_heading())}</p>{self._group_lines(html_table)}" if self.groups else ""
+        why = html.escape(" ".join([*self.sentences(), sizes_in_words(self.table)]))
         return (
-            f"<p><strong>{html.escape(self.headline())}</strong><br>{html.escape(sizes_in_words(self.table))}</p>"
-            f"{html_table(self.cells(), left=(0,))}<ul>{reasons}</ul>{parts}"
+            f"<p><strong>{html.escape(self.headline())}</strong><br>{why}</p>"
+            f"{html_table(self.cells(), left=(0,))}<ul>{reasons}</ul>{groups}"
         )
 
     def headline(self) -> str:
         """The verdict in a line."""
-        if self.verdict != "too few data":
-            return f"Verdict: {self.verdict}"
-        return (
-            f"Verdict: {self.verdict} (no deviation is shown, nor that there is none beyond {self.settings.margin:g})"
-        )
+        return f"Verdict: {sentences.headline(self)}"
+
+    def sentences(self) -> list[str]:
+        """Why, and what it means at the mean score."""
+        return [text for text in (sentences.explanation(self), sentences.consequence(self)) if text]
 
     def cells(self) -> list[list[str]]:
         """The table that people read; its first row is the heading."""
-        level = f"{100 * self.settings.confidence_level:g} %"
-        heading = ["", "value", f"{level} interval", "a right model reads", "p-value"]
-        return [heading, *([line.name, *line.cells()] for line in self.lines)]
+        level = f"{100 * self.settings.confidence_level:g} % CI"
+        heading = ["", "value", level, "expected if calibrated", "adjusted p"]
+        return [heading, *([name, *metric.cells()] for name, metric in self.metrics.items())]
 
     def reasons(self) -> Iterator[str]:
-        """The four questions, answered."""
-        e, alpha = self.equivalence, self.settings.alpha
-        bias = self.table.n @ self.table.score / self.table.size - self.table.prevalence
-        answer, side = ("Yes", "at most") if self.is_real else ("Not shown", "above")
-        adjusted = "" if self.adjusted_pvalue is None else " (adjusted)"
-        p = p_is(self.deciding_pvalue)
-        yield f"Is it real?      {answer}: {self.omnibus.name}, {p}{adjusted}, {side} {alpha:g}."
-        if self.is_real:
-            yield f"Which way?       {self.direction.capitalize()}; by {round(float(bias), 4) + 0.0:+.4f} on average."
+        """The tests behind the verdict, the coefficients and other tests."""
+        group = "" if self.adjusted_pvalue is None else ", adjusted for the number of groups"
+        yield f"Omnibus test: {p_is(self.pvalue)}{group}; the smallest adjusted p-value of {self._components()}."
+        e = self.equivalence
+        shown = "is" if e.within else "is not"
+        bound = "unbounded" if math.isinf(e.bound) else f"at most {e.bound:.3g}"
         yield (
-            f"Does it matter?  {e.metric} is at most {e.bound:.4f} with {100 * (1 - e.alpha):g} % confidence: "
-            f"{'within' if e.within else 'not shown to lie within'} the margin of {e.margin:g}."
+            f"Equivalence: the {e.metric} {shown} shown to lie within the margin of {e.margin:g} "
+            f"({bound} with {100 * (1 - e.alpha):g} % confidence; errors are averaged within bins)."
         )
-        if self.cox is not None:
-            slope, intercept = self.cox.slope, self.cox.intercept
-            yield f"What kind?       Slope {slope:.3f} (1 is best), intercept {intercept:+.3f} (0 is best)."
+        if self.coefficients:
+            yield f"Coefficients: {'; '.join(map(_coefficient_in_words, self.coefficients))}."
         if self.tests:
-            yield f"Other tests:     {'; '.join(map(_test_in_words, self.tests))}."
+            yield f"Other tests: {'; '.join(map(self._test_in_words, self.tests))}."
 
-    def _part_lines(self, table: Callable[..., T]) -> T:
-        cells = self.part_cells()
-        return table(cells, left=(0, len(cells[0]) - 1))
+    def _components(self) -> str:
+        found = zip(self.decision.components, self.decision.adjusted, strict=True)
+        return ", ".join(f"{component.name} ({chance(p)})" for component, p in found) or "no test"
 
-    def part_cells(self) -> list[list[str]]:
-        """A few metrics of every part with the band of a right model; `to_frame` has all."""
-        usual = ("ACE", "TCE (consistent)")
-        shown = [line.name for line in self.lines if line.name in usual] or [line.name for line in self.lines][:2]
-        heading = [str(self.by or "part"), "rows", "events"]
-        heading += [title for name in shown for title in (name, "if right")]
-        cells = [[*heading, "p (Holm)", "verdict"]]
-        for name, part in self.parts.items():
-            size = part.table.size
-            row = [str(name), f"{size:,}" if isinstance(size, int) else f"{size:,.6g}"]
-            row.append(f"{100 * part.table.prevalence:.3g} %")
-            lines = {line.name: line for line in part.lines}
-            for metric in shown:
-                row += lines[metric].cells()[0:3:2] if metric in lines else ["", ""]
-            cells.append([*row, chance(self.adjusted[name]["holm"]), part.verdict])
+    def _test_in_words(self, test: TestResult) -> str:
+        own = test.pvalue if test.resampling_pvalue is None else test.resampling_pvalue
+        return f"{test.name} {p_is(max(own, self.pvalue))}"
+
+    def groups_heading(self) -> str:
+        """What the table of groups holds."""
+        count, most = len(self.groups), _SHOWN_GROUPS
+        shown = f"; the worst {most} of {count:,}" if count > most else ""
+        return f"By {self.by or 'group'}, worst first (p-values adjusted for {count:,} groups by Holm{shown}):"
+
+    def _group_lines(self, table: Callable[..., T]) -> T:
+        cells = self.group_cells()
+        return table(cells[: _SHOWN_GROUPS + 1], left=(0, len(cells[0]) - 1))
+
+    def group_cells(self) -> list[list[str]]:
+        """One row per group, worst first; `to_frame` has all metrics."""
+        by = str(self.by or "group")
+        cells = [[by, "rows", "mean score", "event rate", "log-odds error", "95 % CI", "adjusted p", "verdict"]]
+        cells[0][5] = f"{100 * self.settings.confidence_level:g} % CI"
+        for name, group in self.worst_first.items():
+            e, size = group.log_odds_error, group.table.size
+            span = "" if math.isnan(e.low) else f"{e.low:.2f} to {e.high:.2f}"
+            cells.append(
+                [
+                    str(name),
+                    f"{size:,}" if isinstance(size, int) else f"{size:,.6g}",
+                    f"{100 * group.mean_score:.3g} %",
+                    f"{100 * group.event_rate:.3g} %",
+                    f"{e.value:.2f}",
+                    span,
+                    chance(group.pvalue),
+                    sentences.headline(group),
+                ]
+            )
         return cells
+
+
+def _coefficient_in_words(c: Coefficient) -> str:
+    sign = "+" if c.target == 0 else ""
+    return f"{c.name} {c.value:{sign}.3f} ({c.low:{sign}.3f} to {c.high:{sign}.3f}; {c.target:g} if calibrated)"
 
 
 def evaluate(
@@ -311,7 +391,7 @@ def evaluate(
     *,
     by: Column | None = None,
     costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None = None,
-    margin: float = 0.01,
+    margin: Margin | None = None,
     alpha: float = 0.05,
     metrics: Mapping[str, Measure] | None = None,
     confidence_level: float = 0.95,
@@ -321,34 +401,33 @@ def evaluate(
     progress: bool | None = None,
     **rows: Any,
 ) -> Evaluation:
-    """Can the probabilities be believed? Every metric with its interval and its null, tests, and a verdict.
+    """Evaluate the calibration of predicted probabilities: metrics, tests and a verdict.
 
     Parameters
     ----------
     y_true, y_prob : columns
-        Outcomes and predicted probabilities; or one `ScoreTable`; or a mapping of tables, one a part.
+        Outcomes and predicted probabilities; or one `ScoreTable`; or a mapping of tables, one per group.
     by : column, optional
-        Parts to evaluate as well, each for itself: a day, a country. Their p-values are adjusted for their number
-        (Holm; Benjamini and Hochberg). Over time this is monitoring: prevalence may move, and each reading must stay
-        in the band of its own null.
+        Group of each row: a country, a week. Each group is evaluated too; p-values are adjusted by Holm for the number
+        of groups.
     costs : cost, mapping or sequence of costs, optional
         Adds the expected calibration cost of each: ``{"fraud": LinearCost(over=1, under=20)}``.
-    margin : float, default=0.01
-        How large ACE may be before it matters: 0.01 is one percentage point. For rare events choose it well below their
-        rate.
+    margin : float or AbsoluteMargin, default=0.1
+        Largest log-odds error that does not matter. 0.1 means odds that are right to about 10 %: 2.5 points at a score
+        of 50 %, 0.1 points at 1 %. ``AbsoluteMargin(0.01)`` tests ACE instead, in probability.
     alpha : float, default=0.05
-        Level of both tests behind the verdict.
+        Level of the tests behind the verdict.
     metrics : mapping of name to metric object, optional
         In the place of the usual panel.
     confidence_level : float, default=0.95
-        Of intervals and null bands.
+        Of intervals and null ranges.
     n_resamples : int, default=499
-        Replicates of the bootstrap, and as many of the null.
+        Bootstrap and null replicates of the metrics. The verdict needs none.
     random_state : int, Generator or None, default=0
-        0, so that the same data get the same verdict.
+        0, so that the same data get the same numbers.
     cluster : column, optional
-        Rows of one cluster (a patient, a shop) are drawn together, for intervals and verdict of the whole; parts take
-        their rows as independent, and a note says so.
+        Rows of one cluster (a patient, a shop) may depend on each other. At least 10 clusters are needed; a group with
+        fewer is not tested.
     progress : bool, optional
         Draw a progress bar; by default on a terminal and in a notebook, after a second.
     sample_weight, frequency, pos_label, missing
@@ -357,55 +436,73 @@ def evaluate(
     Returns
     -------
     Evaluation
-        ``verdict``, ``lines``, ``parts``, ``to_frame()``, ``to_dict()``; print it.
+        ``verdict``, ``direction``, ``metrics``, ``groups``, ``to_frame()``, ``to_dict()``; print it.
 
     Notes
     -----
-    The verdict follows from two tests. The omnibus test, the joint consistency test of ECCE-R and ACE, asks whether the
-    deviation is real (p-value at most `alpha`); the equivalence test asks whether ACE is shown to be below `margin`:
+    The verdict follows from an omnibus test of calibration and an equivalence test at the margin:
 
-    ======================  ====================================  ============================
-    verdict                 shown within the margin               not shown
-    ======================  ====================================  ============================
-    deviation is real       miscalibrated but within the margin   miscalibrated (which way)
-    not shown to be real    calibrated within the margin          too few data
-    ======================  ====================================  ============================
+    =================  ====================================  ==================
+    omnibus test       shown to lie within the margin        not shown
+    =================  ====================================  ==================
+    significant        negligible                            miscalibrated
+    not significant    calibrated                            inconclusive
+    =================  ====================================  ==================
+
+    The omnibus test rejects if one of up to four tests does after Holm's adjustment: calibration in the large, slope,
+    and the deviations over coarse and fine bins of equal information. A calibrated model is "miscalibrated" with a
+    probability of at most about `alpha`. Each direction is claimed by its own test. The equivalence test inverts the
+    distribution of the squared log-odds errors of the coarse bins; a model whose error is exactly the margin is shown
+    to lie within it with a probability of at most about `alpha`. Errors that cancel within a bin are not seen by it,
+    so a significant deviation over fine bins must lie within the margin as well. It needs an information (sum of
+    p (1 - p)) of at least 20, and of about 2,000 to show a calibrated model within 0.1: 10,000 rows at 50 % events,
+    200,000 at 1 %. An event with score 0, or its absence with score 1, contradicts calibration: the verdict is then
+    miscalibrated.
+
+    p-values shown with a verdict are adjusted so that they cannot contradict it: none is at most `alpha` unless the
+    omnibus test rejects. Each null has the p-value of its metric alone.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(3000)
-    >>> evaluate(rng.random(3000) < p**1.3, p, n_resamples=99).verdict
-    'miscalibrated (too high)'
+    >>> found = evaluate(rng.random(3000) < p**1.3, p, n_resamples=99)
+    >>> found.verdict, found.direction
+    ('miscalibrated', 'overestimates')
     """
     settings = settings_of(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
-    together = None
+    seed = resampling.seed_of(random_state)
+    together: PairedRows | None = None
+    groups: dict[Any, GroupRows]
     if isinstance(y_true, Mapping):
         tables, name = check_tables(_of_one_model(y_true), y_prob, by, cluster, rows), None
         if isinstance(y_true, Tables):
             name = ", ".join(y_true.by) or None
         whole = sum(tables.values(), ScoreTable.empty())
-        tables = {} if list(tables) == [None] else tables  # of rows that were not split
+        groups = {} if list(tables) == [None] else {key: GroupRows(table) for key, table in tables.items()}
     else:
         whole, together = read_rows(y_true, y_prob, cluster, rows)
-        tables, name = split(y_true, y_prob, by, rows)
-    seed = resampling.seed_of(random_state)
-    empty = [key for key, table in tables.items() if not len(table)]
-    parts = {
-        key: evaluate_table(table, settings, seed, show=False)
-        for key, table in counted(tables.items(), len(tables), "evaluating parts", show=progress)
-        if len(table)
-    }
-    notes = []
-    if empty:
-        text = f"Parts without a row that counts: {', '.join(map(str, empty))}."
-        notes.append(Note("empty_parts", len(empty), text))
-    if parts and together is not None:
-        notes.append(
-            Note("clusters_in_parts", 1, "Parts take their rows as independent: clusters are drawn for the whole.")
-        )
+        groups, name = split(y_true, y_prob, by, rows, cluster=cluster)
     result = evaluate_table(whole, settings, seed, show=progress, rows=together)
-    return replace(result, parts=_adjusted(parts, settings, seed), by=name, own_notes=(*result.own_notes, *notes))
+    found = {
+        key: evaluate_table(own.table, settings, seed, show=False, rows=own.rows, few_clusters=own.few_clusters)
+        for key, own in counted(groups.items(), len(groups), "evaluating groups", show=progress)
+        if len(own.table)
+    }
+    notes = _group_notes(groups)
+    return replace(result, groups=_adjusted(found), by=name, own_notes=(*result.own_notes, *notes))
+
+
+def _group_notes(groups: Mapping[Any, GroupRows]) -> list[Note]:
+    notes = []
+    empty = [str(key) for key, own in groups.items() if not len(own.table)]
+    if empty:
+        notes.append(Note("empty_groups", len(empty), f"Groups without a row that counts: {', '.join(empty)}."))
+    few = [str(key) for key, own in groups.items() if own.few_clusters]
+    if few:
+        text = f"Groups with fewer than {MIN_CLUSTERS} clusters, which are not tested: {', '.join(few)}."
+        notes.append(Note("few_clusters", len(few), text))
+    return notes
 
 
 def _of_one_model(tables: Mapping[Any, ScoreTable]) -> Mapping[Any, ScoreTable]:
@@ -421,30 +518,20 @@ def _of_one_model(tables: Mapping[Any, ScoreTable]) -> Mapping[Any, ScoreTable]:
     return tables.of()
 
 
-def _adjusted(parts: dict[Any, Evaluation], settings: Settings, seed: SeedSequence) -> dict[Any, Evaluation]:
-    """Parts with p-values adjusted for their number.
+def _adjusted(groups: dict[Any, Evaluation]) -> dict[Any, Evaluation]:
+    """Groups with p-values adjusted for their number."""
+    adjusted = holm([group.decision.pvalue for group in groups.values()]).tolist()
+    return {name: _gated(group, p) for (name, group), p in zip(groups.items(), adjusted, strict=True)}
 
-    n draws give no p-value below 1 / (n + 1), which times the number of parts may be more than alpha: parts whose
-    p-value is as small as it can be are then tested again with as many draws as it takes.
-    """
-    needed = min(math.ceil(20 * len(parts) / settings.alpha), _MOST_DRAWS)
 
-    def tested(part: Evaluation) -> TestResult:
-        at_the_end = part.omnibus.pvalue <= 2 / (settings.n_resamples + 1)
-        if not (at_the_end and needed > settings.n_resamples):
-            return part.omnibus
-        return omnibus(part.table, seed=seed, n_resamples=needed)
-
-    tests = [tested(part) for part in parts.values()]
-    adjusted = holm([test.pvalue for test in tests]).tolist()
-    return {
-        name: replace(part, omnibus=test, adjusted_pvalue=p)
-        for (name, part), test, p in zip(parts.items(), tests, adjusted, strict=True)
-    }
+def _gated(e: Evaluation, pvalue: float) -> Evaluation:
+    """An evaluation whose p-values are none below the deciding one."""
+    metrics = {name: replace(m, pvalue=max(m.pvalue, pvalue)) for name, m in e.metrics.items()}
+    return replace(e, metrics=metrics, adjusted_pvalue=pvalue)
 
 
 def settings_of(
-    margin: float,
+    margin: Margin | None,
     alpha: float,
     metrics: Mapping[str, Measure] | None,
     costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None,
@@ -452,11 +539,13 @@ def settings_of(
     n_resamples: int,
     random_state: RandomState,
 ) -> Settings:
-    check_margin(margin, alpha, n_resamples)
+    """The options of an evaluation, checked."""
+    checked = check_margin(_DEFAULT_MARGIN if margin is None else margin, alpha)
+    resampling.check_resamples(n_resamples, alpha)
     check_share("confidence_level", confidence_level)
     if metrics is not None and not (isinstance(metrics, Mapping) and metrics):
         raise InputError(
-            f"metrics must name at least one metric; it is {metrics!r}.",
+            f"metrics must name at least one metric; got {metrics!r}.",
             hint='For example {"ECE": cb.ECE()}.',
             argument="metrics",
             value=metrics,
@@ -464,7 +553,7 @@ def settings_of(
     panel = {str(name): check_metric(m) for name, m in (_PANEL if metrics is None else metrics).items()}
     panel.update({f"ECC ({name})": ECC(cost) for name, cost in _named_costs(costs).items()})
     seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
-    return Settings(float(margin), float(alpha), float(confidence_level), n_resamples, seed, panel)
+    return Settings(checked, float(alpha), float(confidence_level), n_resamples, seed, panel)
 
 
 def _named_costs(costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None) -> dict[str, Cost]:
@@ -487,99 +576,91 @@ def _cost_name(cost: Any) -> str:
 
 
 def evaluate_table(
-    table: ScoreTable, settings: Settings, seed: SeedSequence, *, show: bool | None, rows: PairedRows | None = None
+    table: ScoreTable,
+    settings: Settings,
+    seed: SeedSequence,
+    *,
+    show: bool | None,
+    rows: PairedRows | None = None,
+    few_clusters: bool = False,
 ) -> Evaluation:
-    """One table, without parts; `rows` where some of them belong together."""
+    """One table, without groups; `rows` where they are in clusters, `few_clusters` where too few for any test."""
     if not len(table):
         raise InputError("The table holds no rows; an evaluation needs at least one.", argument="y_true")
-    level = settings.confidence_level
+    margin, alpha, level = settings.margin, settings.alpha, settings.confidence_level
+    options = {
+        "margin": _DEFAULT_MARGIN if isinstance(margin, AbsoluteMargin) else margin,
+        "alpha": alpha,
+        "confidence_level": level,
+    }
+    design = None if few_clusters else Design(table, rows)
+    decision = undecided(table, **options) if design is None else decide(design, **options)
     panel = {name: metric for name, metric in settings.metrics.items() if _exists(metric, table)}
+    absolute = [ACE()] if isinstance(margin, AbsoluteMargin) else []
     found = spreads(
-        [*panel.values(), MATTERS],
+        [*panel.values(), *absolute],
         table,
         seed=seed,
         n_resamples=settings.n_resamples,
-        null_only=[_TOO_HIGH, _TOO_LOW, STATISTICS[0]],
-        rows=rows,
+        rows=None if few_clusters else rows,
         show=show,
         skip_missing=True,
     )
-    matters, high, low, path = found[len(panel) :]
-    lines, notes = _lines(dict(zip(panel, found, strict=False)), settings)
-    omnibus_test = from_draws([path.value, matters.value], np.column_stack([path.null, matters.null]))
-    if rows is not None:
-        omnibus_test = by_clusters(table, rows, seed=seed, n_resamples=settings.n_resamples, show=show)
-        notes += (Note("clusters", 1, _CLUSTERS),)
-    logits = Logits.of(table, EPS)
-    line, line_known = _line(logits, table)
+    equivalence = decision.equivalence
+    if isinstance(margin, AbsoluteMargin):
+        equivalence = _absolute(found[-1], margin.value, decision, alpha)
+    shown, notes = _metrics(dict(zip(panel, found, strict=False)), settings, decision)
     return Evaluation(
         table=table,
-        lines=lines,
-        omnibus=omnibus_test,
-        equivalence=matters.to_equivalence(settings.margin, settings.alpha),
-        too_high=high.to_null(level),
-        too_low=low.to_null(level),
-        tests=_tests(table, settings, seed) + ((_ratio(table, logits, line, settings, seed),) if line_known else ()),
-        cox=None if line is None else logits.result(table, line),
+        metrics=shown,
+        decision=decision,
+        equivalence=equivalence,
+        coefficients=() if design is None else coefficients(design, level),
+        tests=() if design is None else _tests(design, settings, seed),
         settings=settings,
         own_notes=notes,
     )
 
 
-_CLUSTERS = (
-    "Intervals and the omnibus test draw whole clusters; other p-values and null bands take outcomes as independent, "
-    "given their scores."
-)
+def _absolute(ace: Spread, margin: float, decision: Decision, alpha: float) -> Equivalence:
+    """The equivalence test of ACE; never within where an outcome contradicts its score."""
+    found = ace.to_equivalence(margin, alpha)
+    contradicted = any(component.name == "impossible outcomes" for component in decision.components)
+    return replace(found, pvalue=1.0, bound=math.inf) if contradicted else found
 
 
-def _lines(found: Mapping[str, Spread], settings: Settings) -> tuple[tuple[Line, ...], tuple[Note, ...]]:
-    """The metrics that exist, and a note about the others.
-
-    AUC does not exist with one class, and in too few replicates with few rows of one.
-    """
+def _metrics(
+    found: Mapping[str, Spread], settings: Settings, decision: Decision
+) -> tuple[dict[str, MetricResult], tuple[Note, ...]]:
+    """The metrics that exist with adjusted p-values, and a note about the others."""
     level = settings.confidence_level
-    lines = tuple(
-        Line(name, spread.to_interval(level), spread.to_null(level)) for name, spread in found.items() if spread.exists
-    )
-    missing = [name for name in settings.metrics if name not in [line.name for line in lines]]
-    if not lines:
-        raise InputError(
-            f"None of the metrics exists for these rows: {', '.join(missing)}.", argument="metrics", value=missing
-        )
-    text = f"Left out, because they do not exist for these rows, or for most replicates: {', '.join(missing)}."
-    return lines, (Note("left_out", len(missing), text),) if missing else ()
+    shown = {LOG_ODDS_ERROR: MetricResult(LOG_ODDS_ERROR, decision.log_odds_error, decision.null)}
+    shown |= {
+        name: MetricResult(name, spread.to_interval(level), spread.to_null(level))
+        for name, spread in found.items()
+        if spread.exists
+    }
+    raw = {name: result.null.pvalue for name, result in shown.items() if not math.isnan(result.null.pvalue)}
+    adjusted = dict(zip(raw, holm(list(raw.values())).tolist(), strict=True))
+    shown = {
+        name: replace(result, pvalue=max(adjusted[name], decision.pvalue) if name in adjusted else math.nan)
+        for name, result in shown.items()
+    }
+    missing = [name for name in settings.metrics if name not in shown]
+    text = f"Metrics that do not exist for these rows, or for most replicates: {', '.join(missing)}."
+    return shown, (Note("left_out", len(missing), text),) if missing else ()
 
 
 def _exists(metric: Measure, table: ScoreTable) -> bool:
     return not np.isnan(resampling.values([metric], table)[0])
 
 
-def _test_in_words(test: TestResult) -> str:
-    if test.resampling_pvalue is None:
-        return f"{test.name} {p_is(test.pvalue)}"
-    return f"{test.name} {p_is(test.resampling_pvalue)} by resampling"
-
-
-def _tests(table: ScoreTable, settings: Settings, seed: SeedSequence) -> tuple[TestResult, ...]:
-    """The tests that exist: none for importance weights, and not all where scores are 0 and 1 only."""
+def _tests(design: Design, settings: Settings, seed: SeedSequence) -> tuple[TestResult, ...]:
+    """The tests that exist: not all do where scores are 0 and 1 only, or rows are few."""
     found: list[TestResult] = []
-    for test in () if table.importance else (spiegelhalter, hosmer_lemeshow):
+    for test in TESTS:
         try:
-            found.append(test(table, n_resamples=settings.n_resamples, random_state=seed))
+            found.append(test(design, n_resamples=settings.n_resamples, random_state=seed))
         except InputError:
             continue
     return tuple(found)
-
-
-def _ratio(
-    table: ScoreTable, logits: Logits, line: tuple[float, float] | None, settings: Settings, seed: SeedSequence
-) -> TestResult:
-    return likelihood_ratio(table, logits, line, n_resamples=settings.n_resamples, random_state=seed)
-
-
-def _line(logits: Logits, table: ScoreTable) -> tuple[tuple[float, float] | None, bool]:
-    """Slope and intercept, if they exist; and whether the test of them can be made."""
-    try:
-        return logits.line(table), not table.importance
-    except InputError:  # almost separated, or weights that differ too much: none was found, though one may exist
-        return None, False

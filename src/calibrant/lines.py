@@ -5,19 +5,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from calibrant._json import number
 from calibrant.inference.intervals import Interval, Null
 from calibrant.table import ScoreTable
 
-__all__ = ["Line"]
+__all__ = ["MetricResult"]
 
 
 @dataclass(frozen=True)
-class Line:
-    """One metric of an evaluation: its value with an interval, and what a right model would read."""
+class MetricResult:
+    """One metric of an evaluation: its value with a confidence interval and its null distribution.
+
+    Attributes
+    ----------
+    name : str
+    interval : Interval
+        NaN limits where no interval exists; a note says why.
+    null : Null
+        The metric if the model is calibrated, with the p-value of this metric alone.
+    pvalue : float
+        Adjusted by Holm for the number of metrics, and never below that of the omnibus test.
+    """
 
     name: str
     interval: Interval
     null: Null
+    pvalue: float = float("nan")
 
     @property
     def value(self) -> float:
@@ -28,8 +41,9 @@ class Line:
         return self.interval.unit
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
-        return {"name": self.name, "interval": self.interval.to_dict(), "null": self.null.to_dict()}
+        """All fields as plain data for JSON."""
+        parts = {"interval": self.interval.to_dict(), "null": self.null.to_dict()}
+        return {"name": self.name, **parts, **number("pvalue", self.pvalue)}
 
     def to_row(self) -> dict[str, Any]:
         """The numbers, one row of a frame."""
@@ -43,17 +57,17 @@ class Line:
             "null_low": self.null.low,
             "null_high": self.null.high,
             "excess": self.null.excess,
-            "pvalue": self.null.pvalue,
+            "pvalue": self.pvalue,
         }
 
     def cells(self) -> list[str]:
-        """The same for people: value, interval, null band, p-value."""
+        """The same for people: value, interval, null range, adjusted p-value; empty where one does not exist."""
         form = Form.of(self.unit, self.null.high - self.null.low, signed=self.null.low < 0)
         return [
             form.amount(self.value),
             form.span(self.interval.low, self.interval.high),
             form.span(self.null.low, self.null.high),
-            chance(self.null.pvalue),
+            chance(self.pvalue),
         ]
 
 
@@ -79,12 +93,16 @@ class Form:
         return f"{number} %" if self.unit == "%" else number
 
     def span(self, low: float, high: float) -> str:
-        """From low to high, the unit once."""
+        """From low to high, the unit once; empty where the limits do not exist."""
+        if math.isnan(low) or math.isnan(high):
+            return ""
         return f"{self.amount(low).removesuffix(' %')} to {self.amount(high)}"
 
 
 def chance(pvalue: float) -> str:
-    """A p-value."""
+    """A p-value; empty where there is none."""
+    if math.isnan(pvalue):
+        return ""
     if pvalue < 1e-300:
         return "< 1e-300"
     return f"{pvalue:.3f}" if pvalue >= 0.001 else f"{pvalue:.0e}"
@@ -97,7 +115,7 @@ def p_is(pvalue: float) -> str:
 
 
 def sizes(table: ScoreTable) -> dict[str, Any]:
-    """How many rows there are, and what was predicted and happened on average."""
+    """Numbers of rows and events, mean score and event rate."""
     return {
         "n_in": table.n_in,
         "n_used": table.n_used,
@@ -122,9 +140,9 @@ def bins_in_words(count: int) -> str:
 
 
 def sizes_in_words(table: ScoreTable) -> str:
-    """The same with what was predicted and happened."""
+    """Number of rows, mean score and event rate."""
     predicted, happened = (100 * sizes(table)[name] for name in ("mean_score", "prevalence"))
-    return f"{rows_in_words(table)}; predicted on average {predicted:.4g} %, happened {happened:.4g} %"
+    return f"{rows_in_words(table)}; mean score {predicted:.4g} %, event rate {happened:.4g} %"
 
 
 def frame(rows: list[dict[str, Any]], backend: Any) -> Any:

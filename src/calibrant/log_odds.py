@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from calibrant._properties import declare
 from calibrant._rows import as_number
 from calibrant._typing import Floats, Ints
 from calibrant.bins import EqualInformation
@@ -175,6 +176,7 @@ def offsets(x: Floats, n: Floats, labels: Ints, events: Floats, start: Ints) -> 
 _NEWTON_STEPS = 60
 
 
+@declare(measures_gaps=True, range=(0.0, math.inf), interval_method="inversion")
 @as_number
 def log_odds_error(table: ScoreTable) -> float:
     r"""Log-odds error: root mean square deviation of the log-odds, debiased, over bins of equal information.

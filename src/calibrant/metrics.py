@@ -39,6 +39,7 @@ __all__ = [
     "CalBin",
     "DebiasedSCE",
     "Emax",
+    "LogOddsError",
     "Metric",
     "ace",
     "bias",
@@ -324,6 +325,18 @@ def Emax() -> GCE:
     return GCE(PAVA(), max_distance, norms.sup, name="Emax")
 
 
+def LogOddsError() -> Score:
+    """Log-odds error as a metric object; `log_odds_error` is its specification.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_counts([0.01, 0.1, 0.5], [20_000, 3_000, 400], [400, 540, 268])
+    >>> round(LogOddsError()(table).value, 2)
+    0.69
+    """
+    return Score("log_odds_error")
+
+
 def CalBin(*, window: int | None = None) -> Score:
     """CalBin as a metric object; `calbin` is its specification."""
     if window is not None and (isinstance(window, bool) or window != int(window) or window < 1):
@@ -372,6 +385,7 @@ METRICS: dict[str, Metric] = {
     "ici": Metric(ICI),
     "emax": Metric(Emax),
     "calbin": Metric(CalBin),
+    "log_odds_error": Metric(LogOddsError),
     "calloss": Metric(_score("calloss")),
     "mcb": Metric(_score("mcb")),
     "brier": Metric(_score("brier")),

@@ -1,6 +1,7 @@
-"""The parts of an evaluation: a table for every day, country or whatever a column says."""
+"""The groups of an evaluation: the rows of each day, country or other value of a column."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,10 @@ import numpy as np
 from calibrant import _columns
 from calibrant._typing import Column
 from calibrant.errors import InputError
+from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows
 from calibrant.table import ScoreTable
 
-_MOST_PARTS = 1_000
+_MOST_GROUPS = 1_000
 
 
 def check_tables(
@@ -23,36 +25,45 @@ def check_tables(
         raise InputError(f"Tables were given, and {', '.join(given)} with them.", argument=given[0])
     for key, table in tables.items():
         if not isinstance(table, ScoreTable):
-            raise InputError(f"Every part must be a ScoreTable; {key!r} is {type(table).__name__}.", argument="y_true")
+            raise InputError(f"Every group must be a ScoreTable; {key!r} is {type(table).__name__}.", argument="y_true")
     if not tables:
         raise InputError("There are no tables; at least one is needed.", argument="y_true")
     return dict(tables)
 
 
+@dataclass(frozen=True, eq=False)
+class GroupRows:
+    """The rows of one group: their table and, where rows are in clusters, the rows."""
+
+    table: ScoreTable
+    rows: PairedRows | None = None
+    few_clusters: bool = False
+
+
 def split(
-    y_true: Any, y_prob: Any, by: Column | None, rows: Mapping[str, Any]
-) -> tuple[dict[Any, ScoreTable], str | None]:
-    """A table for every value of `by`, in their order."""
+    y_true: Any, y_prob: Any, by: Column | None, rows: Mapping[str, Any], *, cluster: Column | None = None
+) -> tuple[dict[Any, GroupRows], str | None]:
+    """The rows of each value of `by`, in the order of the values."""
     if by is None:
         return {}, None
     if isinstance(y_true, ScoreTable):
         raise InputError(
-            "Parts need rows: a ScoreTable no longer knows which belong where.",
+            "by needs rows: a ScoreTable does not know the group of each row.",
             hint="Pass y_true, y_prob and by; or a mapping of tables.",
             argument="by",
         )
     column = _columns.read(by, "by")
     options = dict(rows)
-    outside = {"y_true": y_true, "y_prob": y_prob}
+    outside = {"y_true": y_true, "y_prob": y_prob, "cluster": cluster}
     outside |= {name: options.pop(name, None) for name in ("sample_weight", "frequency")}
     _columns.check_alignment({**outside, "by": by})
     read = {name: _columns.read(c, name) for name, c in outside.items() if c is not None}
     _columns.check_lengths([read["y_true"], column])
-    _columns.refuse_missing([column], hint="Give such rows a part of their own.")
+    _columns.refuse_missing([column], hint="Give such rows a group of their own.")
     names, code = _columns.encode(column)
-    if len(names) > _MOST_PARTS:
+    if len(names) > _MOST_GROUPS:
         raise InputError(
-            f"by has {len(names):,} different values; at most {_MOST_PARTS:,} parts are evaluated.",
+            f"by must have at most {_MOST_GROUPS:,} distinct values; got {len(names):,}.",
             hint="Round times to days or weeks, and numbers to groups.",
             argument="by",
         )
@@ -61,18 +72,31 @@ def split(
     cells: dict[str, Any] = {
         n: np.ma.array(c.values, mask=c.mask) if c.missing is not None else c.values for n, c in read.items()
     }
-    tables = {}
+    groups = {}
     for i, name in enumerate(names):
         own = order[bounds[i] : bounds[i + 1]]
-        columns = {n: c[own] for n, c in cells.items()}
-        counts = _counting_rows(columns, options)
-        tables[name] = ScoreTable.from_arrays(**columns | options) if counts else ScoreTable.empty()
+        groups[name] = _group({n: c[own] for n, c in cells.items()}, options)
     name = getattr(by, "name", None)
-    return tables, None if name is None else str(name)
+    return groups, None if name is None else str(name)
+
+
+def _group(columns: dict[str, Any], options: Mapping[str, Any]) -> GroupRows:
+    cluster = columns.pop("cluster", None)
+    if not _counting_rows(columns, options):
+        return GroupRows(ScoreTable.empty())
+    if cluster is None:
+        return GroupRows(ScoreTable.from_arrays(**columns | options))
+    if len(np.unique(cluster)) < MIN_CLUSTERS:
+        return GroupRows(ScoreTable.from_arrays(**columns | options), few_clusters=True)
+    y_true, y_prob = columns.pop("y_true"), columns.pop("y_prob")
+    rows, (table,) = PairedRows.read(y_true, [y_prob], cluster=cluster, **columns, **options)
+    if rows.n_draws < MIN_CLUSTERS:  # without rows of weight 0
+        return GroupRows(table, few_clusters=True)
+    return GroupRows(table, rows)
 
 
 def _counting_rows(columns: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
-    """Whether a part has a row that counts: of positive weight or frequency, and complete where others are dropped."""
+    """Whether a group has a row that counts: of positive weight or frequency, and complete where others are dropped."""
     counts = np.ones(len(columns["y_true"]), dtype=bool)
     if options.get("missing") == "drop":
         for column in columns.values():

@@ -16,6 +16,7 @@ from calibrant._rows import as_number, need_both_classes, table_of, takes_rows
 from calibrant._typing import Column, Floats
 from calibrant.bins import PAVA, Bins, EqualWidth
 from calibrant.errors import InputError, Note
+from calibrant.log_odds import log_odds_error
 from calibrant.partition import Partition
 from calibrant.table import ScoreTable
 
@@ -36,6 +37,7 @@ __all__ = [
     "ecce_r",
     "isotonic_errors",
     "log_loss",
+    "log_odds_error",
     "mcb",
     "murphy_decomposition",
     "oe_ratio",

@@ -141,6 +141,39 @@ def _row_variance(design: Design, fitted: Floats, contrast: Floats | None) -> fl
     return float(np.sum(terms if contrast is None else contrast**2 * terms))
 
 
+def contrast_test(design: Design, contrast: Floats) -> tuple[float, float]:
+    """Statistic and two-sided p-value of the sum of contrast * (y - p) for weights or clusters."""
+    if design.rows is not None:
+        return _by_clusters(design.cluster_sums(design.table.score, contrast))
+    total = float(np.sum(contrast * (design.table.k - design.table.n * design.table.score)))
+    variance = _row_variance(design, design.table.score, contrast)
+    statistic = total / variance**0.5 if variance > 0 else 0.0
+    return statistic, student_two_sided(statistic, design.degrees)
+
+
+def contrasts_test(design: Design, contrasts: list[Floats]) -> tuple[float, float]:
+    """Joint test of several such sums: Hotelling's with clusters, chi-squared with weights."""
+    from scipy.special import chdtrc, fdtrc
+
+    table, count = design.table, len(contrasts)
+    totals = np.array([np.sum(c * (table.k - table.n * table.score)) for c in contrasts])
+    if design.rows is None:
+        squares, events = table.w2 if table.w2 is not None else table.n, log_odds.squares_of_events(table)
+        terms = events * (1 - table.score) ** 2 + (squares - events) * table.score**2
+        covariance = np.array([[np.sum(a * b * terms) for b in contrasts] for a in contrasts])
+        statistic = _quadratic(totals, covariance)
+        return statistic, float(chdtrc(count, statistic))
+    sums = np.stack([design.cluster_sums(table.score, c) for c in contrasts])
+    clusters = sums.shape[1]
+    centred = sums - sums.mean(axis=1, keepdims=True)
+    statistic = _quadratic(totals, centred @ centred.T * (clusters / (clusters - 1)))
+    return statistic, float(fdtrc(count, clusters - count, statistic * (clusters - count) / (count * (clusters - 1))))
+
+
+def _quadratic(totals: Floats, covariance: Floats) -> float:
+    return float(totals @ np.linalg.lstsq(covariance, totals, rcond=None)[0])
+
+
 def _by_clusters(sums: Floats) -> tuple[float, float]:
     """One-sample t test of the sums of clusters; conservative where clusters have unequal variances (Bakirov 1989)."""
     spread = float(np.std(sums, ddof=1))

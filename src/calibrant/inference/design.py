@@ -31,6 +31,11 @@ class Design:
             check_clusters(self.rows.n_draws)
 
     @property
+    def is_independent(self) -> bool:
+        """Whether rows are independent and have equal weights."""
+        return self.rows is None and not self.table.importance
+
+    @property
     def n_clusters(self) -> int | None:
         """Number of clusters; None where rows are independent."""
         return None if self.rows is None else self.rows.n_draws

@@ -18,8 +18,12 @@ from calibrant.bins import Bins, Quantile
 from calibrant.cox import Logits
 from calibrant.errors import InputError, Note
 from calibrant.inference import resampling
-from calibrant.inference.intervals import Alternative, null
+from calibrant.inference.components import contrast_test, contrasts_test, over_bins
+from calibrant.inference.design import Design
+from calibrant.inference.distributions import normal_two_sided
+from calibrant.inference.intervals import Alternative, null, read_rows
 from calibrant.inference.resampling import Measure, RandomState
+from calibrant.log_odds import LogOddsBins
 from calibrant.maps import EPS
 from calibrant.scores import ecce
 from calibrant.table import ScoreTable
@@ -68,8 +72,15 @@ class TestResult:
         return plain(self)
 
 
-@takes_rows
-def spiegelhalter(table: ScoreTable, *, n_resamples: int = _RESAMPLES, random_state: RandomState = 0) -> TestResult:
+def spiegelhalter(
+    y_true: ScoreTable | Column,
+    y_prob: Column | None = None,
+    *,
+    cluster: Column | None = None,
+    n_resamples: int = _RESAMPLES,
+    random_state: RandomState = 0,
+    **rows: Any,
+) -> TestResult:
     r"""Spiegelhalter's test: is the Brier score what a right model's would be?
 
     .. math::
@@ -82,6 +93,9 @@ def spiegelhalter(table: ScoreTable, *, n_resamples: int = _RESAMPLES, random_st
     ----------
     y_true, y_prob : columns
         Or one `ScoreTable` instead of both.
+    cluster : column, optional
+        Rows of one cluster may depend on each other. With clusters or importance weights the variance of the residual
+        sums is robust.
     n_resamples, random_state
         For the p-value by resampling that is given as well where fewer than 10 events, or fewer than 10 of the rest,
         were expected.
@@ -98,32 +112,41 @@ def spiegelhalter(table: ScoreTable, *, n_resamples: int = _RESAMPLES, random_st
     >>> round(result.statistic, 3), round(result.pvalue, 3)
     (2.333, 0.02)
     """
-    _needs_counts(table, "spiegelhalter")
+    design = _design(y_true, y_prob, cluster, rows)
+    return _spiegelhalter(design, n_resamples=n_resamples, random_state=random_state)
+
+
+def _spiegelhalter(design: Design, *, n_resamples: int, random_state: RandomState) -> TestResult:
+    table = design.table
     p, n = table.score, table.n
     spread = np.sqrt(np.sum(n * (1 - 2 * p) ** 2 * p * (1 - p)))
     if spread == 0:
-        raise InputError("spiegelhalter needs a score other than 0, 0.5 and 1; there is none.", argument="y_prob")
-    from scipy.stats import norm
+        raise InputError("spiegelhalter needs a score other than 0, 0.5 and 1; got none.", argument="y_prob")
+    if not design.is_independent:
+        z, pvalue = contrast_test(design, 1 - 2 * p)
+        return TestResult(z, pvalue, "Spiegelhalter", notes=table.notes)
 
     def statistic(drawn: ScoreTable) -> float:
         return float(np.sum((drawn.k - n * p) * (1 - 2 * p)) / spread)
 
     z = statistic(table)
-    result = TestResult(z, float(2 * norm.sf(abs(z))), "Spiegelhalter", notes=table.notes)
+    result = TestResult(z, normal_two_sided(z), "Spiegelhalter", notes=table.notes)
     few = _fewest_expected(table)
     if few >= _ENOUGH:
         return result
     return _with_resampling(result, table, lambda t: abs(statistic(t)), few, n_resamples, random_state)
 
 
-@takes_rows
 def hosmer_lemeshow(
-    table: ScoreTable,
+    y_true: ScoreTable | Column,
+    y_prob: Column | None = None,
     *,
     bins: Bins = Quantile(10),  # noqa: B008  (frozen)
     ddof: int = 0,
+    cluster: Column | None = None,
     n_resamples: int = _RESAMPLES,
     random_state: RandomState = 0,
+    **rows: Any,
 ) -> TestResult:
     r"""Hosmer and Lemeshow's test: observed and expected events over groups of equal size.
 
@@ -141,6 +164,9 @@ def hosmer_lemeshow(
         The groups. They must not follow the outcomes, so not PAVA or PAVA-BC.
     ddof : int, default=0
         Taken off the degrees of freedom: 0 for rows that the model was not fitted to, 2 for those it was.
+    cluster : column, optional
+        Rows of one cluster may depend on each other. With clusters or importance weights the variance of the residual
+        sums is robust.
     n_resamples, random_state
         For the p-value by resampling that is given as well where a group expects fewer than 5 events, or fewer than 5
         of the rest. At 500 rows of which 1 % have the event, the chi-squared p-value is below 0.05 for 12 % of right
@@ -158,7 +184,19 @@ def hosmer_lemeshow(
     >>> round(result.statistic, 3), result.df, round(result.pvalue, 3)
     (5.991, 3, 0.112)
     """
-    _needs_counts(table, "hosmer_lemeshow")
+    design = _design(y_true, y_prob, cluster, rows)
+    return _hosmer_lemeshow(design, bins=bins, ddof=ddof, n_resamples=n_resamples, random_state=random_state)
+
+
+def _hosmer_lemeshow(
+    design: Design,
+    *,
+    bins: Bins = Quantile(10),  # noqa: B008  (frozen)
+    ddof: int = 0,
+    n_resamples: int,
+    random_state: RandomState,
+) -> TestResult:
+    table = design.table
     groups = bins(table)
     start, n = groups.start, groups.n
     expected = groups.mean_score * n
@@ -172,6 +210,10 @@ def hosmer_lemeshow(
             argument="bins",
         )
 
+    if not design.is_independent:
+        found = over_bins(design, LogOddsBins(table, start), "Hosmer-Lemeshow")
+        return TestResult(found.statistic, found.pvalue, found.name, df=found.df, notes=table.notes)
+
     def statistic(events: Weights) -> float:
         surprise = (events - expected) ** 2
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -179,10 +221,10 @@ def hosmer_lemeshow(
             terms = np.where(surprise <= 1e-18 * n**2, 0.0, surprise / variance)
         return float(terms.sum())
 
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     h = statistic(groups.k)
-    result = TestResult(h, float(chi2.sf(h, df)), "Hosmer-Lemeshow", df=df, notes=table.notes)
+    result = TestResult(h, float(chdtrc(df, h)), "Hosmer-Lemeshow", df=df, notes=table.notes)
     few = float(np.minimum(expected, rest).min())
     if few >= _ENOUGH_IN_A_GROUP:
         return result
@@ -250,9 +292,15 @@ def ecce_test(
     return result if few >= _ENOUGH else _with_resampling(result, table, statistic, few, n_resamples, random_state)
 
 
-@takes_rows
 def slope_intercept_test(
-    table: ScoreTable, *, eps: float = EPS, n_resamples: int = _RESAMPLES, random_state: RandomState = 0
+    y_true: ScoreTable | Column,
+    y_prob: Column | None = None,
+    *,
+    eps: float = EPS,
+    cluster: Column | None = None,
+    n_resamples: int = _RESAMPLES,
+    random_state: RandomState = 0,
+    **rows: Any,
 ) -> TestResult:
     """Likelihood ratio test of Cox's calibration: slope 1 and intercept 0.
 
@@ -266,6 +314,9 @@ def slope_intercept_test(
         Or one `ScoreTable` instead of both.
     eps : float
         As for `slope_intercept`: scores are kept so far from 0 and 1.
+    cluster : column, optional
+        Rows of one cluster may depend on each other. With clusters or importance weights the variance of the residual
+        sums is robust.
     n_resamples, random_state
         For the p-value by resampling that is given as well where fewer than 10 events, or fewer than 10 of the rest,
         were expected.
@@ -283,31 +334,36 @@ def slope_intercept_test(
     >>> round(result.statistic, 3), round(result.pvalue, 3)
     (5.251, 0.072)
     """
-    _needs_counts(table, "slope_intercept_test")
+    design = _design(y_true, y_prob, cluster, rows)
+    return _slope_intercept(design, eps=eps, n_resamples=n_resamples, random_state=random_state)
+
+
+def _slope_intercept(design: Design, *, eps: float = EPS, n_resamples: int, random_state: RandomState) -> TestResult:
+    table = design.table
     logits = Logits.of(table, eps)
-    return likelihood_ratio(table, logits, logits.line(table), n_resamples=n_resamples, random_state=random_state)
+    df = min(2, logits.x.size)
+    notes = table.notes + logits.notes
+    if not design.is_independent:
+        columns = [np.ones(len(table)), logits.x[logits.place]][:df]
+        statistic, pvalue = contrasts_test(design, columns)
+        return TestResult(statistic, pvalue, "slope and intercept", df=df, notes=notes)
+    from scipy.special import chdtrc
 
-
-def likelihood_ratio(
-    table: ScoreTable,
-    logits: Logits,
-    line: tuple[float, float] | None,
-    *,
-    n_resamples: int = _RESAMPLES,
-    random_state: RandomState = 0,
-) -> TestResult:
-    """`slope_intercept_test` where the line is known already."""
-    from scipy.stats import chi2
-
-    def statistic(drawn: ScoreTable) -> float:
+    def gain(drawn: ScoreTable) -> float:
         return max(0.0, 2 * logits.gain(drawn, logits.line(drawn)))
 
-    value, df = max(0.0, 2 * logits.gain(table, line)), min(2, logits.x.size)
-    result = TestResult(
-        value, float(chi2.sf(value, df)), "slope and intercept", df=df, notes=table.notes + logits.notes
-    )
+    value = gain(table)
+    result = TestResult(value, float(chdtrc(df, value)), "slope and intercept", df=df, notes=notes)
     few = _fewest_expected(table)
-    return result if few >= _ENOUGH else _with_resampling(result, table, statistic, few, n_resamples, random_state)
+    return result if few >= _ENOUGH else _with_resampling(result, table, gain, few, n_resamples, random_state)
+
+
+# The tests that `evaluate` shows beside its own.
+TESTS: tuple[Callable[..., TestResult], ...] = (_spiegelhalter, _hosmer_lemeshow, _slope_intercept)
+
+
+def _design(y_true: ScoreTable | Column, y_prob: Column | None, cluster: Column | None, rows: dict[str, Any]) -> Design:
+    return Design(*read_rows(y_true, y_prob, cluster, rows))
 
 
 def consistency(
@@ -409,15 +465,15 @@ _LEAST = 0.3  # below, both chances are 1 within 2e-6 and falling
 
 def maximum_survival(x: float) -> float:
     """P(max |W| > x) for a Brownian motion W over [0, 1]."""
-    from scipy.stats import norm
+    from scipy.special import ndtr
 
     m = np.arange(_TERMS)
-    return 1.0 if x < _LEAST else float(np.clip(4 * np.sum((-1.0) ** m * norm.sf((2 * m + 1) * x)), 0.0, 1.0))
+    return 1.0 if x < _LEAST else float(np.clip(4 * np.sum((-1.0) ** m * ndtr(-(2 * m + 1) * x)), 0.0, 1.0))
 
 
 def _range_survival(x: float) -> float:
     """P(max W - min W > x) for a Brownian motion W over [0, 1]; Feller (1951)."""
-    from scipy.stats import norm
+    from scipy.special import ndtr
 
     j = np.arange(1, _TERMS)
-    return 1.0 if x < _LEAST else float(np.clip(8 * np.sum((-1.0) ** (j - 1) * j * norm.sf(j * x)), 0.0, 1.0))
+    return 1.0 if x < _LEAST else float(np.clip(8 * np.sum((-1.0) ** (j - 1) * j * ndtr(-j * x)), 0.0, 1.0))

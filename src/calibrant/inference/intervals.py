@@ -14,6 +14,8 @@ from calibrant._typing import Bools, Column, Floats
 from calibrant.errors import InputError, Note, join_notes
 from calibrant.gce import GCE
 from calibrant.inference import resampling
+from calibrant.inference.design import Design
+from calibrant.inference.relevance import LogOddsDeviation
 from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
 from calibrant.table import ScoreTable, read_only
 
@@ -117,6 +119,7 @@ class Spread:
     - ``centred`` for estimates without bias whose bootstrap has one: reaches are measured from the bootstrap's mean.
     - ``arcsine`` for TCE: centred, on the scale of arcsin(sqrt(TCE / 100)), with 1.2 times the reach. Its target
       is its mean over samples of this size.
+    - ``inversion`` for the log-odds error: no replicates; see `calibrant.inference.relevance`.
     - ``symmetric`` for everything else: reaches are measured from the value.
 
     Metrics of squared gaps (`degree` 2) are treated on the scale of their roots.
@@ -252,6 +255,14 @@ class Spread:
         reach = self._safety(tail) * max(self.value - low, high - self.value) + self._hidden(tail)
         return self.value - reach, self.value + reach
 
+    def inversion(self, tail: float) -> tuple[float, float]:
+        return self._deviation.lower(tail), self._deviation.upper(tail)
+
+    @cached_property
+    def _deviation(self) -> LogOddsDeviation:
+        clustered = self.rows if self._clustered else None
+        return LogOddsDeviation(Design(self.table, clustered))
+
     def _n_bins(self) -> int:
         return len(self.metric.bins(self.table)) if isinstance(self.metric, GCE) else 1
 
@@ -295,6 +306,8 @@ class Spread:
 
         The smallest tail whose limits lie within the margin, by halving; not below what the replicates can show.
         """
+        if self.method == "inversion":
+            return self._deviation.pvalue(margin)
         least, most = 1 / (1 + self.bootstrap.size), 0.5
         if self._bound(least) < margin:
             return least
@@ -349,13 +362,14 @@ class Spread:
     def to_equivalence(self, margin: float, alpha: float) -> Equivalence:
         m = self.metric
         self.check_interval()
+        inverted = self.method == "inversion"
         return Equivalence(
             m.name,
             self.value,
             margin,
             self.chance_beyond(margin),
             alpha,
-            self._bound(alpha),
+            self._deviation.upper(alpha, margin) if inverted else self._bound(alpha),
             m.unit,
             self.bootstrap.size,
             m.spec,
@@ -369,6 +383,7 @@ class Spread:
 
 
 METHODS: dict[str, Callable[[Spread, float], tuple[float, float]]] = {
+    "inversion": Spread.inversion,
     "anchored": Spread.anchored,
     "triangle": Spread.triangle,
     "centred": Spread.centred,
@@ -483,7 +498,9 @@ def _bootstrapped(metric: Measure, table: ScoreTable, rows: PairedRows | None, *
     """The bootstrap of one metric, with the null where its limits need it."""
     # Known before any replicate: too few rows of a class, or scores without ties.
     Spread(metric, float("nan"), np.empty(0), np.zeros(1), table, rows=rows).check_interval()
-    (spread,) = spreads([metric], table, null=method_of(metric) in _NEED_THE_NULL, rows=rows, **draws)
+    method = method_of(metric)
+    needed = {"bootstrap": method != "inversion", "null": method in _NEED_THE_NULL}
+    (spread,) = spreads([metric], table, **needed, rows=rows, **draws)
     spread.check_interval()
     return spread
 

@@ -11,7 +11,7 @@ from calibrant._typing import Ints
 from calibrant.errors import InputError
 from calibrant.inference.resampling import check_count, check_share
 
-__all__ = ["Detectable", "detectable"]
+__all__ = ["Detectable", "detectable", "rows_to_decide"]
 
 _MOST_ROWS = 10**8  # beyond, the accuracy of the test itself is not known
 
@@ -115,3 +115,9 @@ def _root(n: int, last_low: int, first_high: int, rate: float, end: float, power
     if missing(rate) <= 0:
         return rate
     return float(brentq(missing, rate, end, xtol=1e-14, rtol=1e-14))
+
+
+def rows_to_decide(rows: float, information: float, margin: float, alpha: float) -> int:
+    from calibrant.inference.relevance import information_needed
+
+    return max(0, int(rows * (information_needed(margin, alpha=alpha) / information - 1)))

@@ -77,9 +77,9 @@ class LogOddsDeviation:
         return float(np.sqrt(_solve(cdf, value, 1 - alpha) / total))
 
     def pvalue(self, margin: float) -> float:
-        """p-value of the hypothesis that the error is at least the margin."""
+        """p-value of the hypothesis that the error is at least the margin; 1 where information is below 20."""
         total = float(self.bins.information.sum())
-        if total == 0:
+        if self.design.information < MIN_INFORMATION:
             return 1.0
         value, edge = _statistic(self.bins), margin**2 * total
         chances = []
@@ -88,10 +88,22 @@ class LogOddsDeviation:
             chances.append(cdf(value, edge) / at_zero if at_zero > 0 else 1.0)
         return min(1.0, max(chances))
 
-    def is_seen_by_fine_bins(self, alpha: float, margin: float) -> bool:
-        """Whether fine bins rule out that coarse ones hide an error beyond the margin: their own limit is within."""
+    def upper_over_fine_bins(self, alpha: float, margin: float) -> float:
+        """Upper limit of the error over fine bins, which see errors that cancel in coarse ones; 0 without such bins."""
         start = fine_bins(self.design)
-        return start is None or self._upper(LogOddsBins(self.design.table, start), alpha, margin) <= margin
+        return 0.0 if start is None else self._upper(LogOddsBins(self.design.table, start), alpha, margin)
+
+    def null_quantiles(self, shares: Floats) -> Floats:
+        """Quantiles of the estimate if the model is calibrated."""
+        from scipy.special import chdtri
+
+        total = float(self.bins.information.sum())
+        if total == 0:
+            return np.zeros(shares.size)
+        trace, squared = traces(_matrix(self.design, self.bins, 0.0), self.design.degrees)
+        scale, nu = squared / trace, trace**2 / squared
+        found: Floats = np.sqrt(np.maximum(scale * chdtri(nu, 1 - shares) - trace, 0.0) / total)
+        return found
 
     def _distributions(self, bins: LogOddsBins, margin: float | None) -> list[Callable[[float, float], float]]:
         """Distribution functions of T, by the value and the noncentrality, for the variances that count."""

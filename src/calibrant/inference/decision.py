@@ -1,0 +1,161 @@
+"""The decision about calibration: is a deviation significant, is it relevant, and which way does it go?"""
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.inference.components import Component, components, over_bins
+from calibrant.inference.design import Design
+from calibrant.inference.intervals import Equivalence, Interval, Null
+from calibrant.inference.multiplicity import holm
+from calibrant.inference.relevance import LogOddsDeviation
+from calibrant.inference.resampling import check_share
+from calibrant.log_odds import log_odds_error
+from calibrant.metrics import LogOddsError
+from calibrant.table import ScoreTable
+
+__all__ = ["AbsoluteMargin", "Decision", "Margin", "check_margin"]
+
+
+@dataclass(frozen=True)
+class AbsoluteMargin:
+    """A margin for ACE, in probability, in the place of the margin for the log-odds error.
+
+    Examples
+    --------
+    >>> AbsoluteMargin(0.01)
+    AbsoluteMargin(value=0.01)
+    """
+
+    value: float
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.value, Real) and not isinstance(self.value, bool) and 0 < self.value < 1):
+            raise InputError(
+                f"AbsoluteMargin must lie between 0 and 1; got {self.value!r}.",
+                hint="0.01 is one percentage point.",
+                argument="margin",
+                value=self.value,
+            )
+
+
+Margin: TypeAlias = float | AbsoluteMargin
+
+
+def check_margin(margin: Margin, alpha: float) -> Margin:
+    """A positive margin and an alpha below 0.5."""
+    known = isinstance(margin, AbsoluteMargin)
+    if not known and not (isinstance(margin, Real) and not isinstance(margin, bool) and 0 < margin < np.inf):
+        raise InputError(
+            f"margin must be a positive number in log-odds, or a cb.AbsoluteMargin; got {margin!r}.",
+            hint="0.1 means odds that are right to about 10 %.",
+            argument="margin",
+            value=margin,
+        )
+    if check_share("alpha", alpha) >= 0.5:
+        raise InputError(f"alpha must lie below 0.5; got {alpha!r}.", argument="alpha", value=alpha)
+    return margin if isinstance(margin, AbsoluteMargin) else float(margin)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The tests behind a verdict.
+
+    Attributes
+    ----------
+    components : tuple of Component
+        The tests, each with its own p-value.
+    adjusted : tuple of float
+        Their p-values adjusted by Holm: that some calibrated model has one of at most alpha happens with a probability
+        of at most alpha.
+    log_odds_error : Interval
+        Estimate with confidence interval.
+    null : Null
+        The log-odds error if the model is calibrated.
+    equivalence : Equivalence
+        Whether the deviation is shown to lie within the margin.
+    information : float
+        Effective information of the rows: for rare events about the expected number of events.
+    """
+
+    components: tuple[Component, ...]
+    adjusted: tuple[float, ...]
+    log_odds_error: Interval
+    null: Null
+    equivalence: Equivalence
+    information: float
+
+    @property
+    def pvalue(self) -> float:
+        """p-value of the omnibus test: the smallest adjusted one."""
+        return min(self.adjusted, default=1.0)
+
+    def direction(self, alpha: float, factor: float = 1.0) -> str:
+        """Directions whose tests are significant; `factor` adjusts their p-values further, for several groups."""
+        found = [
+            _DIRECTIONS[component.name][component.side]
+            for component, p in zip(self.components, self.adjusted, strict=True)
+            if component.name in _DIRECTIONS and component.side and p * factor <= alpha
+        ]
+        if not found and self.pvalue * factor <= alpha:
+            return "local"
+        return ", ".join(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain data for JSON."""
+        tests = [{**c.to_dict(), "adjusted_pvalue": p} for c, p in zip(self.components, self.adjusted, strict=True)]
+        return {
+            "pvalue": self.pvalue,
+            "components": tests,
+            "log_odds_error": self.log_odds_error.to_dict(),
+            "equivalence": self.equivalence.to_dict(),
+            "information": self.information,
+        }
+
+
+NAME = "log-odds error"
+
+_DIRECTIONS = {
+    "calibration in the large": {1: "underestimates", -1: "overestimates"},
+    "slope": {1: "underconfident", -1: "overconfident"},
+}
+
+
+def decide(design: Design, *, margin: float, alpha: float, confidence_level: float) -> Decision:
+    """All tests of a design, and its log-odds error with the equivalence test at a margin in log-odds."""
+    found = components(design)
+    adjusted = holm([component.pvalue for component in found]).tolist()
+    deviation, tail = LogOddsDeviation(design), (1 - confidence_level) / 2
+    value, spec = deviation.value, LogOddsError().spec
+    low, high = min(deviation.lower(tail), value), max(deviation.upper(tail), value)
+    estimate = Interval(NAME, value, low, high, confidence_level, "inversion", "1", 0, spec)
+    pvalue, bound = deviation.pvalue(margin), max(deviation.upper(alpha, margin), value)
+    significant = {c.name for c, p in zip(found, adjusted, strict=True) if p <= alpha}
+    if "impossible outcomes" in significant:
+        pvalue, bound = 1.0, float("inf")
+    elif "deviation over fine bins" in significant:
+        fine = deviation.upper_over_fine_bins(alpha, margin)
+        pvalue, bound = (1.0, max(bound, fine)) if fine > margin else (pvalue, bound)
+    within = Equivalence(NAME, value, margin, pvalue, alpha, bound, "1", 0, spec)
+    null = _null(deviation, confidence_level)
+    return Decision(tuple(found), tuple(adjusted), estimate, null, within, design.information)
+
+
+def undecided(table: ScoreTable, *, margin: float, alpha: float, confidence_level: float) -> Decision:
+    """The decision where rows are in too few clusters for any test."""
+    value, spec, nan = log_odds_error.of_table(table), LogOddsError().spec, float("nan")
+    estimate = Interval(NAME, value, nan, nan, confidence_level, "none", "1", 0, spec)
+    null = Null(NAME, value, nan, nan, nan, nan, "greater", confidence_level, "1", 0, spec)
+    within = Equivalence(NAME, value, margin, 1.0, alpha, float("inf"), "1", 0, spec)
+    return Decision((), (), estimate, null, within, 0.0)
+
+
+def _null(deviation: LogOddsDeviation, level: float) -> Null:
+    """The estimate if the model is calibrated, with the p-value of the deviation over the same bins."""
+    low, high = deviation.null_quantiles(np.array([(1 - level) / 2, (1 + level) / 2])).tolist()
+    expected = float(np.mean(deviation.null_quantiles((np.arange(200) + 0.5) / 200)))
+    pvalue = over_bins(deviation.design, deviation.bins, "").pvalue if deviation.design.information > 0 else 1.0
+    return Null(NAME, deviation.value, expected, low, high, pvalue, "greater", level, "1", 0, LogOddsError().spec)
