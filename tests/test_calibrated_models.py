@@ -622,6 +622,9 @@ def test_scorers_search_and_take_weights():
     weighted = cb.scorers.brier(model, X, Y, sample_weight=weight)
     table = cb.ScoreTable.from_arrays(Y, model.predict_proba(X)[:, 1], sample_weight=weight)
     assert weighted == pytest.approx(-cb.METRICS["brier"]().value(table))
+    times = weight.astype(int)
+    repeated = cb.scorers.brier(model, np.repeat(X, times, axis=0), np.repeat(Y, times))
+    assert cb.scorers.brier(model, X, Y, frequency=times) == repeated
     assert set(cb.scorers) == set(cb.METRICS)
     with pytest.raises(AttributeError, match="no metric"):
         cb.scorers.accuracy  # noqa: B018

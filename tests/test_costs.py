@@ -152,3 +152,13 @@ def test_ecc_is_never_shown_without_the_bias():
     assert "signed bias +0.20000: predictions are too high on average" in repr(breakdown)
     assert "signed bias" in breakdown._repr_html_()
     assert "signed_gap" in breakdown.to_dict()["per_bin"]
+
+
+def test_decisions_count_frequencies_as_rows(rng):
+    p, times = rng.random(300), rng.integers(1, 4, 300)
+    y = rng.random(300) < p
+    counted = cb.decisions(y, {"a": p, "b": p**2}, frequency=times, n_resamples=19)
+    again = {name: np.repeat(column, times) for name, column in {"a": p, "b": p**2}.items()}
+    assert counted.to_dict() == cb.decisions(np.repeat(y, times), again, n_resamples=19).to_dict()
+    weighted = cb.decisions(y, {"a": p, "b": p**2}, sample_weight=times, n_resamples=19)
+    assert [line.cost for line in weighted.lines] == pytest.approx([line.cost for line in counted.lines])

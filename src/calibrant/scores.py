@@ -402,7 +402,11 @@ def calbin(table: ScoreTable, *, window: int | None = None) -> float:
     0.2
     """
     if table.importance:
-        raise InputError("calbin slides over rows, so it needs counts; this table holds importance weights.")
+        raise InputError(
+            "calbin slides over rows, so it needs counts; this table holds importance weights.",
+            hint="Pass frequency for numbers of equal rows, or use calibrant.ace.",
+            argument="sample_weight",
+        )
     size = int(table.size)
     if size > _MOST_WINDOWS:
         raise InputError(

@@ -69,8 +69,16 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
     def __init__(self, metric: Measure) -> None:
         self.metric = metric
 
-    def score(self, estimator: Any, X: Any, y: Column, sample_weight: Column | None = None) -> float:
-        """The metric, negated where lower is better."""
+    def score(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Column,
+        sample_weight: Column | None = None,
+        *,
+        frequency: Column | None = None,
+    ) -> float:
+        """The metric, negated where lower is better; weights and frequencies as in `ScoreTable.from_arrays`."""
         metric, classes = self.metric, np.asarray(estimator.classes_).tolist()
         if len(classes) != 2:
             raise InputError(
@@ -79,7 +87,8 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
         column = _columns.read(y, "y")
         _columns.refuse_missing([column])
         p = np.asarray(estimator.predict_proba(X))[:, 1]
-        value = metric.value(ScoreTable.from_arrays(_columns.codes(column, classes), p, sample_weight=sample_weight))
+        code = _columns.codes(column, classes)
+        value = metric.value(ScoreTable.from_arrays(code, p, sample_weight=sample_weight, frequency=frequency))
         entry = METRICS.get(metric.name.lower())
         better = True if entry is None else entry.lower_is_better
         if better is None:

@@ -91,16 +91,18 @@ class Counts:
         return value
 
     def _sort(self, w: str) -> str:
-        """Weights of one sort only are added up: missing, 0, negative, too small, NaN or infinite, whole, others.
+        """Weights of one sort only are added up: missing, 0, negative, too small, NaN or infinite, others.
 
-        The least of each sort then tells what to think of all of them.
+        The least of each sort then tells what to think of all of them. Frequencies that are not whole are a sort too.
         """
-        sql = self.dialect
+        sql, weighting = self.dialect, self.split.weighting
+        whole = f"WHEN {w} >= {sql.number(_ALL_WHOLE)} THEN 5 WHEN {w} = {sql.nearest.format(x=w)} THEN 5 ELSE 6"
+        if weighting is not None and weighting.importance:
+            whole = "ELSE 5"
         return (
             f"CASE WHEN {w} IS NULL THEN 0 WHEN {w} = {sql.number(0)} THEN 1 "
             f"WHEN {w} < {sql.number(0)} THEN 2 WHEN {w} < {sql.number(LEAST_WEIGHT)} THEN 3 "
-            f"WHEN {w} > {sql.number(_LARGEST)} THEN 4 "
-            f"WHEN {w} >= {sql.number(_ALL_WHOLE)} THEN 5 WHEN {w} = {sql.nearest.format(x=w)} THEN 5 ELSE 6 END"
+            f"WHEN {w} > {sql.number(_LARGEST)} THEN 4 {whole} END"
         )
 
     def take(self, answer: Mapping[str, _columns.Column]) -> None:
