@@ -11,6 +11,7 @@ from calibrant import significance as significance
 from calibrant.bins import PAVA as PAVA
 from calibrant.bins import PAVABC as PAVABC
 from calibrant.bins import Edges as Edges
+from calibrant.bins import EqualInformation as EqualInformation
 from calibrant.bins import EqualWidth as EqualWidth
 from calibrant.bins import Quantile as Quantile
 from calibrant.calibrators.auto import AutoCalibrator as AutoCalibrator
@@ -33,6 +34,7 @@ from calibrant.calibrators.thresholds import ProportionThreshold as ProportionTh
 from calibrant.calibrators.trees import TreeSmoothing as TreeSmoothing
 from calibrant.calibrators.venn_abers import VennAbers as VennAbers
 from calibrant.class_proportions import proportions as proportions
+from calibrant.comparison import Comparison as Comparison
 from calibrant.comparison import compare as compare
 from calibrant.costs import ExponentialCost as ExponentialCost
 from calibrant.costs import LinearCost as LinearCost
@@ -46,9 +48,11 @@ from calibrant.decision_costs import decisions as decisions
 from calibrant.errors import CalibrantWarning as CalibrantWarning
 from calibrant.errors import InputError as InputError
 from calibrant.errors import Note as Note
+from calibrant.evaluation import Evaluation as Evaluation
 from calibrant.evaluation import evaluate as evaluate
 from calibrant.gce import GCE as GCE
 from calibrant.gce import Breakdown as Breakdown
+from calibrant.inference.decision import AbsoluteMargin as AbsoluteMargin
 from calibrant.inference.hypothesis_tests import consistency as consistency
 from calibrant.inference.hypothesis_tests import ecce_test as ecce_test
 from calibrant.inference.hypothesis_tests import hosmer_lemeshow as hosmer_lemeshow
@@ -77,6 +81,7 @@ from calibrant.metrics import Bias as Bias
 from calibrant.metrics import CalBin as CalBin
 from calibrant.metrics import DebiasedSCE as DebiasedSCE
 from calibrant.metrics import Emax as Emax
+from calibrant.metrics import LogOddsError as LogOddsError
 from calibrant.metrics import ace as ace
 from calibrant.metrics import bias as bias
 from calibrant.metrics import debiased_sce as debiased_sce
@@ -104,6 +109,7 @@ from calibrant.scores import ecce_mad as ecce_mad
 from calibrant.scores import ecce_r as ecce_r
 from calibrant.scores import isotonic_errors as isotonic_errors
 from calibrant.scores import log_loss as log_loss
+from calibrant.scores import log_odds_error as log_odds_error
 from calibrant.scores import mcb as mcb
 from calibrant.scores import murphy_decomposition as murphy_decomposition
 from calibrant.scores import oe_ratio as oe_ratio

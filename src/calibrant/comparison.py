@@ -14,14 +14,18 @@ from calibrant._tables import html_table, text_table
 from calibrant._typing import Column
 from calibrant.costs import Cost
 from calibrant.errors import InputError, Note
-from calibrant.evaluation import MATTERS, Evaluation, Settings, evaluate_table, settings_of
+from calibrant.evaluation import Evaluation, Settings, evaluate_table, settings_of
 from calibrant.inference import resampling
+from calibrant.inference.decision import Margin
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import difference, paired_draws
 from calibrant.inference.resampling import Measure, PairedRows, RandomState
 from calibrant.lines import Form, chance, frame, rows_in_words
+from calibrant.metrics import ACE
 
 __all__ = ["Comparison", "compare"]
+
+MATTERS = ACE()
 
 
 @dataclass(frozen=True)
@@ -165,9 +169,9 @@ class Comparison:
         level = f"{100 * self.settings.confidence_level:g} %"
         heading = ["", "", "value", f"{level} interval", "a right model reads"]
         cells = [[*heading, f"less {self.baseline}", f"{level} interval", "p-value"]]
-        for line in self.models[self.baseline].lines:
+        for line in self.models[self.baseline].metrics.values():
             for name, evaluation in self.models.items():
-                own = next((each for each in evaluation.lines if each.name == line.name), None)
+                own = evaluation.metrics.get(line.name)
                 row = [
                     line.name if name == self.baseline else "",
                     name,
@@ -183,7 +187,7 @@ def compare(
     y_probs: Mapping[str, Column],
     *,
     costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None = None,
-    margin: float = 0.01,
+    margin: Margin | None = None,
     alpha: float = 0.05,
     metrics: Mapping[str, Measure] | None = None,
     confidence_level: float = 0.95,
@@ -241,7 +245,7 @@ def compare(
         name: evaluate_table(table, settings, seed, show=progress, rows=None if cluster is None else paired.only(i))
         for i, (name, table) in enumerate(zip(names, tables, strict=True))
     }
-    measured = [{line.name for line in evaluation.lines} for evaluation in models.values()]
+    measured = [set(evaluation.metrics) for evaluation in models.values()]
     chosen = {name: m for name, m in settings.metrics.items() if set.intersection(*measured) >= {name}}
     decides = MATTERS.name if chosen.get(MATTERS.name, MATTERS) == MATTERS else f"{MATTERS.name}, ten groups"
     chosen[decides] = MATTERS

@@ -56,7 +56,7 @@ def slope_intercept(table: ScoreTable, *, eps: float = EPS) -> SlopeIntercept:
 def clipped(table: ScoreTable, eps: float) -> tuple[float, tuple[Note, ...]]:
     """Rows whose score lies within `eps` of 0 or 1, and the note that says so."""
     rows = float(np.sum(table.n[(table.score < eps) | (table.score > 1 - eps)]))
-    text = f"Rows whose score was moved to lie {eps:.3g} from 0 and 1, where the logit is infinite: {{count}}."
+    text = f"Rows whose score was clipped to [{eps:.3g}, 1 - {eps:.3g}] before its logit was taken: {{count}}."
     return rows, (Note("logit_clipped", round(rows), text),) if rows else ()
 
 

@@ -525,7 +525,7 @@ def _adjusted(groups: dict[Any, Evaluation]) -> dict[Any, Evaluation]:
 
 
 def _gated(e: Evaluation, pvalue: float) -> Evaluation:
-    """An evaluation whose p-values are none below the deciding one."""
+    """An evaluation with no p-value below the deciding one."""
     metrics = {name: replace(m, pvalue=max(m.pvalue, pvalue)) for name, m in e.metrics.items()}
     return replace(e, metrics=metrics, adjusted_pvalue=pvalue)
 
@@ -632,7 +632,7 @@ def _absolute(ace: Spread, margin: float, decision: Decision, alpha: float) -> E
 def _metrics(
     found: Mapping[str, Spread], settings: Settings, decision: Decision
 ) -> tuple[dict[str, MetricResult], tuple[Note, ...]]:
-    """The metrics that exist with adjusted p-values, and a note about the others."""
+    """The metrics that exist, and a note about the others."""
     level = settings.confidence_level
     shown = {LOG_ODDS_ERROR: MetricResult(LOG_ODDS_ERROR, decision.log_odds_error, decision.null)}
     shown |= {
@@ -640,12 +640,8 @@ def _metrics(
         for name, spread in found.items()
         if spread.exists
     }
-    raw = {name: result.null.pvalue for name, result in shown.items() if not math.isnan(result.null.pvalue)}
-    adjusted = dict(zip(raw, holm(list(raw.values())).tolist(), strict=True))
-    shown = {
-        name: replace(result, pvalue=max(adjusted[name], decision.pvalue) if name in adjusted else math.nan)
-        for name, result in shown.items()
-    }
+    # A metric counts only if the omnibus test rejects, so its p-value is never below that of the omnibus test.
+    shown = {name: replace(m, pvalue=float(np.fmax(m.null.pvalue, decision.pvalue))) for name, m in shown.items()}
     missing = [name for name in settings.metrics if name not in shown]
     text = f"Metrics that do not exist for these rows, or for most replicates: {', '.join(missing)}."
     return shown, (Note("left_out", len(missing), text),) if missing else ()

@@ -24,7 +24,7 @@ class MetricResult:
     null : Null
         The metric if the model is calibrated, with the p-value of this metric alone.
     pvalue : float
-        Adjusted by Holm for the number of metrics, and never below that of the omnibus test.
+        That of the null, but never below that of the omnibus test; NaN where there is no null.
     """
 
     name: str

@@ -80,7 +80,7 @@ def split(
     return groups, None if name is None else str(name)
 
 
-def _group(columns: dict[str, Any], options: Mapping[str, Any]) -> GroupRows:
+def _group(columns: dict[str, Any], options: dict[str, Any]) -> GroupRows:
     cluster = columns.pop("cluster", None)
     if not _counting_rows(columns, options):
         return GroupRows(ScoreTable.empty())

@@ -10,6 +10,8 @@ __all__ = ["VERDICTS", "consequence", "explanation", "headline", "percent", "sev
 # From worst to best; the order of groups in tables.
 VERDICTS = ("miscalibrated", "inconclusive", "negligible", "calibrated")
 
+_LARGE = 0.4  # log-odds from which a factor reads better than percent
+
 _WAYS = {
     "overestimates": "it overestimates",
     "underestimates": "it underestimates",
@@ -67,15 +69,16 @@ def amount(e: Any, value: float) -> str:
     """A deviation in words: percent of the odds, or percentage points of the scores."""
     if math.isinf(value):
         return "any amount"
-    return f"{100 * value:.2g} percentage points" if e.is_absolute else percent(value)
+    return f"{100 * value:.2g} points of probability" if e.is_absolute else percent(value)
 
 
 def percent(log_odds: float) -> str:
     """A deviation of the log-odds as percent of the odds, or as a factor where it is large."""
     if log_odds > 690:
         return "a factor beyond 1e+300"
-    factor = math.exp(log_odds)
-    return f"{100 * (factor - 1):.2g} %" if factor < 2 else f"a factor of {factor:.2g}"
+    if log_odds < _LARGE:  # the mean of what is added above and taken off below
+        return f"{100 * math.sinh(log_odds):.2g} %"
+    return f"a factor of {math.exp(log_odds):.2g}"
 
 
 def _inconclusive(e: Any, bound: str, margin: str) -> str:
@@ -122,15 +125,11 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
 
 def consequence(e: Any) -> str:
     """What the deviation means at the mean score of the data."""
-    if e.is_absolute:
-        return ""
     mean = e.mean_score
-    if not 0 < mean < 1:
+    if e.is_absolute or e.verdict not in ("calibrated", "negligible") or not 0 < mean < 1:
         return ""
-    if e.verdict in ("calibrated", "negligible"):
-        low, high = (_moved(mean, side * e.equivalence.bound) for side in (-1, 1))
-        return f"For scores of {_share(mean)} expect {_share(low)} to {_share(high)} events."
-    return f"The mean score is {_share(mean)}, the event rate {_share(e.event_rate)}."
+    low, high = (_moved(mean, side * e.equivalence.bound) for side in (-1, 1))
+    return f"For scores of {_share(mean)} expect {_share(low)} to {_share(high)} events."
 
 
 def _moved(p: float, by: float) -> float:

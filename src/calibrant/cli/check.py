@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import click
 
+from calibrant import sentences
 from calibrant.cli.evaluate import evaluated
 from calibrant.cli.inputs import source_options
 from calibrant.cli.measure import measure_options
@@ -26,6 +27,7 @@ class Gate:
     rule: str
     passed: bool
     found: str
+    warning: bool = False
 
     @property
     def where(self) -> str:
@@ -34,14 +36,16 @@ class Gate:
 
 @click.command(short_help="A gate for CI: exit 1 on miscalibrated scores.")
 @source_options(several=True, groups=True)
-@click.option("--max-tce-excess", type=float, metavar="POINTS", help="TCE less what a right model reads, at most.")
-@click.option("--max-ece", type=float, metavar="VALUE", help="ECE, at most.")
+@click.option("--require", type=click.Choice(["calibrated"]), help="Strict: fail unless shown within the margin.")
+@click.option("--max-tce-excess", type=float, metavar="POINTS", help="TCE less its expected value if calibrated.")
+@click.option("--max-ece", type=float, metavar="VALUE", help="Largest ECE that passes.")
 @click.option("--equivalence", type=float, metavar="MARGIN", help="ACE must be shown to lie below this.")
 @measure_options
 @click.option("--junit", metavar="FILE", help="Write the outcome as JUnit XML.")
 @click.option("--json", "json_file", metavar="FILE", help="Write the outcome as JSON; - is standard output.")
 @force_option
 def check(
+    require: str | None,
     max_tce_excess: float | None,
     max_ece: float | None,
     equivalence: float | None,
@@ -52,9 +56,10 @@ def check(
 ) -> int:
     """Fail (exit 1) when the scores in FILES are miscalibrated.
 
-    Without a threshold, the verdict decides: "miscalibrated" fails, anything else passes, so that a model is never
-    stopped by chance, by a deviation within the margin, or by too few data. With thresholds, these decide. With --by,
-    every group must pass as well; verdicts of groups follow from p-values adjusted for their number.
+    Without a threshold, the verdict decides: miscalibrated fails; calibrated and negligible pass; inconclusive passes
+    with a warning. --require calibrated is strict: only calibrated and negligible pass, which are both shown to lie
+    within the margin. Given thresholds (--max-ece, --max-tce-excess, --equivalence) decide alone. With --by, every
+    group must pass as well; p-values of groups are adjusted for their number.
 
     \b
       calibrant check scores.parquet --label happened --score probability
@@ -63,12 +68,14 @@ def check(
     check_outputs(junit, json_file, force=force)
     limits = {"max_tce_excess": max_tce_excess, "max_ece": max_ece, "equivalence": equivalence}
     _check_limits(limits)
+    if require is not None and any(limit is not None for limit in limits.values()):
+        raise click.UsageError("Give --require or thresholds: given thresholds decide alone.")
     if equivalence is not None:
-        if given["margin"] != 0.01:
-            raise click.UsageError("Give --equivalence or --margin: each is the margin of the same test.")
-        given["margin"] = equivalence
+        if given["margin"] is not None or given["absolute_margin"] is not None:
+            raise click.UsageError("Give --equivalence or a margin: each is the margin of the same test.")
+        given["absolute_margin"] = equivalence
     results, about = evaluated(given)
-    gates = [gate for score, result in results.items() for gate in _gates(score, result, limits)]
+    gates = [gate for score, result in results.items() for gate in _gates(score, result, limits, require)]
     passed = all(gate.passed for gate in gates)
     if junit is not None:
         write_text(junit, junit_xml(gates))
@@ -85,23 +92,24 @@ def _check_limits(limits: dict[str, float | None]) -> None:
             raise click.UsageError(f"--{name.replace('_', '-')} must be a number that is not negative; it is {limit}.")
 
 
-def _gates(score: str, result: Any, limits: dict[str, float | None]) -> list[Gate]:
-    """The gates of one score: for all rows, and for every group."""
-    found = _rules(score, None, result, limits)
-    for group, part in result.parts.items():
-        found += _rules(score, f"{result.by} = {group}", part, limits)
+def _gates(score: str, result: Any, limits: dict[str, float | None], require: str | None) -> list[Gate]:
+    """The gates of one score: for all rows, and for each group."""
+    found = _rules(score, None, result, limits, require)
+    for group, own in result.groups.items():
+        found += _rules(score, f"{result.by} = {group}", own, limits, require)
     return found
 
 
-def _rules(score: str, group: str | None, result: Any, limits: dict[str, float | None]) -> list[Gate]:
+def _rules(
+    score: str, group: str | None, result: Any, limits: dict[str, float | None], require: str | None
+) -> list[Gate]:
     if all(limit is None for limit in limits.values()):
-        fails = result.verdict.startswith("miscalibrated (")
-        return [Gate(score, group, "must not be miscalibrated", not fails, f"it is {result.verdict}")]
+        return [_verdict_gate(score, group, result, require)]
     gates = []
-    lines = {line.name: line for line in result.lines}
+    lines = result.metrics
     tce, ece, margin = limits["max_tce_excess"], limits["max_ece"], limits["equivalence"]
     if tce is not None:
-        rule = f"TCE must exceed what a right model reads by at most {tce:g} points"
+        rule = f"TCE must exceed its expected value if calibrated by at most {tce:g} points"
         if "TCE" not in lines:
             raise InputError("TCE does not exist for these rows.", hint="Leave out --max-tce-excess.")
         excess = lines["TCE"].null.excess
@@ -116,18 +124,32 @@ def _rules(score: str, group: str | None, result: Any, limits: dict[str, float |
     return gates
 
 
+def _verdict_gate(score: str, group: str | None, result: Any, require: str | None) -> Gate:
+    """The gate of a verdict; an inconclusive one passes with a warning unless `require` is strict."""
+    ways = f" ({result.direction})" if result.direction else ""
+    found = f"it is {result.verdict}{ways}: {sentences.explanation(result)}"
+    if require is not None:
+        passed = result.verdict in ("calibrated", "negligible")
+        return Gate(score, group, "must be shown to be calibrated within the margin", passed, found)
+    passed = result.verdict != "miscalibrated"
+    return Gate(score, group, "must not be miscalibrated", passed, found, warning=result.verdict == "inconclusive")
+
+
 def _show(gates: list[Gate], passed: bool, about: list[dict[str, Any]]) -> None:
     from calibrant.cli.console import console, file_lines, line
 
     out = console()
     for gate in gates:
-        mark = line("PASS" if gate.passed else "FAIL", "bold green" if gate.passed else "bold red")
+        mark = line(*_MARKS["warning" if gate.warning else "passed" if gate.passed else "failed"])
         out.print(mark + line(f"  {gate.where}: {gate.rule}; {gate.found}"))
     failed = sum(not gate.passed for gate in gates)
     words = "all gates passed" if passed else f"{failed} of {len(gates)} gates failed"
     out.print(line(words, "bold green" if passed else "bold red"))
     for text in file_lines(about):
         out.print(text)
+
+
+_MARKS = {"passed": ("PASS", "bold green"), "warning": ("WARN", "bold yellow"), "failed": ("FAIL", "bold red")}
 
 
 def _as_dict(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from calibrant import sentences
 from calibrant._tables import text_table
 from calibrant.lines import sizes_in_words
 
@@ -38,9 +39,7 @@ def file_lines(about: list[dict[str, Any]]) -> list[Text]:
 
 def verdict_style(verdict: str) -> str:
     """Green, red or yellow; the words say the same."""
-    if verdict.startswith("miscalibrated ("):
-        return "bold red"
-    return "bold yellow" if verdict.startswith("too few") else "bold green"
+    return {"bad": "bold red", "open": "bold yellow", "good": "bold green"}[sentences.tone(verdict)]
 
 
 def show_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> None:
@@ -50,6 +49,7 @@ def show_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> No
 
     heading = line(result.headline(), verdict_style(result.verdict))
     out.print(heading if not name else line(f"{name}: ", "bold") + heading)
+    _lines(map(line, result.sentences()), out)
     out.print(line(sizes_in_words(result.table)))
     out.print()
     _lines(_table(result.cells(), left=(0,)), out)
@@ -59,10 +59,10 @@ def show_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> No
     shown = result.settings.metrics.get("ACE")
     breakdown = shown(result.table) if isinstance(shown, GCE) else ACE()(result.table)
     _lines(diagram(breakdown, plain=_ascii(out)), out)
-    if result.parts:
+    if result.groups:
         out.print()
-        out.print(line(f"  By {result.by or 'part'} (verdicts follow from p-values adjusted for their number):"))
-        cells = result.part_cells()
+        out.print(line(f"  {result.groups_heading()}"))
+        cells = result.group_cells()
         _lines(_table(cells, left=(0, len(cells[0]) - 1)), out)
     _notes(result, out)
 
@@ -94,8 +94,9 @@ def _table(cells: Sequence[Sequence[str]], *, left: Collection[int]) -> Iterator
     yield Text(heading, style="bold")
     for each, row in zip(lines, cells[1:], strict=True):
         text = Text(each)
-        if row[-1].startswith(("miscalibrated", "calibrated", "too few")):
-            text.stylize(verdict_style(row[-1]), len(each) - len(row[-1]))
+        verdict = row[-1].split(" ")[0]
+        if verdict in sentences.VERDICTS:
+            text.stylize(verdict_style(verdict), len(each) - len(row[-1]))
         yield text
 
 
@@ -127,14 +128,14 @@ def diagram(breakdown: "Breakdown", *, plain: bool = False) -> Iterator[Text]:
     low, high = breakdown.rate_interval()
     top = _round_up(max(high.max(), bins["mean_score"].max()))
     axis = f"0{' ' * (_WIDTH - 1 - len(f'{top:g}'))}{top:g}"
-    yield Text(f"  {'rows':>13}  {'said':>7}  {'happened':>8}  {axis}", style="dim")
+    yield Text(f"  {'rows':>13}  {'score':>7}  {'rate':>8}  {axis}", style="dim")
     for n, said, rate, first, last in zip(bins["n"], bins["mean_score"], bins["rate"], low, high, strict=True):
         off = not first <= said <= last
         yield Text(f"  {_count(n):>13}  {said:7.4f}  {rate:8.4f}  ") + Text(
             _line(said / top, rate / top, first / top, last / top, marks), style="red" if off else ""
         )
-    words = f"{marks.said} said, {marks.happened} happened, {marks.both} both, {marks.span} 95 % interval of the rate"
-    yield Text(f"  {words}; red: what was said lies outside", style="dim")
+    words = f"{marks.said} mean score, {marks.happened} event rate, {marks.both} both, {marks.span} 95 % CI of the rate"
+    yield Text(f"  {words}; red: the mean score lies outside", style="dim")
 
 
 def _line(said: float, rate: float, low: float, high: float, marks: _Marks) -> str:

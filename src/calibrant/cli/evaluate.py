@@ -13,17 +13,17 @@ from calibrant.report import of_evaluations
 __all__ = ["evaluate", "evaluated", "title_of"]
 
 
-@click.command(short_help="Can these scores be believed?")
+@click.command(short_help="Evaluate the calibration of scores.")
 @source_options(several=True, groups=True)
 @measure_options
 @click.option("--html", metavar="FILE", help="Write the report: one page with everything in it.")
 @click.option("--json", "json_file", metavar="FILE", help="Write everything as JSON; - is standard output.")
 @force_option
 def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
-    """Can the scores in FILES be believed?
+    """Evaluate the calibration of the scores in FILES.
 
-    Every metric with its interval and with what a right model would read on the same scores, tests, and a verdict:
-    calibrated within the margin, miscalibrated (and which way), miscalibrated but within the margin, or too few data.
+    Metrics with confidence intervals and null ranges, tests, and a verdict: calibrated, negligible (significant, but
+    shown to lie within the margin), miscalibrated (and which way), or inconclusive.
 
     \b
       calibrant evaluate scores.parquet --label happened --score probability

@@ -14,14 +14,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def measure_options(command: F) -> F:
-    """--alpha, --bins, --cost, --margin, --seed, --replicates, --confidence."""
+    """--alpha, --bins, --cost, --margin, --absolute-margin, --seed, --replicates, --confidence."""
     options: list[Callable[[F], F]] = [
         click.option(
             "--margin",
             type=float,
-            default=0.01,
-            show_default=True,
-            help="How large ACE may be before it matters: 0.01 is one percentage point.",
+            show_default="0.1",
+            help="Largest log-odds error that does not matter: 0.1 means odds that are right to about 10 %.",
+        ),
+        click.option(
+            "--absolute-margin",
+            type=float,
+            metavar="ACE",
+            help="A margin for ACE instead: 0.01 is one percentage point.",
         ),
         click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the tests, and of TCE's."),
         click.option("--bins", type=int, default=10, show_default=True, help="Bins of ECE and ACE."),
@@ -45,8 +50,11 @@ def asked_of(given: dict[str, Any]) -> dict[str, Any]:
     import calibrant as cb
 
     alpha, bins = given.pop("alpha"), given.pop("bins")
+    margin, absolute = given.pop("margin"), given.pop("absolute_margin")
+    if margin is not None and absolute is not None:
+        raise click.UsageError("Give --margin or --absolute-margin, not both.")
     asked = {
-        "margin": given.pop("margin"),
+        "margin": margin if absolute is None else cb.AbsoluteMargin(absolute),
         "alpha": alpha,
         "costs": {f"{cost.over:g}:{cost.under:g}": cost for cost in map(cost_of, given.pop("cost"))} or None,
         "confidence_level": given.pop("confidence"),

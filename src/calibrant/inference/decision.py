@@ -47,8 +47,8 @@ Margin: TypeAlias = float | AbsoluteMargin
 
 def check_margin(margin: Margin, alpha: float) -> Margin:
     """A positive margin and an alpha below 0.5."""
-    known = isinstance(margin, AbsoluteMargin)
-    if not known and not (isinstance(margin, Real) and not isinstance(margin, bool) and 0 < margin < np.inf):
+    number: Any = 1.0 if isinstance(margin, AbsoluteMargin) else margin
+    if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < np.inf:
         raise InputError(
             f"margin must be a positive number in log-odds, or a cb.AbsoluteMargin; got {margin!r}.",
             hint="0.1 means odds that are right to about 10 %.",
@@ -132,7 +132,8 @@ def decide(design: Design, *, margin: float, alpha: float, confidence_level: flo
     value, spec = deviation.value, LogOddsError().spec
     low, high = min(deviation.lower(tail), value), max(deviation.upper(tail), value)
     estimate = Interval(NAME, value, low, high, confidence_level, "inversion", "1", 0, spec)
-    pvalue, bound = deviation.pvalue(margin), max(deviation.upper(alpha, margin), value)
+    near = margin if value <= 2 * margin else None  # far from the margin its ends say nothing about the error
+    pvalue, bound = deviation.pvalue(margin), max(deviation.upper(alpha, near), value)
     significant = {c.name for c, p in zip(found, adjusted, strict=True) if p <= alpha}
     if "impossible outcomes" in significant:
         pvalue, bound = 1.0, float("inf")

@@ -499,8 +499,8 @@ def _bootstrapped(metric: Measure, table: ScoreTable, rows: PairedRows | None, *
     # Known before any replicate: too few rows of a class, or scores without ties.
     Spread(metric, float("nan"), np.empty(0), np.zeros(1), table, rows=rows).check_interval()
     method = method_of(metric)
-    needed = {"bootstrap": method != "inversion", "null": method in _NEED_THE_NULL}
-    (spread,) = spreads([metric], table, **needed, rows=rows, **draws)
+    draws |= {"bootstrap": method != "inversion", "null": method in _NEED_THE_NULL}
+    (spread,) = spreads([metric], table, rows=rows, **draws)
     spread.check_interval()
     return spread
 

@@ -14,8 +14,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from calibrant.errors import InputError
-from calibrant.evaluation import MATTERS, Evaluation, evaluate
-from calibrant.lines import Form, Line, p_is, rows_in_words
+from calibrant.evaluation import LOG_ODDS_ERROR, Evaluation, evaluate
+from calibrant.lines import Form, p_is, rows_in_words
 from calibrant.plots._canvas import frame_of, ids_of, legend_above, rectangle, shapes, shorter, single, strokes
 from calibrant.plots._palette import REJECTED, mixed, models
 from calibrant.plots._sources import counted, estimated, metric_of, named, texts_of
@@ -63,16 +63,16 @@ class GroupDisplay:
     """
 
     evaluation: Evaluation
-    metric: str = MATTERS.name
+    metric: str = LOG_ODDS_ERROR
 
     def __post_init__(self) -> None:
-        if not self.evaluation.parts:
+        if not self.evaluation.groups:
             raise InputError(
                 "There are no groups to draw.",
                 hint="Pass by=, the group of every row; or a mapping of tables.",
                 argument="by",
             )
-        names = [line.name for line in self.evaluation.lines]
+        names = list(self.evaluation.metrics)
         if self.metric not in names:
             raise InputError(
                 f"metric must be one of {', '.join(names)}; it is {self.metric!r}.",
@@ -87,7 +87,7 @@ class GroupDisplay:
         y_prob: Any = None,
         *,
         by: Any = None,
-        metric: str = MATTERS.name,
+        metric: str = LOG_ODDS_ERROR,
         along: Along | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
@@ -131,7 +131,7 @@ class GroupDisplay:
         cls,
         evaluation: Evaluation,
         *,
-        metric: str = MATTERS.name,
+        metric: str = LOG_ODDS_ERROR,
         along: Along | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
@@ -140,10 +140,10 @@ class GroupDisplay:
         return cls(evaluation, metric).plot(along=along, ax=ax, fig=fig)
 
     @property
-    def lines(self) -> dict[Any, Line]:
+    def lines(self) -> dict[Any, MetricResult]:
         """The metric of every group that has it; dates and numbers in order."""
-        parts = self.evaluation.parts
-        names = [name for name in parts if any(line.name == self.metric for line in parts[name].lines)]
+        groups = self.evaluation.groups
+        names = [name for name in groups if self.metric in groups[name].metrics]
         return {name: parts[name][self.metric] for name in (sorted(names) if self._ordered else names)}
 
     def plot(
@@ -163,7 +163,7 @@ class GroupDisplay:
         self.figure_ = self.ax_.figure
         self._limits = _span(list(lines.values()))
         ids, places = ids_of(lines), self._places(upright)
-        real = [self.evaluation.parts[name].is_real for name in lines]
+        real = [self.evaluation.groups[name].is_significant for name in lines]
         boxes = [self._box(at, each, upright) for at, each in zip(places, lines.values(), strict=True)]
         bars = [self._bar(at, each, upright) for at, each in zip(places, lines.values(), strict=True)]
         self.bands_ = self._each("band", ids, boxes)
@@ -185,7 +185,7 @@ class GroupDisplay:
             return [float(i) for i in range(count)]
         return [float(at) for at in (values - values[0]) / gaps.min()]
 
-    def _point(self, at: float, each: Line, beyond: bool, upright: bool, gid: str) -> list[Line2D]:
+    def _point(self, at: float, each: MetricResult, beyond: bool, upright: bool, gid: str) -> list[Line2D]:
         """A point at the value; an infinite one is a triangle at the end of the axis."""
         low, high = self._limits
         value = float(np.clip(each.value, low, high))
@@ -199,12 +199,12 @@ class GroupDisplay:
 
     @property
     def _dated(self) -> bool:
-        return all(isinstance(name, (date, np.datetime64)) for name in self.evaluation.parts)
+        return all(isinstance(name, (date, np.datetime64)) for name in self.evaluation.groups)
 
     @property
     def _ordered(self) -> bool:
         """Whether groups are dates or numbers."""
-        numbers = all(isinstance(n, Real) and not isinstance(n, bool) for n in self.evaluation.parts)
+        numbers = all(isinstance(n, Real) and not isinstance(n, bool) for n in self.evaluation.groups)
         return self._dated or numbers
 
     def _usual(self) -> Along:
@@ -220,18 +220,18 @@ class GroupDisplay:
         return found
 
     @staticmethod
-    def _box(place: float, each: Line, upright: bool) -> Any:
+    def _box(place: float, each: MetricResult, upright: bool) -> Any:
         n, half = each.null, 0.36
         if upright:
             return rectangle(n.low, n.high, place - half, place + half)
         return rectangle(place - half, place + half, n.low, n.high)
 
-    def _bar(self, place: float, each: Line, upright: bool) -> Any:
+    def _bar(self, place: float, each: MetricResult, upright: bool) -> Any:
         low, high = np.clip([each.interval.low, each.interval.high], *self._limits)
         ends = [(float(low), place), (float(high), place)]
         return strokes(ends if upright else [(p, v) for v, p in ends])
 
-    def _dress(self, upright: bool, places: list[float], lines: dict[Any, Line], real: list[bool]) -> None:
+    def _dress(self, upright: bool, places: list[float], lines: dict[Any, MetricResult], real: list[bool]) -> None:
         ax, names, limits = self.ax_, texts_of(lines), self._limits
         unit = " (%)" if next(iter(lines.values())).unit == "%" else ""
         if upright:
@@ -263,12 +263,12 @@ class GroupDisplay:
         by = self.evaluation.by or "group"
         legend_above(ax, f"{self.metric} by {by}: {sum(real)} of {len(real)} beyond chance", handles, labels)
 
-    def _sizes_at_right(self, lines: dict[Any, Line]) -> None:
+    def _sizes_at_right(self, lines: dict[Any, MetricResult]) -> None:
         """Rows and adjusted p-value of every group, in a column beside it."""
         for i, name in enumerate(lines):
-            part = self.evaluation.parts[name]
+            part = self.evaluation.groups[name]
             self.ax_.annotate(
-                f"{rows_in_words(part.table)}, {p_is(part.deciding_pvalue)}",
+                f"{rows_in_words(part.table)}, {p_is(part.pvalue)}",
                 (1, i),
                 (6, 0),
                 ("axes fraction", "data"),
@@ -282,7 +282,7 @@ class GroupDisplay:
     def data(self, backend: str = "pandas") -> Any:
         """What was drawn, one row a group."""
         lines = self.lines
-        parts = [self.evaluation.parts[name] for name in lines]
+        parts = [self.evaluation.groups[name] for name in lines]
         columns = {
             "group": np.array([str(name) for name in lines], dtype=object),
             "rows": np.array([part.table.size for part in parts]),
@@ -291,15 +291,15 @@ class GroupDisplay:
             "high": np.array([each.interval.high for each in lines.values()]),
             "null_low": np.array([each.null.low for each in lines.values()]),
             "null_high": np.array([each.null.high for each in lines.values()]),
-            "omnibus_pvalue": np.array([part.deciding_pvalue for part in parts]),
-            "beyond_chance": np.array([part.is_real for part in parts]),
+            "omnibus_pvalue": np.array([part.pvalue for part in parts]),
+            "beyond_chance": np.array([part.is_significant for part in parts]),
         }
         return frame_of(columns, backend)
 
     def alt_text(self) -> str:
         """The diagram in one sentence."""
         lines = self.lines
-        beyond = [str(name) for name in lines if self.evaluation.parts[name].is_real]
+        beyond = [str(name) for name in lines if self.evaluation.groups[name].is_significant]
         form = Form.of(next(iter(lines.values())).unit, 0, signed=False)
         values = {str(name): each.value for name, each in lines.items()}
         top = max(values, key=lambda name: values[name])
@@ -311,7 +311,7 @@ class GroupDisplay:
         )
 
 
-def _span(lines: list[Line]) -> tuple[float, float]:
+def _span(lines: list[MetricResult]) -> tuple[float, float]:
     """Limits of the axis that hold all values, intervals and bands that are finite."""
     every: list[float] = []
     for each in lines:

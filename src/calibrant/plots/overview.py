@@ -7,8 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
+from calibrant import sentences
 from calibrant.comparison import Comparison
-from calibrant.evaluation import MATTERS, Evaluation
+from calibrant.evaluation import Evaluation
 from calibrant.gce import GCE
 from calibrant.lines import rows_in_words
 from calibrant.losses import RejectionRate
@@ -47,29 +48,29 @@ class EvaluationDisplay:
     def plot(self, *, fig: FigureBase | None = None) -> "EvaluationDisplay":
         """Draw in `fig`, or in a new figure."""
         e = self.evaluation
-        size = (11.5, 6.4 if not e.parts else 9.6)
+        size = (11.5, 6.4 if not e.groups else 9.6)
         figure = new_figure(size) if fig is None else laid_out(fig)
         self.figure_ = figure
-        rows = [1.0] if not e.parts else [1.0, 0.55]
+        rows = [1.0] if not e.groups else [1.0, 0.55]
         outer = figure.add_gridspec(len(rows), 2, width_ratios=[1.25, 1], height_ratios=rows)
         right = outer[0, 1].subgridspec(2, 1)
         self.reliability = self._reliability(figure.add_subplot(outer[0, 0]))
-        deciding = [line for line in e.lines if line.name == MATTERS.name] or list(e.lines[:1])
-        self.null = NullDisplay.from_null(deciding[0].null, ax=figure.add_subplot(right[0, 0]))
+        shown = e.metrics.get("ACE", next(iter(e.metrics.values())))
+        self.null = NullDisplay.from_null(shown.null, ax=figure.add_subplot(right[0, 0]))
         self.cumulative = CumulativeDisplay.from_predictions(e.table, ax=figure.add_subplot(right[1, 0]))
         self.groups = None
-        if e.parts:
+        if e.groups:
             self.groups = GroupDisplay.from_evaluation(
-                e, metric=deciding[0].name, along="x", ax=figure.add_subplot(outer[1, :])
+                e, metric=shown.name, along="x", ax=figure.add_subplot(outer[1, :])
             )
         figure.suptitle(
-            f"{e.verdict[0].upper()}{e.verdict[1:]}: {rows_in_words(e.table)}", x=0.01, ha="left", weight="bold"
+            f"{sentences.headline(e).capitalize()}: {rows_in_words(e.table)}", x=0.01, ha="left", weight="bold"
         )
         return self
 
     def _reliability(self, ax: Axes) -> TestBasedReliabilityDisplay:
-        for line in self.evaluation.lines:
-            metric = self.evaluation.settings.metrics.get(line.name)
+        for name, line in self.evaluation.metrics.items():
+            metric = self.evaluation.settings.metrics.get(name)
             if isinstance(metric, GCE) and isinstance(metric.loss, RejectionRate):
                 return TestBasedReliabilityDisplay.from_breakdown(metric(self.evaluation.table), null=line.null, ax=ax)
         return TestBasedReliabilityDisplay.from_breakdown(TCE()(self.evaluation.table), ax=ax)

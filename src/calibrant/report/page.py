@@ -135,8 +135,8 @@ def _figures(models: Mapping[str, Evaluation], summary: dict[str, Any]) -> dict[
         own["cumulative"] = _inline(display, f"{key}-cumulative")
         display = plots.NullDisplay.from_null(_deciding(evaluation).null, fig=_canvas(Figure, 5.6, 3.2))
         own["null"] = _inline(display, f"{key}-null")
-        if evaluation.parts:
-            wide = min(11.0, max(6.0, 1.6 + 0.42 * len(evaluation.parts)))
+        if evaluation.groups:
+            wide = min(11.0, max(6.0, 1.6 + 0.42 * len(evaluation.groups)))
             display = plots.GroupDisplay.from_evaluation(
                 evaluation, metric=_deciding(evaluation).name, along="x", fig=_canvas(Figure, wide, 4.2)
             )
@@ -162,13 +162,14 @@ def _canvas(kind: Any, width: float, height: float) -> Any:
 def _tested(evaluation: Evaluation, alpha: float) -> tuple[Any, Any]:
     """What TCE found, and its null where the evaluation has one."""
     wanted = TCE(alpha=alpha)
-    null = next((line.null for line in evaluation.lines if evaluation.settings.metrics[line.name] == wanted), None)
+    chosen = evaluation.settings.metrics
+    null = next((m.null for name, m in evaluation.metrics.items() if chosen.get(name) == wanted), None)
     return wanted(evaluation.table), null
 
 
 def _deciding(evaluation: Evaluation) -> Any:
-    """ACE, on which the verdict rests, or the first metric there is."""
-    return next((line for line in evaluation.lines if line.name == "ACE"), evaluation.lines[0])
+    """ACE, or the first metric that exists."""
+    return evaluation.metrics.get("ACE", next(iter(evaluation.metrics.values())))
 
 
 def _inline(display: Any, prefix: str, tips: Mapping[str, str] | None = None, stops: str = "") -> _Safe:

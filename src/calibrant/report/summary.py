@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from calibrant import sentences
 from calibrant._json import label as json_label
 from calibrant.comparison import Comparison
 from calibrant.costs import LinearCost
 from calibrant.errors import InputError
-from calibrant.evaluation import Evaluation
+from calibrant.evaluation import LOG_ODDS_ERROR, Evaluation
 from calibrant.gce import GCE, Breakdown
-from calibrant.lines import Line, chance, sizes_in_words
+from calibrant.lines import MetricResult, chance, sizes_in_words
 from calibrant.losses import RejectionRate
 from calibrant.metrics import ACE, ECC, TCE
 from calibrant.scores import corp_decomposition
@@ -45,6 +46,7 @@ def summary_of(
         "kind": "report",
         "calibrant": __version__,
         "headline": _headline(models, comparison),
+        "tone": _tone(models, comparison),
         "models": shown,
         "comparison": None if comparison is None else _comparison(comparison),
         "inputs": inputs or [],
@@ -57,55 +59,29 @@ def summary_of(
 
 def _headline(models: Mapping[str, Evaluation], comparison: Comparison | None) -> str:
     if comparison is not None:
-        text = comparison.verdict
-        return f"{text[0].upper()}{text[1:]}."
+        return _sentence(comparison.verdict)
     if len(models) == 1:
-        return plain_words(next(iter(models.values())))[0]
-    bad = [name for name, e in models.items() if e.verdict.startswith("miscalibrated (")]
+        return _sentence(sentences.headline(next(iter(models.values()))))
+    bad = [name for name, e in models.items() if e.verdict == "miscalibrated"]
     if not bad:
-        return f"None of the {len(models)} scores is shown to be miscalibrated beyond the margin."
-    return f"{len(bad)} of {len(models)} scores cannot be taken at their word: {', '.join(bad)}."
+        return f"None of the {len(models)} scores is shown to be miscalibrated."
+    return f"{len(bad)} of {len(models)} scores {'is' if len(bad) == 1 else 'are'} miscalibrated: {', '.join(bad)}."
 
 
-def plain_words(e: Evaluation) -> list[str]:
-    """The verdict in plain words: a heading, and a sentence that says why."""
-    margin, bound = f"{e.settings.margin:g}", f"{min(e.equivalence.bound, 1):.3g}"
-    rarer = min(e.table.prevalence, 1 - e.table.prevalence)
-    large = ""
-    if e.settings.margin > rarer / 10:
-        large = f" Mind that a margin of {margin} is large where the rarer outcome has {100 * rarer:.3g} % of the rows."
-    if e.verdict == "calibrated within the margin":
-        return [
-            "These scores can be believed.",
-            f"Over groups of equal size they are off by at most {bound} on average; {margin} was allowed.{large}",
-        ]
-    if e.verdict == "miscalibrated but within the margin":
-        return [
-            "These scores can be believed, within the margin.",
-            f"A deviation is there, of at most {bound}, where {margin} was allowed.{large}",
-        ]
-    if e.verdict == "too few data":
-        return [
-            "Nothing is shown to be wrong, and nothing is shown to be right.",
-            f"There are too few rows: the deviation may be as large as {bound}, and {margin} was allowed.",
-        ]
-    ways = {
-        "too high": "They are too high: events happen less often than they say.",
-        "too low": "They are too low: events happen more often than they say.",
-        "mixed": "They are too high for some rows and too low for others.",
-    }
-    return ["These scores cannot be taken at their word.", ways[e.direction]]
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
-def tone_of(verdict: str) -> str:
-    """Good, bad or open: the colour of a verdict; its words say the same."""
-    if verdict.startswith("miscalibrated ("):
-        return "bad"
-    return "open" if verdict.startswith("too few") else "good"
+def _tone(models: Mapping[str, Evaluation], comparison: Comparison | None) -> str:
+    """The colour of the headline: that of the worst verdict; of a comparison none."""
+    if comparison is not None:
+        return ""
+    worst = min((e.verdict for e in models.values()), key=sentences.severity)
+    groups = [group.verdict for e in models.values() for group in e.groups.values()]
+    return "bad" if "miscalibrated" in groups else sentences.tone(worst)
 
 
 def _model(name: str, key: str, e: Evaluation, alphas: list[float]) -> dict[str, Any]:
-    heading, why = plain_words(e)
     alpha = _alpha_of_tce(e)
     tested = TCE(alpha=alpha)(e.table)
     bins = ACE()(e.table)
@@ -113,13 +89,14 @@ def _model(name: str, key: str, e: Evaluation, alphas: list[float]) -> dict[str,
         "name": name,
         "key": key,
         "verdict": e.verdict,
-        "tone": tone_of(e.verdict),
-        "heading": heading,
-        "why": why,
+        "direction": e.direction,
+        "tone": sentences.tone(e.verdict),
+        "heading": _sentence(sentences.headline(e)),
+        "why": " ".join(e.sentences()),
         "sizes": sizes_in_words(e.table),
-        "metrics": [_metric(line, e) for line in e.lines],
+        "metrics": [_metric(line, e) for line in e.metrics.values()],
         "level": f"{100 * e.settings.confidence_level:g} %",
-        "reasons": [tuple(part.strip() for part in line.split("?", 1)) for line in _questions(e)],
+        "reasons": [tuple(part.strip() for part in line.split(":", 1)) for line in e.reasons()],
         "bins": _bins(bins, e),
         "tested": {"alpha": alpha, "bins": _bins(tested, e), **_by_alpha(tested, alphas)},
         "unit": "weight" if e.table.importance else "rows",
@@ -130,10 +107,6 @@ def _model(name: str, key: str, e: Evaluation, alphas: list[float]) -> dict[str,
     }
 
 
-def _questions(e: Evaluation) -> list[str]:
-    return [line.replace("Other tests:", "Other tests?", 1) for line in e.reasons()]
-
-
 def _alpha_of_tce(e: Evaluation) -> float:
     """The level of TCE in this evaluation; 0.05 where it has none."""
     for metric in e.settings.metrics.values():
@@ -142,15 +115,15 @@ def _alpha_of_tce(e: Evaluation) -> float:
     return 0.05
 
 
-def _metric(line: Line, e: Evaluation) -> dict[str, Any]:
+def _metric(line: MetricResult, e: Evaluation) -> dict[str, Any]:
     """The four questions about a metric, answered: how far, is it real, which way, what does it cost."""
     value, interval, band, p = line.cells()
     metric = e.settings.metrics.get(line.name)
     breakdown = metric(e.table) if isinstance(metric, GCE) else None
-    real = "not shown"
-    if line.null.pvalue <= e.settings.alpha:  # below the band only a bias is a deviation of its own
+    real = "no"
+    if line.pvalue <= e.settings.alpha:
         above = line.value > line.null.expected or line.name == "bias"
-        real = "yes" if above else "no: below what a right model reads"
+        real = "yes" if above else "yes, below the null range"
     return {
         "name": line.name,
         "value": value,
@@ -164,17 +137,17 @@ def _metric(line: Line, e: Evaluation) -> dict[str, Any]:
     }
 
 
-def _way(line: Line, breakdown: Breakdown | None) -> str:
+def _way(line: MetricResult, breakdown: Breakdown | None) -> str:
     if line.name == "bias":
-        return "too high on average" if line.value > 0 else "too low on average" if line.value < 0 else ""
+        return "overestimates" if line.value > 0 else "underestimates" if line.value < 0 else ""
     if breakdown is None:
         return ""
-    said, rate, n = (breakdown.per_bin[name] for name in ("mean_score", "rate", "n"))
-    high, low = (100 * n[side].sum() / n.sum() for side in (said > rate, said < rate))
-    return f"too high in bins with {high:.3g} % of the rows, too low in {low:.3g} %"
+    mean_score, rate, n = (breakdown.per_bin[name] for name in ("mean_score", "rate", "n"))
+    high, low = (100 * n[side].sum() / n.sum() for side in (mean_score > rate, mean_score < rate))
+    return f"overestimates in bins with {high:.3g} % of the rows, underestimates in {low:.3g} %"
 
 
-def _cost(line: Line, breakdown: Breakdown | None, e: Evaluation) -> str:
+def _cost(line: MetricResult, breakdown: Breakdown | None, e: Evaluation) -> str:
     rows, unit = e.table.size, "of total weight" if e.table.importance else "rows"
     if line.name == "bias":
         much = "many" if line.value > 0 else "few"
@@ -209,23 +182,23 @@ def _by_alpha(breakdown: Breakdown, alphas: list[float]) -> dict[str, Any]:
 
 
 def _groups(e: Evaluation) -> dict[str, Any] | None:
-    if not e.parts:
+    if not e.groups:
         return None
     rows: list[dict[str, Any]] = []
-    for name, part in e.parts.items():
-        lines = {line.name: line for line in part.lines}
-        shown = {metric: lines[metric].cells() for metric in ("bias", "ACE", "TCE (consistent)") if metric in lines}
+    for name, group in e.worst_first.items():
+        lines = group.metrics
+        shown = {metric: lines[metric].cells() for metric in (LOG_ODDS_ERROR, "bias", "ACE") if metric in lines}
         adjusted = e.adjusted[name]
         rows.append(
             {
                 "name": str(json_label(name)) or "(empty)",
-                "rows": part.table.size,
-                "prevalence": part.table.prevalence,
+                "rows": group.table.size,
+                "prevalence": group.table.prevalence,
                 "metrics": {m: {"value": c[0], "number": lines[m].value, "band": c[2]} for m, c in shown.items()},
                 "holm": adjusted["holm"],
                 "holm_text": chance(adjusted["holm"]),
-                "verdict": part.verdict,
-                "tone": tone_of(part.verdict),
+                "verdict": sentences.headline(group),
+                "tone": sentences.tone(group.verdict),
             }
         )
     midnight = re.compile(r"[T ]00:00:00(\.0+)?$")
@@ -238,7 +211,7 @@ def _groups(e: Evaluation) -> dict[str, Any] | None:
         "rows": rows,
         "bad": bad,
         "metrics": list(rows[0]["metrics"]),
-        "over_time": all(map(_is_time, e.parts)),
+        "over_time": all(map(_is_time, e.groups)),
     }
 
 
