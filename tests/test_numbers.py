@@ -681,7 +681,7 @@ def test_missing_rows_are_dropped_on_request_and_counted():
         assert rg.mean_error(y, p, missing="drop") == 1.0
     assert rg.bias_by_bin(y, p, missing="drop").notes[0].count == 1
     for option in ("sample_weight", "frequency"):
-        with pytest.raises(InputError, match=f"{option} must be positive in at least one row; got 0 in every row"):
+        with pytest.raises(InputError, match=f"{option} must be positive in at least one row; got zero in every row"):
             rg.mse([1.0], [1.0], **{option: [0.0]})
     with pytest.raises(InputError, match=r"frequency must be a whole number of rows, 0 or more; got 0.5 \(row 1\)"):
         rg.mse([1.0, 2.0], [1.0, 2.0], frequency=[1, 0.5])
