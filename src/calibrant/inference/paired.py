@@ -13,12 +13,20 @@ from calibrant.inference import resampling
 from calibrant.inference.components import bins_allowed
 from calibrant.inference.design import Design
 from calibrant.inference.distributions import student_two_sided
-from calibrant.inference.relevance import MIN_INFORMATION
+from calibrant.inference.relevance import MIN_INFORMATION, LogOddsDeviation
 from calibrant.inference.resampling import Measure, PairedRows
 from calibrant.log_odds import LogOddsBins
 from calibrant.table import ScoreTable
 
-__all__ = ["PairedDifference", "difference", "log_odds_difference", "paired_draws", "score_difference"]
+__all__ = [
+    "PairedDifference",
+    "brier_difference",
+    "difference",
+    "log_loss_difference",
+    "log_odds_difference",
+    "log_odds_error",
+    "paired_draws",
+]
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,7 @@ def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: i
     bins = [_bins(design) for design in designs]
     information = min(design.information for design in designs)
     if min(float(each.information.sum()) for each in bins) <= 0:  # scores of 0 and 1 alone
-        return PairedDifference(0.0, 0.0, math.inf, 0.0)
+        return PairedDifference(math.nan, math.nan, math.inf, 0.0)
     d = np.concatenate([each.error for each in bins])
     shares = [each.information / each.information.sum() for each in bins]
     weight = np.concatenate([shares[0], -shares[1]])
@@ -90,6 +98,12 @@ def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: i
     variance = max(4 * float(moved @ covariance @ moved) - 2 * squared, 2 * squared, 0.0)
     degrees = min(design.degrees for design in designs)
     return PairedDifference(float(weight @ d**2) - chance, variance, degrees, information)
+
+
+def log_odds_error(rows: PairedRows, tables: Sequence[ScoreTable], i: int) -> float:
+    """Debiased log-odds error of one prediction; NaN where its scores are 0 and 1 alone."""
+    design = _design(rows, tables, i)
+    return LogOddsDeviation(design).value if design.information > 0 else math.nan
 
 
 def joint_covariance(rows: PairedRows, places: Sequence[np.ndarray], bins: Sequence[LogOddsBins]) -> Floats:
@@ -147,7 +161,7 @@ def _bins(design: Design) -> LogOddsBins:
     return LogOddsBins(design.table, EqualInformation(count)(design.table).start)
 
 
-def score_difference(rows: PairedRows, losses: Floats, others: Floats) -> PairedDifference:
+def _mean_difference(rows: PairedRows, losses: Floats, others: Floats) -> PairedDifference:
     """Difference of two mean losses, given the losses of rows: a paired t test, by clusters where there are some."""
     weight = np.ones(rows.event.size) if rows.weight is None else rows.weight.astype(np.float64)
     total = float(weight.sum())
@@ -162,6 +176,24 @@ def score_difference(rows: PairedRows, losses: Floats, others: Floats) -> Paired
         return PairedDifference(value, 0.0, math.inf)
     variance = float(terms @ terms) / total**2 * effective / (effective - 1)
     return PairedDifference(value, variance, effective - 1)
+
+
+def brier_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
+    """Difference of the Brier scores of two predictions of the same rows."""
+    losses = [(rows.scores[i][rows.places[i]] - rows.event) ** 2 for i in (model, baseline)]
+    return _mean_difference(rows, *losses)
+
+
+def log_loss_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
+    """Difference of the log losses of two predictions of the same rows; NaN where one of them is infinite."""
+    losses = []
+    for i in (model, baseline):
+        p = rows.scores[i][rows.places[i]]
+        with np.errstate(divide="ignore"):
+            losses.append(np.where(rows.event == 1, -np.log(p), -np.log1p(-p)))
+    if not all(np.isfinite(loss).all() for loss in losses):
+        return PairedDifference(math.nan, math.nan, math.inf)
+    return _mean_difference(rows, *losses)
 
 
 def paired_draws(
