@@ -267,7 +267,7 @@ class Comparison:
             for name in self.models:
                 own = lines[name].get(metric)
                 values = ["", "", ""] if own is None else own.cells()[:3]
-                if own is None and metric == DECIDES:
+                if own is None and metric == DECIDES and not math.isnan(self.log_odds_errors[name]):
                     values = [f"{self.log_odds_errors[name]:.4f}", "", ""]
                 d = self._difference(name, metric)
                 row = [metric if name == self.baseline else "", name, *values]

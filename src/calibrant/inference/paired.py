@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import SFC64, SeedSequence
 
-from calibrant._typing import Floats
+from calibrant._typing import Floats, Ints
 from calibrant.bins import EqualInformation, information_bins
 from calibrant.inference import resampling
 from calibrant.inference.components import bins_allowed
@@ -80,8 +80,10 @@ def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: i
        D = d' W d - \operatorname{tr}(W C), \qquad
        \operatorname{Var}(D) = \max\bigl(4 d' W C W d - 2 \operatorname{tr}((W C)^2), 2 \operatorname{tr}((W C)^2)\bigr)
 
-    The second variance is that of two calibrated models. C follows from the residuals of rows, or of clusters, around
-    the scores moved by d, so it holds for miscalibrated models and for any dependence between the two predictions.
+    The second variance is that of two calibrated models. The variance of the scores is added: another sample of them
+    would give other shares of information to large and to small errors. C follows from the residuals of rows, or of
+    clusters, around the scores moved by d, so it holds for miscalibrated models and for any dependence between the two
+    predictions.
     """
     designs = [_design(rows, tables, i) for i in (model, baseline)]
     bins = [_bins(design) for design in designs]
@@ -91,13 +93,29 @@ def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: i
     d = np.concatenate([each.error for each in bins])
     shares = [each.information / each.information.sum() for each in bins]
     weight = np.concatenate([shares[0], -shares[1]])
-    covariance = joint_covariance(rows, [rows.places[i] for i in (model, baseline)], bins)
+    places = [rows.places[i] for i in (model, baseline)]
+    covariance = joint_covariance(rows, places, bins)
     chance = float(weight @ np.diag(covariance))
     squared = float(weight @ covariance**2 @ weight)
     moved = weight * d
     variance = max(4 * float(moved @ covariance @ moved) - 2 * squared, 2 * squared, 0.0)
+    variance += _variance_of_scores(rows, places, bins)
     degrees = min(design.degrees for design in designs)
     return PairedDifference(float(weight @ d**2) - chance, variance, degrees, information)
+
+
+def _variance_of_scores(rows: PairedRows, places: Sequence[Ints], bins: Sequence[LogOddsBins]) -> float:
+    """Variance of D because other scores could have been sampled: sum of p (1 - p) (d^2 - mean of d^2) / I per row."""
+    terms: Floats = np.zeros(rows.event.size)
+    for sign, place, each in zip((1, -1), places, bins, strict=True):
+        p, total = each.table.score, each.information.sum()
+        mean = each.information @ each.error**2 / total
+        terms += sign * (p * (1 - p) * (each.error[each.labels] ** 2 - mean) / total)[place]
+    if rows.weight is not None:
+        terms *= rows.weight
+    if rows.cluster is not None:
+        terms = np.bincount(rows.cluster, weights=terms, minlength=rows.n_draws).astype(np.float64)
+    return float(terms @ terms)
 
 
 def log_odds_error(rows: PairedRows, tables: Sequence[ScoreTable], i: int) -> float:
@@ -106,7 +124,7 @@ def log_odds_error(rows: PairedRows, tables: Sequence[ScoreTable], i: int) -> fl
     return LogOddsDeviation(design).value if design.information > 0 else math.nan
 
 
-def joint_covariance(rows: PairedRows, places: Sequence[np.ndarray], bins: Sequence[LogOddsBins]) -> Floats:
+def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[LogOddsBins]) -> Floats:
     """Covariance of the log-odds errors of two sets of bins of the same rows, stacked.
 
     Residuals w (y - q), with q the scores moved by the log-odds errors, are summed per bin and divided by the bin's
@@ -119,7 +137,7 @@ def joint_covariance(rows: PairedRows, places: Sequence[np.ndarray], bins: Seque
         residual = rows.event - each.shifted(each.error)[place]
         residuals.append(residual if rows.weight is None else residual * rows.weight)
 
-    def sums(label: np.ndarray, values: Floats, *shape: int) -> Floats:
+    def sums(label: Ints, values: Floats, *shape: int) -> Floats:
         found = np.bincount(label, weights=values, minlength=math.prod(shape))
         return found.astype(np.float64).reshape(shape)
 
