@@ -24,7 +24,7 @@ from calibrant.inference.resampling import PairedRows
 
 LEVEL = 0.95
 FILE = RESULTS / "coverage.csv"
-GRID = 50_000  # scores of equal weight that stand for the population
+GRID = 20_000  # scores of equal weight that stand for the population
 TIES = 4  # tied scores: logits rounded to multiples of 1/4
 
 SLOW = {"smooth_ece": cb.METRICS["smooth_ece"]()}
@@ -113,11 +113,11 @@ def parts() -> Iterator[tuple[Design, dict[str, cb.GCE], int, int]]:
     """Designs with metrics, number of data sets and number of replicates: what one core can do in 40 minutes."""
     for design in DESIGNS:
         if design.sample is not None:
-            yield design, DEPENDENT, 300, 199
+            yield design, DEPENDENT, 200, 199
         else:
-            yield design, METRICS, 600 if design.size == 500 else 400, 199
+            yield design, METRICS, 300 if design.size == 500 else 200, 199
     for design in DESIGNS[:6]:
-        yield design, SLOW, 100, 99
+        yield design, SLOW, 40, 99
 
 
 def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> float:
