@@ -19,6 +19,7 @@ from numpy.random import SeedSequence
 from scipy.special import expit, logit, ndtri
 
 import calibrant as cb
+from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread, spreads
 from calibrant.inference.resampling import PairedRows
 
@@ -154,11 +155,13 @@ def _windows(metric: cb.GCE, population: cb.ScoreTable) -> float:
 
 def replicates(
     design: Design, metrics: dict[str, cb.GCE], seed: int, n_resamples: int
-) -> tuple[list[Spread], cb.ScoreTable]:
-    """Bootstrap and null of all metrics for one data set."""
+) -> tuple[dict[str, Spread], cb.ScoreTable]:
+    """Bootstrap and null of the metrics that exist for one data set: AUC does not where no row has the event."""
     table, rows = design.draw(seed)
+    values = dict(zip(metrics, resampling.values(list(metrics.values()), table), strict=True))
+    existing = {name: metric for name, metric in metrics.items() if not np.isnan(values[name])}
     found = spreads(
-        list(metrics.values()),
+        list(existing.values()),
         table,
         rows=rows,
         seed=SeedSequence(seed),
@@ -167,7 +170,7 @@ def replicates(
         show=False,
         threads=False,
     )
-    return found, table
+    return dict(zip(existing, found, strict=True)), table
 
 
 def study(design: Design, metrics: dict[str, cb.GCE], data_sets: int, n_resamples: int) -> list[dict[str, object]]:
@@ -177,12 +180,16 @@ def study(design: Design, metrics: dict[str, cb.GCE], data_sets: int, n_resample
     methods: dict[str, str] = {}
     for seed in range(data_sets):
         results, table = replicates(design, metrics, seed, n_resamples)
-        for j, (name, spread) in enumerate(zip(metrics, results, strict=True)):
-            over_bins = isinstance(spread.metric, cb.GCE) and not isinstance(spread.metric.bins, cb.PAVA)
+        for j, (name, metric) in enumerate(metrics.items()):
+            over_bins = isinstance(metric, cb.GCE) and not isinstance(metric.bins, cb.PAVA)
             if over_bins or name not in fixed:
-                fixed[name] = target(spread.metric, population, table)
+                fixed[name] = target(metric, population, table)
+            found[seed, j, 3] = fixed[name]
+            if name not in results:
+                continue
+            spread = results[name]
             low, high = spread.limits(LEVEL) if spread.exists else (np.nan, np.nan)
-            found[seed, j] = spread.value, low, high, fixed[name]
+            found[seed, j, :3] = spread.value, low, high
             if spread.exists and spread.method != "none":
                 methods[name] = spread.method
     return [_row(design, name, methods.get(name, "none"), found[:, j], n_resamples) for j, name in enumerate(metrics)]

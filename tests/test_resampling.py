@@ -297,9 +297,7 @@ def test_the_null_of_weighted_clusters_weighs_residuals():
 
 @pytest.mark.parametrize("count", [0, 1, 9])
 def test_few_clusters_are_refused(count):
-    with pytest.raises(
-        cb.InputError, match=f"at least 10 distinct values for inference; got {count}"
-    ):
+    with pytest.raises(cb.InputError, match=f"at least 10 distinct values for inference; got {count}"):
         resampling.check_clusters(count)
     assert resampling.check_clusters(resampling.MIN_CLUSTERS) == 10
 
