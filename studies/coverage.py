@@ -114,11 +114,11 @@ def parts() -> Iterator[tuple[Design, dict[str, cb.GCE], int, int]]:
     """Designs with metrics, number of data sets and number of replicates: what one core can do in 40 minutes."""
     for design in DESIGNS:
         if design.sample is not None:
-            yield design, DEPENDENT, 200, 199
+            yield design, DEPENDENT, 150, 199
         else:
             yield design, METRICS, 300 if design.size == 500 else 200, 199
     for design in DESIGNS[:6]:
-        yield design, SLOW, 40, 99
+        yield design, SLOW, 30, 99
 
 
 def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> float:
