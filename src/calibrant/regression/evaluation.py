@@ -573,7 +573,9 @@ def _judged(
         notes = join_notes(notes, [Note("few_clusters", 1, text)])
     elif of_means:
         mean, skewed_mean = joint_test.mean_component(rows.table, rows.cluster, whole.lines["mean error"])
-        slope, skewed_slope = joint_test.slope_component(halves, rows.cluster) if testable else (None, False)
+        slope, skewed_slope = (
+            joint_test.slope_component(halves, rows.cluster, sums.skewness) if testable else (None, False)
+        )
         if whole.lines["mean error"].pvalue is None:
             slope = None
         components += [mean, joint_test.bins_component(sums) if testable else None, slope]

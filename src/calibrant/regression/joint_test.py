@@ -34,6 +34,7 @@ CLUSTERS_PER_BIN = 5
 # of rows per bin for which bins are tested. Chosen by simulation (docs/studies/number_sizes.csv).
 SKEWNESS_LIMIT = 0.2
 BIN_SKEWNESS_LIMIT = 0.05
+SLOPE_SKEWNESS_LIMIT = 0.1
 _INTERVALS = (0.5, 0.8, 0.9, 0.95)
 _FEW_MEMBERS = 100
 
@@ -78,9 +79,9 @@ class JointTest:
     def of(cls, components: Iterable[Component | None], notes: tuple[Note, ...] = ()) -> "JointTest":
         """The joint test of these components; those that are None do not exist."""
         found = [c for c in components if c is not None]
-        known = [i for i, c in enumerate(found) if not math.isnan(c.pvalue)]
-        adjusted = np.full(len(found), np.nan)
-        adjusted[known] = holm([found[i].pvalue for i in known]) if known else []
+        raw = np.array([c.pvalue for c in found])
+        # A component that the data do not allow counts too: the others are the ones that may reject by chance.
+        adjusted = np.where(np.isnan(raw), np.nan, holm(np.where(np.isnan(raw), 1.0, raw)))
         return cls({c.name: replace(c, adjusted=float(p)) for c, p in zip(found, adjusted, strict=True)}, notes)
 
     @property
@@ -207,8 +208,12 @@ def _side(error: float) -> str:
     return "overestimates" if error > 0 else "underestimates"
 
 
-def slope_component(table: MeanTable, cluster: Ints | None) -> tuple[Component | None, bool]:
-    """Slope of the outcome on the prediction, against 1, with leverage-corrected (HC3) or cluster sums."""
+def slope_component(table: MeanTable, cluster: Ints | None, skewness: float) -> tuple[Component | None, bool]:
+    r"""Slope of the outcome on the prediction, against 1, with leverage-corrected (HC3) or cluster sums.
+
+    Few rows with extreme predictions x decide it: about :math:`m = (\sum x^2)^2 / \sum x^4`. Where the squared
+    skewness of the errors exceeds a tenth of m, the slope is not tested: the long tail has not been seen among them.
+    """
     p, weight = table.prediction, table.n.astype(np.float64)
     x = p - table.mean_prediction
     spread = float(weight @ x**2)
@@ -233,6 +238,8 @@ def slope_component(table: MeanTable, cluster: Ints | None) -> tuple[Component |
         else:
             made = Units(tilt * spread, sums, weight)
     t, chance, limited = made.test()
+    if cluster is None and skewness**2 * float(weight @ x**4) > SLOPE_SKEWNESS_LIMIT * spread**2:
+        chance, limited = math.nan, True
     return Component(name, t, chance, "t of the slope, corrected for skewness", direction), limited
 
 
@@ -251,6 +258,7 @@ class BinSums:
     skewness: float
     clusters: int | None
     chosen: bool  # by the caller
+    merged: bool = False  # because errors are skewed
 
     def __len__(self) -> int:
         return self.size.size
@@ -261,7 +269,11 @@ class BinSums:
 
     @property
     def limited(self) -> bool:
-        """Whether errors are too skewed for these bins."""
+        """Whether errors are too skewed for these bins, or for any."""
+        return self._crowded or (self.merged and len(self) == 1)
+
+    @property
+    def _crowded(self) -> bool:
         return bool(self.skewness**2 / float(self.effective.min()) > BIN_SKEWNESS_LIMIT)
 
 
@@ -276,7 +288,7 @@ def bin_sums(table: MeanTable, cluster: Ints | None, bins: Bins | None) -> BinSu
     while found.limited and len(found) > 1:
         rows = found.skewness**2 / BIN_SKEWNESS_LIMIT
         fewer = int(np.clip(table.effective_size / rows, 1, len(found) - 1))
-        found = _sums(table, cluster, Quantile(fewer), False)
+        found = replace(_sums(table, cluster, Quantile(fewer), False), merged=True)
     return found
 
 
@@ -326,10 +338,10 @@ def _pooled_skewness(groups: Groups, mean: Floats) -> float:
 
 def bins_component(sums: BinSums) -> Component | None:
     """Whether the mean error is 0 in every bin; None with a single bin, which is the mean error itself."""
-    if len(sums) == 1:
+    if len(sums) == 1 and not sums.merged:
         return None
     name, method = "bias by bins", f"{len(sums)} bins"
-    if sums.limited and sums.clusters is None:
+    if sums.limited and (sums.clusters is None or len(sums) == 1):
         return Component(name, math.nan, math.nan, method)
     if sums.clusters is not None:
         good = np.isfinite(sums.alone) & (sums.alone > 0)
@@ -418,10 +430,15 @@ def merged_levels(levels: Floats, size: int, most: int = MOST_CELLS) -> Floats:
 
 
 def pit_component(u: Floats, forecast: Any, cluster: Ints | None) -> Component:
-    """Uniformity of the PIT values: ranks of few members by Pearson's test, others by Anderson and Darling's."""
+    """Uniformity of the PIT values: cells of quantiles and ranks of few members by Pearson's test.
+
+    Others by Anderson and Darling's test, in clusters by Pearson's test over ten cells.
+    """
     if isinstance(forecast, Samples) and forecast.draws.shape[1] < _FEW_MEMBERS:
         ranks = forecast.draws.shape[1] + 1
         levels, method = np.arange(1, ranks) / ranks, "ranks"
+    elif isinstance(forecast, Quantiles):
+        levels, method = forecast.levels, "cells between quantiles"
     elif cluster is None:
         statistic = a_squared(np.sort(u))
         return Component("PIT", statistic, ad_pvalue(statistic, u.size), "Anderson-Darling")
@@ -446,19 +463,46 @@ def central_levels(forecast: Any) -> Floats:
 
 
 def coverage_component(u: Floats, forecast: Any, cluster: Ints | None, alpha: float) -> Component | None:
-    """Coverage of central intervals at all levels jointly; of quantile forecasts, of the cells between all levels."""
+    """Coverage of central intervals at all levels jointly; of quantiles without pairs, of the levels themselves."""
     central = central_levels(forecast)
     direction = _confidence(u, forecast, central, cluster, alpha)
-    if isinstance(forecast, Quantiles):
-        inner = merged_levels(forecast.levels, u.size)
-        labels, method = np.searchsorted(inner, u), "cells between quantiles"
+    if central.size:
+        levels, folded, method = central, np.abs(2 * u - 1), f"{central.size} central intervals"
+    elif isinstance(forecast, Quantiles):
+        levels, folded, method = forecast.levels, u, f"{forecast.levels.size} levels"
     else:
-        inner = merged_levels(central, u.size)
-        labels, method = np.searchsorted(inner, np.abs(2 * u - 1)), "central intervals"
-    if not inner.size:
         return None
-    chance = np.diff(np.concatenate([[0.0], inner, [1.0]]))
-    return cell_component("coverage", method, labels, chance, cluster, direction)
+    return cumulative_component("coverage", method, np.searchsorted(levels, folded), levels, cluster, direction)
+
+
+def cumulative_component(
+    name: str, method: str, labels: Ints, levels: Floats, cluster: Ints | None, direction: str
+) -> Component:
+    r"""Cumulative chi-squared test (Nair, 1987) that a share q of the rows lies at or below each level q.
+
+    .. math::
+
+       T = N \sum_k \frac{(\hat q_k - q_k)^2}{q_k (1 - q_k)}
+
+    It has more power than Pearson's test where neighbouring levels deviate alike, as they do for intervals that are too
+    narrow. The null distribution is approximated by three moments (Imhof, 1961), in clusters by `box_test`.
+    """
+    from scipy.special import chdtrc
+
+    n, k = labels.size, levels.size
+    scale = np.sqrt(levels * (1 - levels))
+    gap = (np.cumsum(np.bincount(labels, minlength=k + 1))[:k] / n - levels) / scale
+    statistic = n * float(gap @ gap)
+    if cluster is None:
+        cover = (np.minimum(levels[:, None], levels) - np.outer(levels, levels)) / np.outer(scale, scale)
+        c1, c2, c3 = (float(np.sum(np.linalg.eigvalsh(cover) ** power)) for power in (1, 2, 3))
+        df = c2**3 / c3**2
+        pvalue = float(chdtrc(df, max(df + (statistic - c1) * math.sqrt(df / c2), 0.0)))
+        return Component(name, statistic, pvalue, f"{method}, cumulative chi-squared", direction)
+    cells = sums_by_cluster(cluster, labels, None, k + 1)
+    sums = (np.cumsum(cells, axis=1)[:, :k] - cells.sum(axis=1, keepdims=True) * levels) / (scale * math.sqrt(n))
+    statistic, pvalue = box_test(statistic, covariance(sums), len(sums))
+    return Component(name, statistic, pvalue, f"{method}, F approximation", direction)
 
 
 def _confidence(u: Floats, forecast: Any, central: Floats, cluster: Ints | None, alpha: float) -> str:
