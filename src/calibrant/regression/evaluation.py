@@ -508,7 +508,7 @@ def _evaluated(rows: _Rows, settings: _Settings) -> NumberEvaluation:
     if halves is not table:
         text = "Bins and slope group rows by one half of the members and use the error of the other half."
         notes = join_notes(notes, [Note("split_members", 1, text)])
-    bins = settings.bins or Quantile(int(np.clip(table.effective_size // joint_test.ROWS_PER_BIN, 1, 10)))
+    bins = settings.bins or Quantile(int(np.clip(table.effective_size / joint_test.ROWS_PER_BIN + 1e-9, 1, 10)))
     apart = bool(np.ptp(halves.prediction) > 0)
     whole = NumberEvaluation(
         table=table,

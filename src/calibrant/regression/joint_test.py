@@ -281,7 +281,7 @@ def bin_sums(table: MeanTable, cluster: Ints | None, bins: Bins | None) -> BinSu
     """Errors in the caller's bins; by default ten, or fewer so that each has enough rows, clusters and symmetry."""
     if bins is not None and not isinstance(bins, (PAVA, PAVABC)):  # those follow the outcomes
         return _sums(table, cluster, bins, True)
-    most = table.effective_size / ROWS_PER_BIN
+    most = table.effective_size / ROWS_PER_BIN + 1e-9  # equal weights are no weights
     if cluster is not None:
         most = min(most, (int(cluster.max()) + 1) / CLUSTERS_PER_BIN)
     found = _sums(table, cluster, Quantile(int(np.clip(most, 1, MOST_BINS))), False)

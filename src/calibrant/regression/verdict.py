@@ -17,6 +17,7 @@ __all__ = ["Deviation", "bias_deviation", "coverage_deviation", "direction_of", 
 POINT_MARGIN, DISTRIBUTION_MARGIN = 0.05, 0.01
 _FEWEST_BINS = 5
 _LARGEST = 1e6
+_SMALL = 3.0  # times its expectation without bias
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, di
 
     and T is about a multiple of an F variable with these moments (Patnaik, 1949). v is the larger of
     :math:`\mathrm{tr} M^2 / \mathrm{tr} M` and the variance in the direction of the observed errors. The upper bound
-    solves :math:`P_R(T \le t) = \alpha P_0(T \le t)`, so that it is never 0 by luck.
+    solves :math:`P_R(T \le t) = \alpha P_0(T \le t)`, so that it is never 0 by luck. It is at least the solution for a
+    noncentral F variable, which is more precise where T is small.
     """
     name, unit = "bias by bin", "standard deviations of the outcome"
 
@@ -133,7 +135,18 @@ def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, di
         var = 2 * trace**2 / nu + 4 * variance * total * size**2
         return float(fdtr(2 * mean**2 / var, df, statistic / mean))
 
-    return made(value, *_invert(below, math.sqrt(trace / total), alpha))
+    def noncentral(size: float) -> float:
+        from scipy.special import ncfdtr
+
+        return float(ncfdtr(nu, df, total * size**2 * nu / trace, statistic / trace))
+
+    unit_size = math.sqrt(trace / total)
+    if statistic <= 1e-9 * trace:  # the limit of the ratio of both chances
+        return made(value, 0.0, unit_size * math.sqrt(-2 * math.log(alpha) / nu))
+    low, high = _invert(below, unit_size, alpha)
+    if statistic < _SMALL * trace:
+        high = max(high, _invert(noncentral, unit_size, alpha)[1])
+    return made(value, low, high)
 
 
 def _moments(sums: BinSums, cover: Floats) -> tuple[float, float, float]:
