@@ -234,6 +234,8 @@ class NumberEvaluation:
             yield f"By {self.by or 'group'}:"
             yield table(self._group_cells(), left=(0, 5))
         yield f"p-values are adjusted for {len(self.tests)} tests (Holm); intervals are not adjusted."
+        if self.tce is not None:
+            yield "TCE is not part of the joint test; its p-value is printed as at least the joint one."
         for note in self.notes:
             yield f"Note: {note.text}"
 
