@@ -269,7 +269,7 @@ def traces(matrix: Floats, degrees: float) -> tuple[float, float]:
     """Trace of a covariance and of its square; the latter without the bias of an estimate with so many degrees."""
     trace, squared = float(np.trace(matrix)), float(np.sum(matrix**2))
     if np.isfinite(degrees):
-        g = degrees
+        g = max(degrees, 2.0)
         squared = g**2 / ((g - 1) * (g + 2)) * (squared - trace**2 / g)
         squared = max(squared, trace**2 / matrix.shape[0])
     return trace, squared

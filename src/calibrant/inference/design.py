@@ -78,13 +78,17 @@ class Design:
         return sums.reshape(self.rows.n_draws, len(bins))
 
     def covariance(self, bins: LogOddsBins, d: Floats | float = 0.0) -> Floats:
-        """Covariance of the residual sums of bins around the scores moved by `d` in log-odds."""
+        """Covariance of the residual sums of bins around the scores moved by `d` in log-odds.
+
+        With clusters the larger of theirs and that of independent rows.
+        """
+        independent = np.diag(bins.variance(d))
         if self.rows is None:
-            return np.diag(bins.variance(d))
+            return independent
         sums = self.cluster_bin_sums(bins, bins.shifted(d))
         centred = sums - sums.mean(axis=0)
         found: Floats = centred.T @ centred * (sums.shape[0] / (sums.shape[0] - 1))
-        return found
+        return found if np.trace(found) >= np.trace(independent) else independent
 
     @property
     def _code(self) -> Ints:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from calibrant._typing import Floats
+from calibrant.maps import expit
 
 __all__ = [
     "binomial_two_sided",
@@ -57,6 +58,8 @@ def saddlepoint_two_sided(total: float, contrast: Floats, n: Floats, q: Floats) 
     Lugannani and Rice's saddlepoint approximation in Barndorff-Nielsen's form: right to a few percent far into the tail
     also where few events are expected. `n` need not be whole.
     """
+    inside = (q > 0) & (q < 1)
+    contrast, n, q = contrast[inside], n[inside], q[inside]
     variance = float(np.sum(n * contrast**2 * q * (1 - q)))
     z = total / variance**0.5
     if abs(z) < 1:  # not significant whatever the tail
@@ -64,10 +67,10 @@ def saddlepoint_two_sided(total: float, contrast: Floats, n: Floats, q: Floats) 
     t = _saddlepoint(total, contrast, n, q, variance)
     if t is None:  # at or beyond the end of the support
         return 0.0
-    with np.errstate(over="ignore"):
-        rise = np.exp(contrast * t)
-        cumulant = float(np.sum(n * (np.log1p(q * np.expm1(contrast * t)) - contrast * q * t)))
-        tilted = q * rise / (1 + q * (rise - 1))
+    logit = np.log(q) - np.log1p(-q)
+    grown = np.logaddexp(0.0, logit + contrast * t) - np.logaddexp(0.0, logit)
+    cumulant = float(np.sum(n * (grown - contrast * q * t)))
+    tilted = expit(logit + contrast * t)
     curvature = float(np.sum(n * contrast**2 * tilted * (1 - tilted)))
     w = np.sign(t) * np.sqrt(max(2 * (t * total - cumulant), 0.0))
     u = t * np.sqrt(curvature)
@@ -82,10 +85,10 @@ _SADDLE_STEPS = 100
 def _saddlepoint(total: float, contrast: Floats, n: Floats, q: Floats, variance: float) -> float | None:
     """The tilt at which the sum has the expectation `total`, by bisection; None where there is none."""
     most = 500.0 / max(float(np.abs(contrast).max()), 1e-300)
+    logit = np.log(q) - np.log1p(-q)
 
     def expected(t: float) -> float:
-        rise = np.exp(contrast * t)
-        return float(np.sum(n * contrast * (q * rise / (1 + q * (rise - 1)) - q)))
+        return float(np.sum(n * contrast * (expit(logit + contrast * t) - q)))
 
     low, high = (0.0, most) if total > 0 else (-most, 0.0)
     if not expected(low) <= total <= expected(high):

@@ -101,6 +101,8 @@ class LogOddsDeviation:
         if total == 0:
             return np.zeros(shares.size)
         trace, squared = traces(_matrix(self.design, self.bins, 0.0), self.design.degrees)
+        if not squared > 0:
+            return np.zeros(shares.size)
         scale, nu = squared / trace, trace**2 / squared
         found: Floats = np.sqrt(np.maximum(scale * chdtri(nu, 1 - shares) - trace, 0.0) / total)
         return found
