@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 
 from calibrant import _kernels
-from calibrant._typing import Floats
+from calibrant._typing import Floats, Ints
 from calibrant.errors import InputError
 from calibrant.partition import Partition
 from calibrant.table import ScoreTable
@@ -34,6 +34,8 @@ class Sized(Protocol):
 # Sums of real weights are rounded; limits and cuts give way to them by this share of the total, so that neither the
 # order of rows nor the scale of weights decides on which side of a limit a sum falls.
 _SLACK = 1e-9
+
+_LEAST_SHARE = 0.1  # of the information of a bin, below which it is none
 
 _MOST_BINS = 10**7  # their edges alone take 80 MB
 
@@ -109,7 +111,8 @@ class EqualInformation:
 
     Rare events make deciles of rows useless, because nearly all events have the highest scores. Here every bin
     expects about as many events (or, for scores near 1, other rows) as the next. The bin of a score is that of the
-    middle of its own information, so equal scores are never split.
+    middle of its own information, so equal scores are never split. A bin with less than a tenth of its share, such as
+    one of scores 0 and 1 alone, joins a neighbour.
 
     Parameters
     ----------
@@ -137,9 +140,22 @@ class EqualInformation:
             return Partition.from_cuts(table, [])
         count = self.n_bins or information_bins(_effective(table, share, total))
         middle = (np.cumsum(share) - share / 2) / total
-        # Scores of 0 and 1 have no information; they join the outer bins.
         label = np.minimum(np.floor(middle * count + _SLACK), count - 1)
-        return Partition.from_labels(table, label.astype(np.int64))
+        start = np.flatnonzero(np.concatenate([[True], label[1:] != label[:-1]]))
+        return Partition.from_cuts(table, _merged(start, np.add.reduceat(share, start), _LEAST_SHARE * total / count))
+
+
+def _merged(start: Ints, sums: Floats, least: float) -> Ints:
+    """Starts of all bins but the first; a bin with a sum below `least` joins the one below, the first the one above."""
+    kept, inside = [], 0.0
+    for begin, amount in zip(start[::-1].tolist(), sums[::-1].tolist(), strict=True):  # from the last bin down
+        inside += amount
+        if inside >= least:
+            kept.append(begin)
+            inside = 0.0
+    if inside > 0 or (kept and kept[-1] > 0):  # what is left below joins the first bin
+        kept = kept[:-1]
+    return np.array([begin for begin in kept[::-1] if begin > 0], dtype=np.int64)
 
 
 def information_bins(information: float) -> int:

@@ -45,7 +45,7 @@ class LogOddsDeviation:
     def _value(self, bins: LogOddsBins) -> float:
         if self.design.n_clusters is None:
             return math.sqrt(log_odds.squared_error(bins))
-        trace = float(np.trace(_matrix(self.design, bins, bins.error)))
+        trace = float(np.trace(self._matrix(bins, None)))
         return float(np.sqrt(max(_statistic(bins) - trace, 0.0) / bins.information.sum()))
 
     def upper(self, alpha: float, margin: float | None = None) -> float:
@@ -100,7 +100,7 @@ class LogOddsDeviation:
         total = float(self.bins.information.sum())
         if total == 0:
             return np.zeros(shares.size)
-        trace, squared = traces(_matrix(self.design, self.bins, 0.0), self.design.degrees)
+        trace, squared = traces(self._matrix(self.bins, 0.0), self.design.degrees)
         if not squared > 0:
             return np.zeros(shares.size)
         scale, nu = squared / trace, trace**2 / squared
@@ -109,21 +109,34 @@ class LogOddsDeviation:
 
     def _distributions(self, bins: LogOddsBins, margin: float | None) -> list[Callable[[float, float], float]]:
         """Distribution functions of T, by the value and the noncentrality, for the variances that count."""
-        places: list[Floats | float] = [bins.error]
-        places += [] if margin is None else [margin, -margin]
-        return [_distribution(_matrix(self.design, bins, d), self.design.degrees) for d in places]
+        places = [None] if margin is None else [None, margin, -margin]
+        return [_distribution(self._matrix(bins, d), self.design.degrees) for d in places]
+
+    @cached_property
+    def _matrices(self) -> dict[tuple[int, float | None], Floats]:
+        return {}
+
+    def _matrix(self, bins: LogOddsBins, d: float | None) -> Floats:
+        """Covariance of the log-odds errors of bins, times the root of their information on both sides.
+
+        It is taken at the error `d`, or at the estimates; sums of clusters vary as the data show.
+        """
+        key = (len(bins), d)
+        if key not in self._matrices:
+            at = bins.error if d is None else d
+            curvature = bins.curvature(at)
+            root = np.sqrt(bins.information) / np.maximum(curvature, 1e-300)
+            if self.design.is_independent:
+                self._matrices[key] = np.diag(curvature * root**2)
+            else:
+                clustered = self.design.n_clusters is not None
+                covariance = self.design.covariance(bins, bins.error if clustered else at)
+                self._matrices[key] = covariance * np.outer(root, root)
+        return self._matrices[key]
 
 
 def _statistic(bins: LogOddsBins) -> float:
     return float(np.sum(bins.information * bins.error**2))
-
-
-def _matrix(design: Design, bins: LogOddsBins, d: Floats | float) -> Floats:
-    """Covariance of the log-odds errors of bins, times the root of their information on both sides."""
-    root = np.sqrt(bins.information) / np.maximum(bins.curvature(d), 1e-300)
-    at = bins.error if design.n_clusters is not None else d  # sums of clusters vary as the data show
-    matrix: Floats = design.covariance(bins, at) * np.outer(root, root)
-    return matrix
 
 
 def _distribution(matrix: Floats, degrees: float) -> Callable[[float, float], float]:
