@@ -19,12 +19,13 @@ from numpy.random import SeedSequence
 from scipy.special import expit, logit, ndtri
 
 import calibrant as cb
+from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread, spreads
 from calibrant.inference.resampling import PairedRows
 
 LEVEL = 0.95
 FILE = RESULTS / "coverage.csv"
-GRID = 50_000  # scores of equal weight that stand for the population
+GRID = 20_000  # scores of equal weight that stand for the population
 TIES = 4  # tied scores: logits rounded to multiples of 1/4
 
 SLOW = {"smooth_ece": cb.METRICS["smooth_ece"]()}
@@ -113,11 +114,11 @@ def parts() -> Iterator[tuple[Design, dict[str, cb.GCE], int, int]]:
     """Designs with metrics, number of data sets and number of replicates: what one core can do in 40 minutes."""
     for design in DESIGNS:
         if design.sample is not None:
-            yield design, DEPENDENT, 300, 199
+            yield design, DEPENDENT, 150, 199
         else:
-            yield design, METRICS, 600 if design.size == 500 else 400, 199
+            yield design, METRICS, 300 if design.size == 500 else 200, 199
     for design in DESIGNS[:6]:
-        yield design, SLOW, 100, 99
+        yield design, SLOW, 30, 99
 
 
 def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> float:
@@ -154,11 +155,13 @@ def _windows(metric: cb.GCE, population: cb.ScoreTable) -> float:
 
 def replicates(
     design: Design, metrics: dict[str, cb.GCE], seed: int, n_resamples: int
-) -> tuple[list[Spread], cb.ScoreTable]:
-    """Bootstrap and null of all metrics for one data set."""
+) -> tuple[dict[str, Spread], cb.ScoreTable]:
+    """Bootstrap and null of the metrics that exist for one data set: AUC does not where no row has the event."""
     table, rows = design.draw(seed)
+    values = dict(zip(metrics, resampling.values(list(metrics.values()), table), strict=True))
+    existing = {name: metric for name, metric in metrics.items() if not np.isnan(values[name])}
     found = spreads(
-        list(metrics.values()),
+        list(existing.values()),
         table,
         rows=rows,
         seed=SeedSequence(seed),
@@ -167,7 +170,7 @@ def replicates(
         show=False,
         threads=False,
     )
-    return found, table
+    return dict(zip(existing, found, strict=True)), table
 
 
 def study(design: Design, metrics: dict[str, cb.GCE], data_sets: int, n_resamples: int) -> list[dict[str, object]]:
@@ -177,12 +180,16 @@ def study(design: Design, metrics: dict[str, cb.GCE], data_sets: int, n_resample
     methods: dict[str, str] = {}
     for seed in range(data_sets):
         results, table = replicates(design, metrics, seed, n_resamples)
-        for j, (name, spread) in enumerate(zip(metrics, results, strict=True)):
-            over_bins = isinstance(spread.metric, cb.GCE) and not isinstance(spread.metric.bins, cb.PAVA)
+        for j, (name, metric) in enumerate(metrics.items()):
+            over_bins = isinstance(metric, cb.GCE) and not isinstance(metric.bins, cb.PAVA)
             if over_bins or name not in fixed:
-                fixed[name] = target(spread.metric, population, table)
+                fixed[name] = target(metric, population, table)
+            found[seed, j, 3] = fixed[name]
+            if name not in results:
+                continue
+            spread = results[name]
             low, high = spread.limits(LEVEL) if spread.exists else (np.nan, np.nan)
-            found[seed, j] = spread.value, low, high, fixed[name]
+            found[seed, j, :3] = spread.value, low, high
             if spread.exists and spread.method != "none":
                 methods[name] = spread.method
     return [_row(design, name, methods.get(name, "none"), found[:, j], n_resamples) for j, name in enumerate(metrics)]

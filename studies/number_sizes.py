@@ -1,129 +1,218 @@
-"""How often tests of numbers and of predictive distributions reject forecasts that are right.
+"""Error rates and power of `calibrant.regression.evaluate`.
 
-Eight designs in which the forecast is the distribution that outcomes are drawn from, 10,000 replications each:
-rejection rates at 1, 5 and 10 %. ``make study-numbers`` writes docs/studies/number_sizes.csv.
+Three questions, each in several designs and sample sizes: how often a calibrated model is called significantly
+miscalibrated and how often each direction is claimed ("size"); how often a deviation equal to the margin is called
+within it ("margin"); how often real deviations are found ("power"). ``make study-numbers`` writes
+docs/studies/number_sizes.csv. Finished rows are kept, so an interrupted run continues; one process.
 """
 
+import csv
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from designs import spread_over_cores, write
-from scipy import stats
+from scipy import optimize, stats
 
 from calibrant import regression as rg
 
-REPLICATIONS = 10_000
-ROUNDS = 100
-LEVELS = (0.01, 0.05, 0.1)
+REPLICATIONS = 2_000
+SIZES = (200, 1000, 5000)
+VERDICTS = ("calibrated", "negligible", "miscalibrated", "inconclusive")
+DIRECTIONS = ("overestimates", "underestimates", "overconfident", "underconfident", "local")
+COLUMNS = ("question", "design", "rows", "data sets", "significant", *VERDICTS, *DIRECTIONS, "skewed")
+OUTPUT = Path(__file__).parent.parent / "docs" / "studies" / "number_sizes.csv"
 
-Drawn = tuple[np.ndarray, np.ndarray, Any]  # outcomes, their true means, forecasts
+Rng = np.random.Generator
+Drawn = tuple[np.ndarray, Any, dict[str, Any]]  # outcomes, predictions or forecasts, options
+LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 
-def normal(rng: np.random.Generator, n: int) -> Drawn:
+def scales(rng: Rng, n: int) -> np.ndarray:
+    """Levels of predictions that vary by a factor."""
+    return np.exp(0.5 * rng.normal(size=n))
+
+
+# Calibrated models
+
+
+def normal(rng: Rng, n: int) -> Drawn:
     mean = rng.normal(size=n)
-    return mean + rng.normal(size=n), mean, rg.Gaussian(mean, 1.0)
+    return mean + rng.normal(size=n), mean, {}
 
 
-def uneven(rng: np.random.Generator, n: int) -> Drawn:
-    mean, sd = rng.normal(size=n), np.exp(0.7 * rng.normal(size=n))
-    return mean + sd * rng.normal(size=n), mean, rg.Gaussian(mean, sd)
-
-
-def student(rng: np.random.Generator, n: int) -> Drawn:
+def student(rng: Rng, n: int) -> Drawn:
     mean = rng.normal(size=n)
-    return mean + rng.standard_t(3, size=n), mean, stats.t(3, loc=mean)
+    return mean + rng.standard_t(3, size=n), mean, {}
 
 
-def gamma(rng: np.random.Generator, n: int) -> Drawn:
-    scale = np.exp(0.5 * rng.normal(size=n))
-    return scale * rng.gamma(2, size=n), 2 * scale, stats.gamma(2, scale=scale)
+def gamma(rng: Rng, n: int) -> Drawn:
+    mean = scales(rng, n)
+    return mean * rng.gamma(2, size=n) / 2, mean, {}
 
 
-def counts(rng: np.random.Generator, n: int) -> Drawn:
-    rate = rng.gamma(2, 1.5, size=n)
-    return rng.poisson(rate).astype(float), rate, stats.poisson(rate)
+def lognormal(sigma: float, rng: Rng, n: int) -> Drawn:
+    mean = scales(rng, n)
+    return mean * np.exp(sigma * rng.normal(size=n) - sigma**2 / 2), mean, {}
 
 
-def rare(rng: np.random.Generator, n: int) -> Drawn:
-    rate = 0.2 * rng.gamma(2, 0.5, size=n)
-    return rng.poisson(rate).astype(float), rate, stats.poisson(rate)
+def zero_inflated(rng: Rng, n: int) -> Drawn:
+    amount = scales(rng, n)
+    claims = (rng.random(n) < 0.03) * amount * np.exp(rng.normal(size=n) - 0.5)
+    return claims, 0.03 * amount, {}
 
 
-def quantiles(rng: np.random.Generator, n: int) -> Drawn:
-    levels = np.arange(1, 10) / 10
-    scale = np.exp(0.5 * rng.normal(size=n))
-    known = rg.Quantiles(levels, scale[:, None] * stats.gamma(2).ppf(levels))
-    return scale * rng.gamma(2, size=n), 2 * scale, known
+def poisson(rng: Rng, n: int) -> Drawn:
+    rate = 0.5 * scales(rng, n)
+    return rng.poisson(rate).astype(float), rate, {}
 
 
-def ensemble(rng: np.random.Generator, n: int) -> Drawn:
+def ensemble(members: int, rng: Rng, n: int) -> Drawn:
     mean = rng.normal(size=n)
-    return mean + rng.standard_t(5, size=n), mean, rg.Samples(mean[:, None] + rng.standard_t(5, size=(n, 19)))
+    return mean + rng.normal(size=n), rg.Samples(mean[:, None] + rng.normal(size=(n, members))), {}
 
 
-DESIGNS: dict[str, tuple[Callable[[np.random.Generator, int], Drawn], int]] = {
-    "normal, 50 rows": (normal, 50),
-    "normal, spread varies, 500 rows": (uneven, 500),
-    "Student's t (3), 200 rows": (student, 200),
-    "gamma, 500 rows": (gamma, 500),
-    "Poisson counts, 300 rows": (counts, 300),
-    "rare Poisson counts, 1,000 rows": (rare, 1000),
-    "9 quantiles of a gamma, 300 rows": (quantiles, 300),
-    "19 draws of Student's t (5), 200 rows": (ensemble, 200),
-}
+def gaussian(rng: Rng, n: int) -> Drawn:
+    mean, sd = rng.normal(size=n), scales(rng, n)
+    return mean + sd * rng.normal(size=n), rg.Gaussian(mean, sd), {}
 
 
-def pvalues(y: np.ndarray, mean: np.ndarray, forecast: Any, seed: int) -> dict[str, float]:
-    """Of every test."""
-    u = rg.pit(y, forecast, random_state=seed)
-    chi = rg.chi_square(u, n_resamples=999, random_state=seed)
-    bins = rg.bias_by_bin(y, mean)
-    error = rg.evaluate(y, mean, n_resamples=0)["mean error"].pvalue
+def quantiles(rng: Rng, n: int, outer: float = 1.0) -> Drawn:
+    mean, at = rng.normal(size=n), stats.norm.ppf(LEVELS)
+    at[[0, -1]] *= outer
+    return mean + rng.normal(size=n), rg.Quantiles(LEVELS, mean[:, None] + at), {}
+
+
+def clustered(rng: Rng, n: int) -> Drawn:
+    """Clusters of ten rows that share a latent variable, in predictions and in outcomes."""
+    shop = np.repeat(np.arange(n // 10), 10)
+    mean = rng.normal(size=n // 10)[shop] + rng.normal(size=n)
+    return mean + 0.6 * rng.normal(size=n // 10)[shop] + 0.8 * rng.normal(size=n), mean, {"cluster": shop}
+
+
+def clustered_gaussian(rng: Rng, n: int) -> Drawn:
+    y, mean, options = clustered(rng, n)
+    return y, rg.Gaussian(mean, 1.0), options
+
+
+# Deviations
+
+
+def shifted(shift: float, rng: Rng, n: int) -> Drawn:
+    """Predictions that are too high by so many standard deviations of the outcome."""
+    y, mean, options = normal(rng, n)
+    return y, mean + shift * np.sqrt(2), options
+
+
+def tilted(slope: float, rng: Rng, n: int) -> Drawn:
+    """Predictions on which outcomes have this slope."""
+    y, mean, options = normal(rng, n)
+    return y, mean / slope, options
+
+
+def moved(shift: float, scale: float, rng: Rng, n: int) -> Drawn:
+    mean = rng.normal(size=n)
+    return mean + rng.normal(size=n), rg.Gaussian(mean + shift, np.full(n, scale)), {}
+
+
+def coverage_error(shift: float, scale: float) -> float:
+    """Mean absolute coverage error of normal forecasts with this error of the mean and of the spread."""
+    q = np.arange(1, 20) / 20
+    return float(np.mean(np.abs(stats.norm.cdf(shift + scale * stats.norm.ppf(q)) - q)))
+
+
+def at_margin() -> dict[str, Callable[[Rng, int], Drawn]]:
+    shift = optimize.brentq(lambda s: coverage_error(s, 1) - 0.01, 0, 1)
+    scale = optimize.brentq(lambda s: coverage_error(0, s) - 0.01, 0.5, 1)
+    # Root mean square of the means of ten equal bins of a normal variable.
+    edges = stats.norm.ppf(np.arange(11) / 10)
+    spread = float(np.sqrt(np.mean((10 * np.diff(-stats.norm.pdf(edges))) ** 2)))
+    tilt = 0.05 * np.sqrt(2) / spread
     return {
-        "Anderson-Darling": rg.anderson_darling(u).pvalue,
-        "Kolmogorov-Smirnov": rg.kolmogorov_smirnov(u).pvalue,
-        "chi-squared": chi.pvalue if chi.resampling_pvalue is None else chi.resampling_pvalue,
-        "mean error": float("nan") if error is None else error,
-        "bias in all bins": bins.test.pvalue,
-        "largest bias (Holm)": float(np.nanmin(bins.per_bin["adjusted"])),
-        "slope and intercept": rg.slope_intercept(y, mean).test.pvalue,
+        "point, shift": partial(shifted, 0.05),
+        "point, slope": partial(tilted, 1 / (1 + tilt)),
+        "Gaussian, shift": partial(moved, shift, 1.0),
+        "Gaussian, too narrow": partial(moved, 0.0, scale),
     }
 
 
-def rejections(replications: int, task: tuple[str, int]) -> dict[str, Any]:
-    """Of one round: how often each test rejects at each level."""
-    name, round_ = task
-    draw, n = DESIGNS[name]
-    rng = np.random.default_rng([list(DESIGNS).index(name), round_])
-    found: dict[str, list[float]] = {}
+CALIBRATED: dict[str, Callable[[Rng, int], Drawn]] = {
+    "normal": normal,
+    "Student's t (3)": student,
+    "gamma": gamma,
+    "lognormal, sigma 1": partial(lognormal, 1.0),
+    "lognormal, sigma 2": partial(lognormal, 2.0),
+    "3 % non-zero, lognormal": zero_inflated,
+    "Poisson (0.5)": poisson,
+    "ensemble of 5": partial(ensemble, 5),
+    "ensemble of 10": partial(ensemble, 10),
+    "ensemble of 50": partial(ensemble, 50),
+    "Gaussian forecasts": gaussian,
+    "5 quantiles": quantiles,
+    "clusters of 10, points": clustered,
+    "clusters of 10, Gaussian": clustered_gaussian,
+}
+DEVIATING: dict[str, Callable[[Rng, int], Drawn]] = {
+    "point, shift of 0.1 sd": partial(shifted, 0.1),
+    "point, slope 0.8": partial(tilted, 0.8),
+    "Gaussian, sd 20 % too small": partial(moved, 0.0, 0.8),
+    "5 quantiles, outer ones 10 % too narrow": partial(quantiles, outer=0.9),
+}
+
+
+def cells() -> Iterator[tuple[str, str, Callable[[Rng, int], Drawn], int]]:
+    for name, draw in CALIBRATED.items():
+        own = (*SIZES, 500, 2000) if "ensemble" in name else (*SIZES, 2000) if "clusters" in name else SIZES
+        yield from (("size", name, draw, n) for n in sorted(own))
+    for name, draw in at_margin().items():
+        yield from (("margin", name, draw, n) for n in (1000, 5000, 20_000))
+    for name, draw in DEVIATING.items():
+        yield from (("power", name, draw, n) for n in (200, 1000, 2000, 5000))
+
+
+def rates(question: str, name: str, draw: Callable[[Rng, int], Drawn], n: int, replications: int) -> dict[str, Any]:
+    """One row of the result: percentages over data sets."""
+    rng = np.random.default_rng([sum(map(ord, question + name)), n])
+    times = dict.fromkeys(COLUMNS[4:], 0)
     for i in range(replications):
-        for test, p in pvalues(*draw(rng, n), seed=1000 * round_ + i).items():
-            found.setdefault(test, []).append(p)
-    return {"design": name, **{t: [int(np.sum(np.array(p) <= a)) for a in LEVELS] for t, p in found.items()}}
+        y, forecast, options = draw(rng, n)
+        found = rg.evaluate(y, forecast, n_resamples=0, random_state=i, **options)
+        shown = {found.verdict, *found.direction.split(", "), *(note.code for note in found.notes)}
+        for column in shown & times.keys():
+            times[column] += 1
+        times["significant"] += found.pvalue <= found.alpha
+    share = {column: f"{100 * count / replications:.1f}" for column, count in times.items()}
+    return {"question": question, "design": name, "rows": n, "data sets": replications, **share}
+
+
+def finished() -> dict[tuple[str, str, str], dict[str, str]]:
+    if not OUTPUT.exists():
+        return {}
+    with OUTPUT.open(newline="") as file:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            return {}
+        return {(row["question"], row["design"], row["rows"]): row for row in reader}
 
 
 def main(replications: int) -> None:
-    each = replications // ROUNDS
-    tasks = [(name, round_) for name in DESIGNS for round_ in range(ROUNDS)]
-    total: dict[tuple[str, str], np.ndarray] = {}
-    for done in spread_over_cores(partial(rejections, each), tasks, "sizes"):
-        for test, times in done.items():
-            if test != "design":
-                key = (done["design"], test)
-                total[key] = total.get(key, np.zeros(len(LEVELS))) + np.array(times)
-    rows = [
-        {
-            "design": design,
-            "test": test,
-            "replications": each * ROUNDS,
-            **{f"{100 * a:g} %": f"{100 * t / (each * ROUNDS):.2f}" for a, t in zip(LEVELS, times, strict=True)},
-        }
-        for (design, test), times in total.items()
-    ]
-    write("number_sizes", rows)
+    done = finished()
+    rows: list[dict[str, Any]] = []
+    for question, name, draw, n in cells():
+        row: dict[str, Any] = done.get((question, name, str(n))) or rates(question, name, draw, n, replications)
+        rows.append(row)
+        print(*row.values(), sep=", ", flush=True)
+        rest = [
+            each
+            for key, each in done.items()
+            if key not in {(r["question"], r["design"], str(r["rows"])) for r in rows}
+        ]
+        with OUTPUT.open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows([*rows, *rest])
 
 
 if __name__ == "__main__":

@@ -412,7 +412,11 @@ def test_compare_is_paired(scores, capsys):
         json.dumps(expected.to_dict())
     )
     assert "at least two scores" in said(capsys, "compare", "scores.csv", "-y", "y", "-p", "p", code=2)
-    assert "Verdict" in said(capsys, "compare", *given, "--cluster", "g")
+    assert "at least 10 distinct values" in said(capsys, "compare", *given, "--cluster", "g", code=2)
+    lines = Path("scores.csv").read_text().splitlines()
+    clustered = [f"{line},{'h' if i == 0 else i // 20}" for i, line in enumerate(lines)]
+    Path("clustered.csv").write_text("\n".join(clustered))
+    assert "Verdict" in said(capsys, "compare", "clustered.csv", *given[1:], "--cluster", "h")
 
 
 def test_compare_leaves_out_rows_for_all_scores(here, capsys):

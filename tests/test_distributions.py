@@ -319,13 +319,14 @@ def test_an_evaluation_of_forecasts_has_both_kinds_of_measures():
     mean = rng.gamma(4, 1, 1500)
     y = mean + rng.normal(size=1500)
     narrow = rg.evaluate(y, rg.Gaussian(mean, 0.5), n_resamples=0)
-    assert narrow.verdict == "no bias is shown; distributions miscalibrated"
+    assert (narrow.verdict, narrow.direction, narrow.kind) == ("miscalibrated", "overconfident", "distribution")
+    assert rg.evaluate(y, rg.Gaussian(mean, 2.0), n_resamples=0).direction == "underconfident"
     assert narrow.coverage.per_level["observed"][1] < 0.7
     assert narrow["NLL"].value == pytest.approx(rg.nll(y, rg.Gaussian(mean, 0.5)))
     assert narrow["CRPS"].low < narrow["CRPS"].value < narrow["CRPS"].high
     fine = rg.evaluate(y, stats.norm(mean, 1.0), by=np.where(mean > 4, "a", "b"), n_resamples=0)
-    assert "not shown to be miscalibrated" in fine.verdict
-    assert [len(part.uniformity) for part in fine.parts.values()] == [3, 3]
+    assert fine.verdict == "inconclusive"
+    assert [len(part.uniformity) for part in fine.groups.values()] == [3, 3]
     q = rg.evaluate(y, rg.Quantiles([0.5], mean[:, None]), n_resamples=0)
     assert q.coverage is None
     assert "NLL" not in q.lines
@@ -446,25 +447,106 @@ def test_medians_are_not_judged_as_means():
     a, q = rng.uniform(1, 3, 1000), np.arange(1, 20) / 20
     y = rng.gamma(a)
     found = rg.evaluate(y, rg.Quantiles(q, stats.gamma(a[:, None]).ppf(q)))
-    assert found.verdict == "distributions not shown to be miscalibrated"
+    assert found.verdict == "inconclusive"
+    assert list(found.tests) == ["median", "PIT", "coverage"]
     assert any("medians" in note.text for note in found.notes)
     heavy = rg.Frozen(stats.invgamma(np.full(10, 0.9)))
     assert not heavy.point_is_mean
     assert heavy.point() == pytest.approx(stats.invgamma.median(0.9))
 
 
-def test_verdicts_on_distributions_are_adjusted_for_parts_and_open_in_clusters(rng):
+def test_verdicts_on_distributions_are_adjusted_for_groups(rng):
     wrong = 0
     for _ in range(40):
         y = rng.normal(size=500)
         found = rg.evaluate(y, rg.Gaussian(0 * y, 1.0), by=np.arange(500) % 10, n_resamples=0)
-        wrong += any(part.is_miscalibrated for part in found.parts.values())
+        wrong += any(part.verdict == "miscalibrated" for part in found.groups.values())
     assert wrong <= 7
-    shop = np.repeat(np.arange(50), 10)
-    y = 0.7 * rng.normal(size=50)[shop] + 0.714 * rng.normal(size=500)
-    together = rg.evaluate(y, rg.Gaussian(0 * y, 1.0), cluster=shop, n_resamples=0)
-    assert "not judged" in together.verdict
-    assert not together.is_miscalibrated
+
+
+def test_distributions_in_clusters_are_tested_on_cluster_sums(rng):
+    shop = np.repeat(np.arange(100), 10)
+    wrong = alone = found = 0
+    for _ in range(150):
+        y = 0.7 * rng.normal(size=100)[shop] + 0.714 * rng.normal(size=1000)
+        calibrated = rg.Gaussian(0 * y, 1.0)
+        wrong += rg.evaluate(y, calibrated, cluster=shop, n_resamples=0).pvalue <= 0.05
+        alone += rg.evaluate(y, calibrated, n_resamples=0).pvalue <= 0.05
+        narrow = rg.evaluate(y, rg.Gaussian(0 * y, 0.7), cluster=shop, n_resamples=0)
+        found += narrow.verdict == "miscalibrated" and "overconfident" in narrow.direction
+    assert wrong <= 14
+    assert alone >= 60
+    assert found >= 145
+
+
+@pytest.mark.parametrize("members", [5, 10, 50])
+@pytest.mark.parametrize("rows", [500, 2000])
+def test_calibrated_ensembles_of_few_members_are_not_rejected(members, rows, rng):
+    wrong = 0
+    for seed in range(150):
+        mean = rng.normal(size=rows)
+        forecast = rg.Samples(mean[:, None] + rng.normal(size=(rows, members)))
+        y = mean + rng.normal(size=rows)
+        wrong += rg.evaluate(y, forecast, n_resamples=0, random_state=seed).pvalue <= 0.05
+    assert wrong <= 14
+
+
+def test_miscalibrated_ensembles_are_found(rng):
+    mean = rng.normal(size=2000)
+    y, noise = mean + rng.normal(size=2000), rng.normal(size=(2000, 10))
+    assert rg.evaluate(y, rg.Samples(mean[:, None] + 0.7 * noise), n_resamples=0).direction == "overconfident"
+    shifted = rg.evaluate(y, rg.Samples(mean[:, None] + 0.3 + noise), n_resamples=0)
+    assert "overestimates" in shifted.direction
+    wide = rg.evaluate(y, rg.Samples(1.5 * mean[:, None] + noise), n_resamples=0)
+    assert wide.tests["slope"].direction == "overconfident"
+    assert wide.tests["slope"].adjusted < 0.001
+    again = rg.evaluate(y, rg.Samples(1.5 * mean[:, None] + noise), n_resamples=0)
+    assert repr(again) == repr(wide)
+
+
+def test_quantiles_whose_outer_levels_are_too_narrow_are_miscalibrated(rng):
+    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    at = stats.norm.ppf(levels) * [0.9, 1, 1, 1, 0.9]
+    found = 0
+    for _ in range(50):
+        mean = rng.normal(size=2000)
+        y = mean + rng.normal(size=2000)
+        result = rg.evaluate(y, rg.Quantiles(levels, mean[:, None] + at), n_resamples=0)
+        found += result.verdict == "miscalibrated"
+        if result.coverage.per_level["pvalue"].min() < 1e-4:
+            assert result.verdict == "miscalibrated"
+    assert found >= 48
+
+
+def test_one_sided_quantiles_are_judged_by_their_levels(rng):
+    mean = rng.normal(size=3000)
+    y, levels = mean + rng.normal(size=3000), np.array([0.8, 0.9])
+    good = rg.evaluate(y, rg.Quantiles([0.5, *levels], mean[:, None] + stats.norm.ppf([0.5, *levels])), n_resamples=0)
+    low = rg.Quantiles([0.5, *levels], mean[:, None] + stats.norm.ppf([0.5, *levels]) - 0.2)
+    assert good.pvalue > 0.05
+    found = rg.evaluate(y, low, n_resamples=0)
+    assert (found.verdict, found.coverage) == ("miscalibrated", None)
+    assert "underestimates" in found.direction
+
+
+def test_the_coverage_error_has_bounds(rng):
+    mean = rng.normal(size=40_000)
+    y = mean + rng.normal(size=40_000)
+    assert rg.evaluate(y, rg.Gaussian(mean, 1.0), n_resamples=0).verdict in ("calibrated", "negligible")
+    narrow = rg.evaluate(y, rg.Gaussian(mean, 0.8), n_resamples=0).deviation
+    q = np.arange(1, 20) / 20
+    truth = np.mean(np.abs(stats.norm.cdf(0.8 * stats.norm.ppf(q)) - q))
+    assert narrow.value == pytest.approx(truth, abs=0.004)
+    assert narrow.low < truth < narrow.high
+
+
+def test_discrete_forecasts_are_judged_by_randomised_pit_values(rng):
+    wrong = 0
+    for seed in range(100):
+        rate = np.exp(rng.normal(size=500) / 2)
+        result = rg.evaluate(rng.poisson(rate).astype(float), stats.poisson(rate), n_resamples=0, random_state=seed)
+        wrong += result.pvalue <= 0.05
+    assert wrong <= 11
 
 
 def test_the_end_of_a_bounded_support_has_a_likelihood():

@@ -256,7 +256,7 @@ def test_missing_cells_are_refused_or_dropped_and_counted(engine):
         ),
         ({"w": [1.0, float("inf"), 1.0, 2.0]}, "w must be finite and not negative; 1 of 4"),
         ({"w": [1.0, 1e-200, 1.0, 2.0]}, "w must be 0 or at least 1e-100"),
-        ({"w": [0.0, 0.0, 0.0, 0.0]}, "w must be positive in at least one row; got 0 in every row"),
+        ({"w": [0.0, 0.0, 0.0, 0.0]}, "w must be positive in at least one row; got zero in every row"),
         ({"w": ["a", "b", "a", "a"]}, "w must hold numbers"),
     ],
     ids=lambda value: str(value)[:40],
@@ -274,7 +274,7 @@ def test_what_is_wrong_is_said_with_how_many_rows(engine, columns, words):
         ([1.0, 2.5, 1.0, 2.0], r"w must be a whole number of rows, 0 or more; got 2.5\. For real weights"),
         ([1.0, -2.0, 1.0, 2.0], "w must be a whole number of rows, 0 or more; got -2"),
         ([1.0, float("inf"), 1.0, 2.0], "w must be a whole number of rows, 0 or more; got inf"),
-        ([0.0, 0.0, 0.0, 0.0], "w must be positive in at least one row; got 0 in every row"),
+        ([0.0, 0.0, 0.0, 0.0], "w must be positive in at least one row; got zero in every row"),
     ],
     ids=str,
 )

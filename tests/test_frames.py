@@ -141,7 +141,7 @@ def test_columns_of_weights_and_frequencies_are_checked():
     with pytest.raises(InputError, match="must not be given together"):
         cb.from_frame(frame, y="y", p="p", frequency="w", sample_weight="w")
     for option in ("frequency", "sample_weight"):
-        with pytest.raises(InputError, match="none must be positive in at least one row; got 0 in every row"):
+        with pytest.raises(InputError, match="none must be positive in at least one row; got zero in every row"):
             cb.from_frame(frame, y="y", p="p", **{option: "none"})
     with pytest.raises(TypeError, match="weight"):
         cb.from_frame(frame, y="y", p="p", weight="w")

@@ -112,7 +112,7 @@ REFUSED = {
     "infinite weight": (Y, P, {"sample_weight": put(np.ones(200), 3, np.inf)}, "row 3 is inf", "sample_weight", 3),
     "vanishing weight": (Y, P, {"sample_weight": put(np.ones(200), 3, 1e-170)}, "0 or at least 1e-100.*row 3 is 1e-170", "sample_weight", 3),
     "missing weight": (Y, P, {"sample_weight": put(np.ones(200), 3, np.nan)}, "sample_weight has 1 missing value", "sample_weight", 3),
-    "all weights zero": (Y, P, {"sample_weight": np.zeros(200)}, "0 in every row", "sample_weight", None),
+    "all weights zero": (Y, P, {"sample_weight": np.zeros(200)}, "got zero in every row", "sample_weight", None),
     "weights too large": (Y, P, {"sample_weight": np.full(200, 1e300)}, r"less than 2\*\*53", "sample_weight", None),
     "fractional frequency": (Y, P, {"frequency": put(np.ones(200), 3, 1.5)}, r"frequency must be a whole number of rows, 0 or more; got 1.5 \(row 3\). .*sample_weight", "frequency", 3),
     "negative frequency": (Y, P, {"frequency": put(np.ones(200), 3, -1)}, r"got -1 \(row 3\)", "frequency", 3),

@@ -406,9 +406,21 @@ def test_an_unknown_method_is_named():
     ("name", "data", "message"),
     [
         ("calloss", table(200), r"calloss needs tied scores for an interval; got 100 % .* Use mcb or ace"),
-        ("auc", cb.ScoreTable.from_counts([0.1, 0.2], [50, 50], [4, 5]), "auc needs at least 10 rows of each class"),
-        ("stratified_brier", cb.ScoreTable.from_counts([0.1], [50], [19]), "at least 20 rows of each class .* got 19"),
-        ("log_loss", cb.ScoreTable.from_counts([0.1], [50], [0]), "at least 1 rows of each class"),
+        (
+            "auc",
+            cb.ScoreTable.from_counts([0.1, 0.2], [50, 50], [4, 5]),
+            "auc needs rows of each class for an interval, at least 10; got 9",
+        ),
+        (
+            "stratified_brier",
+            cb.ScoreTable.from_counts([0.1], [50], [19]),
+            "rows of each class for an interval, at least 20; got 19",
+        ),
+        (
+            "log_loss",
+            cb.ScoreTable.from_counts([0.1], [50], [0]),
+            "rows of each class for an interval, at least 1; got 0",
+        ),
     ],
 )
 def test_a_metric_without_an_honest_interval_refuses_one(name, data, message):

@@ -14,6 +14,7 @@ from scipy import stats
 import calibrant as cb
 from calibrant import regression as rg
 from calibrant.errors import CalibrantWarning, InputError
+from calibrant.inference.multiplicity import holm
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "numbers.json").read_text())
 FROZEN = {name: np.array(values) for name, values in GOLDEN["inputs"].items()}
@@ -57,8 +58,9 @@ def test_the_two_models_of_the_chapter_have_the_same_mae_but_only_one_is_calibra
     assert repaired.mean_absolute == pytest.approx(0, abs=1e-12)
     assert rg.mse(truth, r1 - 1) == pytest.approx(0, abs=1e-20)
     assert rg.mse(truth, r2 - 1) > rg.mse(truth, r1 - 1) + 40
-    assert rg.evaluate(truth, r1, n_resamples=0).is_biased
-    assert not rg.evaluate(truth, r2, n_resamples=0).is_biased
+    assert rg.evaluate(truth, r1, n_resamples=0).verdict == "miscalibrated"
+    assert rg.evaluate(truth, r1, n_resamples=0).direction == "overestimates"
+    assert rg.evaluate(truth, r2, n_resamples=0).verdict == "inconclusive"
 
 
 # Plain measures
@@ -396,7 +398,7 @@ def test_right_predictions_are_not_rejected_for_their_rounding(rng):
         fit = rg.slope_intercept(q + origin, q + origin)
         assert tuple(fit.test) == (0.0, 1.0)
     steps = np.cumsum(np.r_[0, np.full(199, 0.1)])
-    assert rg.evaluate(np.arange(200) * 0.1, steps, n_resamples=0).verdict == "no bias is shown"
+    assert rg.evaluate(np.arange(200) * 0.1, steps, n_resamples=0).verdict == "calibrated"
     line = rg.slope_intercept(2 * q, q)
     assert tuple(line.test) == (math.inf, 0.0)
 
@@ -415,16 +417,18 @@ def test_rare_counts_are_no_proof_of_bias(design, rng):
     wrong = 0
     for _ in range(150):
         p = RARE[design](rng)
-        wrong += rg.evaluate(rng.poisson(p).astype(float), p, n_resamples=0).is_biased
+        wrong += rg.evaluate(rng.poisson(p).astype(float), p, n_resamples=0).pvalue <= 0.05
     assert wrong <= 16
 
 
 def test_outcomes_that_never_vary_leave_the_verdict_open():
     found = rg.evaluate(np.zeros(20), np.full(20, 0.05))
-    assert found.verdict == "too few rows to tell"
+    assert found.verdict == "inconclusive"
+    assert math.isnan(found.pvalue)
+    assert "do not allow a test" in found.headline()
     assert math.isnan(found["mean error"].low)
     json.dumps(found.to_dict(), allow_nan=False)
-    assert rg.evaluate(np.full(20, 0.05), np.full(20, 0.05)).verdict == "no bias is shown"
+    assert rg.evaluate(np.full(20, 0.05), np.full(20, 0.05)).pvalue == 1
 
 
 def test_a_line_that_cannot_be_tested_is_said_to_be_so(rng):
@@ -432,16 +436,30 @@ def test_a_line_that_cannot_be_tested_is_said_to_be_so(rng):
     fit = rg.slope_intercept(y, [0.1] * 10 + [2.0] * 10)
     assert math.isnan(fit.test.pvalue)
     assert fit.test.notes[-1].code == "no_line_test"
-    p = rng.normal(size=100)
-    found = rg.evaluate(p + rng.normal(size=100), p, cluster=np.arange(100) // 25, by=np.arange(100) // 50)
-    assert all(math.isnan(part.line.test.pvalue) for part in found.parts.values())
+
+
+def test_fewer_than_ten_clusters_are_refused_and_untested_in_groups(rng):
+    p = rng.normal(size=210)
+    y = p + rng.normal(size=210)
+    with pytest.raises(InputError, match=r"at least 10 distinct values for inference; got 7\. Use"):
+        rg.evaluate(y, p, cluster=np.arange(210) // 30)
+    found = rg.evaluate(y, p + 1, cluster=np.arange(210) // 10, by=np.arange(210) < 60, n_resamples=0)
+    assert found.verdict == "miscalibrated"
+    few = found.groups[True]
+    assert few.verdict == "inconclusive"
+    assert math.isnan(few.pvalue)
+    assert few.notes[-1].code == "few_clusters"
+    assert found.groups[False].verdict == "miscalibrated"
+
+
+def test_tests_of_few_clusters_keep_their_level(rng):
     rejected = 0
     for _ in range(300):
-        shop = np.repeat(np.arange(6), 10)
-        p = rng.normal(size=60)
-        line = rg.evaluate(p + rng.normal(size=6)[shop] + rng.normal(size=60), p, cluster=shop, n_resamples=0).line
-        rejected += line.test.pvalue <= 0.05
-    assert rejected <= 36
+        shop = np.repeat(np.arange(10), 10)
+        p = rng.normal(size=100)
+        y = p + rng.normal(size=10)[shop] + rng.normal(size=100)
+        rejected += rg.evaluate(y, p, cluster=shop, n_resamples=0).pvalue <= 0.05
+    assert rejected <= 24
 
 
 def test_leverage_counts_the_weight_of_its_own_row(rng):
@@ -537,13 +555,15 @@ def test_other_costs_are_minimised_too(skewed):
 # Evaluation
 
 
-def test_an_evaluation_has_intervals_a_verdict_and_parts(skewed):
+def test_an_evaluation_has_intervals_a_verdict_and_groups(skewed):
     y, p = skewed
     group = np.where(p > 6, "dear", "cheap")
     found = rg.evaluate(y, p, by=group, n_resamples=49)
-    assert found.verdict.startswith("biased")
-    assert list(found.parts) == ["cheap", "dear"]
-    assert sum(part.table.size for part in found.parts.values()) == 600
+    assert found.verdict == "miscalibrated"
+    assert found.direction == "overestimates, overconfident"
+    assert repr(found).startswith("Verdict: miscalibrated (overestimates, overconfident) overall; miscalibrated in ")
+    assert list(found.groups) == ["cheap", "dear"]
+    assert sum(part.table.size for part in found.groups.values()) == 600
     assert found.tce.expected < 15
     t = stats.ttest_1samp(p - y, 0)
     error = found["mean error"]
@@ -578,7 +598,7 @@ def test_clusters_widen_intervals(rng):
     width = [e["mean error"].high - e["mean error"].low for e in (alone, together)]
     assert width[1] > 2.5 * width[0]
     assert together["mean error"].df == 59
-    assert any("60 clusters" in note.text for note in together.notes)
+    assert together.clusters == 60
     by_hand = np.array([np.sum((p - y)[shop == s]) for s in range(60)]) / 1200
     error = np.sqrt(60 / 59 * np.sum((by_hand - by_hand.mean()) ** 2))
     assert together["mean error"].standard_error == pytest.approx(error)
@@ -622,6 +642,106 @@ def test_a_table_is_evaluated_too(skewed):
         rg.evaluate(y)
     with pytest.raises(InputError, match="this takes one model"):
         rg.evaluate(y, {"a": p})
+
+
+def test_the_four_verdicts_follow_from_significance_and_margin(rng):
+    p = rng.normal(size=20_000)
+    y = p + 0.5 * rng.normal(size=20_000)
+    assert rg.evaluate(y, p, n_resamples=0).verdict == "calibrated"
+    small = rg.evaluate(y, p + 0.02, n_resamples=0)
+    assert (small.verdict, small.direction) == ("negligible", "overestimates")
+    assert rg.evaluate(y, p + 0.02, margin=0.01, n_resamples=0).verdict == "miscalibrated"
+    assert rg.evaluate(y, 0.8 * p, n_resamples=0).direction == "underconfident"
+    assert rg.evaluate(y + 0.2 * (p**2 - 1), p, n_resamples=0).direction == "local"
+    few = rg.evaluate(y[:300], p[:300], n_resamples=0)
+    assert few.verdict == "inconclusive"
+    assert "more rows would decide" in few.headline()
+    assert "standard deviations of the outcome" in few.headline()
+    for margin in (0, -1.0, math.nan, "wide"):
+        with pytest.raises(InputError, match="margin must be a positive number"):
+            rg.evaluate(y, p, margin=margin)
+
+
+def test_printed_p_values_are_adjusted_and_raw_ones_are_kept(skewed):
+    found = rg.evaluate(*skewed, n_resamples=0)
+    raw = [test.pvalue for test in found.tests.values()]
+    assert [test.adjusted for test in found.tests.values()] == pytest.approx(holm(raw).tolist())
+    assert found.pvalue == min(test.adjusted for test in found.tests.values())
+    assert f"{found.tests['slope'].adjusted:.2g}" in repr(found)
+    assert list(found.tests) == ["mean error", "bias by bins", "slope"]
+
+
+def test_the_bias_by_bin_and_its_bound_are_in_units_of_the_outcome(rng):
+    p = rng.normal(size=50_000)
+    y = p + rng.normal(size=50_000)
+    shifted = rg.evaluate(y, p + 0.3, n_resamples=0).deviation
+    assert shifted.value == pytest.approx(0.3 / y.std(), rel=0.05)
+    assert shifted.low < shifted.value < shifted.high < 1.1 * shifted.value
+    moved = rg.evaluate(1000 * y, 1000 * (p + 0.3), n_resamples=0).deviation
+    assert (moved.low, moved.high) == pytest.approx((shifted.low, shifted.high), rel=1e-4)
+
+
+def test_the_upper_bound_is_never_zero_by_luck():
+    """Errors that cancel in each bin: less deviation than chance gives."""
+    p = np.repeat(np.linspace(-1, 1, 500), 2)
+    found = rg.evaluate(p + np.tile([0.5, -0.5], 500), p, n_resamples=0).deviation
+    assert found.value == 0
+    assert found.high > 0.01
+
+
+def test_a_deviation_at_the_margin_is_rarely_called_within_it(rng):
+    within = 0
+    for _ in range(200):
+        p = rng.normal(size=5000)
+        y = p + rng.normal(size=5000)
+        within += rg.evaluate(y, p + 0.05 * math.sqrt(2), n_resamples=0).deviation.within
+    assert within <= 20
+
+
+SKEWED = {
+    "lognormal, sigma 2, 200 rows": (200, lambda rng, n: np.exp(2 * rng.normal(size=n) - 2)),
+    "lognormal, sigma 2, 1,000 rows": (1000, lambda rng, n: np.exp(2 * rng.normal(size=n) - 2)),
+    "3 % non-zero, 1,000 rows": (1000, lambda rng, n: (rng.random(n) < 0.03) * np.exp(rng.normal(size=n) - 0.5) / 0.03),
+}
+
+
+@pytest.mark.parametrize("design", SKEWED)
+def test_skewed_outcomes_are_no_proof_of_miscalibration(design, rng):
+    n, draw = SKEWED[design]
+    wrong = noted = 0
+    for _ in range(200):
+        p = np.exp(0.5 * rng.normal(size=n))
+        found = rg.evaluate(p * draw(rng, n), p, n_resamples=0)
+        wrong += found.pvalue <= 0.05
+        noted += any(note.code == "skewed" for note in found.notes)
+    assert wrong <= 16
+    assert noted >= 190
+
+
+def test_underestimated_skewed_outcomes_are_found(rng):
+    p = np.exp(0.5 * rng.normal(size=5000))
+    y = p * (rng.random(5000) < 0.03) * np.exp(rng.normal(size=5000) - 0.5) / 0.03
+    found = rg.evaluate(y, p / 2, n_resamples=0)
+    assert found.verdict == "miscalibrated"
+    assert "underestimates" in found.direction
+    assert rg.evaluate(y, 4 * p, n_resamples=0).direction.startswith("overestimates")
+
+
+def test_groups_are_adjusted_for_their_number(rng):
+    wrong = 0
+    for _ in range(60):
+        p = rng.normal(size=1000)
+        found = rg.evaluate(p + rng.normal(size=1000), p, by=np.arange(1000) % 10, n_resamples=0)
+        wrong += any(group.pvalue <= 0.05 for group in found.groups.values())
+    assert wrong <= 8
+    rng = np.random.default_rng(1)
+    group = np.arange(21_000) % 7
+    p = rng.normal(size=21_000)
+    y = p + rng.normal(size=21_000)
+    found = rg.evaluate(y, p + np.select([group == 1, group == 2], [0.2, -0.2]), by=group, n_resamples=0)
+    assert found.headline().startswith("calibrated overall; 2 of 7 groups are not: ")
+    assert [name for name, part in found.groups.items() if part.verdict == "miscalibrated"] == [1, 2]
+    assert [found.groups[i].direction for i in (0, 1, 2)] == ["", "overestimates", "underestimates"]
 
 
 def test_bins_of_an_evaluation_hold_fifty_rows(skewed):
@@ -681,7 +801,7 @@ def test_missing_rows_are_dropped_on_request_and_counted():
         assert rg.mean_error(y, p, missing="drop") == 1.0
     assert rg.bias_by_bin(y, p, missing="drop").notes[0].count == 1
     for option in ("sample_weight", "frequency"):
-        with pytest.raises(InputError, match=f"{option} must be positive in at least one row; got 0 in every row"):
+        with pytest.raises(InputError, match=f"{option} must be positive in at least one row; got zero in every row"):
             rg.mse([1.0], [1.0], **{option: [0.0]})
     with pytest.raises(InputError, match=r"frequency must be a whole number of rows, 0 or more; got 0.5 \(row 1\)"):
         rg.mse([1.0, 2.0], [1.0, 2.0], frequency=[1, 0.5])

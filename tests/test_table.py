@@ -365,7 +365,7 @@ def test_importance_weights_survive_copies_maps_and_rounding():
         ([1, 2, -3], r"got -3 \(row 2\)"),
         ([np.inf, 2, 3], r"got inf \(row 0\)"),
         ([1, np.nan, 2], "frequency has 1 missing value"),
-        ([0, 0, 0], "frequency must be positive in at least one row; got 0 in every row"),
+        ([0, 0, 0], "frequency must be positive in at least one row; got zero in every row"),
         ([2**53, 1, 1], r"frequency must add up to less than 2\*\*53"),
         (["1", "2", "3"], "frequency must hold numbers"),
         ([1, 2], "frequency has 2 rows, y_true has 3"),

@@ -1,36 +1,65 @@
 """`compare`: which of several models is better calibrated, on the same rows?"""
 
 import html
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.random import SeedSequence
 
+from calibrant import sentences
 from calibrant._json import plain
 from calibrant._tables import html_table, text_table
 from calibrant._typing import Column
 from calibrant.costs import Cost
 from calibrant.errors import InputError, Note
-from calibrant.evaluation import Evaluation, Settings, evaluate_table, settings_of
+from calibrant.evaluation import LOG_ODDS_ERROR, Evaluation, Settings, evaluate_table, settings_of
 from calibrant.inference import resampling
 from calibrant.inference.decision import Margin
 from calibrant.inference.multiplicity import holm
-from calibrant.inference.paired import difference, paired_draws
+from calibrant.inference.paired import (
+    PairedDifference,
+    brier_difference,
+    difference,
+    log_loss_difference,
+    log_odds_difference,
+    paired_draws,
+)
+from calibrant.inference.relevance import MIN_INFORMATION
 from calibrant.inference.resampling import Measure, PairedRows, RandomState
-from calibrant.lines import Form, chance, frame, rows_in_words
-from calibrant.metrics import ACE
+from calibrant.lines import Form, chance, frame, p_is, rows_in_words
+from calibrant.metrics import METRICS
+from calibrant.table import ScoreTable
 
 __all__ = ["Comparison", "compare"]
 
-MATTERS = ACE()
+DECIDES, BRIER, LOG_LOSS = LOG_ODDS_ERROR, "Brier", "log loss"
+_LITTLE = (
+    "Comparisons in which no difference can be shown, because the information of a model (about the expected number of "
+    f"events) is below {MIN_INFORMATION:g}: {{count}}."
+)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A model's metric less that of the baseline, on the same rows."""
+    """A model's metric less that of the baseline, on the same rows.
+
+    Attributes
+    ----------
+    model, baseline, metric, unit : str
+    value : float
+        For the log-odds error the difference of the debiased squares; otherwise the difference of the two values.
+    low, high, level : float
+        Confidence interval; NaN for metrics of gaps, whose difference has no interval of known coverage.
+    pvalue, adjusted_pvalue : float
+        Of "no difference", for this pair alone and adjusted for the number of models by Holm; NaN for metrics of gaps.
+    test : str
+        Where the p-value comes from: "decides", "paired t test", "bootstrap", or "" without one.
+    """
 
     model: str
     baseline: str
@@ -41,11 +70,18 @@ class Difference:
     level: float
     pvalue: float
     unit: str
+    test: str = ""
+    adjusted_pvalue: float = math.nan
 
     def cells(self) -> list[str]:
-        """For people: difference, interval, p-value."""
+        """For people: difference, interval, adjusted p-value with its test; empty where they do not exist."""
         form = Form.of(self.unit, self.high - self.low, signed=True)
-        return [form.amount(self.value), form.span(self.low, self.high), chance(self.pvalue)]
+        value = "" if math.isnan(self.value) else form.amount(self.value)
+        if value and self.test == "decides":
+            value += " (squares)"
+        if math.isnan(self.low):
+            return [value, "", ""]
+        return [value, form.span(self.low, self.high), f"{chance(self.adjusted_pvalue)} ({self.test})"]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
@@ -59,42 +95,55 @@ class Comparison:
     Attributes
     ----------
     models : mapping
-        The `Evaluation` of every model.
+        The `Evaluation` of each model.
     differences : tuple of Difference
-        Of every model but the first, the baseline, in every metric.
+        Of each model but the first, the baseline: "log-odds error", which decides, "Brier", "log loss" where it is
+        finite, and the other metrics.
+    settings : Settings
     """
 
     models: Mapping[str, Evaluation]
     differences: tuple[Difference, ...]
-    decides: str
     settings: Settings
+    own_notes: tuple[Note, ...] = ()
 
     @property
     def baseline(self) -> str:
         return next(iter(self.models))
 
+    @property
+    def decides(self) -> str:
+        """The metric that the verdict follows from."""
+        return DECIDES
+
+    @cached_property
+    def deciding(self) -> tuple[Difference, ...]:
+        """The differences that the verdict follows from, one per model but the baseline."""
+        return tuple(d for d in self.differences if d.test == "decides")
+
     @cached_property
     def adjusted(self) -> dict[str, float]:
-        """For every model but the baseline the p-value of its difference in the metric that decides, by Holm."""
-        deciding = [d for d in self.differences if d.metric == self.decides]
-        return dict(zip((d.model for d in deciding), holm([d.pvalue for d in deciding]).tolist(), strict=True))
+        """For each model but the baseline the p-value that decides, adjusted for the number of models by Holm."""
+        return {d.model: d.adjusted_pvalue for d in self.deciding}
+
+    def is_shown(self, d: Difference) -> bool:
+        """Whether a difference is significant, with its p-value adjusted for the number of models."""
+        return d.adjusted_pvalue <= self.settings.alpha
 
     @property
     def verdict(self) -> str:
-        """Which models are shown to be better or worse calibrated than the baseline."""
-        better: list[str] = []
-        worse: list[str] = []
-        for d in self.differences:
-            if d.metric == self.decides and self.adjusted[d.model] <= self.settings.alpha:
-                (better if d.value < 0 else worse).append(d.model)
+        """Which models are shown to be better or worse calibrated than the baseline, or "no difference shown"."""
+        shown = [d for d in self.deciding if self.is_shown(d)]
+        better, worse = [d.model for d in shown if d.value < 0], [d.model for d in shown if d.value > 0]
         found = [f"{_and(better)} {_is(better)} better calibrated than {self.baseline}"] * bool(better)
         found += [f"{_and(worse)} {_is(worse)} worse calibrated than {self.baseline}"] * bool(worse)
-        return "; ".join(found) or "no difference in calibration is shown"
+        return "; ".join(found) or "no difference shown"
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """What a reader must know about the input and the results."""
-        return tuple(dict.fromkeys(note for evaluation in self.models.values() for note in evaluation.notes))
+        theirs = (note for evaluation in self.models.values() for note in evaluation.notes)
+        return tuple(dict.fromkeys((*self.own_notes, *theirs)))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON, with its whole specification."""
@@ -108,16 +157,34 @@ class Comparison:
             "adjusted": self.adjusted,
             "models": {name: evaluation.to_dict() for name, evaluation in self.models.items()},
             "settings": self.settings.to_dict(),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """One row a model and metric: value, interval, null band, and difference from the baseline."""
-        rows = [row for name, evaluation in self.models.items() for row in evaluation.rows(model=name)]
+        """One row per model and metric: value, interval, null range, and difference from the baseline.
+
+        ``difference_pvalue`` is adjusted for the number of models by Holm.
+        """
+        rows = []
+        for name, evaluation in self.models.items():
+            own = evaluation.rows(model=name)
+            rows += [*self._further_rows(own), *own]
         for row in rows:
             d = self._difference(row["model"], row["metric"])
-            for part in ("value", "low", "high", "pvalue"):
-                row[f"difference_{part}"] = float("nan") if d is None else getattr(d, part)
+            for column, part in _DIFFERENCE_COLUMNS.items():
+                row[column] = math.nan if d is None else getattr(d, part)
         return frame(rows, backend)
+
+    def _further_rows(self, own: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Rows of metrics that have a difference but no interval of their own, such as log loss."""
+        empty = {key: math.nan if isinstance(value, float) else value for key, value in own[0].items()}
+        empty |= {key: own[0][key] for key in ("rows", "event_rate")} | {"unit": "1"}
+        known = [row["metric"] for row in own]
+        return [{**empty, "metric": metric} for metric in self._metrics() if metric not in known]
+
+    def _metrics(self) -> list[str]:
+        """Names of all metrics with a difference."""
+        return list(dict.fromkeys(d.metric for d in self.differences))
 
     def _difference(self, model: str, metric: str) -> Difference | None:
         return next((d for d in self.differences if (d.model, d.metric) == (model, metric)), None)
@@ -150,14 +217,36 @@ class Comparison:
         )
 
     def reasons(self) -> Iterator[str]:
-        """What decided, and the verdict of every model for itself."""
-        for d in self.differences:
-            if d.metric == self.decides:
-                value, ends, p = d.cells()
-                adjusted = f", adjusted {chance(self.adjusted[d.model])}" if len(self.adjusted) > 1 else ""
-                yield f"Decided by {d.metric}: {d.model} less {d.baseline} {value} ({ends}), p = {p}{adjusted}."
+        """What decided, where the Brier score disagrees, and the verdict of each model for itself."""
+        for d in self.deciding:
+            if not math.isnan(d.value):
+                value, ends, _ = d.cells()
+                yield (
+                    f"Decided by the squared log-odds error: {d.model} less {d.baseline} "
+                    f"{value.removesuffix(' (squares)')} ({ends}), {p_is(d.adjusted_pvalue)}{self._holm}."
+                )
+        yield from self.disagreements()
         for name, evaluation in self.models.items():
-            yield f"{name}: {evaluation.verdict}"
+            yield f"{name}: {sentences.headline(evaluation)}"
+
+    def disagreements(self) -> list[str]:
+        """A sentence for each pair whose better calibrated model has the higher Brier score."""
+        found = []
+        for d in self.deciding:
+            brier = self._difference(d.model, BRIER)
+            assert brier is not None
+            if not (self.is_shown(d) and self.is_shown(brier)) or d.value * brier.value > 0:
+                continue
+            better, other = (d.model, d.baseline) if d.value < 0 else (d.baseline, d.model)
+            found.append(
+                f"{better} is better calibrated than {other}, but {other} has the lower Brier score (difference "
+                f"{brier.cells()[0]}, {p_is(brier.adjusted_pvalue)}{self._holm}): {other} discriminates better."
+            )
+        return found
+
+    @property
+    def _holm(self) -> str:
+        return ", adjusted" if len(self.deciding) > 1 else ""
 
     def sizes(self) -> str:
         """How many rows, and events."""
@@ -167,19 +256,24 @@ class Comparison:
     def cells(self) -> list[list[str]]:
         """The table that people read; its first row is the heading."""
         level = f"{100 * self.settings.confidence_level:g} %"
-        heading = ["", "", "value", f"{level} interval", "a right model reads"]
-        cells = [[*heading, f"less {self.baseline}", f"{level} interval", "p-value"]]
-        for line in self.models[self.baseline].metrics.values():
-            for name, evaluation in self.models.items():
-                own = evaluation.metrics.get(line.name)
-                row = [
-                    line.name if name == self.baseline else "",
-                    name,
-                    *(["", "", ""] if own is None else own.cells()[:3]),
-                ]
-                d = self._difference(name, line.name)
+        heading = ["", "", "value", f"{level} CI", "expected if calibrated"]
+        cells = [[*heading, f"less {self.baseline}", f"{level} CI", "p-value"]]
+        for metric in dict.fromkeys([*self.models[self.baseline].metrics, *self._metrics()]):
+            for name in self.models:
+                own = self.models[name].metrics.get(metric)
+                values = ["", "", ""] if own is None else own.cells()[:3]
+                d = self._difference(name, metric)
+                row = [metric if name == self.baseline else "", name, *values]
                 cells.append([*row, *(["", "", ""] if d is None else d.cells())])
         return cells
+
+
+_DIFFERENCE_COLUMNS = {
+    "difference_value": "value",
+    "difference_low": "low",
+    "difference_high": "high",
+    "difference_pvalue": "adjusted_pvalue",
+}
 
 
 def compare(
@@ -197,7 +291,7 @@ def compare(
     progress: bool | None = None,
     **rows: Any,
 ) -> Comparison:
-    """Which model is better calibrated? Paired: every replicate draws rows once, for all models.
+    """Compare the calibration of several models on the same rows.
 
     Parameters
     ----------
@@ -205,7 +299,7 @@ def compare(
     y_probs : mapping of name to column
         Predictions of two models or more for the same rows; the first is the baseline that others are compared with.
     cluster : column, optional
-        Rows of one cluster are drawn together.
+        Rows of one cluster may depend on each other; there must be at least 10 clusters.
     costs, margin, alpha, metrics, confidence_level, n_resamples, random_state, progress
         See `evaluate`. Tables cannot be given: they no longer know which rows belong together.
     sample_weight, frequency, pos_label
@@ -218,16 +312,27 @@ def compare(
 
     Notes
     -----
-    A difference has the interval of its replicates moved so that their mean is the difference of the data, and a
-    two-sided p-value by the same replicates; the verdict follows from ACE, adjusted for the number of models by Holm.
+    The verdict follows from the difference of the debiased squared log-odds errors, each over bins of equal
+    information of its own model, with a robust covariance of rows or clusters. A model is better or worse calibrated
+    than the baseline if the p-value, adjusted for the number of models by Holm, is at most `alpha`. Two models whose
+    log-odds errors are equal are told apart in at most about 5 % of data sets; equal ACE does not mean equal log-odds
+    errors. Where the information of a model is below 20, no difference is shown.
+
+    Beside it stand the differences of the Brier score and of log loss, with paired t tests. Where the better
+    calibrated model has the higher Brier score, the other model discriminates better, and the output states it.
+
+    Metrics of gaps (ECE, ACE, TCE and others) have neither interval nor p-value here: their bias depends on the model,
+    and a bootstrap of their difference has no known error rate. Other metrics have the interval of their replicates,
+    moved so that the mean of the replicates is the difference of the data. All p-values are adjusted by Holm for the
+    number of models; intervals are not.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(3000)
     >>> y = rng.random(3000) < p
-    >>> compare(y, {"squared": p**2, "right": p}, n_resamples=99).verdict
-    'right is better calibrated than squared'
+    >>> compare(y, {"squared": p**2, "plain": p}, n_resamples=99).verdict
+    'plain is better calibrated than squared'
     """
     if not isinstance(y_probs, Mapping) or len(y_probs) < 2:
         raise InputError(
@@ -236,6 +341,7 @@ def compare(
             argument="y_probs",
         )
     settings = settings_of(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
+    _check_names(settings.metrics)
     seed = resampling.seed_of(random_state)
     paired, tables = PairedRows.read(y_true, list(y_probs.values()), cluster=cluster, **rows)
     names = [str(name) for name in y_probs]
@@ -245,30 +351,83 @@ def compare(
         name: evaluate_table(table, settings, seed, show=progress, rows=None if cluster is None else paired.only(i))
         for i, (name, table) in enumerate(zip(names, tables, strict=True))
     }
-    measured = [set(evaluation.metrics) for evaluation in models.values()]
-    chosen = {name: m for name, m in settings.metrics.items() if set.intersection(*measured) >= {name}}
-    decides = MATTERS.name if chosen.get(MATTERS.name, MATTERS) == MATTERS else f"{MATTERS.name}, ten groups"
-    chosen[decides] = MATTERS
+    shared = set.intersection(*(set(evaluation.metrics) for evaluation in models.values()))
+    pairs = [log_odds_difference(paired, tables, i, 0) for i in range(1, len(names))]
+    tested = {DECIDES: pairs, BRIER: [brier_difference(paired, i, 0) for i in range(1, len(names))]}
+    losses = [log_loss_difference(paired, i, 0) for i in range(1, len(names))]
+    if all(math.isfinite(each.value) for each in losses):
+        tested[LOG_LOSS] = losses
+    rest = {name: m for name, m in settings.metrics.items() if name in shared and name not in tested}
+    found = [
+        _from_test(names[i], names[0], metric, each, confidence_level)
+        for metric, several in tested.items()
+        for i, each in enumerate(several, 1)
+    ]
+    found += _from_replicates(paired, tables, names, rest, settings, seed, progress)
+    little = sum(pair.has_little_information for pair in pairs)
+    notes = (Note("little_information", little, _LITTLE),) if little else ()
+    return Comparison(models, _adjusted(found), settings, notes)
 
-    draws = paired_draws(
-        paired,
-        list(chosen.values()),
-        n_resamples=n_resamples,
-        seed=seed,
-        threads=tables[0].size >= resampling.THREADS_FROM,
-        show=progress,
-    )
-    values = np.array([[metric.value(table) for metric in chosen.values()] for table in tables])
-    found, spread = values[1:] - values[0], draws[:, 1:] - draws[:, :1]
-    differences = []
-    for i, name in enumerate(names[1:]):
-        for j, (metric, measure) in enumerate(chosen.items()):
-            value = float(found[i, j])
-            low, high, pvalue = difference(value, spread[:, i, j], confidence_level)
-            differences.append(
-                Difference(name, names[0], metric, value, low, high, confidence_level, pvalue, measure.unit)
+
+def _check_names(metrics: Mapping[str, Measure]) -> None:
+    for name, metric in ((BRIER, METRICS["brier"]()), (LOG_LOSS, METRICS["log_loss"]())):
+        if metrics.get(name, metric) != metric:
+            raise InputError(
+                f"metrics must not call another metric {name!r}; got {metrics[name]!r}.",
+                hint="Use another name for it.",
+                argument="metrics",
+                value=name,
             )
-    return Comparison(models, tuple(differences), decides, settings)
+
+
+def _from_test(model: str, baseline: str, metric: str, found: PairedDifference, level: float) -> Difference:
+    low, high = found.interval(level)
+    test = "decides" if metric == DECIDES else "paired t test"
+    return Difference(model, baseline, metric, found.value, low, high, level, found.pvalue, "1", test)
+
+
+def _from_replicates(
+    rows: PairedRows,
+    tables: Sequence[ScoreTable],
+    names: list[str],
+    metrics: Mapping[str, Measure],
+    settings: Settings,
+    seed: SeedSequence,
+    show: bool | None,
+) -> list[Difference]:
+    """Differences of other metrics: metrics of gaps without, others with an interval by the bootstrap."""
+    level = settings.confidence_level
+    smooth = [name for name, metric in metrics.items() if not metric.measures_gaps]
+    draws = np.empty((0, len(names), 0))
+    if smooth:
+        chosen = [metrics[name] for name in smooth]
+        threads = tables[0].size >= resampling.THREADS_FROM
+        draws = paired_draws(rows, chosen, n_resamples=settings.n_resamples, seed=seed, threads=threads, show=show)
+    found = []
+    for name, metric in metrics.items():
+        values = [metric.value(table) for table in tables]
+        for i in range(1, len(names)):
+            value, low, high, pvalue, test = values[i] - values[0], math.nan, math.nan, math.nan, ""
+            if name in smooth:
+                drawn = draws[:, :, smooth.index(name)]
+                low, high, pvalue = difference(value, drawn[:, i] - drawn[:, 0], level)
+                test = "bootstrap"
+            found.append(Difference(names[i], names[0], name, value, low, high, level, pvalue, metric.unit, test))
+    return found
+
+
+def _adjusted(differences: list[Difference]) -> tuple[Difference, ...]:
+    """Differences with p-values adjusted for the number of models by Holm, metric by metric."""
+    found = []
+    for metric in dict.fromkeys(d.metric for d in differences):
+        same = [d for d in differences if d.metric == metric]
+        if not same[0].test:
+            found += same
+            continue
+        found += [
+            replace(d, adjusted_pvalue=float(p)) for d, p in zip(same, holm([d.pvalue for d in same]), strict=True)
+        ]
+    return tuple(found)
 
 
 def _and(names: list[str]) -> str:

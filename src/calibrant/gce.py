@@ -43,7 +43,8 @@ class GCE:
     bins : callable
         `ScoreTable` to `Partition`: one of `calibrant.bins` or your own.
     loss : callable
-        `Partition` to one number a bin: one of `calibrant.losses` or your own.
+        `Partition` to one number per bin: one of `calibrant.losses` or your own, which may declare the properties that
+        inference uses (see `calibrant.losses`).
     norm : callable
         The losses and the sizes of the bins to one number: one of `calibrant.norms` or your own.
     name : str, keyword-only

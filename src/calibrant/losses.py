@@ -54,8 +54,9 @@ Loss: TypeAlias = Callable[[Partition], Floats]
 _WEIGHTED_TEST = Note(
     "weighted_test",
     1,
-    "Importance weights: each score p is tested by z = (sum of w y - p sum of w) / sqrt(sum of w^2 (y - p)^2) with "
-    "(effective rows - 1) degrees of freedom of Student's t, instead of the exact binomial test.",
+    "Importance weights: each score p is tested by z = (sum of w y - p sum of w) / sqrt(sum of w^2 (y - p)^2), the "
+    "variance at least what p implies, with (effective rows - 1) degrees of freedom of Student's t, instead of the "
+    "exact binomial test.",
 )
 
 

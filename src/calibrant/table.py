@@ -459,7 +459,7 @@ def _count_checked(
 def all_zero(name: str) -> InputError:
     """No row counts."""
     return InputError(
-        f"{name} must be positive in at least one row; got 0 in every row.",
+        f"{name} must be positive in at least one row; got zero in every row.",
         hint="Leave it out to count each row once.",
         argument=name,
     )

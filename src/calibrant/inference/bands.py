@@ -18,7 +18,7 @@ __all__ = ["Band", "consistency_band", "cumulative_band"]
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """From `low` to `high`, one pair a point; `level` is the share of right models that stay inside."""
+    """From `low` to `high`, one pair per point; `level` is the share of calibrated models that stay inside."""
 
     low: Floats
     high: Floats

@@ -17,6 +17,7 @@ from calibrant.inference import resampling
 from calibrant.inference.design import Design
 from calibrant.inference.relevance import LogOddsDeviation
 from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
+from calibrant.partition import Partition
 from calibrant.table import ScoreTable, read_only
 
 __all__ = ["Equivalence", "Interval", "Null", "equivalence", "interval", "null"]
@@ -144,9 +145,9 @@ class Spread:
         """Why no interval exists; empty where one does."""
         name, fewest = self.metric.name, getattr(self.metric, "min_class_size", 0)
         if self._rarer < fewest:
-            unit = "clusters with and without an event" if self._clustered else "rows of each class"
+            unit = "clusters with and without the event" if self._clustered else "rows of each class"
             return (
-                f"{name} needs at least {fewest} {unit} for an interval; got {self._rarer:.3g} of the rarer kind. "
+                f"{name} needs {unit} for an interval, at least {fewest}; got {self._rarer:.3g} of the rarer kind. "
                 "Collect more rows, or report the value alone."
             )
         reason = getattr(self.metric, "interval_refusal", lambda table: "")(self.table)
@@ -280,19 +281,26 @@ class Spread:
         return float(limit ** getattr(self.metric, "degree", 1.0))
 
     def _hidden_in_bins(self, metric: GCE, tail: float) -> float:
-        bins = metric.bins(self.table)
-        limit = np.zeros(len(bins))
-        for pure in (bins.k == 0, bins.k == bins.n):
-            if pure.any():
-                limit[pure] = _none_of(self._independent(pure[bins.labels]), tail)
-        if not limit.any():
+        bins, pure_bins = self._pure_bins
+        if not pure_bins:
             return 0.0
+        limit = np.zeros(len(bins))
+        for pure, size in pure_bins:
+            limit[pure] = _none_of(size, tail)
         # Gaps of that size: a score of 0 where no row has the event, of 1 where every row has it.
         everything = bins.k == bins.n
         rate = np.where(everything, 1 - limit, limit)
         rate[limit == 0] = 0.0
         moved = bins.with_sums(bins.n, bins.n * rate, bins.n * everything * (limit > 0))
         return float(metric.norm(metric.loss(moved), moved.n))
+
+    @cached_property
+    def _pure_bins(self) -> tuple[Partition, list[tuple[Bools, float]]]:
+        """The bins of a `GCE`; which of them have no event, or nothing else; and their independent observations."""
+        assert isinstance(self.metric, GCE)
+        bins = self.metric.bins(self.table)
+        kinds = [pure for pure in (bins.k == 0, bins.k == bins.n) if pure.any()]
+        return bins, [(pure, self._independent(pure[bins.labels])) for pure in kinds]
 
     def _independent(self, scores: Bools) -> float:
         """Independent observations behind some of the scores: rows, effective rows, or clusters."""

@@ -1,15 +1,217 @@
 """Differences between predictions of the same rows."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import SFC64, SeedSequence
 
-from calibrant._typing import Floats
+from calibrant._typing import Floats, Ints
+from calibrant.bins import EqualInformation, information_bins
 from calibrant.inference import resampling
+from calibrant.inference.components import bins_allowed
+from calibrant.inference.design import Design
+from calibrant.inference.distributions import student_two_sided
+from calibrant.inference.relevance import MIN_INFORMATION, LogOddsDeviation
 from calibrant.inference.resampling import Measure, PairedRows
+from calibrant.log_odds import LogOddsBins
+from calibrant.table import ScoreTable
 
-__all__ = ["difference", "paired_draws"]
+__all__ = [
+    "PairedDifference",
+    "brier_difference",
+    "difference",
+    "log_loss_difference",
+    "log_odds_difference",
+    "log_odds_error",
+    "paired_draws",
+]
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """A difference between two predictions of the same rows, with its variance.
+
+    Attributes
+    ----------
+    value, variance : float
+    degrees : float
+        Degrees of freedom of the variance; infinite where it counts as known.
+    information : float
+        The smaller effective information of the two; infinite where it does not matter.
+    """
+
+    value: float
+    variance: float
+    degrees: float
+    information: float = math.inf
+
+    @property
+    def has_little_information(self) -> bool:
+        """Whether so few events are expected that no difference can be shown."""
+        return self.information < MIN_INFORMATION
+
+    @property
+    def pvalue(self) -> float:
+        """Two-sided p-value of "no difference"; 1 where there is little information."""
+        if self.has_little_information or not self.variance > 0:
+            return 1.0
+        return student_two_sided(self.value / math.sqrt(self.variance), self.degrees)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Confidence interval of the difference."""
+        from scipy.special import ndtri, stdtrit
+
+        share = (1 + level) / 2
+        quantile = ndtri(share) if math.isinf(self.degrees) else stdtrit(self.degrees, share)
+        reach = float(quantile) * math.sqrt(self.variance)
+        return self.value - reach, self.value + reach
+
+
+def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: int, baseline: int) -> PairedDifference:
+    r"""Difference of the debiased squared log-odds errors of two predictions of the same rows.
+
+    Each prediction has its own bins of equal information, with log-odds errors d and shares of information V / I. With
+    C the joint covariance of both vectors of errors, and W the shares, negative for the baseline,
+
+    .. math::
+
+       D = d' W d - \operatorname{tr}(W C), \qquad
+       \operatorname{Var}(D) = \max\bigl(4 d' W C W d - 2 \operatorname{tr}((W C)^2), 2 \operatorname{tr}((W C)^2)\bigr)
+
+    The second variance is that of two calibrated models. The variance of the scores is added: another sample of them
+    would give other shares of information to large and to small errors. C follows from the residuals of rows, or of
+    clusters, around the scores moved by d, so it holds for miscalibrated models and for any dependence between the two
+    predictions.
+    """
+    designs = [_design(rows, tables, i) for i in (model, baseline)]
+    bins = [_bins(design) for design in designs]
+    information = min(design.information for design in designs)
+    if min(float(each.information.sum()) for each in bins) <= 0:  # scores of 0 and 1 alone
+        return PairedDifference(math.nan, math.nan, math.inf, 0.0)
+    d = np.concatenate([each.error for each in bins])
+    shares = [each.information / each.information.sum() for each in bins]
+    weight = np.concatenate([shares[0], -shares[1]])
+    places = [rows.places[i] for i in (model, baseline)]
+    covariance = joint_covariance(rows, places, bins)
+    chance = float(weight @ np.diag(covariance))
+    squared = float(weight @ covariance**2 @ weight)
+    moved = weight * d
+    variance = max(4 * float(moved @ covariance @ moved) - 2 * squared, 2 * squared, 0.0)
+    variance += _variance_of_scores(rows, places, bins)
+    degrees = min(design.degrees for design in designs)
+    return PairedDifference(float(weight @ d**2) - chance, variance, degrees, information)
+
+
+def _variance_of_scores(rows: PairedRows, places: Sequence[Ints], bins: Sequence[LogOddsBins]) -> float:
+    """Variance of D because other scores could have been sampled: sum of p (1 - p) (d^2 - mean of d^2) / I per row."""
+    terms: Floats = np.zeros(rows.event.size)
+    for sign, place, each in zip((1, -1), places, bins, strict=True):
+        p, total = each.table.score, each.information.sum()
+        mean = each.information @ each.error**2 / total
+        terms += sign * (p * (1 - p) * (each.error[each.labels] ** 2 - mean) / total)[place]
+    if rows.weight is not None:
+        terms *= rows.weight
+    if rows.cluster is not None:
+        terms = np.bincount(rows.cluster, weights=terms, minlength=rows.n_draws).astype(np.float64)
+    return float(terms @ terms)
+
+
+def log_odds_error(rows: PairedRows, tables: Sequence[ScoreTable], i: int) -> float:
+    """Debiased log-odds error of one prediction; NaN where its scores are 0 and 1 alone."""
+    design = _design(rows, tables, i)
+    return LogOddsDeviation(design).value if design.information > 0 else math.nan
+
+
+def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[LogOddsBins]) -> Floats:
+    """Covariance of the log-odds errors of two sets of bins of the same rows, stacked.
+
+    Residuals w (y - q), with q the scores moved by the log-odds errors, are summed per bin and divided by the bin's
+    sum of q (1 - q). Rows are independent, or their clusters are.
+    """
+    sizes = [len(each) for each in bins]
+    labels = [each.labels[place] for each, place in zip(bins, places, strict=True)]
+    residuals = []
+    for each, place in zip(bins, places, strict=True):
+        residual = rows.event - each.shifted(each.error)[place]
+        residuals.append(residual if rows.weight is None else residual * rows.weight)
+
+    def sums(label: Ints, values: Floats, *shape: int) -> Floats:
+        found = np.bincount(label, weights=values, minlength=math.prod(shape))
+        return found.astype(np.float64).reshape(shape)
+
+    if rows.cluster is None:
+        own = [
+            np.diag(sums(label, residual**2, size))
+            for label, residual, size in zip(labels, residuals, sizes, strict=True)
+        ]
+        cross = sums(labels[0] * sizes[1] + labels[1], residuals[0] * residuals[1], *sizes)
+        found = np.block([[own[0], cross], [cross.T, own[1]]])
+    else:
+        per_cluster = np.hstack(
+            [
+                sums(rows.cluster * size + label, residual, rows.n_draws, size)
+                for label, residual, size in zip(labels, residuals, sizes, strict=True)
+            ]
+        )
+        centred = per_cluster - per_cluster.mean(axis=0)
+        found = centred.T @ centred * (rows.n_draws / (rows.n_draws - 1))
+    found[np.diag_indices_from(found)] += np.concatenate([_half_events(each) for each in bins])
+    curvature = np.concatenate([each.curvature(each.error) for each in bins])
+    scaled: Floats = found / np.outer(curvature, curvature)
+    return scaled
+
+
+def _half_events(bins: LogOddsBins) -> Floats:
+    """Variance of the half event, or half other row, that bins without one are given."""
+    without = (bins.k <= 0) | (bins.k >= bins.n)
+    return np.where(without, bins.variance(bins.error), 0.0)
+
+
+def _design(rows: PairedRows, tables: Sequence[ScoreTable], i: int) -> Design:
+    return Design(tables[i], None if rows.cluster is None else rows.only(i))
+
+
+def _bins(design: Design) -> LogOddsBins:
+    """Bins of equal information, at most one per five clusters."""
+    count = max(bins_allowed(design, information_bins(design.information)), 1)
+    return LogOddsBins(design.table, EqualInformation(count)(design.table).start)
+
+
+def _mean_difference(rows: PairedRows, losses: Floats, others: Floats) -> PairedDifference:
+    """Difference of two mean losses, given the losses of rows: a paired t test, by clusters where there are some."""
+    weight = np.ones(rows.event.size) if rows.weight is None else rows.weight.astype(np.float64)
+    total = float(weight.sum())
+    value = float(weight @ (losses - others)) / total
+    terms = weight * (losses - others - value)
+    if rows.cluster is not None:
+        terms = np.bincount(rows.cluster, weights=terms, minlength=rows.n_draws).astype(np.float64)
+        effective = float(rows.n_draws)
+    else:
+        effective = total**2 / float(weight @ weight)
+    if effective <= 1:
+        return PairedDifference(value, 0.0, math.inf)
+    variance = float(terms @ terms) / total**2 * effective / (effective - 1)
+    return PairedDifference(value, variance, effective - 1)
+
+
+def brier_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
+    """Difference of the Brier scores of two predictions of the same rows."""
+    losses = [(rows.scores[i][rows.places[i]] - rows.event) ** 2 for i in (model, baseline)]
+    return _mean_difference(rows, *losses)
+
+
+def log_loss_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
+    """Difference of the log losses of two predictions of the same rows; NaN where one of them is infinite."""
+    losses = []
+    for i in (model, baseline):
+        p = rows.scores[i][rows.places[i]]
+        with np.errstate(divide="ignore"):
+            losses.append(np.where(rows.event == 1, -np.log(p), -np.log1p(-p)))
+    if not all(np.isfinite(loss).all() for loss in losses):
+        return PairedDifference(math.nan, math.nan, math.inf)
+    return _mean_difference(rows, *losses)
 
 
 def paired_draws(

@@ -38,8 +38,6 @@ PURPOSES = ("bootstrap", "null")
 
 # With fewer clusters neither sign flips nor Student's quantiles keep what they promise.
 MIN_CLUSTERS = 10
-# From here on Student's quantile is within 3 % of the normal one.
-ENOUGH_CLUSTERS = 40
 
 
 @runtime_checkable

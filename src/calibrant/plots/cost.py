@@ -123,10 +123,13 @@ class CostDisplay:
         if asked.ndim != 1 or not asked.size or not ((asked > 0) & np.isfinite(asked)).all():
             raise InputError("ratios must be positive, finite numbers; at least one.", argument="ratios", value=ratios)
         family = _family(cost) if is_dataclass(cost) and not isinstance(cost, type) else cost
-        metrics = [ECC(family(over=1, under=0), bins=bins), ECC(family(over=0, under=1), bins=bins)]
+
+        def metric(over: float, under: float) -> GCE:
+            return ECC(family(over=over, under=under), bins=bins)
+
         curves = {}
         for name, table in tables(y_true, y_prob, rows).items():
-            curves[name] = _curve(table, metrics, asked, n_resamples, level, random_state)
+            curves[name] = _curve(table, metric, asked, n_resamples, level, random_state)
         return cls(curves, asked, level).plot(ax=ax, fig=fig)
 
     @classmethod
@@ -268,16 +271,23 @@ def _units(ratios: Floats) -> tuple[Floats, Floats]:
 
 
 def _curve(
-    table: ScoreTable, metrics: list[Any], ratios: Floats, n_resamples: int, level: float, random_state: RandomState
+    table: ScoreTable,
+    metric: Callable[[float, float], GCE],
+    ratios: Floats,
+    n_resamples: int,
+    level: float,
+    random_state: RandomState,
 ) -> CostCurve:
+    """ECC at each ratio; `metric` gives it for the costs of predicting too high and too low."""
+    metrics: list[Any] = [metric(1, 0), metric(0, 1)]
     if not n_resamples:
-        return CostCurve(*(metric.value(table) for metric in metrics))
+        return CostCurve(*(one.value(table) for one in metrics))
     a, b = spreads(metrics, table, seed=resampling.seed_of(random_state), n_resamples=n_resamples)
     limits = []
     for over, under in zip(*_units(ratios), strict=True):
         # ECC is a sum in proportion to the units, in the data and in every replicate.
         both = Spread(
-            a.metric,
+            metric(float(over), float(under)),
             over * a.value + under * b.value,
             over * a.bootstrap + under * b.bootstrap,
             over * a.null + under * b.null,

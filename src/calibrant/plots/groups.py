@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 
 from calibrant.errors import InputError
 from calibrant.evaluation import LOG_ODDS_ERROR, Evaluation, evaluate
-from calibrant.lines import Form, p_is, rows_in_words
+from calibrant.lines import Form, MetricResult, p_is, rows_in_words
 from calibrant.plots._canvas import frame_of, ids_of, legend_above, rectangle, shapes, shorter, single, strokes
 from calibrant.plots._palette import REJECTED, mixed, models
 from calibrant.plots._sources import counted, estimated, metric_of, named, texts_of
@@ -144,7 +144,7 @@ class GroupDisplay:
         """The metric of every group that has it; dates and numbers in order."""
         groups = self.evaluation.groups
         names = [name for name in groups if self.metric in groups[name].metrics]
-        return {name: parts[name][self.metric] for name in (sorted(names) if self._ordered else names)}
+        return {name: groups[name][self.metric] for name in (sorted(names) if self._ordered else names)}
 
     def plot(
         self, *, along: Along | None = None, ax: Axes | None = None, fig: FigureBase | None = None

@@ -1,5 +1,6 @@
 """`EvaluationDisplay` and `ComparisonDisplay`: what `Evaluation.plot` and `Comparison.plot` draw."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,7 +91,7 @@ class ComparisonDisplay:
     """A comparison at a glance: its verdict, reliability of all models, differences with intervals, decomposition.
 
     Panels that are displays: ``reliability`` over ten quantiles, and ``decomposition``; ``ax_differences_`` has the
-    differences from the baseline in the metric that decides, filled where they are beyond chance (adjusted by Holm).
+    differences of squared log-odds errors from the baseline, filled where they are significant (adjusted by Holm).
     """
 
     comparison: Comparison
@@ -115,21 +116,21 @@ class ComparisonDisplay:
 
     def _draw_differences(self) -> None:
         c, ax = self.comparison, self.ax_differences_
-        deciding = [d for d in c.differences if d.metric == c.decides]
+        deciding = c.deciding
         colours = models(len(c.models))[1:]
         ids = ids_by_name([d.model for d in deciding])
         self.differences_: list[Line2D] = []
         for i, (d, colour) in enumerate(zip(deciding, colours, strict=True)):
-            beyond = c.adjusted[d.model] <= c.settings.alpha
-            shapes(
-                ax,
-                [strokes([(d.low, i), (d.high, i)])],
-                f"difference-{ids[d.model]}-interval",
-                facecolor="none",
-                edgecolor=mixed(0.75),
-                linewidth=1.4,
-            )
-            face = colour if beyond else ax.get_facecolor()
+            if not math.isnan(d.low):
+                shapes(
+                    ax,
+                    [strokes([(d.low, i), (d.high, i)])],
+                    f"difference-{ids[d.model]}-interval",
+                    facecolor="none",
+                    edgecolor=mixed(0.75),
+                    linewidth=1.4,
+                )
+            face = colour if c.is_shown(d) else ax.get_facecolor()
             self.differences_ += ax.plot(
                 d.value,
                 i,
@@ -141,7 +142,7 @@ class ComparisonDisplay:
                 mew=1.4,
                 gid=f"difference-{ids[d.model]}-point",
             )
-        reach = [v for d in deciding for v in (d.low, d.high, 0.0)]
+        reach = [v for d in deciding for v in (d.low, d.high, 0.0) if not math.isnan(v)]
         room = 0.08 * max(max(reach) - min(reach), 1e-9)
         ax.set_xlim(min(reach) - room, max(reach) + room)
         ax.set_ylim(len(deciding) - 0.4, -0.6)
@@ -152,7 +153,7 @@ class ComparisonDisplay:
         level = f"{100 * c.settings.confidence_level:g} %"
         headline(
             ax,
-            f"{c.decides}, less that of {shorter(c.baseline, 16)}",
+            f"Squared {c.decides}, less that of {shorter(c.baseline, 16)}",
             f"below 0 is better; {level} intervals",
         )
 
@@ -164,7 +165,8 @@ class ComparisonDisplay:
         """The panels, a sentence each."""
         c = self.comparison
         differences = "; ".join(
-            f"{d.model} {d.value:+.4f} ({d.low:+.4f} to {d.high:+.4f})" for d in c.differences if d.metric == c.decides
+            f"{d.model} undefined" if math.isnan(d.low) else f"{d.model} {d.value:+.4f} ({d.low:+.4f} to {d.high:+.4f})"
+            for d in c.deciding
         )
-        less = f"{c.decides}, less that of {c.baseline}: {differences}."
+        less = f"Squared {c.decides}, less that of {c.baseline}: {differences}."
         return f"{c.verdict}. {less} {self.reliability.alt_text()} {self.decomposition.alt_text()}"

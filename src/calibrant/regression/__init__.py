@@ -14,7 +14,7 @@ _HOME = {
         "distributions": "Coverage anderson_darling chi_square coverage crps interval_score kolmogorov_smirnov "
         "miscalibration nll pinball pit sharpness",
         "estimates": "Estimate",
-        "evaluation": "NumberEvaluation evaluate",
+        "evaluation": "evaluate",
         "forecasts": "Gaussian Quantiles Samples",
         "frozen": "Frozen",
         "means": "LinearFit MSEDecomposition RECCurve corp_decomposition error_tolerance mae mean_error mean_quotient "
@@ -23,6 +23,7 @@ _HOME = {
         "recalibrated": "PITRecalibrator QuantileRecalibrator VarianceScaling",
         "recalibrators": "CostRecalibrator IsotonicRecalibrator LinearRecalibrator LocalRecalibrator RecalibratedModel",
         "repaired": "Stretched Warped",
+        "results": "NumberEvaluation",
         "table": "MeanTable",
         "trades": "Trade",
     }.items()

@@ -16,7 +16,6 @@ from calibrant.regression.distributions import pinball as pinball
 from calibrant.regression.distributions import pit as pit
 from calibrant.regression.distributions import sharpness as sharpness
 from calibrant.regression.estimates import Estimate as Estimate
-from calibrant.regression.evaluation import NumberEvaluation as NumberEvaluation
 from calibrant.regression.evaluation import evaluate as evaluate
 from calibrant.regression.forecasts import Gaussian as Gaussian
 from calibrant.regression.forecasts import Quantiles as Quantiles
@@ -51,5 +50,6 @@ from calibrant.regression.recalibrators import LocalRecalibrator as LocalRecalib
 from calibrant.regression.recalibrators import RecalibratedModel as RecalibratedModel
 from calibrant.regression.repaired import Stretched as Stretched
 from calibrant.regression.repaired import Warped as Warped
+from calibrant.regression.results import NumberEvaluation as NumberEvaluation
 from calibrant.regression.table import MeanTable as MeanTable
 from calibrant.regression.trades import Trade as Trade

@@ -15,7 +15,7 @@ __all__ = ["Estimate"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval and, where a right model has one value, the test against that.
+    """A value with its interval and, where a calibrated model has a known value, the test against it.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Estimate:
         to tell, standard_error, low and high are NaN.)
     df : float
     null, pvalue : float or None
-        What a right model reads, and the two-sided p-value of the hypothesis that the truth is that.
+        Value expected if calibrated, and the two-sided p-value of the hypothesis that it is the true one.
     """
 
     name: str

@@ -301,7 +301,7 @@ def fitted_line(table: MeanTable, *, level: float, cluster: Ints | None = None) 
     turn = np.array([[1.0, -centre / reach], [0.0, 1 / reach]])
     line, spread = turn @ beta + np.array([0.0, 1.0]), turn @ cover @ turn.T
     intercept, slope = (
-        from_error(name, float(line[i]), float(np.sqrt(spread[i, i])), df, null=float(i), level=level)
+        from_error(name, float(line[i]), float(np.sqrt(max(spread[i, i], 0.0))), df, null=float(i), level=level)
         for i, name in enumerate(("intercept", "slope"))
     )
     statistic = pvalue = np.nan

@@ -1,5 +1,6 @@
 """What the report says, as plain data: the page is only its form."""
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -225,17 +226,21 @@ def _comparison(c: Comparison) -> dict[str, Any]:
     rows = []
     for d in c.differences:
         value, interval, p = d.cells()
-        decides = d.metric == c.decides
         rows.append(
             {
                 "model": d.model,
                 "metric": d.metric,
                 "value": value,
-                "number": d.value,
+                "number": None if math.isnan(d.value) else d.value,
                 "interval": interval,
                 "pvalue": p,
-                "decides": decides,
-                "adjusted": chance(c.adjusted[d.model]) if decides else "",
+                "decides": d.test == "decides",
             }
         )
-    return {"verdict": c.verdict, "baseline": c.baseline, "decides": c.decides, "rows": rows}
+    return {
+        "verdict": c.verdict,
+        "baseline": c.baseline,
+        "decides": c.decides,
+        "disagreements": c.disagreements(),
+        "rows": rows,
+    }
