@@ -29,6 +29,7 @@ _HOME = {
         "inference.hypothesis_tests": "consistency ecce_test hosmer_lemeshow slope_intercept_test spiegelhalter",
         "inference.decision": "AbsoluteMargin",
         "inference.intervals": "equivalence interval null",
+        "inference.planning": "sample_size",
         "inference.power": "detectable",
         "metrics": "ACE Bias CalBin DebiasedSCE ECC ECE Emax ICI LogOddsError MCE METRICS RMSCE TCE "
         "ace bias debiased_sce ecc ece emax ici mce rmsce tce",

@@ -61,6 +61,7 @@ from calibrant.inference.hypothesis_tests import spiegelhalter as spiegelhalter
 from calibrant.inference.intervals import equivalence as equivalence
 from calibrant.inference.intervals import interval as interval
 from calibrant.inference.intervals import null as null
+from calibrant.inference.planning import sample_size as sample_size
 from calibrant.inference.power import detectable as detectable
 from calibrant.ingest.files import scan as scan
 from calibrant.ingest.files import tables_scan as tables_scan

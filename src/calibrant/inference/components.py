@@ -21,7 +21,7 @@ from calibrant.log_odds import LogOddsBins
 __all__ = ["Component", "components"]
 
 # Below so many expected or observed events, or other rows, counts are tested by their binomial distribution.
-_FEW = 30
+FEW = 30
 # Fine bins hold at least so much information each, and are at most so many.
 _FINE = 8
 _MOST_FINE = 128
@@ -89,7 +89,7 @@ def in_the_large(design: Design) -> Component:
     variance = max(model, _row_variance(design, p, None))
     scale = expected * (n - expected) / n / variance if variance > 0 else 1.0
     share = min(scale, 1.0) if table.importance else 1.0  # effective rows per unit of weight
-    if min(k, n - k, expected, n - expected) * share < _FEW:
+    if min(k, n - k, expected, n - expected) * share < FEW:
         pvalue = binomial_two_sided(k * share, n * share, expected / n)
     else:
         pvalue = student_two_sided(residual / variance**0.5, design.degrees if design.rows is None else np.inf)
@@ -120,7 +120,7 @@ def _slope(design: Design) -> list[Component]:
     variance = max(model * deff, _row_variance(design, q, contrast))
     statistic = score / variance**0.5
     pvalue = student_two_sided(statistic, design.degrees if design.rows is None else np.inf)
-    if min(table.k.sum(), (table.n - table.k).sum()) / deff < _FEW:
+    if min(table.k.sum(), (table.n - table.k).sum()) / deff < FEW:
         pvalue = max(pvalue, saddlepoint_two_sided(score / deff, contrast, table.n / deff, q))
     if design.rows is not None:
         statistic, by_clusters = _by_clusters(design.cluster_sums(q, contrast))
@@ -222,11 +222,16 @@ def _bins(design: Design) -> list[Component]:
 def fine_bins(design: Design) -> Ints | None:
     """First table rows of fine bins; None where they would be hardly finer than coarse ones."""
     coarse = bins_allowed(design, information_bins(design.information))
-    count = bins_allowed(design, min(_MOST_FINE, int(design.information / _FINE)))
+    count = bins_allowed(design, fine_information_bins(design.information))
     if count <= 2 * coarse:
         return None
     start = EqualInformation(count)(design.table).start
     return start if start.size > 2 * coarse else None
+
+
+def fine_information_bins(information: float) -> int:
+    """Number of fine bins for so much information."""
+    return min(_MOST_FINE, int(information / _FINE))
 
 
 def bins_allowed(design: Design, count: int) -> int:

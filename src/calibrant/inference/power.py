@@ -1,5 +1,6 @@
-"""What data can show: the smallest deviation that a bin of n rows detects."""
+"""The smallest deviation that a bin of n rows detects, and the rows that an inconclusive verdict lacks."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from calibrant._json import plain
 from calibrant._kernels import binomial_pvalue
 from calibrant._typing import Ints
 from calibrant.errors import InputError
+from calibrant.inference.relevance import information_needed
 from calibrant.inference.resampling import check_count, check_share
 
 __all__ = ["Detectable", "detectable", "rows_to_decide"]
@@ -118,6 +120,32 @@ def _root(n: int, last_low: int, first_high: int, rate: float, end: float, power
 
 
 def rows_to_decide(rows: float, information: float, margin: float, alpha: float) -> int:
-    from calibrant.inference.relevance import information_needed
+    """Rows to add so that a calibrated model would be shown to lie within the margin with a probability of 80 %.
 
-    return max(0, int(rows * (information_needed(margin, alpha=alpha) / information - 1)))
+    Parameters
+    ----------
+    rows, information : float
+        Rows at hand and their information, above 0; new rows are taken to be like them.
+    margin, alpha : float
+
+    Returns
+    -------
+    int
+        Rounded up to two significant digits; 0 where the rows at hand are enough.
+
+    Examples
+    --------
+    >>> rows_to_decide(1_000, 47.5, margin=0.1, alpha=0.05)
+    42000
+    """
+    each = information / rows
+    typical = (1 - math.sqrt(max(1 - 4 * each, 0.0))) / 2  # the score with this information
+    needed = information_needed(margin, alpha=alpha, power=0.8, scores=typical)
+    return round_up(max(needed / each - rows, 0.0))
+
+
+def round_up(value: float) -> int:
+    """Rounded up to two significant digits."""
+    whole = math.ceil(value - 1e-9)
+    unit = int(10 ** max(len(str(whole)) - 2, 0))
+    return -(-whole // unit) * unit

@@ -13,8 +13,9 @@ from calibrant.bins import EqualInformation, information_bins
 from calibrant.inference.components import bins_allowed, fine_bins, traces
 from calibrant.inference.design import Design
 from calibrant.log_odds import LogOddsBins
+from calibrant.table import ScoreTable
 
-__all__ = ["MIN_INFORMATION", "LogOddsDeviation", "information_needed"]
+__all__ = ["MIN_INFORMATION", "LogOddsDeviation", "PlannedBins", "chance_within", "information_needed"]
 
 # With less information no model is shown to lie within a margin.
 MIN_INFORMATION = 20.0
@@ -173,31 +174,121 @@ def _solve(cdf: Callable[[float, float], float], value: float, level: float) -> 
     return float("inf")
 
 
-def information_needed(margin: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """Information with which a calibrated model is shown to lie within the margin with this probability."""
+@dataclass(frozen=True, eq=False)
+class PlannedBins:
+    """Bins of a calibrated model whose rows are not yet observed.
+
+    Attributes
+    ----------
+    information : float
+        Of each bin: V.
+    skewness, kurtosis : ndarray
+        Of each bin: the sums of p (1 - p) (1 - 2 p) and of p (1 - p) (1 - 6 p (1 - p)), divided by V. For rare events
+        both are 1.
+    """
+
+    information: float
+    skewness: Floats
+    kurtosis: Floats
+
+    def __len__(self) -> int:
+        return self.skewness.size
+
+    @classmethod
+    def of(cls, scores: ScoreTable | float, information: float) -> "PlannedBins":
+        """Bins of expected scores: of a table, as far as its ties allow, or of distinct scores near one value."""
+        count = information_bins(information)
+        if not isinstance(scores, ScoreTable):
+            one = np.ones(count)
+            return cls(information / count, (1 - 2 * scores) * one, (1 - 6 * scores * (1 - scores)) * one)
+        bins = LogOddsBins(scores, EqualInformation(count)(scores).start)
+        p, own = scores.score, log_odds.information(scores)
+        third, fourth = (bins.total(own * factor) / bins.information for factor in (1 - 2 * p, 1 - 6 * p * (1 - p)))
+        return cls(information / len(bins), third, fourth)
+
+    @cached_property
+    def _outcomes(self) -> tuple[Floats, Floats, Floats]:
+        """Events of a typical bin with one score: their probabilities, V d^2, and V divided by the curvature at d."""
+        from scipy.special import betaln, xlog1py
+
+        p = max((1 - math.sqrt(float(np.mean(self.skewness**2)))) / 2, 1e-6)
+        n, width = self.information / (p * (1 - p)), 12 * math.sqrt(self.information) + 12
+        events = np.arange(max(math.floor(n * p - width), 0), min(math.floor(n), math.ceil(n * p + width)) + 1.0)
+        chance = np.exp(
+            events * math.log(p) + xlog1py(n - events, -p) - betaln(n - events + 1, events + 1) - math.log(n)
+        )
+        seen = np.clip(events, 0.5, n - 0.5)
+        d = np.log(seen * (1 - p) / ((n - seen) * p))
+        return chance / chance.sum(), self.information * d**2, self.information * n / (seen * (n - seen))
+
+    def chance_below(self, value: float) -> float:
+        """Probability that T is at most this, by a scaled chi-squared distribution.
+
+        Log-odds are curved, so the mean and variance of T are above those of chi-squared, most where events are few.
+        """
+        from scipy.special import chdtr
+
+        chance, statistic, _ = self._outcomes
+        mean = float(chance @ statistic)
+        variance = float(chance @ (statistic - mean) ** 2)
+        return float(chdtr(len(self) * 2 * mean**2 / variance, value * 2 * mean / variance))
+
+    def largest_within(self, margin: float, alpha: float) -> float:
+        """The largest T with which an error is shown to lie within the margin, for the variances that count."""
+        chance, _, spread = self._outcomes
+        g, h = self.skewness, self.kurtosis
+        moments = [(float(chance @ spread), float(chance @ spread**2))]
+        for d in (margin, -margin):
+            spread = np.exp((g**2 - h) * d**2 / 2 - g * d)  # V divided by the curvature at d
+            moments.append((float(np.mean(spread)), float(np.mean(spread**2))))
+        found = []
+        for first, second in moments:
+            scale = second / first
+            whole = self.information * len(self) / scale
+            found.append(scale * largest_within(whole, len(self) * first / scale, margin, alpha))
+        return min(found)
+
+
+def chance_within(scores: ScoreTable | float, information: float, margin: float, alpha: float) -> float:
+    """Probability that a calibrated model is shown to lie within the margin.
+
+    `scores` is a table of expected scores, or one typical score. Fine bins object to at most alpha / 4 of the
+    calibrated models, and to none where information is large; that is left out.
+    """
+    bins = PlannedBins.of(scores, information)
+    return bins.chance_below(bins.largest_within(margin, alpha))
+
+
+def information_needed(
+    margin: float, *, alpha: float = 0.05, power: float = 0.8, scores: ScoreTable | float = 0.0
+) -> float:
+    """Information with which a calibrated model is shown to lie within the margin with this probability.
+
+    `scores` is a table of expected scores, or one typical score; 0 means rare events, which need the most.
+    """
     from scipy.optimize import brentq
-    from scipy.special import chdtr
 
     def lacking(log_information: float) -> float:
-        information = float(np.exp(log_information))
-        bins = information_bins(information)
-        return power - float(chdtr(bins, largest_within(information, bins, margin, alpha)))
+        return power - chance_within(scores, float(np.exp(log_information)), margin, alpha)
 
     low = high = float(np.log(MIN_INFORMATION))
     while lacking(high) > 0:
-        low, high = high, high + 1.0
+        low, high = high, high + 0.5
     return float(np.exp(brentq(lacking, low, high, xtol=1e-4))) if high > low else MIN_INFORMATION
 
 
-def largest_within(information: float, bins: int, margin: float, alpha: float) -> float:
+def largest_within(information: float, bins: float, margin: float, alpha: float) -> float:
     """The largest T with which an error is shown to lie within the margin; 0 where none is."""
     from scipy.optimize import brentq
-    from scipy.special import chdtr, chndtr
+    from scipy.special import chdtr, chdtri, chndtr
 
     edge = margin**2 * information
 
     def beyond(value: float) -> float:
         return float(chndtr(value, bins, edge) / chdtr(bins, value)) - alpha
 
-    low, high = 0.01 * bins, 2 * (edge + bins) + 100
+    low, high = float(chdtri(bins, 1 - _HARDLY)), 2 * (edge + bins) + 100
     return float(brentq(beyond, low, high)) if beyond(low) < 0 else 0.0
+
+
+_HARDLY = 1e-6  # smaller values of T are too rare to matter
