@@ -1,6 +1,6 @@
 """Error rates and power of the verdict: 180 designs of independent, clustered and weighted rows.
 
-Each data set is counted and decided by the library itself (`calibrant.inference.decision.decide`); no resampling is
+Each data set is counted and decided by the library itself (`calibrant.inference.decision.Tested`); no resampling is
 needed. Results are kept per design and truth in docs/studies/verdicts.csv, so that the study goes on where it was
 stopped; the tables of the documentation are made from that file.
 
@@ -20,7 +20,7 @@ from designs import RESULTS, mean_logit, workers, write
 from scipy.special import expit, logit, ndtri
 
 import calibrant as cb
-from calibrant.inference.decision import decide
+from calibrant.inference.decision import Tested, directions
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import PairedRows
 
@@ -49,7 +49,7 @@ class Cell:
     @property
     def data_sets(self) -> int:
         """1,000; fewer for large samples that are not calibrated."""
-        return 1_000 if self.rows < 50_000 or self.truth == "calibrated" else 200
+        return 1_000 if self.rows < 50_000 or self.truth == "calibrated" else 100
 
 
 def cells() -> list[Cell]:
@@ -107,13 +107,13 @@ def count(task: tuple[Cell, int]) -> dict[str, int]:
     rng = np.random.default_rng(seed)
     found = dict.fromkeys([*CLAIMS, *VERDICTS], 0)
     for _ in range(CHUNK):
-        decision = decide(design(rng, cell), margin=0.1, alpha=0.05, confidence_level=0.95)
-        direction, real = decision.direction(0.05), decision.pvalue <= 0.05
+        tested = Tested.of(design(rng, cell))
+        direction, real = directions(tested.components, tested.adjusted, 0.05), min(tested.adjusted) <= 0.05
         found["omnibus"] += real
         found["over- or underestimates"] += "estimates" in direction
         found["over- or underconfident"] += "confident" in direction
         found["local"] += direction == "local"
-        within = decision.equivalence.within
+        within = tested.equivalence(0.1, 0.05) <= 0.05
         verdict = ("negligible" if real else "calibrated") if within else "miscalibrated" if real else "inconclusive"
         found[verdict] += 1
     return found
