@@ -224,8 +224,8 @@ class Comparison:
                 value, ends, _ = d.cells()
                 yield (
                     f"Squared log-odds error of {d.model} less that of {d.baseline}: "
-                    f"{value.removesuffix(' (squares)')} ({ends}); {p_is(d.adjusted_pvalue)}{self._holm}, the largest of the "
-                    "tests of log-odds errors, absolute gaps and squared gaps."
+                    f"{value.removesuffix(' (squares)')} ({ends}); {p_is(d.adjusted_pvalue)}{self._holm}, "
+                    "the largest p-value of the tests of log-odds errors, absolute gaps and squared gaps."
                 )
         yield from self.disagreements()
         for name, evaluation in self.models.items():
