@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from designs import write
-from scipy.special import expit, logit, ndtri
+from scipy.special import expit, ndtri
 
 import calibrant as cb
 from calibrant.inference.decision import Decision, decide
