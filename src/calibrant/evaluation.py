@@ -541,7 +541,9 @@ def settings_of(
 ) -> Settings:
     """The options of an evaluation, checked."""
     checked = check_margin(_DEFAULT_MARGIN if margin is None else margin, alpha)
-    resampling.check_resamples(n_resamples, alpha)
+    if isinstance(checked, AbsoluteMargin):  # its test is by resampling
+        resampling.check_resamples(n_resamples, alpha)
+    resampling.check_count("n_resamples", n_resamples)
     check_share("confidence_level", confidence_level)
     if metrics is not None and not (isinstance(metrics, Mapping) and metrics):
         raise InputError(

@@ -17,8 +17,8 @@ __all__ = ["LogOddsBins", "log_odds_error"]
 
 # Scores of 0 and 1 have no logit; they get that of the smallest step below 1.
 _STEP = 2.0**-53
-# Bins borrow the mean weight of all rows as if it were that of so many rows of their own.
-_BORROWED = 10.0
+# Bins borrow the mean weight of all rows as that of so many rows, so that a bin without events has one.
+_BORROWED = 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import numpy as np
 
 from calibrant import log_odds
 from calibrant._json import plain
-from calibrant._typing import Floats, Ints
+from calibrant._typing import Floats
 from calibrant.bins import EqualInformation, information_bins
 from calibrant.inference.design import Design
 from calibrant.inference.distributions import (
@@ -24,10 +24,12 @@ __all__ = ["Component", "components"]
 FEW = 30
 # Fine bins hold at least so much information each, and are at most so many.
 _FINE = 8
-_MOST_FINE = 128
+_MOST_FINE = 512
 # Bins are tested from so many clusters on, and weighted rows from so many effective events.
 _FEWEST_FOR_BINS = 20
-_FEWEST_WEIGHTED = 5
+_FEWEST_WEIGHTED = 8
+# With so few clusters that have an event, or a row without it, clusters count as single observations.
+_FEWEST_CLUSTERS = 9
 _CLUSTERS_PER_BIN = 5
 
 
@@ -97,8 +99,8 @@ def in_the_large(design: Design) -> Component:
     if design.rows is not None:
         statistic, by_clusters = _by_clusters(design.cluster_sums(p))
         pvalue = max(pvalue, by_clusters, _by_clusters_in_log_odds(design))
-    elif _too_few_events(design):
-        pvalue = 1.0
+    if _too_few_events(design):
+        pvalue = 1.0 if design.rows is None else max(pvalue, _by_whole_clusters(design))
     return Component("calibration in the large", statistic, pvalue, side=int(np.sign(residual)))
 
 
@@ -127,7 +129,7 @@ def _slope(design: Design) -> list[Component]:
         own = log_odds.information(table)
         _, at_scores = _by_clusters(design.cluster_sums(table.score, x - np.sum(own * x) / np.sum(own)))
         pvalue = max(pvalue, by_clusters, at_scores)
-    elif _too_few_events(design):
+    if _too_few_events(design):
         pvalue = 1.0
     return [Component("slope", statistic, pvalue, side=int(np.sign(score)))]
 
@@ -195,38 +197,41 @@ def _by_clusters_in_log_odds(design: Design) -> float:
 
 
 def _too_few_events(design: Design) -> bool:
-    """Whether importance weights rest on so few events, or other rows, that their variance is unknown."""
-    table = design.table
-    if table.w2 is None:
-        return False
-    squares = log_odds.squares_of_events(table)
-    pairs = ((table.k, squares), (table.n - table.k, table.w2 - squares))
-    return any(float(weight.sum()) ** 2 <= _FEWEST_WEIGHTED * float(square.sum()) for weight, square in pairs)
+    """Whether weights or clusters rest on so few events, or other rows, that their variance is unknown."""
+    fewest = _FEWEST_WEIGHTED if design.rows is None else _FEWEST_CLUSTERS
+    return not design.is_independent and design.effective_rarer <= fewest
+
+
+def _by_whole_clusters(design: Design) -> float:
+    """Binomial test of clusters as single observations: the strongest dependence that is possible."""
+    assert design.rows is not None
+    events = design.cluster_means(design.rows.event.astype(np.float64))
+    expected = design.cluster_means(design.table.score[design.rows.places[0]])
+    return binomial_two_sided(float(events.sum()), float(events.size), float(expected.mean()))
 
 
 def _bins(design: Design) -> list[Component]:
     """Residuals over bins of equal information, coarse and fine."""
     if _too_few_events(design) or (design.n_clusters or _FEWEST_FOR_BINS) < _FEWEST_FOR_BINS:
         return []
-    count = bins_allowed(design, information_bins(design.information))
-    coarse = LogOddsBins(design.table, EqualInformation(max(count, 1))(design.table).start)
+    coarse = information_cut(design, information_bins(design.information))
     if len(coarse) < 2:  # one bin is calibration in the large
         return []
     found = [over_bins(design, coarse, "deviation over bins")]
     fine = fine_bins(design)
     if fine is not None:
-        found.append(over_bins(design, LogOddsBins(design.table, fine), "deviation over fine bins"))
+        found.append(over_bins(design, fine, "deviation over fine bins"))
     return found
 
 
-def fine_bins(design: Design) -> Ints | None:
-    """First table rows of fine bins; None where they would be hardly finer than coarse ones."""
+def fine_bins(design: Design) -> LogOddsBins | None:
+    """Fine bins of equal information; None where they would be hardly finer than coarse ones."""
     coarse = bins_allowed(design, information_bins(design.information))
     count = bins_allowed(design, fine_information_bins(design.information))
     if count <= 2 * coarse:
         return None
-    start = EqualInformation(count)(design.table).start
-    return start if start.size > 2 * coarse else None
+    fine = information_cut(design, count)
+    return fine if len(fine) > 2 * coarse else None
 
 
 def fine_information_bins(information: float) -> int:
@@ -237,6 +242,30 @@ def fine_information_bins(information: float) -> int:
 def bins_allowed(design: Design, count: int) -> int:
     """At most so many bins, and at most one per five clusters."""
     return count if design.n_clusters is None else min(count, design.n_clusters // _CLUSTERS_PER_BIN)
+
+
+def information_cut(design: Design, count: int) -> LogOddsBins:
+    """At most so many bins of equal information; weighted ones have at least 8 effective events and 8 other rows."""
+    bins = LogOddsBins(design.table, EqualInformation(max(bins_allowed(design, count), 1))(design.table).start)
+    table = design.table
+    if table.w2 is None or len(bins) == 1:
+        return bins
+    squares = log_odds.squares_of_events(table)
+    columns = (table.k, squares, table.n - table.k, table.w2 - squares)
+    sums = np.stack([bins.total(column) for column in columns], axis=1)
+    start, inside = [0], np.zeros(len(columns))
+    for begin, own in zip([*bins.start[1:].tolist(), None], sums, strict=True):
+        inside = inside + own
+        if begin is not None and _are_enough(*inside):
+            start.append(begin)
+            inside = np.zeros(len(columns))
+    if len(start) > 1 and not _are_enough(*inside):  # the last bin joins the one below
+        start.pop()
+    return LogOddsBins(table, np.array(start, dtype=np.int64))
+
+
+def _are_enough(events: float, squares: float, others: float, rest: float) -> bool:
+    return min(events**2 - _FEWEST_WEIGHTED * squares, others**2 - _FEWEST_WEIGHTED * rest) >= 0
 
 
 def over_bins(design: Design, bins: LogOddsBins, name: str) -> Component:
@@ -251,7 +280,8 @@ def over_bins(design: Design, bins: LogOddsBins, name: str) -> Component:
     p = design.table.score
     kurtosis = bins.total(design.table.n * p * (1 - p) * (1 - 6 * p * (1 - p))) / bins.information
     moments = float(np.sum(kurtosis * variance / bins.information**2))  # of r^4, beyond the normal's
-    alone = quadratic_tail(statistic, float(len(bins)), 2.0 * len(bins) + moments)
+    degrees = np.inf if design.rows is not None else design.degrees
+    alone = quadratic_tail(statistic, float(len(bins)), 2.0 * len(bins) + moments, degrees)
     if design.rows is None:
         return Component(name, statistic, alone, df=float(len(bins)))
     root = np.sqrt(variance)

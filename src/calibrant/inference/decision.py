@@ -79,6 +79,8 @@ class Decision:
         Whether the deviation is shown to lie within the margin.
     information : float
         Effective information of the rows: for rare events about the expected number of events.
+    fine_bound : float
+        Upper limit of the log-odds error over fine bins, where it is significant and beyond the margin; else 0.
     """
 
     components: tuple[Component, ...]
@@ -87,6 +89,7 @@ class Decision:
     null: Null
     equivalence: Equivalence
     information: float
+    fine_bound: float = 0.0
 
     @property
     def pvalue(self) -> float:
@@ -106,10 +109,12 @@ class Decision:
             "log_odds_error": self.log_odds_error.to_dict(),
             "equivalence": self.equivalence.to_dict(),
             "information": self.information,
+            "fine_bound": self.fine_bound,
         }
 
 
 NAME = "log-odds error"
+_SMALL_MARGIN = 0.5
 
 _DIRECTIONS = {
     "calibration in the large": {1: "underestimates", -1: "overestimates"},
@@ -134,7 +139,8 @@ def decide(design: Design, *, margin: float, alpha: float, confidence_level: flo
     pvalue, bound = tested.equivalence(margin, alpha), tested.bound(margin, alpha)
     within = Equivalence(NAME, value, margin, pvalue, alpha, bound, "1", 0, spec)
     null = _null(deviation, confidence_level)
-    return Decision(tested.components, tested.adjusted, estimate, null, within, design.information)
+    fine = tested.fine_bound(margin, alpha)
+    return Decision(tested.components, tested.adjusted, estimate, null, within, design.information, fine)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +160,7 @@ class Tested:
 
     def equivalence(self, margin: float, alpha: float) -> float:
         """p-value of the equivalence test; 1 where an outcome is impossible or fine bins see more than the margin."""
-        if self._is_significant("impossible outcomes", alpha) or self._fine(margin, alpha) > margin:
+        if self._is_significant("impossible outcomes", alpha) or self.fine_bound(margin, alpha) > margin:
             return 1.0
         return self.deviation.pvalue(margin)
 
@@ -163,10 +169,11 @@ class Tested:
         if self._is_significant("impossible outcomes", alpha):
             return float("inf")
         value = self.deviation.value
-        near = margin if value <= 2 * margin else None  # far from the margin its ends say nothing about the error
-        return max(self.deviation.upper(alpha, near), value, self._fine(margin, alpha))
+        # Far from the margin its ends say nothing about the error.
+        near = margin if margin <= _SMALL_MARGIN and value <= 2 * margin else None
+        return max(self.deviation.upper(alpha, near), value)
 
-    def _fine(self, margin: float, alpha: float) -> float:
+    def fine_bound(self, margin: float, alpha: float) -> float:
         """Upper limit over fine bins, where their deviation is significant and beyond the margin; else 0."""
         if not self._is_significant("deviation over fine bins", alpha):
             return 0.0

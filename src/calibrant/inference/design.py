@@ -40,14 +40,45 @@ class Design:
         """Number of clusters; None where rows are independent."""
         return None if self.rows is None else self.rows.n_draws
 
-    @property
+    @cached_property
     def degrees(self) -> float:
-        """Degrees of freedom of a variance: clusters less 1, effective rows less 1, infinite for counts."""
+        """Degrees of freedom of a variance: effective clusters, or effective rows of the rarer outcome, less 1.
+
+        Infinite for counts.
+        """
         if self.rows is not None:
-            return self.rows.n_draws - 1
-        if self.table.w2 is None:
+            return max(self.effective_clusters - 1, 1.0)
+        return max(self.effective_rarer - 1, 1.0) if self.table.importance else float("inf")
+
+    @cached_property
+    def effective_clusters(self) -> float:
+        """Number of clusters of equal information that vary as much; infinite where rows are independent."""
+        if self.rows is None:
             return float("inf")
-        return max(float(self.table.n.sum() ** 2 / self.table.w2.sum()) - 1, 1.0)
+        p = self.table.score[self.rows.places[0]]
+        share = p * (1 - p) if self.rows.weight is None else self.rows.weight * p * (1 - p)
+        sums = np.bincount(self._code, weights=share, minlength=self.rows.n_draws)
+        return float(sums.sum() ** 2 / np.sum(sums**2)) if sums.any() else 1.0
+
+    @cached_property
+    def effective_rarer(self) -> float:
+        """Effective number of independent observations of the rarer outcome: rows, or clusters that have it.
+
+        Weighted rows count by their share of the variance, (sum of r^2)^2 / (sum of r^4) with r = w (y - p): few large
+        weights are few observations. Rows of one score and outcome are taken to have equal weights.
+        """
+        if self.rows is not None:
+            each = (np.unique(self._code[self.rows.event == outcome]).size for outcome in (0, 1))
+            return float(min(each))
+        table, p = self.table, self.table.score
+        squares = log_odds.squares_of_events(table)
+        rest = (table.n if table.w2 is None else table.w2) - squares
+        found = []
+        for weight, square, distance in ((table.k, squares, 1 - p), (table.n - table.k, rest, p)):
+            mean = np.divide(square, weight, out=np.zeros(p.size), where=weight > 0)
+            second, fourth = np.sum(square * distance**2), np.sum(square * mean**2 * distance**4)
+            found.append(float(second**2 / fourth) if fourth > 0 else 0.0)
+        return min(found)
 
     @cached_property
     def information(self) -> float:
@@ -68,6 +99,13 @@ class Design:
         residual = self._residuals(fitted, contrast)
         assert self.rows is not None
         return np.bincount(self._code, weights=residual, minlength=self.rows.n_draws).astype(np.float64)
+
+    def cluster_means(self, values: Floats) -> Floats:
+        """Weighted mean of one value per row in each cluster."""
+        assert self.rows is not None
+        weight = np.ones(values.size) if self.rows.weight is None else self.rows.weight.astype(np.float64)
+        sums = [np.bincount(self._code, weights=w, minlength=self.rows.n_draws) for w in (weight * values, weight)]
+        return np.asarray(sums[0] / sums[1], dtype=np.float64)
 
     def cluster_bin_sums(self, bins: LogOddsBins, fitted: Floats) -> Floats:
         """The same for each cluster and bin."""

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.random import SFC64, SeedSequence
 
 from calibrant._typing import Floats, Ints
-from calibrant.bins import EqualInformation, information_bins
+from calibrant.bins import information_bins
 from calibrant.inference import resampling
-from calibrant.inference.components import bins_allowed
+from calibrant.inference.components import information_cut
 from calibrant.inference.design import Design
 from calibrant.inference.distributions import student_two_sided
 from calibrant.inference.relevance import MIN_INFORMATION
@@ -28,6 +28,9 @@ __all__ = [
     "log_odds_difference",
     "paired_draws",
 ]
+
+
+_MIN_WEIGHTED_INFORMATION = 100.0  # with importance weights
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,8 @@ def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: i
     designs = [_design(rows, tables, i) for i in (model, baseline)]
     bins = [_bins(design) for design in designs]
     information = min(design.information for design in designs)
+    if tables[0].importance:  # heavy weights make the distribution of D skewed
+        information *= MIN_INFORMATION / _MIN_WEIGHTED_INFORMATION
     if min(float(each.information.sum()) for each in bins) <= 0:  # scores of 0 and 1 alone
         return PairedDifference(math.nan, math.nan, math.inf, 0.0)
     d = np.concatenate([each.error for each in bins])
@@ -225,8 +230,7 @@ def _design(rows: PairedRows, tables: Sequence[ScoreTable], i: int) -> Design:
 
 def _bins(design: Design) -> LogOddsBins:
     """Bins of equal information, at most one per five clusters."""
-    count = max(bins_allowed(design, information_bins(design.information)), 1)
-    return LogOddsBins(design.table, EqualInformation(count)(design.table).start)
+    return information_cut(design, information_bins(design.information))
 
 
 def _mean_difference(rows: PairedRows, losses: Floats, others: Floats) -> PairedDifference:

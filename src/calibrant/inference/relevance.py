@@ -10,8 +10,9 @@ import numpy as np
 from calibrant import log_odds
 from calibrant._typing import Floats
 from calibrant.bins import EqualInformation, information_bins
-from calibrant.inference.components import bins_allowed, fine_bins, traces
+from calibrant.inference.components import fine_bins, information_cut, traces
 from calibrant.inference.design import Design
+from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.log_odds import LogOddsBins
 from calibrant.table import ScoreTable
 
@@ -35,8 +36,7 @@ class LogOddsDeviation:
     @cached_property
     def bins(self) -> LogOddsBins:
         """Coarse bins of equal information, at most one per five clusters."""
-        count = bins_allowed(self.design, information_bins(self.design.information))
-        return LogOddsBins(self.design.table, EqualInformation(max(count, 1))(self.design.table).start)
+        return information_cut(self.design, information_bins(self.design.information))
 
     @cached_property
     def value(self) -> float:
@@ -78,9 +78,12 @@ class LogOddsDeviation:
         return float(np.sqrt(_solve(cdf, value, 1 - alpha) / total))
 
     def pvalue(self, margin: float) -> float:
-        """p-value of the hypothesis that the error is at least the margin; 1 where information is below 20."""
+        """p-value of the hypothesis that the error is at least the margin.
+
+        1 where information is below 20, or effective clusters are fewer than 10.
+        """
         total = float(self.bins.information.sum())
-        if self.design.information < MIN_INFORMATION:
+        if self.design.information < MIN_INFORMATION or self.design.effective_clusters < MIN_CLUSTERS:
             return 1.0
         value, edge = _statistic(self.bins), margin**2 * total
         chances = []
@@ -91,8 +94,8 @@ class LogOddsDeviation:
 
     def upper_over_fine_bins(self, alpha: float, margin: float) -> float:
         """Upper limit of the error over fine bins, which see errors that cancel in coarse ones; 0 without such bins."""
-        start = fine_bins(self.design)
-        return 0.0 if start is None else self._upper(LogOddsBins(self.design.table, start), alpha, margin)
+        fine = fine_bins(self.design)
+        return 0.0 if fine is None else self._upper(fine, alpha, margin)
 
     def null_quantiles(self, shares: Floats) -> Floats:
         """Quantiles of the estimate if the model is calibrated."""
@@ -141,7 +144,7 @@ def _statistic(bins: LogOddsBins) -> float:
 
 
 def _distribution(matrix: Floats, degrees: float) -> Callable[[float, float], float]:
-    from scipy.special import chndtr, ncfdtr
+    from scipy.special import chndtr, ncfdtr, ndtr
 
     if not np.isfinite(degrees) or degrees > _MANY:
         degrees = np.inf
@@ -151,9 +154,17 @@ def _distribution(matrix: Floats, degrees: float) -> Callable[[float, float], fl
     # Errors of clusters go the same way in all bins: the worst direction is that of the largest variance.
     scale = squared / trace if np.isinf(degrees) else max(float(np.linalg.eigvalsh(matrix)[-1]), squared / trace)
     nu = trace / scale
-    if np.isinf(degrees):
-        return lambda value, centre: float(chndtr(value / scale, nu, centre / scale))
-    return lambda value, centre: float(ncfdtr(nu, nu * degrees, centre / scale, value / trace))
+
+    def cdf(value: float, centre: float) -> float:
+        if np.isinf(degrees):
+            found = float(chndtr(value / scale, nu, centre / scale))
+        else:
+            found = float(ncfdtr(nu, nu * degrees, centre / scale, value / trace))
+        # Where the series of scipy end in NaN (large arguments), the normal distribution of the same moments.
+        deviation = scale * np.sqrt(2 * nu + 4 * centre / scale)
+        return found if not np.isnan(found) else float(ndtr((value - trace - centre) / deviation))
+
+    return cdf
 
 
 _MANY = 1e5  # degrees of freedom from which F is chi-squared
