@@ -641,7 +641,7 @@ def _metrics(
         if spread.exists
     }
     # A metric counts only if the omnibus test rejects, so its p-value is never below that of the omnibus test.
-    shown = {name: replace(m, pvalue=float(np.fmax(m.null.pvalue, decision.pvalue))) for name, m in shown.items()}
+    shown = {name: replace(m, pvalue=float(np.maximum(m.null.pvalue, decision.pvalue))) for name, m in shown.items()}
     missing = [name for name in settings.metrics if name not in shown]
     text = f"Metrics that do not exist for these rows, or for most replicates: {', '.join(missing)}."
     return shown, (Note("left_out", len(missing), text),) if missing else ()

@@ -194,6 +194,7 @@ class RejectionRate:
     measures_gaps: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, 100.0)
     interval_method: ClassVar[str] = "arcsine"
+    needs_counts: ClassVar[bool] = True  # weights and clusters have no null of it
 
     # Bins larger than this ask scipy about every distinct score (the compiled kernel's kLargestBin).
     largest_bin: ClassVar[int] = 10**8

@@ -141,7 +141,7 @@ def _statistic(bins: LogOddsBins) -> float:
 
 
 def _distribution(matrix: Floats, degrees: float) -> Callable[[float, float], float]:
-    from scipy.special import chndtr, ncfdtr
+    from scipy.special import chdtri, chndtr, fdtri, ncfdtr
 
     if not np.isfinite(degrees) or degrees > _MANY:
         degrees = np.inf
@@ -151,9 +151,12 @@ def _distribution(matrix: Floats, degrees: float) -> Callable[[float, float], fl
     # Errors of clusters go the same way in all bins: the worst direction is that of the largest variance.
     scale = squared / trace if np.isinf(degrees) else max(float(np.linalg.eigvalsh(matrix)[-1]), squared / trace)
     nu = trace / scale
+    # Rates that equal the scores would bound any error, but no calibrated model has them: T counts as at least `least`.
     if np.isinf(degrees):
-        return lambda value, centre: float(chndtr(value / scale, nu, centre / scale))
-    return lambda value, centre: float(ncfdtr(nu, nu * degrees, centre / scale, value / trace))
+        least = scale * float(chdtri(nu, 1 - _HARDLY))
+        return lambda value, centre: float(chndtr(max(value, least) / scale, nu, centre / scale))
+    least = trace * float(fdtri(nu, nu * degrees, _HARDLY))
+    return lambda value, centre: float(ncfdtr(nu, nu * degrees, centre / scale, max(value, least) / trace))
 
 
 _MANY = 1e5  # degrees of freedom from which F is chi-squared

@@ -305,8 +305,8 @@ class GroupDisplay:
         top = max(values, key=lambda name: values[name])
         which = f": {', '.join(beyond[:6])}{' and others' if len(beyond) > 6 else ''}" if beyond else ""
         return (
-            f"{self.metric} of {len(lines)} groups, from {form.amount(min(values.values()))} to "
-            f"{form.amount(values[top])} ({top}); {len(beyond)} of them deviate beyond chance by the "
+            f"{self.metric[0].upper()}{self.metric[1:]} of {len(lines)} groups, from {form.amount(min(values.values()))} to "
+            f"{form.amount(values[top])} ({top}); {len(beyond)} of them deviate{'s' if len(beyond) == 1 else ''} significantly by the "
             f"omnibus test, adjusted for their number{which}."
         )
 
