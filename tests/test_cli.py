@@ -458,7 +458,7 @@ def test_the_gate_passes_and_fails(scores, capsys):
         ("--max-ece", "-1", 2),
         ("--max-ece", "nan", 2),
         ("--equivalence", "0.5 --margin 0.3", 2),
-        ("--max-tce-excess", "1 --weight q", 1),
+        ("--max-tce-excess", "1 --weight q", 2),
     ],
 )
 def test_thresholds_decide_where_there_are_some(scores, capsys, option, limit, code):
