@@ -471,7 +471,9 @@ def test_require_calibrated_is_strict(scores, capsys):
     assert "FAIL  q: must be shown to be calibrated within the margin; it is inconclusive" in text
     assert "PASS" in said(capsys, "check", *q, "--require", "calibrated", "--margin", "1")
     assert "PASS" in said(capsys, "check", *q, "--require", "calibrated", "--absolute-margin", "0.2")
-    assert "given thresholds decide alone" in said(capsys, "check", *q, "--require", "calibrated", "--max-ece", "1", code=2)
+    assert "given thresholds decide alone" in said(
+        capsys, "check", *q, "--require", "calibrated", "--max-ece", "1", code=2
+    )
 
 
 def test_scores_of_rare_events_fail_the_gate(here, capsys):

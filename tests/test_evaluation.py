@@ -101,7 +101,10 @@ def test_groups_are_evaluated_alone_and_adjusted():
     assert all(
         found.adjusted[n]["holm"] >= found.adjusted[n]["benjamini_hochberg"] >= raw[i] for i, n in enumerate("abc")
     )
-    assert (found.groups["b"].verdict, found.groups["b"].direction) == ("miscalibrated", "overestimates, underconfident")
+    assert (found.groups["b"].verdict, found.groups["b"].direction) == (
+        "miscalibrated",
+        "overestimates, underconfident",
+    )
     assert "By group" in repr(found)
     assert "By group" in found._repr_html_()
 
@@ -224,7 +227,19 @@ def test_frames(backend):
     frame = found.to_frame(backend)
     assert type(frame).__module__.split(".")[0] == backend
     assert len(frame) == 3 * len(found.metrics)
-    wanted = ["group", "metric", "unit", "value", "low", "high", "expected", "null_low", "null_high", "excess", "pvalue"]
+    wanted = [
+        "group",
+        "metric",
+        "unit",
+        "value",
+        "low",
+        "high",
+        "expected",
+        "null_low",
+        "null_high",
+        "excess",
+        "pvalue",
+    ]
     names = list(frame.columns) if backend != "pyarrow" else frame.column_names
     assert names[:11] == wanted
 

@@ -13,6 +13,8 @@ VERDICTS = ("miscalibrated", "inconclusive", "negligible", "calibrated")
 
 _LARGE = 0.4  # log-odds from which a factor reads better than percent
 
+_UNBOUNDED = math.log(1e6)  # log-odds from which a bound says nothing
+
 _WAYS = {
     "overestimates": "overestimates",
     "underestimates": "underestimates",
@@ -98,7 +100,7 @@ def _inconclusive(e: Any, bound: str, margin: str) -> str:
         return "Rows are in too few clusters for a test."
     text = f"No deviation is significant, but {_subject(e).lower()} only shown to be right to within {bound}; "
     text += f"the margin is {margin}."
-    if math.isinf(e.equivalence.bound):
+    if e.equivalence.bound > _UNBOUNDED:
         text = "No deviation is significant, and the data tell too little to bound one."
     return f"{text} {_more(e)}".rstrip()
 
