@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
+from calibrant.inference.omnibus import STATISTICS, from_draws
 from designs import BUMPED, PREVALENCES, RIGHT, SHIFTED, SIZES, STEEP, Truth, scores, spread_over_cores, write
 
 import calibrant as cb
 from calibrant.inference import resampling
-from calibrant.inference.omnibus import STATISTICS, from_draws
 
 ALPHA = 0.05
 DRAWS = 199

@@ -55,7 +55,7 @@ def test_margins_are_calibrated_too():
     assert isinstance(model.calibrator_, cb.Platt)
     assert model.calibrator_.on == "score"
     assert model.table_ is None
-    assert cb.evaluate(Y, model.predict_proba(X)[:, 1], n_resamples=199).lines
+    assert cb.evaluate(Y, model.predict_proba(X)[:, 1], n_resamples=199).metrics
     with pytest.raises(cb.InputError, match="margins"):
         cb.CalibratedModel(LinearSVC(), cb.Beta()).fit(X, Y)
     multi = cb.CalibratedModel(LinearSVC(), cv=3).fit(X3, Y3)

@@ -22,6 +22,7 @@ from calibrant import maps
 for library in ("click", "rich", "duckdb"):
     pytest.importorskip(library, reason=f"{library} is not installed")
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("pyarrow.csv", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 run = pytest.importorskip("calibrant.cli.main").run
 
@@ -36,7 +37,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def scores(here):
-    """1,000 rows: q is right, p is too high."""
+    """1,000 rows: q is calibrated, p overestimates."""
     rng = np.random.default_rng(0)
     q = rng.random(1000).round(3)
     rows = {"y": (rng.random(1000) < q).astype(int), "p": np.sqrt(q), "q": q, "g": np.where(q < 0.5, "low", "high")}
@@ -90,7 +91,7 @@ def test_a_command_that_is_not_there(capsys):
 def test_it_runs_as_a_module(scores):
     command = [sys.executable, "-m", "calibrant", "evaluate", "scores.csv", "-y", "y", "-p", "p", *FEW]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("Verdict: miscalibrated (too high)")
+    assert done.stdout.startswith("Verdict: miscalibrated (overestimates, underconfident)")
     assert done.stderr == ""  # no bar where nobody looks
     assert "\x1b" not in done.stdout  # nor colours
 
@@ -103,8 +104,8 @@ def test_evaluate_says_what_python_says(scores, capsys):
     for file in ("scores.csv", "scores.parquet", "scores.jsonl"):
         text = said(capsys, "evaluate", file, "--label", "y", "--score", "p", *FEW, "--json", f"{file}.json")
         assert text.startswith(f"Verdict: {expected.verdict}")
-        for line in expected.lines:
-            assert " ".join([line.name, *line.cells()]) in " ".join(text.split())
+        for metric in expected.metrics.values():
+            assert " ".join([metric.name, *metric.cells()]) in " ".join(text.split())
         found = json.loads(Path(f"{file}.json").read_text())
         assert found["models"]["p"] == expected.to_dict()
 
@@ -122,13 +123,13 @@ def test_a_diagram_in_plain_letters(scores):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii:strict"}
     command = [sys.executable, "-m", "calibrant", "evaluate", "scores.csv", "-y", "y", "-p", "p", *FEW]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert "o said, # happened" in done.stdout
+    assert "o mean score, # event rate" in done.stdout
 
 
 def test_groups_costs_weights_and_several_scores(scores, capsys):
     given = ["scores.parquet", "-y", "y", "-p", "p", "-p", "q", "--by", "g", "--frequency", "w", "--cost", "1:5", *FEW]
     text = said(capsys, "evaluate", *given, "--sha256")
-    assert "p: Verdict: miscalibrated (too high)" in text
+    assert "p: Verdict: miscalibrated (overestimates, underconfident) overall; 2 of 2 groups are miscalibrated" in text
     assert "q: Verdict: " in text
     assert "ECC (1:5)" in text
     assert "high" in text
@@ -136,7 +137,7 @@ def test_groups_costs_weights_and_several_scores(scores, capsys):
     assert "Rows left out because their frequency is 0" in text
     result = json.loads(said(capsys, "evaluate", *given, "--json", "-", "--sha256"))
     assert list(result["models"]) == ["p", "q"]
-    assert [part["part"] for part in result["models"]["p"]["parts"]] == ["high", "low"]
+    assert [group["group"] for group in result["models"]["p"]["groups"]] == ["high", "low"]
     assert len(result["inputs"][0]["sha256"]) == 64
 
 
@@ -202,7 +203,7 @@ def test_labels_are_named_as_they_are_written(here, capsys):
     assert "--pos-label yes" in hint
     for file, label in (("words.csv", "yes"), ("numbers.csv", "2")):
         text = said(capsys, "evaluate", file, "-y", "y", "-p", "p", "--pos-label", label, *FEW)
-        assert "happened 66.67 %" in text
+        assert "event rate 66.67 %" in text
     assert "--pos-label must be one of" in said(
         capsys, "evaluate", "words.csv", "-y", "y", "-p", "p", "--pos-label", "x", code=2
     )
@@ -433,14 +434,16 @@ def test_compare_leaves_out_rows_for_all_scores(here, capsys):
 
 def test_the_gate_passes_and_fails(scores, capsys):
     good, bad = ["scores.csv", "-y", "y", "-p", "q", *FEW], ["scores.csv", "-y", "y", "-p", "p", *FEW]
-    assert "all gates passed" in said(capsys, "check", *good)
+    text = said(capsys, "check", *good)
+    assert text.startswith("WARN  q: must not be miscalibrated; it is inconclusive: No deviation is significant")
+    assert "all gates passed" in text
     text = said(capsys, "check", *bad, "--junit", "j.xml", "--json", "c.json", code=1)
-    assert "FAIL  p: must not be miscalibrated; it is miscalibrated (too high)" in text
+    assert "FAIL  p: must not be miscalibrated; it is miscalibrated (overestimates, underconfident)" in text
     result = json.loads(Path("c.json").read_text())
     assert not result["passed"]
     suite = ElementTree.parse("j.xml").getroot().find("testsuite")
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
-    assert "too high" in suite.find("testcase/failure").get("message")
+    assert "it overestimates" in suite.find("testcase/failure").get("message")
 
 
 @pytest.mark.parametrize(
@@ -455,11 +458,37 @@ def test_the_gate_passes_and_fails(scores, capsys):
         ("--max-ece", "-1", 2),
         ("--max-ece", "nan", 2),
         ("--equivalence", "0.5 --margin 0.3", 2),
-        ("--max-tce-excess", "1 --weight q", 1),
+        ("--max-tce-excess", "1 --weight q", 2),
     ],
 )
 def test_thresholds_decide_where_there_are_some(scores, capsys, option, limit, code):
     said(capsys, "check", "scores.csv", "-y", "y", "-p", "p", *FEW, option, *limit.split(), code=code)
+
+
+def test_require_calibrated_is_strict(scores, capsys):
+    q = ["scores.csv", "-y", "y", "-p", "q", *FEW]
+    text = said(capsys, "check", *q, "--require", "calibrated", code=1)
+    assert "FAIL  q: must be shown to be calibrated within the margin; it is inconclusive" in text
+    assert "PASS" in said(capsys, "check", *q, "--require", "calibrated", "--margin", "1")
+    assert "PASS" in said(capsys, "check", *q, "--require", "calibrated", "--absolute-margin", "0.2")
+    assert "given thresholds decide alone" in said(
+        capsys, "check", *q, "--require", "calibrated", "--max-ece", "1", code=2
+    )
+
+
+def test_scores_of_rare_events_fail_the_gate(here, capsys):
+    """50,000 rows with 0.8 % events: scores that are far off in log-odds, but not in points."""
+    rng = np.random.default_rng(0)
+    t = rng.beta(0.5, 60, 50_000)
+    y = (rng.random(t.size) < t).astype(int)
+    columns = {"y": y, "constant": np.full(t.size, 1e-6), "tenth": t / 10, "half": t / 2, "double": 2 * t, "t": t}
+    columns = {name: pa.array(column) for name, column in columns.items()}
+    pa.csv.write_csv(pa.table(columns), "rare.csv")
+    for score in ("constant", "tenth", "half", "double"):
+        text = said(capsys, "check", "rare.csv", "-y", "y", "-p", score, *FEW, code=1)
+        direction = "overestimates" if score == "double" else "underestimates"
+        assert f"FAIL  {score}: must not be miscalibrated; it is miscalibrated ({direction}" in text
+    said(capsys, "check", "rare.csv", "-y", "y", "-p", "t", *FEW)
 
 
 def test_groups_pass_each_for_itself(scores, capsys):
@@ -508,7 +537,7 @@ def test_fit_apply_and_measure_again(scores, capsys, kind):
         lines, before = Path("out.csv").read_text().splitlines(), Path("scores.csv").read_text().splitlines()
         kept = [",".join(line.replace('"', "").split(",")[:4]) for line in lines]
         assert kept == before  # other cells are the text that they were
-    assert "too few data" in said(capsys, "evaluate", f"out.{kind}", "-y", "y", "-p", "calibrated", *FEW)
+    assert "Verdict: inconclusive" in said(capsys, "evaluate", f"out.{kind}", "-y", "y", "-p", "calibrated", *FEW)
 
 
 def test_fit_says_what_the_repair_is_worth(scores, capsys):

@@ -214,7 +214,7 @@ def test_p_values_are_adjusted_for_the_number_of_models():
     frame = found.to_frame()
     deciding = frame[(frame["metric"] == "log-odds error") & (frame["model"] != "a")]
     assert deciding["difference_pvalue"].tolist() == list(found.adjusted.values())
-    assert deciding["value"].tolist() == [found.log_odds_errors[name] for name in ("b", "c")]
+    assert deciding["value"].tolist() == [found.models[name].log_odds_error.value for name in ("b", "c")]
 
 
 def test_metrics_of_gaps_have_neither_interval_nor_p_value():

@@ -156,10 +156,10 @@ def test_tables_add_up_and_are_evaluated():
     assert halves[0] + halves[1] == whole
     assert "4" in repr(whole)
     found = cb.evaluate(whole, n_resamples=49)
-    assert list(found.parts) == [0, 1, 2, 3]
+    assert list(found.groups) == [0, 1, 2, 3]
     assert found.table == whole.total()
     assert found.by == "week"
-    assert cb.evaluate(cb.tables_from_frame(frame, y="y", p="p"), n_resamples=49).parts == {}
+    assert cb.evaluate(cb.tables_from_frame(frame, y="y", p="p"), n_resamples=49).groups == {}
     assert sum(halves) == whole
     two = cb.tables_from_frame(frame.with_columns(q=frame["p"] / 2), y="y", p=["p", "q"])
     with pytest.raises(InputError, match="two models|several models"):

@@ -118,12 +118,26 @@ def test_few_events_bring_a_p_value_by_resampling(test):
     assert test(*draw(2000)).resampling_pvalue is None
 
 
-@pytest.mark.parametrize("test", TESTS)
-def test_importance_weights_are_refused_and_pointed_elsewhere(test):
+def test_ecce_test_needs_counts():
     y, p = draw(20)
     with pytest.raises(cb.InputError, match=r"needs counts.*consistency"):
-        test(y, p, sample_weight=np.linspace(0.5, 1, 20))
+        cb.ecce_test(y, p, sample_weight=np.linspace(0.5, 1, 20))
     assert cb.consistency(cb.ECE(), y, p, sample_weight=np.linspace(0.5, 1, 20), n_resamples=20).pvalue > 0
+
+
+@pytest.mark.parametrize("test", [cb.spiegelhalter, cb.hosmer_lemeshow, cb.slope_intercept_test])
+def test_importance_weights_keep_the_level(test):
+    rejected = 0
+    for seed in range(100):
+        y, p = draw(400, seed=seed)
+        weights = np.random.default_rng(seed).exponential(size=400)
+        found = test(y, p, sample_weight=weights)
+        assert test(y, p, sample_weight=1000 * weights).pvalue == pytest.approx(found.pvalue, rel=1e-6, abs=1e-12)
+        rejected += found.pvalue <= 0.05
+    assert rejected <= 11
+    y, p = draw(2000)
+    overconfident = 0.5 + np.sign(p - 0.5) * np.sqrt(np.abs(p - 0.5) / 2)
+    assert test(y, overconfident, sample_weight=np.linspace(1, 2, 2000)).pvalue < 1e-6
 
 
 def test_slope_and_intercept_where_they_do_not_exist():

@@ -34,9 +34,7 @@ PUBLIC["ScoreTable.from_arrays"] = cb.ScoreTable.from_arrays
 PUBLIC["murphy_decomposition"] = functools.partial(cb.murphy_decomposition, bins=cb.EqualWidth(10))
 PUBLIC["evaluate"] = functools.partial(cb.evaluate, n_resamples=19)
 # These need counts: importance weights are refused.
-OF_COUNTS = [
-    PUBLIC[name] for name in ("calbin", "ecce_test", "hosmer_lemeshow", "slope_intercept_test", "spiegelhalter")
-]
+OF_COUNTS = [PUBLIC[name] for name in ("calbin", "ecce_test")]
 # These do not exist where all scores are 0 or 1.
 OF_PROBABILITIES = [PUBLIC[name] for name in ("ecce_test", "hosmer_lemeshow", "spiegelhalter")]
 # These have no value where only one class occurs.
@@ -168,6 +166,8 @@ def test_unusual_input_is_used_and_noted(function, case):
         return
     if "sample_weight" in options and function is cb.tce:
         codes = codes | {"weighted_test"}
+    if "sample_weight" in options and function is PUBLIC["evaluate"]:
+        codes = codes | {"no_null"}  # of TCE, which needs counts
     if function is cb.slope_intercept and "clipped" in codes:
         codes = codes | {"logit_clipped"}  # the score that was set to 0 or 1 has no logit
     with warnings.catch_warnings(record=True) as caught:

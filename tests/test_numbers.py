@@ -808,7 +808,7 @@ def test_missing_rows_are_dropped_on_request_and_counted():
     with pytest.raises(InputError, match="must not be given together"):
         rg.mse([1.0], [1.0], frequency=[1], sample_weight=[1])
     dropped = rg.evaluate([1.0, 2.0, 3.0, 5.0], [1.0, 2.5, 3.0, 4.0], frequency=[0, 2, 1, 3], by=list("abaa"))
-    assert {name: part.table.size for name, part in dropped.parts.items()} == {"a": 4, "b": 2}
+    assert {name: group.table.size for name, group in dropped.groups.items()} == {"a": 4, "b": 2}
     with pytest.raises(InputError, match="No row is left"):
         rg.mse([1.0, None], [1.0, 2.0], sample_weight=[0.0, 1.0], missing="drop")
     with pytest.raises(InputError, match="and y_pred with it"):

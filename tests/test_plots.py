@@ -701,8 +701,8 @@ def evaluation(rng):
 def test_groups_have_values_intervals_and_nulls(evaluation, along, figure):
     drawn = plots.GroupDisplay.from_evaluation(evaluation, along=along, fig=figure)
     across = 1 if along == "x" else 0
-    for i, (name, part) in enumerate(evaluation.parts.items()):
-        line = part["ACE"]
+    for i, (name, group) in enumerate(evaluation.groups.items()):
+        line = group["log-odds error"]
         place = drawn.points_[i].get_xydata()[0]
         assert (place[across], place[1 - across]) == (line.value, i)
         assert drawn.intervals_[i].get_path().vertices[:, across] == pytest.approx(
@@ -711,8 +711,8 @@ def test_groups_have_values_intervals_and_nulls(evaluation, along, figure):
         low, high = extents(drawn.bands_[i])
         assert (low[across], high[across]) == pytest.approx((line.null.low, line.null.high))
         filled = drawn.points_[i].get_markerfacecolor() == drawn.points_[i].get_markeredgecolor()
-        assert filled == part.is_real == (name == "south")
-    assert drawn.data()["omnibus_pvalue"].tolist() == [part.adjusted_pvalue for part in evaluation.parts.values()]
+        assert filled == group.is_significant == (name == "south")
+    assert drawn.data()["omnibus_pvalue"].tolist() == [group.pvalue for group in evaluation.groups.values()]
     assert unreadable(figure) == []
     assert "south" in drawn.alt_text()
 
@@ -733,7 +733,7 @@ def test_groups_come_from_predictions_estimators_and_breakdowns(rng):
 def test_groups_that_are_not_there_are_refused(evaluation, rows):
     with pytest.raises(cb.InputError, match="no groups"):
         plots.GroupDisplay.from_predictions(*rows, n_resamples=49, fig=Figure())
-    with pytest.raises(cb.InputError, match="metric must be one of bias, ECE"):
+    with pytest.raises(cb.InputError, match="metric must be one of log-odds error, bias, ECE"):
         plots.GroupDisplay.from_evaluation(evaluation, metric="nonsense", fig=Figure())
     with pytest.raises(cb.InputError, match="along must be"):
         plots.GroupDisplay.from_evaluation(evaluation, along="z", fig=Figure())
@@ -757,6 +757,7 @@ def test_an_evaluation_draws_itself(evaluation):
 def test_an_evaluation_without_tce_or_with_weights_draws_itself(rows, rng):
     plain = cb.evaluate(*rows, metrics={"ECE": cb.ECE()}, n_resamples=49).plot(fig=Figure())
     assert isinstance(plain.reliability, plots.TestBasedReliabilityDisplay)
+    assert plain.null.null.metric == "ECE"
     weighted = cb.evaluate(*rows, sample_weight=rng.exponential(size=600), n_resamples=49)
     drawn = weighted.plot(fig=Figure()).reliability
     assert isinstance(drawn, plots.TestBasedReliabilityDisplay)
@@ -1107,10 +1108,10 @@ def test_ratios_are_drawn_in_order(rows):
 def test_groups_have_their_rows_and_p_values_beside_them(evaluation):
     drawn = plots.GroupDisplay.from_evaluation(evaluation, fig=page())
     texts = [text.get_text() for text in drawn.ax_.texts]
-    for text, part in zip(texts, evaluation.parts.values(), strict=True):
+    for text, group in zip(texts, evaluation.groups.values(), strict=True):
         rows, p = re.fullmatch(r"([\d,]+) rows, p = ([\d.e-]+)", text).groups()
-        assert int(rows.replace(",", "")) == part.table.size
-        assert float(p) == pytest.approx(part.adjusted_pvalue, abs=6e-4)
+        assert int(rows.replace(",", "")) == group.table.size
+        assert float(p) == pytest.approx(group.pvalue, abs=6e-4)
 
 
 def test_days_lie_in_order_and_at_their_place(rng):
@@ -1121,7 +1122,7 @@ def test_days_lie_in_order_and_at_their_place(rng):
     drawn = plots.GroupDisplay.from_predictions(tables, n_resamples=49, fig=page())
     assert [point.get_xdata()[0] for point in drawn.points_] == pytest.approx([0, 1, 5.9])
     assert drawn.data()["group"].tolist() == ["2026-01-01", "2026-01-11", "2026-03-01"]
-    assert drawn.points_[2].get_ydata()[0] == cb.ace(tables[days[0]])
+    assert drawn.points_[2].get_ydata()[0] == cb.log_odds_error(tables[days[0]])
 
 
 def test_the_display_of_groups_keeps_the_common_rules(evaluation):

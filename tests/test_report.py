@@ -98,11 +98,11 @@ def test_every_number_of_the_evaluation_is_in_it(page, found):
     text = re.sub(r"<[^>]*>", " ", page)
     for evaluation in found.values():
         assert evaluation.verdict in text
-        for line in evaluation.lines:
-            for cell in line.cells():
+        for metric in evaluation.metrics.values():
+            for cell in metric.cells():
                 assert cell in text
-        for part in evaluation.parts.values():
-            assert part.verdict in text
+        for group in evaluation.groups.values():
+            assert group.verdict in text
 
 
 def test_the_page_has_the_level_and_the_intervals_that_were_asked_for():
@@ -126,7 +126,7 @@ def test_scores_with_other_metrics_stand_under_the_right_headings():
     weighted = cb.evaluate(y, p, sample_weight=np.linspace(0.5, 1.5, 500), n_resamples=49)
     page = of_evaluations({"a": cb.evaluate(y, p, n_resamples=49), "b": weighted}, title="t")
     table = page.split('aria-label="Metrics of all scores"')[1].split("</table>")[0]
-    assert [row.count("<td") for row in table.split("<tr>")[2:]] == [7, 7]
+    assert [row.count("<td") for row in table.split("<tr>")[2:]] == [8, 8]
 
 
 def test_groups_that_are_days_are_shown_over_time():
@@ -140,16 +140,20 @@ def test_groups_that_are_days_are_shown_over_time():
     assert "Over time" not in of_evaluations(evaluations(models=1), title="t")
 
 
-def test_verdicts_are_said_in_plain_words():
-    table = cb.ScoreTable.from_counts([0.3, 0.7], [50000, 50000], [15000, 35000])
-    words = {
-        "These scores can be believed.": table,
-        "Nothing is shown to be wrong, and nothing is shown to be right.": cb.ScoreTable.from_counts([0.5], [10], [5]),
-        "These scores cannot be taken at their word.": cb.ScoreTable.from_counts([0.3, 0.7], [5000] * 2, [500, 2000]),
-        "These scores can be believed, within the margin.": cb.ScoreTable.from_counts([0.5], [10**6], [503000]),
-    }
-    for expected, each in words.items():
-        assert expected in cb.evaluate(each, n_resamples=99).to_html()
+@pytest.mark.parametrize(
+    ("headline", "tone", "table"),
+    [
+        ("Calibrated.", "good", cb.ScoreTable.from_counts([0.3, 0.7], [50000, 50000], [15000, 35000])),
+        ("Negligible.", "good", cb.ScoreTable.from_counts([0.5], [10**6], [503000])),
+        ("Inconclusive.", "open", cb.ScoreTable.from_counts([0.5], [10], [5])),
+        ("Miscalibrated (overestimates", "bad", cb.ScoreTable.from_counts([0.3, 0.7], [5000] * 2, [500, 2000])),
+    ],
+)
+def test_the_headline_is_the_verdict_in_its_colour(headline, tone, table):
+    page = cb.evaluate(table, n_resamples=99).to_html()
+    shown = re.search(rf'<p[^>]*class="[^"]*{tone}-text[^"]*"[^>]*>(.*?)</p>', page, re.DOTALL)
+    assert shown is not None
+    assert shown[1].strip().startswith(headline)
 
 
 @pytest.mark.parametrize(

@@ -148,9 +148,13 @@ class Evaluation:
         overestimates or underestimates (calibration in the large), overconfident or underconfident (slope), or local: a
         significant deviation of another kind.
         """
+        return self.decision.direction(self.settings.alpha, self._factor)
+
+    @property
+    def _factor(self) -> float:
+        """What the number of groups multiplies p-values by."""
         own = self.decision.pvalue
-        factor = 1.0 if self.adjusted_pvalue is None or own == 0 else self.adjusted_pvalue / own
-        return self.decision.direction(self.settings.alpha, factor)
+        return 1.0 if self.adjusted_pvalue is None or own == 0 else self.adjusted_pvalue / own
 
     @property
     def verdict(self) -> str:
@@ -325,13 +329,17 @@ class Evaluation:
 
     def reasons(self) -> Iterator[str]:
         """The tests behind the verdict, the coefficients and other tests."""
+        if not self.decision.components:
+            yield "Omnibus test: none; rows are in too few clusters."
+            return
         group = "" if self.adjusted_pvalue is None else ", adjusted for the number of groups"
         yield f"Omnibus test: {p_is(self.pvalue)}{group}; the smallest adjusted p-value of {self._components()}."
         e = self.equivalence
+        what = e.metric if self.is_absolute else f"the {e.metric}"
         shown = "is" if e.within else "is not"
         bound = "unbounded" if math.isinf(e.bound) else f"at most {e.bound:.3g}"
         yield (
-            f"Equivalence: the {e.metric} {shown} shown to lie within the margin of {e.margin:g} "
+            f"Equivalence: {what} {shown} shown to lie within the margin of {e.margin:g} "
             f"({bound} with {100 * (1 - e.alpha):g} % confidence; errors are averaged within bins)."
         )
         if self.coefficients:
@@ -341,7 +349,7 @@ class Evaluation:
 
     def _components(self) -> str:
         found = zip(self.decision.components, self.decision.adjusted, strict=True)
-        return ", ".join(f"{component.name} ({chance(p)})" for component, p in found) or "no test"
+        return ", ".join(f"{component.name} ({chance(min(p * self._factor, 1.0))})" for component, p in found)
 
     def _test_in_words(self, test: TestResult) -> str:
         own = test.pvalue if test.resampling_pvalue is None else test.resampling_pvalue
@@ -611,7 +619,11 @@ def evaluate_table(
     equivalence = decision.equivalence
     if isinstance(margin, AbsoluteMargin):
         equivalence = _absolute(found[-1], margin.value, decision, alpha)
+        if few_clusters:
+            equivalence = replace(equivalence, pvalue=1.0, bound=math.inf)
     shown, notes = _metrics(dict(zip(panel, found, strict=False)), settings, decision)
+    if few_clusters:
+        shown = {name: _value_alone(metric) for name, metric in shown.items()}
     return Evaluation(
         table=table,
         metrics=shown,
@@ -643,10 +655,18 @@ def _metrics(
         if spread.exists
     }
     # A metric counts only if the omnibus test rejects, so its p-value is never below that of the omnibus test.
-    shown = {name: replace(m, pvalue=float(np.fmax(m.null.pvalue, decision.pvalue))) for name, m in shown.items()}
+    shown = {name: replace(m, pvalue=float(np.maximum(m.null.pvalue, decision.pvalue))) for name, m in shown.items()}
     missing = [name for name in settings.metrics if name not in shown]
     text = f"Metrics that do not exist for these rows, or for most replicates: {', '.join(missing)}."
     return shown, (Note("left_out", len(missing), text),) if missing else ()
+
+
+def _value_alone(metric: MetricResult) -> MetricResult:
+    """A metric without inference: rows in few clusters are not independent, and too few clusters stand for them."""
+    nan = math.nan
+    interval = replace(metric.interval, low=nan, high=nan, method="none", n_resamples=0)
+    null = replace(metric.null, expected=nan, low=nan, high=nan, pvalue=nan, n_resamples=0, replicates=np.empty(0))
+    return MetricResult(metric.name, interval, null)
 
 
 def _exists(metric: Measure, table: ScoreTable) -> bool:

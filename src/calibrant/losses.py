@@ -12,6 +12,8 @@ declares the same properties gets bitwise identical intervals, nulls and tests. 
     The loss uses only `n`, `k` and `mean_score` of each bin, so that replicates need not be written out.
 ``degree`` : float, default 1
     Power of the gaps with which the loss grows: 2 for squares.
+``needs_counts`` : bool, default False
+    The loss tests counts of rows, so its null does not exist with importance weights or clusters.
 ``range`` : pair of floats, default (0, inf) if the loss measures gaps, else (-inf, inf)
     Between which the value of the population lies.
 ``interval_method`` : str, default "anchored" if the loss measures gaps, else "symmetric"
@@ -194,6 +196,7 @@ class RejectionRate:
     measures_gaps: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, 100.0)
     interval_method: ClassVar[str] = "arcsine"
+    needs_counts: ClassVar[bool] = True  # weights and clusters have no null of it
 
     # Bins larger than this ask scipy about every distinct score (the compiled kernel's kLargestBin).
     largest_bin: ClassVar[int] = 10**8

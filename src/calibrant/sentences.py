@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from calibrant.inference.power import round_up
 from calibrant.lines import p_is
 
 __all__ = ["VERDICTS", "consequence", "explanation", "headline", "percent", "severity", "tone"]
@@ -12,12 +13,13 @@ VERDICTS = ("miscalibrated", "inconclusive", "negligible", "calibrated")
 
 _LARGE = 0.4  # log-odds from which a factor reads better than percent
 
+_UNBOUNDED = math.log(1e6)  # log-odds from which a bound says nothing
+
 _WAYS = {
-    "overestimates": "it overestimates",
-    "underestimates": "it underestimates",
-    "overconfident": "it is overconfident",
-    "underconfident": "it is underconfident",
-    "local": "the deviation is local",
+    "overestimates": "overestimates",
+    "underestimates": "underestimates",
+    "overconfident": "is overconfident",
+    "underconfident": "is underconfident",
 }
 
 
@@ -37,13 +39,16 @@ def headline(e: Any) -> str:
     text = f"{e.verdict}{ways}"
     if not e.groups:
         return text
-    bad = sum(group.verdict == "miscalibrated" for group in e.groups.values())
-    count = f"{bad:,} of {len(e.groups):,} groups"
-    if e.verdict == "miscalibrated":
-        return f"{text} overall; {count} {'is' if bad == 1 else 'are'} miscalibrated"
+    return f"{text} overall; {_bad_groups(e)}"
+
+
+def _bad_groups(e: Any) -> str:
+    bad, count = sum(group.verdict == "miscalibrated" for group in e.groups.values()), len(e.groups)
+    if count == 1:
+        return f"the only group is {'' if bad else 'not shown to be '}miscalibrated"
     if bad:
-        return f"{text} overall; {count} {'is' if bad == 1 else 'are'} miscalibrated"
-    return f"{text} overall; none of {len(e.groups):,} groups is shown to be miscalibrated"
+        return f"{bad:,} of {count:,} groups {'is' if bad == 1 else 'are'} miscalibrated"
+    return f"none of {count:,} groups is shown to be miscalibrated"
 
 
 def explanation(e: Any) -> str:
@@ -69,7 +74,10 @@ def amount(e: Any, value: float) -> str:
     """A deviation in words: percent of the odds, or percentage points of the scores."""
     if math.isinf(value):
         return "any amount"
-    return f"{100 * value:.2g} points of probability" if e.is_absolute else percent(value)
+    if not e.is_absolute:
+        return percent(value)
+    points = _two_digits(100 * value)
+    return f"{points} percentage point{'' if points == '1' else 's'}"
 
 
 def percent(log_odds: float) -> str:
@@ -77,8 +85,14 @@ def percent(log_odds: float) -> str:
     if log_odds > 690:
         return "a factor beyond 1e+300"
     if log_odds < _LARGE:  # the mean of what is added above and taken off below
-        return f"{100 * math.sinh(log_odds):.2g} %"
-    return f"a factor of {math.exp(log_odds):.2g}"
+        return f"{_two_digits(100 * math.sinh(log_odds))} %"
+    return f"a factor of {_two_digits(math.exp(log_odds))}"
+
+
+def _two_digits(value: float) -> str:
+    """Two significant digits: 0.012, 1.3, 130, 12,000; powers of ten only beyond a million."""
+    rounded = float(f"{value:.2g}")
+    return f"{value:.2g}" if rounded < 100 or rounded >= 1e6 else f"{rounded:,.0f}"
 
 
 def _inconclusive(e: Any, bound: str, margin: str) -> str:
@@ -86,7 +100,7 @@ def _inconclusive(e: Any, bound: str, margin: str) -> str:
         return "Rows are in too few clusters for a test."
     text = f"No deviation is significant, but {_subject(e).lower()} only shown to be right to within {bound}; "
     text += f"the margin is {margin}."
-    if math.isinf(e.equivalence.bound):
+    if e.equivalence.bound > _UNBOUNDED:
         text = "No deviation is significant, and the data tell too little to bound one."
     return f"{text} {_more(e)}".rstrip()
 
@@ -96,25 +110,27 @@ def _more(e: Any) -> str:
     more = e.rows_to_decide
     if more is None:
         return ""
-    events = more * e.event_rate
-    with_events = f" (with about {_round(events)} events)" if events >= 1 else ""
-    return f"About {_round(more)} more rows{with_events} would show whether it lies within the margin."
+    if more == 0:
+        return "These rows are enough for most calibrated models, but the error lies near the margin."
+    events = more * e.mean_score
+    with_events = f", with about {_count(round_up(events), 'event')}," if events >= 1 else ""
+    return f"About {_count(more, 'more row')}{with_events} would probably decide."
 
 
-def _round(value: float) -> str:
-    """Two significant digits, with separators."""
-    digits = 10 ** max(math.floor(math.log10(max(value, 1))) - 1, 0)
-    return f"{math.ceil(value / digits) * digits:,}"
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
 
 
 def _miscalibrated(e: Any, bound: str, margin: str) -> str:
-    ways = [_WAYS[each] for each in e.direction.split(", ") if each]
-    which = f"; {' and '.join(ways)}" if ways else ""
-    text = f"A deviation is significant ({p_is(e.pvalue)}){which}."
+    ways = " and ".join(_WAYS[each] for each in e.direction.split(", ") if each in _WAYS)
     impossible = e.impossible_outcomes
     if impossible:
-        what = "row contradicts its" if impossible == 1 else "rows contradict their"
-        return f"{text} {impossible:,.6g} {what} score of 0 or 1, which no calibrated model allows."
+        what = f"{impossible:,.6g} row{'s contradict their' if impossible != 1 else ' contradicts its'} score"
+        if e.table.importance:
+            what = f"Rows with a total weight of {impossible:,.6g} contradict their score"
+        return f"{what} of 0 or 1, which no calibrated model allows.{f' The model {ways}.' if ways else ''}"
+    which = f"it {ways}" if ways else "the deviation is local"
+    text = f"A deviation is significant ({p_is(e.pvalue)}); {which}."
     if e.is_absolute:
         value = amount(e, e.equivalence.value)
         return f"{text} ACE is {value}, at most {bound}; the margin is {margin}."

@@ -110,9 +110,9 @@ def _rules(
     tce, ece, margin = limits["max_tce_excess"], limits["max_ece"], limits["equivalence"]
     if tce is not None:
         rule = f"TCE must exceed its expected value if calibrated by at most {tce:g} points"
-        if "TCE" not in lines:
-            raise InputError("TCE does not exist for these rows.", hint="Leave out --max-tce-excess.")
-        excess = lines["TCE"].null.excess
+        excess = lines["TCE"].null.excess if "TCE" in lines else math.nan
+        if math.isnan(excess):  # with weights or clusters, for example
+            raise InputError("TCE has no expected value for these rows.", hint="Leave out --max-tce-excess.")
         gates.append(Gate(score, group, rule, excess <= tce, f"it does by {excess:.4g}"))
     if ece is not None:
         value = lines["ECE"].value

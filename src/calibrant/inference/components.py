@@ -90,7 +90,8 @@ def in_the_large(design: Design) -> Component:
     model = float(LogOddsBins(table, np.zeros(1, dtype=np.int64)).variance()[0])
     variance = max(model, _row_variance(design, p, None))
     scale = expected * (n - expected) / n / variance if variance > 0 else 1.0
-    share = min(scale, 1.0) if table.importance else 1.0  # effective rows per unit of weight
+    each = log_odds.mean_weight(table)
+    share = min(scale, 1 / each) if table.importance else 1.0  # effective rows per unit of weight
     if min(k, n - k, expected, n - expected) * share < FEW:
         pvalue = binomial_two_sided(k * share, n * share, expected / n)
     else:

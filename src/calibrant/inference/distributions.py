@@ -46,6 +46,8 @@ def quadratic_tail(value: float, mean: float, variance: float, degrees: float = 
     """
     from scipy.special import chdtrc, fdtrc
 
+    if not variance > 0:  # a single row with score 1/2: its squared residual is 1/4 either way
+        return 1.0 if value <= mean * (1 + 1e-9) else 0.0
     scale, nu = variance / (2 * mean), 2 * mean**2 / variance
     if np.isinf(degrees):
         return float(chdtrc(nu, value / scale))

@@ -488,7 +488,7 @@ def spreads(
     for j, (metric, value) in enumerate(zip(everything, values, strict=True)):
         again = drawn[:, j] if j < drawn.shape[1] else np.empty(0)
         calibrated, lost = right[:, j], tuple[Note, ...]()
-        if moved_sums and not resampling.mostly_exist(calibrated):
+        if moved_sums and (_needs_counts(metric) or np.isnan(calibrated).any()):
             calibrated, lost = np.empty(0), (Note("no_null", 1, _NO_NULL.format(name=metric.name)),)
         if skip_missing and not (resampling.mostly_exist(again) and resampling.mostly_exist(calibrated)):
             found.append(Spread(metric, value, again, calibrated, table, exists=False, rows=rows))
@@ -498,6 +498,11 @@ def spreads(
             Spread(metric, value, again, calibrated, table, join_notes(table.notes, few, more, lost), rows=rows)
         )
     return found
+
+
+def _needs_counts(metric: Measure) -> bool:
+    """Whether the loss of a metric declares that it tests counts."""
+    return bool(getattr(getattr(metric, "loss", None), "needs_counts", False))
 
 
 _NO_NULL = "{name} needs counts, so with importance weights or clusters its null distribution is undefined."

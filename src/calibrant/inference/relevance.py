@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from calibrant.log_odds import LogOddsBins
 from calibrant.table import ScoreTable
 
 __all__ = ["MIN_INFORMATION", "LogOddsDeviation", "PlannedBins", "chance_within", "information_needed"]
+
+# Probability that T is at most a value, given its noncentrality.
+Cdf: TypeAlias = Callable[[float, float], float]
 
 # With less information no model is shown to lie within a margin.
 MIN_INFORMATION = 20.0
@@ -62,8 +66,8 @@ class LogOddsDeviation:
         if total == 0:
             return float("inf")
         value, found = _statistic(bins), 0.0
-        for cdf in self._distributions(bins, margin):
-            found = max(found, _solve(cdf, value, alpha * cdf(value, 0.0)))
+        for cdf, unit in self._distributions(bins, margin):
+            found = max(found, _solve(cdf, value, alpha * cdf(value, 0.0), unit))
         return float(np.sqrt(found / total))
 
     def lower(self, alpha: float) -> float:
@@ -72,10 +76,10 @@ class LogOddsDeviation:
         if total == 0:
             return 0.0
         value = _statistic(self.bins)
-        (cdf,) = self._distributions(self.bins, None)
+        ((cdf, unit),) = self._distributions(self.bins, None)
         if cdf(value, 0.0) < 1 - alpha:
             return 0.0
-        return float(np.sqrt(_solve(cdf, value, 1 - alpha) / total))
+        return float(np.sqrt(_solve(cdf, value, 1 - alpha, unit) / total))
 
     def pvalue(self, margin: float) -> float:
         """p-value of the hypothesis that the error is at least the margin.
@@ -87,7 +91,7 @@ class LogOddsDeviation:
             return 1.0
         value, edge = _statistic(self.bins), margin**2 * total
         chances = []
-        for cdf in self._distributions(self.bins, margin):
+        for cdf, _ in self._distributions(self.bins, margin):
             at_zero = cdf(value, 0.0)
             chances.append(cdf(value, edge) / at_zero if at_zero > 0 else 1.0)
         return min(1.0, max(chances))
@@ -111,10 +115,10 @@ class LogOddsDeviation:
         found: Floats = np.sqrt(np.maximum(scale * chdtri(nu, 1 - shares) - trace, 0.0) / total)
         return found
 
-    def _distributions(self, bins: LogOddsBins, margin: float | None) -> list[Callable[[float, float], float]]:
-        """Distribution functions of T, by the value and the noncentrality, for the variances that count."""
-        places = [None] if margin is None else [None, margin, -margin]
-        return [_distribution(self._matrix(bins, d), self.design.degrees) for d in places]
+    def _distributions(self, bins: LogOddsBins, margin: float | None) -> list[tuple[Cdf, float]]:
+        """Distribution functions of T, for the variances that count, each with the mean contribution of a bin to T."""
+        matrices = [self._matrix(bins, d) for d in ([None] if margin is None else [None, margin, -margin])]
+        return [(_distribution(m, self.design.degrees), float(np.trace(m)) / len(bins)) for m in matrices]
 
     @cached_property
     def _matrices(self) -> dict[tuple[int, float | None], Floats]:
@@ -129,10 +133,10 @@ class LogOddsDeviation:
         if key not in self._matrices:
             at = bins.error if d is None else d
             curvature = bins.curvature(at)
-            root = np.sqrt(bins.information) / np.maximum(curvature, 1e-300)
             if self.design.is_independent:
-                self._matrices[key] = np.diag(curvature * root**2)
+                self._matrices[key] = np.diag(bins.information / np.maximum(curvature, 1e-300))
             else:
+                root = np.sqrt(bins.information) / np.maximum(curvature, 1e-300)
                 clustered = self.design.n_clusters is not None
                 covariance = self.design.covariance(bins, bins.error if clustered else at)
                 self._matrices[key] = covariance * np.outer(root, root)
@@ -143,8 +147,8 @@ def _statistic(bins: LogOddsBins) -> float:
     return float(np.sum(bins.information * bins.error**2))
 
 
-def _distribution(matrix: Floats, degrees: float) -> Callable[[float, float], float]:
-    from scipy.special import chndtr, ncfdtr, ndtr
+def _distribution(matrix: Floats, degrees: float) -> Cdf:
+    from scipy.special import chdtri, chndtr, fdtri, ncfdtr, ndtr
 
     if not np.isfinite(degrees) or degrees > _MANY:
         degrees = np.inf
@@ -154,9 +158,13 @@ def _distribution(matrix: Floats, degrees: float) -> Callable[[float, float], fl
     # Errors of clusters go the same way in all bins: the worst direction is that of the largest variance.
     scale = squared / trace if np.isinf(degrees) else max(float(np.linalg.eigvalsh(matrix)[-1]), squared / trace)
     nu = trace / scale
+    # Rates that equal the scores would bound any error, but no calibrated model has them: T counts as at least `least`.
+    many = np.isinf(degrees)
+    least = scale * float(chdtri(nu, 1 - _HARDLY)) if many else trace * float(fdtri(nu, nu * degrees, _HARDLY))
 
     def cdf(value: float, centre: float) -> float:
-        if np.isinf(degrees):
+        value = max(value, least)
+        if many:
             found = float(chndtr(value / scale, nu, centre / scale))
         else:
             found = float(ncfdtr(nu, nu * degrees, centre / scale, value / trace))
@@ -170,17 +178,17 @@ def _distribution(matrix: Floats, degrees: float) -> Callable[[float, float], fl
 _MANY = 1e5  # degrees of freedom from which F is chi-squared
 
 
-def _solve(cdf: Callable[[float, float], float], value: float, level: float) -> float:
-    """The noncentrality at which `value` has this probability."""
+def _solve(cdf: Cdf, value: float, level: float, unit: float) -> float:
+    """The noncentrality at which `value` has this probability; `unit` is the scale of both, that of weights."""
     from scipy.optimize import brentq
 
     def falling(centre: float) -> float:
         return cdf(value, centre) - level
 
-    high = 4 * value + 60
+    high = 4 * value + 60 * unit
     for _ in range(60):
         if falling(high) < 0:
-            return float(brentq(falling, 0.0, high, xtol=1e-9 * (1 + value))) if falling(0.0) > 0 else 0.0
+            return float(brentq(falling, 0.0, high, xtol=1e-9 * (unit + value))) if falling(0.0) > 0 else 0.0
         high *= 4
     return float("inf")
 

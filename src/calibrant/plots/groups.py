@@ -304,10 +304,11 @@ class GroupDisplay:
         values = {str(name): each.value for name, each in lines.items()}
         top = max(values, key=lambda name: values[name])
         which = f": {', '.join(beyond[:6])}{' and others' if len(beyond) > 6 else ''}" if beyond else ""
+        name, deviate = f"{self.metric[0].upper()}{self.metric[1:]}", "deviates" if len(beyond) == 1 else "deviate"
         return (
-            f"{self.metric} of {len(lines)} groups, from {form.amount(min(values.values()))} to "
-            f"{form.amount(values[top])} ({top}); {len(beyond)} of them deviate beyond chance by the "
-            f"omnibus test, adjusted for their number{which}."
+            f"{name} of {len(lines)} groups, from {form.amount(min(values.values()))} to {form.amount(values[top])} "
+            f"({top}); {len(beyond)} of them {deviate} significantly by the omnibus test, adjusted for their "
+            f"number{which}."
         )
 
 

@@ -4,15 +4,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
 from calibrant import sentences
 from calibrant.comparison import Comparison
-from calibrant.evaluation import Evaluation
+from calibrant.evaluation import LOG_ODDS_ERROR, Evaluation
 from calibrant.gce import GCE
-from calibrant.lines import rows_in_words
+from calibrant.lines import MetricResult, rows_in_words
 from calibrant.losses import RejectionRate
 from calibrant.metrics import ACE, TCE
 from calibrant.plots._canvas import headline, ids_by_name, laid_out, new_figure, shapes, shorter, strokes
@@ -56,18 +57,25 @@ class EvaluationDisplay:
         outer = figure.add_gridspec(len(rows), 2, width_ratios=[1.25, 1], height_ratios=rows)
         right = outer[0, 1].subgridspec(2, 1)
         self.reliability = self._reliability(figure.add_subplot(outer[0, 0]))
-        shown = e.metrics.get("ACE", next(iter(e.metrics.values())))
-        self.null = NullDisplay.from_null(shown.null, ax=figure.add_subplot(right[0, 0]))
+        shown = self._shown()
+        self.null = None
+        if shown is not None:
+            self.null = NullDisplay.from_null(shown.null, ax=figure.add_subplot(right[0, 0]))
         self.cumulative = CumulativeDisplay.from_predictions(e.table, ax=figure.add_subplot(right[1, 0]))
         self.groups = None
         if e.groups:
-            self.groups = GroupDisplay.from_evaluation(
-                e, metric=shown.name, along="x", ax=figure.add_subplot(outer[1, :])
-            )
+            metric = LOG_ODDS_ERROR if shown is None else shown.name
+            self.groups = GroupDisplay.from_evaluation(e, metric=metric, along="x", ax=figure.add_subplot(outer[1, :]))
         figure.suptitle(
             f"{sentences.headline(e).capitalize()}: {rows_in_words(e.table)}", x=0.01, ha="left", weight="bold"
         )
         return self
+
+    def _shown(self) -> MetricResult | None:
+        """The metric whose null is drawn: ACE, or the first with replicates; the log-odds error has none."""
+        metrics = self.evaluation.metrics
+        drawable = {name: m for name, m in metrics.items() if np.isfinite(m.null.replicates).any()}
+        return drawable.get("ACE", next(iter(drawable.values()), None))
 
     def _reliability(self, ax: Axes) -> TestBasedReliabilityDisplay:
         for name, line in self.evaluation.metrics.items():
