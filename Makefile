@@ -102,6 +102,7 @@ study: $(VENV)/dev.stamp  ## the simulations behind intervals, tests and verdict
 	$(BIN)/python studies/comparisons.py
 	$(BIN)/python studies/sizes.py
 	$(BIN)/python studies/coverage.py
+	$(BIN)/python studies/planning.py
 
 study-calibrators: $(VENV)/dev.stamp  ## every calibrator on eight real data sets (5 minutes); tables go to docs/studies
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.calibrators

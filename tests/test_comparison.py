@@ -152,11 +152,13 @@ def test_little_information_shows_no_difference():
     found = PairedDifference(-5.0, 0.01, math.inf, information=19.9)
     assert found.has_little_information
     assert found.pvalue == 1
+    assert np.isnan(found.interval(0.95)).all()
     y, x, _ = draw(60)
     compared = cb.compare(y, {"a": expit(x + 4), "b": expit(x)}, n_resamples=20)
     assert compared.verdict == "no difference shown"
     assert [note.count for note in compared.notes if note.code == "little_information"] == [1]
     assert compared.adjusted == {"b": 1.0}
+    assert "nan" not in repr(compared)
 
 
 def test_scores_of_0_and_1_alone_show_no_difference():

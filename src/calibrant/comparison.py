@@ -54,7 +54,8 @@ class Difference:
     value : float
         For the log-odds error the difference of the debiased squares; otherwise the difference of the two values.
     low, high, level : float
-        Confidence interval; NaN for metrics of gaps, whose difference has no interval of known coverage.
+        Confidence interval; NaN for metrics of gaps, whose difference has no interval of known coverage, and for the
+        log-odds error where there is little information.
     pvalue, adjusted_pvalue : float
         Of "no difference", for this pair alone and adjusted for the number of models by Holm; NaN for metrics of gaps.
     test : str
@@ -219,7 +220,7 @@ class Comparison:
     def reasons(self) -> Iterator[str]:
         """What decided, where the Brier score disagrees, and the verdict of each model for itself."""
         for d in self.deciding:
-            if not math.isnan(d.value):
+            if not math.isnan(d.low):
                 value, ends, _ = d.cells()
                 yield (
                     f"Decided by the squared log-odds error: {d.model} less {d.baseline} "

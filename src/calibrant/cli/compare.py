@@ -17,7 +17,7 @@ __all__ = ["compare"]
 
 @click.command(short_help="Which of several scores is better calibrated?")
 @source_options(several=True, counted=False)
-@click.option("--cluster", metavar="COLUMN", help="Rows of one cluster (a patient, a shop) are drawn together.")
+@click.option("--cluster", metavar="COLUMN", help="Rows of one cluster (a patient, a shop) may depend on each other.")
 @measure_options
 @click.option("--html", metavar="FILE", help="Write the report: one page with everything in it.")
 @click.option("--json", "json_file", metavar="FILE", help="Write everything as JSON; - is standard output.")
@@ -25,7 +25,7 @@ __all__ = ["compare"]
 def compare(cluster: str | None, html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
     """Which of several scores in FILES is better calibrated, on the same rows?
 
-    Paired: every replicate draws rows once, for all scores. The first score is the baseline.
+    The squared log-odds errors decide, on the same rows. The first score is the baseline.
 
     \b
       calibrant compare scores.parquet --label happened --score old --score new

@@ -60,7 +60,9 @@ class PairedDifference:
         return student_two_sided(self.value / math.sqrt(self.variance), self.degrees)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Confidence interval of the difference."""
+        """Confidence interval of the difference; NaN where there is little information."""
+        if self.has_little_information:
+            return math.nan, math.nan
         from scipy.special import ndtri, stdtrit
 
         share = (1 + level) / 2
