@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 import numpy as np
-
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import _columns, _kernels, maps
@@ -26,8 +25,9 @@ class VennAbers(ScoreMap):
     Notes
     -----
     The merged probability is not calibrated in general: it lies between the two, pulled towards 1/2. With few events
-    the two are far apart, and the pull is large: with 8 events in 1,000 rows the mean prediction was 1.95 times the
-    true rate. Look at the width of `pair`, and use `Platt` or leave the scores as they are where it is large.
+    the two are far apart, and the pull is large: with 8 events in 1,000 rows the mean prediction is about twice the
+    true rate. Look at the width of `pair`, and use `Platt` or leave the scores as they are where it is large. The
+    numbers are under "Few events" in the documentation of calibrators.
 
     All places that a new score can take are computed once (two for every distinct score), so the calibrator is a step
     function like `Isotonic`, and as fast to apply, but of many more steps. The map is never 0 or 1. A new row
@@ -89,6 +89,8 @@ class VennAbers(ScoreMap):
         low, high = _kernels.venn_abers(table.n, table.k)
         # Both rise, and so does what they are merged to, but for its rounding.
         merged, low, high = (np.maximum.accumulate(each) for each in (high / (1 - low + high), low, high))
+        # Sums of real weights leave [0, 1] by their rounding.
+        low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         self.pair_ = _compact(table.score, low), _compact(table.score, high)
         return _compact(table.score, merged)
 
