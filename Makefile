@@ -97,12 +97,12 @@ bench-files: $(VENV)/dev.stamp  ## 100,000,000 rows in a Parquet file: time and 
 bench-decisions: $(VENV)/dev.stamp  ## 1,000,000 decisions against scipy's, one by one (20 minutes)
 	$(BIN)/python benchmarks/decisions.py
 
-study: $(VENV)/dev.stamp  ## the simulations behind intervals, tests and verdicts (hours); tables go to docs/studies
-	$(BIN)/python studies/readings.py
-	$(BIN)/python studies/comparisons.py
-	$(BIN)/python studies/sizes.py
-	$(BIN)/python studies/coverage.py
-	$(BIN)/python studies/planning.py
+study: $(VENV)/dev.stamp  ## simulations behind verdicts, intervals and comparisons (hours; resumable); tables go to docs/studies
+	OMP_NUM_THREADS=1 $(BIN)/python -W ignore studies/verdicts.py
+	OMP_NUM_THREADS=1 $(BIN)/python studies/failures.py
+	OMP_NUM_THREADS=1 $(BIN)/python studies/comparisons.py
+	OMP_NUM_THREADS=1 $(BIN)/python studies/coverage.py
+	OMP_NUM_THREADS=1 $(BIN)/python studies/planning.py
 
 study-calibrators: $(VENV)/dev.stamp  ## every calibrator on eight real data sets (5 minutes); tables go to docs/studies
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.calibrators

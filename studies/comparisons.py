@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr
 
 from calibrant.bins import information_bins
-from calibrant.inference.paired import log_odds_difference
+from calibrant.inference.paired import calibration_difference
 from calibrant.inference.resampling import PairedRows
 from calibrant.table import ScoreTable
 
@@ -248,7 +248,7 @@ def cell(draw: Draw, mean: float, size: int, design: str, seeds: range, seed: in
         rng = np.random.default_rng([seed, size, i])
         y, data, options = outcomes(rng, draw(rng, size, mean), design)
         rows, tables = read(y, [data.a, data.b], **options)
-        found = log_odds_difference(rows, tables, 0, 1)
+        found = calibration_difference(rows, tables, 0, 1)
         better[int(found.value > 0)] += found.pvalue <= ALPHA
     return better
 

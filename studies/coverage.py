@@ -22,6 +22,7 @@ import calibrant as cb
 from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread, spreads
 from calibrant.inference.resampling import PairedRows
+from calibrant.log_odds import LogOddsBins, offsets
 
 LEVEL = 0.95
 FILE = RESULTS / "coverage.csv"
@@ -29,7 +30,8 @@ GRID = 20_000  # scores of equal weight that stand for the population
 TIES = 4  # tied scores: logits rounded to multiples of 1/4
 
 SLOW = {"smooth_ece": cb.METRICS["smooth_ece"]()}
-METRICS = {name: metric() for name, metric in cb.METRICS.items() if name not in SLOW}
+INVERTED = {"log_odds_error": cb.LogOddsError()}  # needs no replicates
+METRICS = {name: metric() for name, metric in cb.METRICS.items() if name not in {**SLOW, **INVERTED}}
 METRICS |= {
     "mce, quantile bins": cb.MCE(bins=cb.Quantile(10)),
     "ece, 100 bins": cb.ECE(n_bins=100),
@@ -112,6 +114,7 @@ DESIGNS = (
 
 def parts() -> Iterator[tuple[Design, dict[str, cb.GCE], int, int]]:
     """Designs with metrics, number of data sets and number of replicates: what one core can do in 40 minutes."""
+    yield from ((design, INVERTED, 1_000, 0) for design in DESIGNS)
     for design in DESIGNS:
         if design.sample is not None:
             yield design, DEPENDENT, 150, 199
@@ -125,6 +128,8 @@ def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> f
     """The value that the interval of this data set must cover; NaN for TCE."""
     if metric.unit == "%":
         return float("nan")
+    if metric.name == "log_odds_error":
+        return _log_odds_error(population, table)
     if metric.name == "calbin":
         return _windows(metric, population)
     if not isinstance(metric, cb.GCE) or isinstance(metric.bins, cb.PAVA):
@@ -144,6 +149,15 @@ def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> f
     return float(metric.norm(loss(over), over.n))
 
 
+def _log_odds_error(population: cb.ScoreTable, table: cb.ScoreTable) -> float:
+    """The root mean square log-odds error of the population over the bins of the sample."""
+    edges = cb.EqualInformation()(table).lower[1:]
+    start = np.unique(np.concatenate([[0], np.searchsorted(population.score, edges)]))
+    bins = LogOddsBins(population, start[start < len(population)])
+    d = offsets(bins.logits, population.n, bins.labels, bins.k, bins.start)
+    return float(np.sqrt(bins.information @ d**2 / bins.information.sum()))
+
+
 def _windows(metric: cb.GCE, population: cb.ScoreTable) -> float:
     """CalBin slides over rows: of 20,000 rows at quantiles of the population, with their rates as outcomes."""
     at = np.searchsorted(np.cumsum(population.n), (np.arange(20_000) + 0.5) / 20_000)
@@ -158,6 +172,9 @@ def replicates(
 ) -> tuple[dict[str, Spread], cb.ScoreTable]:
     """Bootstrap and null of the metrics that exist for one data set: AUC does not where no row has the event."""
     table, rows = design.draw(seed)
+    if n_resamples == 0:
+        empty = np.empty(0)
+        return {name: Spread(m, m.value(table), empty, empty, table, rows=rows) for name, m in metrics.items()}, table
     values = dict(zip(metrics, resampling.values(list(metrics.values()), table), strict=True))
     existing = {name: metric for name, metric in metrics.items() if not np.isnan(values[name])}
     found = spreads(
@@ -181,7 +198,7 @@ def study(design: Design, metrics: dict[str, cb.GCE], data_sets: int, n_resample
     for seed in range(data_sets):
         results, table = replicates(design, metrics, seed, n_resamples)
         for j, (name, metric) in enumerate(metrics.items()):
-            over_bins = isinstance(metric, cb.GCE) and not isinstance(metric.bins, cb.PAVA)
+            over_bins = name in INVERTED or (isinstance(metric, cb.GCE) and not isinstance(metric.bins, cb.PAVA))
             if over_bins or name not in fixed:
                 fixed[name] = target(metric, population, table)
             found[seed, j, 3] = fixed[name]

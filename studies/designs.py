@@ -64,12 +64,16 @@ def scores(rng: np.random.Generator, size: int, prevalence: float) -> np.ndarray
     return expit(rng.normal(mean_logit(prevalence), DEVIATION, size))
 
 
+def workers() -> int:
+    """Processes to use: STUDY_WORKERS, or one per core."""
+    return int(os.environ.get("STUDY_WORKERS", os.cpu_count() or 1))
+
+
 def spread_over_cores(work: Callable[[Any], Any], tasks: Iterable[Any], what: str) -> Iterator[Any]:
     """The results in the order of the tasks, which must carry their own seeds."""
     tasks = list(tasks)
-    workers = int(os.environ.get("STUDY_WORKERS", os.cpu_count() or 1))
-    with ProcessPoolExecutor(workers) as pool:
-        chunk = max(1, min(32, len(tasks) // (8 * workers)))
+    with ProcessPoolExecutor(workers()) as pool:
+        chunk = max(1, min(32, len(tasks) // (8 * workers())))
         yield from progress(pool.map(work, tasks, chunksize=chunk), len(tasks), what)
 
 

@@ -24,9 +24,9 @@ from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import (
     PairedDifference,
     brier_difference,
+    calibration_difference,
     difference,
     log_loss_difference,
-    log_odds_difference,
     paired_draws,
 )
 from calibrant.inference.relevance import MIN_INFORMATION
@@ -223,8 +223,9 @@ class Comparison:
             if not math.isnan(d.low):
                 value, ends, _ = d.cells()
                 yield (
-                    f"Decided by the squared log-odds error: {d.model} less {d.baseline} "
-                    f"{value.removesuffix(' (squares)')} ({ends}), {p_is(d.adjusted_pvalue)}{self._holm}."
+                    f"Squared log-odds error of {d.model} less that of {d.baseline}: "
+                    f"{value.removesuffix(' (squares)')} ({ends}); {p_is(d.adjusted_pvalue)}{self._holm}, "
+                    "the largest p-value of the tests of log-odds errors, absolute gaps and squared gaps."
                 )
         yield from self.disagreements()
         for name, evaluation in self.models.items():
@@ -314,10 +315,12 @@ def compare(
     Notes
     -----
     The verdict follows from the difference of the debiased squared log-odds errors, each over bins of equal
-    information of its own model, with a robust covariance of rows or clusters. A model is better or worse calibrated
-    than the baseline if the p-value, adjusted for the number of models by Holm, is at most `alpha`. Two models whose
-    log-odds errors are equal are told apart in at most about 5 % of data sets; equal ACE does not mean equal log-odds
-    errors. Where the information of a model is below 20, no difference is shown.
+    information of its own model, with a robust covariance of rows or clusters. Mean absolute and mean squared gaps of
+    the probabilities over the same bins must differ significantly in the same direction; the p-value is the largest of
+    the three. So two models that are equally wrong on the log-odds scale or on the probability scale are told apart in
+    at most about 5 % of data sets. A model is better or worse calibrated than the baseline if the p-value, adjusted
+    for the number of models by Holm, is at most `alpha`. Where the information of a model is below 20, no difference
+    is shown.
 
     Beside it stand the differences of the Brier score and of log loss, with paired t tests. Where the better
     calibrated model has the higher Brier score, the other model discriminates better, and the output states it.
@@ -353,7 +356,7 @@ def compare(
         for i, (name, table) in enumerate(zip(names, tables, strict=True))
     }
     shared = set.intersection(*(set(evaluation.metrics) for evaluation in models.values()))
-    pairs = [log_odds_difference(paired, tables, i, 0) for i in range(1, len(names))]
+    pairs = [calibration_difference(paired, tables, i, 0) for i in range(1, len(names))]
     tested = {DECIDES: pairs, BRIER: [brier_difference(paired, i, 0) for i in range(1, len(names))]}
     losses = [log_loss_difference(paired, i, 0) for i in range(1, len(names))]
     if all(math.isfinite(each.value) for each in losses):

@@ -95,14 +95,7 @@ class Decision:
 
     def direction(self, alpha: float, factor: float = 1.0) -> str:
         """Directions whose tests are significant; `factor` adjusts their p-values further, for several groups."""
-        found = [
-            _DIRECTIONS[component.name][component.side]
-            for component, p in zip(self.components, self.adjusted, strict=True)
-            if component.name in _DIRECTIONS and component.side and p * factor <= alpha
-        ]
-        if not found and self.pvalue * factor <= alpha:
-            return "local"
-        return ", ".join(found)
+        return directions(self.components, tuple(p * factor for p in self.adjusted), alpha)
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
@@ -124,25 +117,64 @@ _DIRECTIONS = {
 }
 
 
+def directions(found: tuple[Component, ...], adjusted: tuple[float, ...], alpha: float) -> str:
+    """The directions of the significant components, comma-joined; "local" for a significant test without one."""
+    significant = [component for component, p in zip(found, adjusted, strict=True) if p <= alpha]
+    named = [_DIRECTIONS[c.name][c.side] for c in significant if c.name in _DIRECTIONS and c.side]
+    return ", ".join(named) or ("local" if significant else "")
+
+
 def decide(design: Design, *, margin: float, alpha: float, confidence_level: float) -> Decision:
     """All tests of a design, and its log-odds error with the equivalence test at a margin in log-odds."""
-    found = components(design)
-    adjusted = holm([component.pvalue for component in found]).tolist()
-    deviation, tail = LogOddsDeviation(design), (1 - confidence_level) / 2
+    tested = Tested.of(design)
+    deviation, tail = tested.deviation, (1 - confidence_level) / 2
     value, spec = deviation.value, LogOddsError().spec
     low, high = min(deviation.lower(tail), value), max(deviation.upper(tail), value)
     estimate = Interval(NAME, value, low, high, confidence_level, "inversion", "1", 0, spec)
-    near = margin if value <= 2 * margin else None  # far from the margin its ends say nothing about the error
-    pvalue, bound = deviation.pvalue(margin), max(deviation.upper(alpha, near), value)
-    significant = {c.name for c, p in zip(found, adjusted, strict=True) if p <= alpha}
-    if "impossible outcomes" in significant:
-        pvalue, bound = 1.0, float("inf")
-    elif "deviation over fine bins" in significant:
-        fine = deviation.upper_over_fine_bins(alpha, margin)
-        pvalue, bound = (1.0, max(bound, fine)) if fine > margin else (pvalue, bound)
+    pvalue, bound = tested.equivalence(margin, alpha), tested.bound(margin, alpha)
     within = Equivalence(NAME, value, margin, pvalue, alpha, bound, "1", 0, spec)
     null = _null(deviation, confidence_level)
-    return Decision(tuple(found), tuple(adjusted), estimate, null, within, design.information)
+    return Decision(tested.components, tested.adjusted, estimate, null, within, design.information)
+
+
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """The components of a design with adjusted p-values, and its log-odds error."""
+
+    components: tuple[Component, ...]
+    adjusted: tuple[float, ...]
+    deviation: LogOddsDeviation
+
+    @classmethod
+    def of(cls, design: Design) -> "Tested":
+        """All tests of a design."""
+        found = components(design)
+        adjusted = holm([component.pvalue for component in found]).tolist()
+        return cls(tuple(found), tuple(adjusted), LogOddsDeviation(design))
+
+    def equivalence(self, margin: float, alpha: float) -> float:
+        """p-value of the equivalence test; 1 where an outcome is impossible or fine bins see more than the margin."""
+        if self._is_significant("impossible outcomes", alpha) or self._fine(margin, alpha) > margin:
+            return 1.0
+        return self.deviation.pvalue(margin)
+
+    def bound(self, margin: float, alpha: float) -> float:
+        """Upper limit of the log-odds error."""
+        if self._is_significant("impossible outcomes", alpha):
+            return float("inf")
+        value = self.deviation.value
+        near = margin if value <= 2 * margin else None  # far from the margin its ends say nothing about the error
+        return max(self.deviation.upper(alpha, near), value, self._fine(margin, alpha))
+
+    def _fine(self, margin: float, alpha: float) -> float:
+        """Upper limit over fine bins, where their deviation is significant and beyond the margin; else 0."""
+        if not self._is_significant("deviation over fine bins", alpha):
+            return 0.0
+        limit = self.deviation.upper_over_fine_bins(alpha, margin)
+        return limit if limit > margin else 0.0
+
+    def _is_significant(self, name: str, alpha: float) -> bool:
+        return any(c.name == name and p <= alpha for c, p in zip(self.components, self.adjusted, strict=True))
 
 
 def undecided(table: ScoreTable, *, margin: float, alpha: float, confidence_level: float) -> Decision:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import SFC64, SeedSequence
@@ -13,7 +13,7 @@ from calibrant.inference import resampling
 from calibrant.inference.components import bins_allowed
 from calibrant.inference.design import Design
 from calibrant.inference.distributions import student_two_sided
-from calibrant.inference.relevance import MIN_INFORMATION, LogOddsDeviation
+from calibrant.inference.relevance import MIN_INFORMATION
 from calibrant.inference.resampling import Measure, PairedRows
 from calibrant.log_odds import LogOddsBins
 from calibrant.table import ScoreTable
@@ -21,10 +21,11 @@ from calibrant.table import ScoreTable
 __all__ = [
     "PairedDifference",
     "brier_difference",
+    "calibration_difference",
     "difference",
+    "gap_differences",
     "log_loss_difference",
     "log_odds_difference",
-    "log_odds_error",
     "paired_draws",
 ]
 
@@ -40,12 +41,15 @@ class PairedDifference:
         Degrees of freedom of the variance; infinite where it counts as known.
     information : float
         The smaller effective information of the two; infinite where it does not matter.
+    others : tuple of PairedDifference
+        Differences that must be significant in the same direction for this one to be so.
     """
 
     value: float
     variance: float
     degrees: float
     information: float = math.inf
+    others: "tuple[PairedDifference, ...]" = ()
 
     @property
     def has_little_information(self) -> bool:
@@ -54,10 +58,16 @@ class PairedDifference:
 
     @property
     def pvalue(self) -> float:
-        """Two-sided p-value of "no difference"; 1 where there is little information."""
+        """Two-sided p-value of "no difference"; 1 where there is little information.
+
+        With others the largest of all p-values, and 1 if directions differ (an intersection-union test).
+        """
         if self.has_little_information or not self.variance > 0:
             return 1.0
-        return student_two_sided(self.value / math.sqrt(self.variance), self.degrees)
+        own = student_two_sided(self.value / math.sqrt(self.variance), self.degrees)
+        if any(other.value * self.value <= 0 for other in self.others):
+            return 1.0
+        return max([own, *(other.pvalue for other in self.others)])
 
     def interval(self, level: float) -> tuple[float, float]:
         """Confidence interval of the difference; NaN where there is little information."""
@@ -106,6 +116,50 @@ def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: i
     return PairedDifference(float(weight @ d**2) - chance, variance, degrees, information)
 
 
+def calibration_difference(
+    rows: PairedRows, tables: Sequence[ScoreTable], model: int, baseline: int
+) -> PairedDifference:
+    """The difference that decides a comparison: of squared log-odds errors, confirmed by gaps of probabilities.
+
+    Models that are equally wrong on one scale may differ on the other. A difference is shown only if the squared
+    log-odds errors, the mean absolute gaps and the mean squared gaps differ significantly in the same direction.
+    """
+    found = log_odds_difference(rows, tables, model, baseline)
+    if found.has_little_information:
+        return found
+    return replace(found, others=gap_differences(rows, tables, model, baseline))
+
+
+def gap_differences(
+    rows: PairedRows, tables: Sequence[ScoreTable], model: int, baseline: int
+) -> tuple[PairedDifference, PairedDifference]:
+    """Differences of the mean absolute and the mean squared gap of two predictions, over bins of equal information.
+
+    Both are weighted by rows. The squared gap is debiased as the log-odds error is. The absolute gap has the variance
+    of its derivative, which is the share of a normal estimate on one side of 0 less that on the other, so that bins
+    whose gap may be 0 count little.
+    """
+    from scipy.special import ndtr
+
+    designs = [_design(rows, tables, i) for i in (model, baseline)]
+    bins = [_bins(design) for design in designs]
+    gap = np.concatenate([each.residual / each.n for each in bins])
+    size = np.concatenate([each.n for each in bins])
+    weight = np.concatenate([bins[0].n / bins[0].n.sum(), -bins[1].n / bins[1].n.sum()])
+    curvature = np.concatenate([each.curvature(each.error) for each in bins])
+    scale = curvature / size
+    covariance = joint_covariance(rows, [rows.places[i] for i in (model, baseline)], bins) * np.outer(scale, scale)
+    degrees = min(design.degrees for design in designs)
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    slope = weight * (1 - 2 * ndtr(-gap / deviation))
+    absolute = PairedDifference(float(weight @ np.abs(gap)), float(slope @ covariance @ slope), degrees)
+    squared = float(weight @ covariance**2 @ weight)
+    moved = weight * gap
+    variance = max(4 * float(moved @ covariance @ moved) - 2 * squared, 2 * squared, 0.0)
+    value = float(weight @ gap**2 - weight @ np.diag(covariance))
+    return absolute, PairedDifference(value, variance, degrees)
+
+
 def _variance_of_scores(rows: PairedRows, places: Sequence[Ints], bins: Sequence[LogOddsBins]) -> float:
     """Variance of D because other scores could have been sampled: sum of p (1 - p) (d^2 - mean of d^2) / I per row."""
     terms: Floats = np.zeros(rows.event.size)
@@ -118,12 +172,6 @@ def _variance_of_scores(rows: PairedRows, places: Sequence[Ints], bins: Sequence
     if rows.cluster is not None:
         terms = np.bincount(rows.cluster, weights=terms, minlength=rows.n_draws).astype(np.float64)
     return float(terms @ terms)
-
-
-def log_odds_error(rows: PairedRows, tables: Sequence[ScoreTable], i: int) -> float:
-    """Debiased log-odds error of one prediction; NaN where its scores are 0 and 1 alone."""
-    design = _design(rows, tables, i)
-    return LogOddsDeviation(design).value if design.information > 0 else math.nan
 
 
 def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[LogOddsBins]) -> Floats:
