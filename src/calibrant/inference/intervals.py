@@ -563,8 +563,8 @@ def interval(
     value.
 
     A metric without a trustworthy interval raises an `InputError` that says why: `auc` with fewer than 10 rows of a
-    class, `stratified_brier` with fewer than 20, `log_loss` and `oe_ratio` with none, `calloss` where more than 10 % of rows
-    have a score of their own.
+    class, `stratified_brier` with fewer than 20, `log_loss` and `oe_ratio` with none, `calloss` where more than 10 % of
+    rows have a score of their own.
 
     Examples
     --------
