@@ -121,7 +121,7 @@ def parts() -> Iterator[tuple[Design, dict[str, cb.GCE], int, int]]:
         else:
             yield design, METRICS, 300 if design.size == 500 else 200, 199
     for design in DESIGNS[:6]:
-        yield design, SLOW, 30, 99
+        yield design, SLOW, 60, 99
 
 
 def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> float:

@@ -123,7 +123,7 @@ def test_the_kind_of_interval_follows_from_the_metric():
 
     assert of_kind("arcsine") == {"tce"}
     assert of_kind("centred") == {"debiased_sce"}
-    assert of_kind("triangle") == {"mce", "emax", "mcb", "calloss"}
+    assert of_kind("triangle") == {"mce", "emax", "mcb", "calloss", "smooth_ece"}
     assert of_kind("symmetric") == {"bias", "oe_ratio", "brier", "stratified_brier", "log_loss", "auc"}
     assert {name for name in kinds if alternative_of(cb.METRICS[name]()) == "two-sided"} == of_kind("symmetric")
 

@@ -545,7 +545,7 @@ _SMOOTH_GRID = 2**16  # scores are shared between the two nearest points of this
 _SMOOTH_LEAST = 2.0**-12  # the least bandwidth
 
 
-@declare(measures_gaps=True, range=(0.0, 1.0))
+@declare(measures_gaps=True, range=(0.0, 1.0), interval_method="triangle")
 @as_number
 def smooth_ece(table: ScoreTable) -> float:
     r"""Smooth ECE: ECE with a smoother in the place of bins, and the bandwidth that the data ask for; 0 is best.

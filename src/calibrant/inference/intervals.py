@@ -114,7 +114,7 @@ class Spread:
       calibrated model (t = 0) and the data (t = 1) lies a world with t times the gaps, in which upper quantiles are
       about sqrt(u_0^2 + t^2 (u_1^2 - u_0^2)). The lower limit is the metric t v of the world whose upper quantile is
       v: 0 where a calibrated model could have given the value. It is at most v less the bootstrap's bias and reach.
-    - ``triangle`` for largest gaps and for isotonic fits, whose bias the bootstrap does not show: by the triangle
+    - ``triangle`` for largest gaps, isotonic fits and smooth ECE, whose bias the bootstrap does not show: by the triangle
       inequality the value exceeds the true one by at most the metric of the noise alone, so the lower limit is
       v - u_0.
     - ``centred`` for estimates without bias whose bootstrap has one: reaches are measured from the bootstrap's mean.
