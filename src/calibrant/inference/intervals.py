@@ -114,9 +114,9 @@ class Spread:
       calibrated model (t = 0) and the data (t = 1) lies a world with t times the gaps, in which upper quantiles are
       about sqrt(u_0^2 + t^2 (u_1^2 - u_0^2)). The lower limit is the metric t v of the world whose upper quantile is
       v: 0 where a calibrated model could have given the value. It is at most v less the bootstrap's bias and reach.
-    - ``triangle`` for largest gaps, isotonic fits and smooth ECE, whose bias the bootstrap does not show: by the triangle
-      inequality the value exceeds the true one by at most the metric of the noise alone, so the lower limit is
-      v - u_0.
+    - ``triangle`` for largest gaps, isotonic fits and smooth ECE, whose bias the bootstrap does not show: by the
+      triangle inequality the value exceeds the true one by at most the metric of the noise alone, so the lower limit
+      is v - u_0.
     - ``centred`` for estimates without bias whose bootstrap has one: reaches are measured from the bootstrap's mean.
     - ``arcsine`` for TCE: centred, on the scale of arcsin(sqrt(TCE / 100)), with 1.2 times the reach. Its target
       is its mean over samples of this size.
@@ -193,7 +193,8 @@ class Spread:
         one. The null of weights and clusters already has the variance of the data.
         """
         expected = float(np.sum(self.table.n * self.table.score * (1 - self.table.score)))
-        if self.table.importance or self._clustered or expected == 0:
+        # Where next to no noise is expected, no replicate of the null has any, and the quotient may overflow.
+        if self.table.importance or self._clustered or expected < 1e-200:
             return 1.0
         p, n, k = self.table.score, self.table.n, self.table.k
         return float(np.sqrt(max(1.0, np.sum(k * (1 - p) ** 2 + (n - k) * p**2) / expected)))
