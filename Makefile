@@ -103,6 +103,9 @@ study: $(VENV)/dev.stamp  ## simulations behind verdicts, intervals and comparis
 	OMP_NUM_THREADS=1 $(BIN)/python studies/comparisons.py
 	OMP_NUM_THREADS=1 $(BIN)/python studies/coverage.py
 	OMP_NUM_THREADS=1 $(BIN)/python studies/planning.py
+	OMP_NUM_THREADS=1 $(BIN)/python studies/sizes.py
+	OMP_NUM_THREADS=1 $(BIN)/python studies/readings.py
+	OMP_NUM_THREADS=1 $(BIN)/python studies/few_events.py
 
 study-calibrators: $(VENV)/dev.stamp  ## every calibrator on eight real data sets (5 minutes); tables go to docs/studies
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.calibrators

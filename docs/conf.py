@@ -39,6 +39,7 @@ html_sidebars = {
         "concepts",
         "measures",
         "inference",
+        "planning",
         "diagrams",
         "repair",
         "costs",

@@ -39,10 +39,10 @@ def ink() -> np.ndarray:
 def main() -> None:
     y, scores = predictions()
     print(f"Is this digit an 8?  {y.size:,} handwritten digits, {y.mean():.1%} are; scores are out of fold.")
-    print("A random forest, evaluated: every number with an interval, and with what a right model would read.\n")
+    print("A random forest, evaluated: every metric with a confidence interval and its value expected if calibrated.\n")
     print(cb.evaluate(y, scores["forest"]))
 
-    print("\n\nWhere do its scores fail? Bin by bin (its high scores are too low: it is too modest):\n")
+    print("\n\nWhere do its scores deviate? Bin by bin (its high scores underestimate: it is underconfident):\n")
     print(cb.TCE()(y, scores["forest"]))
 
     print("\n\nAnd a logistic regression beside it, on the same digits:\n")

@@ -1,6 +1,6 @@
-"""How often tests of calibration reject models that are right (their size), and models that are not (their power).
+"""How often tests of calibration reject calibrated models (their size) and miscalibrated ones (their power).
 
-10,000 data sets a design for sizes (2,000 for power): 100 (50) sets of scores, 100 (40) sets of outcomes for each.
+10,000 data sets per design for sizes (2,000 for power): 100 (50) sets of scores, 100 (40) sets of outcomes for each.
 Tests by resampling compare each data set with 199 draws for its scores, which the data sets of the same scores share.
 """
 
@@ -8,11 +8,9 @@ from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
-from calibrant.inference.omnibus import STATISTICS, from_draws
 from designs import BUMPED, PREVALENCES, RIGHT, SHIFTED, SIZES, STEEP, Truth, scores, spread_over_cores, write
 
 import calibrant as cb
-from calibrant.inference import resampling
 
 ALPHA = 0.05
 DRAWS = 199
@@ -26,8 +24,6 @@ BY_RESAMPLING = {
     "MCB": cb.METRICS["mcb"](),
     "Brier": cb.METRICS["brier"](),
 }
-JOINT = "ECCE-R and ACE jointly (resampling)"  # the omnibus test of evaluate
-TWO = [list(BY_RESAMPLING).index(name) for name in ("ECCE-R", "ACE")]
 ASYMPTOTIC = {
     "Spiegelhalter": cb.spiegelhalter,
     "Hosmer-Lemeshow": cb.hosmer_lemeshow,
@@ -64,7 +60,7 @@ def rejections(task: tuple[int, float, Truth, int, int]) -> dict[str, int]:
 
     drawn = np.array([[metric.value(t) for metric in BY_RESAMPLING.values()] for t in (table() for _ in range(DRAWS))])
     by_resampling = [f"{name} (resampling)" for name in BY_RESAMPLING]
-    found = dict.fromkeys([JOINT, *by_resampling, *ASYMPTOTIC, "kernel (blocks)"], 0)
+    found = dict.fromkeys([*by_resampling, *ASYMPTOTIC, "kernel (blocks)"], 0)
     for _ in range(outcomes):
         y = rng.random(size) < rate
         data = cb.ScoreTable.from_arrays(y, p)
@@ -73,7 +69,6 @@ def rejections(task: tuple[int, float, Truth, int, int]) -> dict[str, int]:
             above, below = ((1 + np.sum(side)) / (1 + DRAWS) for side in (drawn[:, j] >= value, drawn[:, j] <= value))
             pvalue = above if metric.measures_gaps else 2 * min(above, below)
             found[f"{name} (resampling)"] += pvalue <= ALPHA
-        found[JOINT] += from_draws(resampling.values(STATISTICS, data), drawn[:, TWO]).pvalue <= ALPHA
         for name, test in ASYMPTOTIC.items():
             found[name] += test(data, n_resamples=1).pvalue <= ALPHA
         if size <= 5_000:

@@ -235,6 +235,33 @@ def test_venn_abers_is_isotonic_regression_with_the_new_row(pairs, new):
         )
         assert low <= high
         assert found == pytest.approx(high / (1 - low + high), abs=1e-15)
+        assert [each[0] for each in cal.pair([score])] == pytest.approx([low, high], abs=1e-15)
+
+
+def test_the_pair_of_venn_abers_brackets_the_merged_probability(rng):
+    y, p = sample(rng, 500)
+    low, high = (cal := cb.VennAbers().fit(p, y)).pair(p)
+    assert (low <= cal(p)).all()
+    assert (cal(p) <= high).all()
+    assert (low < high).all()
+
+
+def test_the_pair_of_venn_abers_is_wide_where_events_are_few(rng):
+    p = rng.random(1000)
+    widths = []
+    for events in (8, 400):
+        y = np.isin(np.arange(1000), rng.choice(1000, events, replace=False)).astype(int)
+        low, high = cb.VennAbers().fit(p, y).pair(p)
+        widths.append(np.mean(high - low) / y.mean())
+    assert widths[0] > 5 * widths[1]
+
+
+def test_a_loaded_venn_abers_has_no_pair(rng, tmp_path):
+    y, p = sample(rng, 100)
+    cb.save(cb.VennAbers().fit(p, y), tmp_path / "cal.json")
+    loaded = cb.load(tmp_path / "cal.json")
+    with pytest.raises(cb.InputError, match="pair needs a calibrator that was fitted here"):
+        loaded.pair(p)
 
 
 def test_venn_abers_between_neighbouring_doubles():

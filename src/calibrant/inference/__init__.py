@@ -1,1 +1,1 @@
-"""How sure a number is: intervals, what a right model would read, tests of calibration, equivalence, power."""
+"""Inference: intervals, null distributions, tests of calibration, equivalence, sample sizes."""

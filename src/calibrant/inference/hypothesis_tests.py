@@ -1,8 +1,8 @@
-"""Tests of calibration: is the model right? A small p-value says that it is not.
+"""Tests of calibration: a small p-value speaks against it.
 
 All take rows or a table. Under the hypothesis every outcome is drawn with its predicted probability, so any statistic
-can also be tested by drawing outcomes from the scores; `consistency` does that for any metric, exactly. The others have
-p-values that hold for many rows, and say so where they are too few.
+can also be tested by drawing outcomes from the scores; `consistency` does that for any metric. The others have p-values
+that hold for many rows, and say so where they are too few.
 """
 
 from collections.abc import Callable, Iterator
@@ -81,7 +81,7 @@ def spiegelhalter(
     random_state: RandomState = 0,
     **rows: Any,
 ) -> TestResult:
-    r"""Spiegelhalter's test: is the Brier score what a right model's would be?
+    r"""Spiegelhalter's test: is the Brier score that of a calibrated model?
 
     .. math::
 
@@ -169,8 +169,8 @@ def hosmer_lemeshow(
         sums is robust.
     n_resamples, random_state
         For the p-value by resampling that is given as well where a group expects fewer than 5 events, or fewer than 5
-        of the rest. At 500 rows of which 1 % have the event, the chi-squared p-value is below 0.05 for 12 % of right
-        models.
+        of the rest. At 500 rows of which 1 % have the event, the chi-squared p-value is below 0.05 for 13 % of
+        calibrated models.
 
     Notes
     -----
@@ -266,7 +266,7 @@ def ecce_test(
     Notes
     -----
     The path is looked at between distinct scores only, and has jumps, so the p-value for many rows is somewhat too
-    large: the test is on the safe side.
+    large: the test is conservative.
 
     Examples
     --------
@@ -378,10 +378,11 @@ def consistency(
     progress: bool | None = None,
     **rows: Any,
 ) -> TestResult:
-    """Test of calibration by any metric: is its reading one that a right model could give?
+    """Test of calibration by any metric: could a calibrated model have this value?
 
     Bröcker and Smith's consistency resampling: outcomes are drawn from the scores, and the metric of the data is
-    compared with those of the draws. Exact for any number of rows. `null` gives the band too, and its parameters.
+    compared with those of the draws. For counts the p-value is exact for any number of rows; with weights or clusters
+    signs of residuals are drawn, which holds for many. `null` gives the null range too, and its parameters.
 
     Examples
     --------

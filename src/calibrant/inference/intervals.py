@@ -568,9 +568,9 @@ def interval(
     a study of coverage: see "Inference" in the documentation. Limits lie in the range of the metric and contain the
     value.
 
-    A metric without an honest interval raises an `InputError` that says why: `auc` with fewer than 10 rows of a class,
-    `stratified_brier` with fewer than 20, `log_loss` and `oe_ratio` with none, `calloss` where more than 10 % of rows
-    have a score of their own.
+    A metric without a trustworthy interval raises an `InputError` that says why: `auc` with fewer than 10 rows of a
+    class, `stratified_brier` with fewer than 20, `log_loss` and `oe_ratio` with none, `calloss` where more than 10 % of
+    rows have a score of their own.
 
     Examples
     --------
@@ -662,10 +662,10 @@ def equivalence(
     progress: bool | None = None,
     **rows: Any,
 ) -> Equivalence:
-    """Is the model calibrated *enough*? Tests the hypothesis that the metric is as large as the margin.
+    """Equivalence test: the hypothesis is that the metric is at least as large as the margin.
 
-    With many rows every model is miscalibrated beyond doubt, by amounts that matter to nobody; a small p-value here
-    says that the metric lies within the margin.
+    With many rows every model has a significant deviation, however small; a small p-value here shows that the metric
+    lies within the margin.
 
     Parameters
     ----------
@@ -680,7 +680,7 @@ def equivalence(
     -------
     Equivalence
         ``pvalue``; ``within``, whether it is at most alpha; ``bound``, the upper limit at level 1 - alpha, which is
-        below the margin exactly then (but for the steps of resampling).
+        below the margin where `within` holds (but for the steps of resampling).
 
     Examples
     --------

@@ -39,7 +39,7 @@ def detectable(n: int, rate: float, *, alpha: float = 0.05, power: float = 0.8) 
 
     The exact two-sided binomial test of TCE rejects the prediction `rate` with a chance of at least `power` where the
     true rate is at least ``rate + above`` or at most ``rate - below``. NaN where no true rate is far enough away: a
-    model that says 1 % can never be shown to be too high with 50 rows.
+    model that predicts 1 % can never be shown to overestimate with 50 rows.
 
     Parameters
     ----------
