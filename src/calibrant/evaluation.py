@@ -340,12 +340,18 @@ class Evaluation:
         bound = "unbounded" if math.isinf(e.bound) else f"at most {e.bound:.3g}"
         yield (
             f"Equivalence: {what} {shown} shown to lie within the margin of {e.margin:g} "
-            f"({bound} with {100 * (1 - e.alpha):g} % confidence; errors are averaged within bins)."
+            f"({bound} with {100 * (1 - e.alpha):g} % confidence; errors are averaged within bins{self._fine()})."
         )
         if self.coefficients:
             yield f"Coefficients: {'; '.join(map(_coefficient_in_words, self.coefficients))}."
         if self.tests:
             yield f"Other tests: {'; '.join(map(self._test_in_words, self.tests))}."
+
+    def _fine(self) -> str:
+        fine = self.decision.fine_bound
+        return (
+            f"; over fine bins the error is significant and may be {fine:.3g}" if fine and not self.is_absolute else ""
+        )
 
     def _components(self) -> str:
         found = zip(self.decision.components, self.decision.adjusted, strict=True)

@@ -11,7 +11,7 @@ __all__ = ["VERDICTS", "consequence", "explanation", "headline", "percent", "sev
 # From worst to best; the order of groups in tables.
 VERDICTS = ("miscalibrated", "inconclusive", "negligible", "calibrated")
 
-_LARGE = 0.4  # log-odds from which a factor reads better than percent
+_LARGE = 0.25  # log-odds from which a factor reads better than percent
 
 _UNBOUNDED = math.log(1e6)  # log-odds from which a bound says nothing
 
@@ -67,7 +67,7 @@ def explanation(e: Any) -> str:
 
 
 def _subject(e: Any) -> str:
-    return "On average over ten groups of equal size, scores are" if e.is_absolute else "The odds are"
+    return "On average over ten groups of equal size, scores are" if e.is_absolute else "On average the odds are"
 
 
 def amount(e: Any, value: float) -> str:
@@ -86,7 +86,16 @@ def percent(log_odds: float) -> str:
         return "a factor beyond 1e+300"
     if log_odds < _LARGE:  # the mean of what is added above and taken off below
         return f"{_two_digits(100 * math.sinh(log_odds))} %"
-    return f"a factor of {_two_digits(math.exp(log_odds))}"
+    factor = math.exp(log_odds)
+    return f"a factor of {factor:.3g}" if factor < 10 else f"a factor of {_two_digits(factor)}"
+
+
+def _span(low: float, high: float) -> str:
+    """Two deviations, the unit once where both have the same."""
+    first, last = percent(low), percent(high)
+    if first.endswith(" %") and last.endswith(" %"):
+        return f"{first.removesuffix(' %')} to {last}"
+    return f"{first} to {last}" if first.endswith(" %") else f"{first} to {last.removeprefix('a factor of ')}"
 
 
 def _two_digits(value: float) -> str:
@@ -134,9 +143,12 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
     if e.is_absolute:
         value = amount(e, e.equivalence.value)
         return f"{text} ACE is {value}, at most {bound}; the margin is {margin}."
-    value = e.log_odds_error.value
-    off = f"off by about {percent(value)}, at most {bound}" if value > 0 else f"off by up to {bound}"
-    return f"{text} The odds are {off}; the margin is {margin}."
+    error = e.log_odds_error
+    off = f"by about {percent(error.value)} ({100 * error.level:g} % CI {_span(error.low, error.high)})"
+    if error.value == 0:
+        off = f"by up to {percent(max(error.high, e.decision.fine_bound))}"
+    fine = f" Over fine bins the error may be {percent(e.decision.fine_bound)}." if e.decision.fine_bound else ""
+    return f"{text} On average the odds are off {off}; the margin is {margin}.{fine}"
 
 
 def consequence(e: Any) -> str:
@@ -145,7 +157,10 @@ def consequence(e: Any) -> str:
     if e.is_absolute or e.verdict not in ("calibrated", "negligible") or not 0 < mean < 1:
         return ""
     low, high = (_moved(mean, side * e.equivalence.bound) for side in (-1, 1))
-    return f"For scores of {_share(mean)} expect {_share(low)} to {_share(high)} events."
+    return (
+        f"An error of this size takes a score of {_share(mean)} to an event rate between {_share(low)} and "
+        f"{_share(high)}; single scores may be off by more."
+    )
 
 
 def _moved(p: float, by: float) -> float:

@@ -80,7 +80,7 @@ class Decision:
     information : float
         Effective information of the rows: for rare events about the expected number of events.
     fine_bound : float
-        Upper limit of the log-odds error over fine bins, where it is significant and beyond the margin; else 0.
+        Upper limit of the log-odds error over fine bins, where it alone is beyond the margin; else 0.
     """
 
     components: tuple[Component, ...]
@@ -139,7 +139,7 @@ def decide(design: Design, *, margin: float, alpha: float, confidence_level: flo
     pvalue, bound = tested.equivalence(margin, alpha), tested.bound(margin, alpha)
     within = Equivalence(NAME, value, margin, pvalue, alpha, bound, "1", 0, spec)
     null = _null(deviation, confidence_level)
-    fine = tested.fine_bound(margin, alpha)
+    fine = tested.fine_bound(margin, alpha) if deviation.pvalue(margin) <= alpha else 0.0
     return Decision(tested.components, tested.adjusted, estimate, null, within, design.information, fine)
 
 
