@@ -210,8 +210,9 @@ def log_odds_error(table: ScoreTable) -> float:
     Notes
     -----
     Bins are `EqualInformation`, so errors that cancel inside a bin are not seen. Events are kept half a row away from
-    none and from all in each bin. Scores below 2**-53 count as 2**-53, and 1 as 1 - 2**-53, so that logits are finite. The variance of
-    :math:`d_b` is that of independent rows at the estimate; without it chance alone would read as an error.
+    none and from all in each bin. Scores below 2**-53 count as 2**-53, and 1 as 1 - 2**-53, so that logits are finite.
+    The variance of :math:`d_b` is that of independent rows at the estimate; without it chance alone would read as an
+    error.
 
     Examples
     --------
