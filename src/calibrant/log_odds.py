@@ -15,7 +15,7 @@ from calibrant.table import ScoreTable
 
 __all__ = ["LogOddsBins", "log_odds_error"]
 
-# Scores of 0 and 1 have no logit; they get that of the smallest step below 1.
+# Scores of 0 and 1 have no logit: they, and scores between 0 and this, get that of the smallest step below 1.
 _STEP = 2.0**-53
 # Bins borrow the mean weight of all rows as that of so many rows, so that a bin without events has one.
 _BORROWED = 1.0
@@ -128,8 +128,8 @@ class LogOddsBins:
 
 
 def logits(score: Floats) -> Floats:
-    """Logits of scores; 0 and 1 are moved by 2**-53."""
-    p = np.clip(score, _STEP, None) if score.size and score[0] == 0 else score
+    """Logits of scores; those below 2**-53 count as 2**-53, and 1 as 1 - 2**-53."""
+    p = np.maximum(score, _STEP)
     rest = np.where(p == 1.0, _STEP, 1 - p)
     return np.log(p) - np.log(rest)
 
@@ -161,7 +161,8 @@ def effective_information(table: ScoreTable) -> float:
 
 def offsets(x: Floats, n: Floats, labels: Ints, events: Floats, start: Ints) -> Floats:
     """For each bin the d that solves sum of n expit(x + d) = events, by Newton's method with bounded steps."""
-    d = np.zeros(start.size)
+    rows, predicted = np.add.reduceat(n, start), np.add.reduceat(n * expit(x), start)
+    d = _log_odds(events, rows) - _log_odds(predicted, rows)  # exact where a bin has one score
     for _ in range(_NEWTON_STEPS):
         q = expit(x + d[labels])
         gap = events - np.add.reduceat(n * q, start)
@@ -171,6 +172,12 @@ def offsets(x: Floats, n: Floats, labels: Ints, events: Floats, start: Ints) -> 
         if np.abs(step).max() < 1e-12 * (1 + np.abs(d).max()):
             break
     return d
+
+
+def _log_odds(events: Floats, rows: Floats) -> Floats:
+    least = np.finfo(np.float64).tiny
+    found: Floats = np.log(np.maximum(events, least)) - np.log(np.maximum(rows - events, least))
+    return found
 
 
 _NEWTON_STEPS = 60
@@ -203,8 +210,9 @@ def log_odds_error(table: ScoreTable) -> float:
     Notes
     -----
     Bins are `EqualInformation`, so errors that cancel inside a bin are not seen. Events are kept half a row away from
-    none and from all in each bin. Scores of 0 and 1, whose logits are infinite, are moved by 2**-53. The variance of
-    :math:`d_b` is that of independent rows at the estimate; without it chance alone would read as an error.
+    none and from all in each bin. Scores below 2**-53 count as 2**-53, and 1 as 1 - 2**-53, so that logits are finite.
+    The variance of :math:`d_b` is that of independent rows at the estimate; without it chance alone would read as an
+    error.
 
     Examples
     --------

@@ -197,7 +197,7 @@ class Spread:
         if self.table.importance or self._clustered or expected < 1e-200:
             return 1.0
         p, n, k = self.table.score, self.table.n, self.table.k
-        return float(np.sqrt(max(1.0, np.sum(k * (1 - p) ** 2 + (n - k) * p**2) / expected)))
+        return float(np.sqrt(max(1.0, np.sum(k * (1 - p) ** 2 + (n - k) * p**2) / max(expected, 1e-290))))
 
     def limits(self, level: float) -> tuple[float, float]:
         """Lower and upper limit of the interval of this level; NaN where none exists."""
