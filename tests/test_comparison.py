@@ -13,6 +13,8 @@ from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import (
     PairedDifference,
     brier_difference,
+    calibration_difference,
+    gap_differences,
     joint_covariance,
     log_loss_difference,
     log_odds_difference,
@@ -91,7 +93,8 @@ def test_swapping_models_changes_only_the_sign(design):
     found, swapped = log_odds_difference(rows, tables, 0, 1), log_odds_difference(rows, tables, 1, 0)
     assert found.value == pytest.approx(-swapped.value, rel=1e-9)
     assert found.pvalue == pytest.approx(swapped.pvalue, rel=1e-9)
-    assert found.interval(0.9) == pytest.approx([-end for end in reversed(swapped.interval(0.9))], rel=1e-9)
+    ends = [-end for end in reversed(swapped.interval(0.9))]
+    assert found.interval(0.9) == pytest.approx(ends, rel=1e-9, nan_ok=True)
     for test in (brier_difference, log_loss_difference):
         assert test(rows, 0, 1).value == pytest.approx(-test(rows, 1, 0).value, rel=1e-9)
         assert test(rows, 0, 1).pvalue == pytest.approx(test(rows, 1, 0).pvalue, rel=1e-9)
@@ -229,7 +232,7 @@ def test_metrics_of_gaps_have_neither_interval_nor_p_value():
         assert d.low < d.value < d.high
         assert d.cells()[2].endswith(f"({test})")
     text = repr(found)
-    assert "Decided by the squared log-odds error: b less a -0." in text
+    assert "Squared log-odds error of b less that of a: -0." in text
     assert "nan" not in text
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -261,3 +264,30 @@ def test_few_clusters_are_refused():
     y, x, _ = draw()
     with pytest.raises(cb.InputError, match="at least 10 distinct values"):
         cb.compare(y, {"a": expit(x), "b": expit(2 * x)}, cluster=np.arange(y.size) % 5, n_resamples=30)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_deciding_test_needs_all_scales_to_agree(design):
+    y, x, options = draw()
+    rows, tables = read(y, 1.5 * x, x + 0.3, **options[design])
+    found = calibration_difference(rows, tables, 0, 1)
+    swapped = calibration_difference(rows, tables, 1, 0)
+    assert found.pvalue == pytest.approx(swapped.pvalue, rel=1e-9)
+    assert found.pvalue >= log_odds_difference(rows, tables, 0, 1).pvalue
+    if not found.has_little_information:
+        signs = {np.sign(each.value) for each in (found, *found.others)}
+        largest = max(each.pvalue for each in found.others)
+        assert found.pvalue == (1.0 if len(signs) > 1 else max(largest, log_odds_difference(rows, tables, 0, 1).pvalue))
+
+
+def test_absolute_and_squared_gaps_are_those_of_the_bins():
+    y, x, _ = draw()
+    rows, tables = read(y, 1.5 * x, x + 0.3)
+    absolute, squared = gap_differences(rows, tables, 0, 1)
+    by_hand = []
+    for table in tables:
+        bins = LogOddsBins.of(table)
+        gap = (bins.k - bins.total(table.n * table.score)) / bins.n
+        by_hand.append([np.sum(bins.n * np.abs(gap)) / bins.n.sum(), np.sum(bins.n * gap**2) / bins.n.sum()])
+    assert absolute.value == pytest.approx(by_hand[0][0] - by_hand[1][0])
+    assert squared.value < by_hand[0][1] - by_hand[1][1] + 0.01  # less what chance adds
