@@ -147,6 +147,8 @@ def decide(design: Design, *, margin: float, alpha: float, confidence_level: flo
 class Tested:
     """The components of a design with adjusted p-values, and its log-odds error."""
 
+    __test__ = False  # not a test case of pytest
+
     components: tuple[Component, ...]
     adjusted: tuple[float, ...]
     deviation: LogOddsDeviation
