@@ -78,7 +78,9 @@ def spread_over_cores(work: Callable[[Any], Any], tasks: Iterable[Any], what: st
 
 
 def write(name: str, rows: list[dict[str, Any]]) -> None:
-    """The table, for the documentation."""
+    """The table, for the documentation; nothing is written without rows."""
+    if not rows:
+        return
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.csv"
     with path.open("w", newline="") as file:

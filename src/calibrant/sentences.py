@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from calibrant.inference.intervals import Interval
 from calibrant.inference.power import round_up
 from calibrant.lines import p_is
 
@@ -86,16 +87,22 @@ def percent(log_odds: float) -> str:
         return "a factor beyond 1e+300"
     if log_odds < _LARGE:  # the mean of what is added above and taken off below
         return f"{_two_digits(100 * math.sinh(log_odds))} %"
-    factor = math.exp(log_odds)
-    return f"a factor of {factor:.3g}" if factor < 10 else f"a factor of {_two_digits(factor)}"
+    return f"a factor of {_factor(log_odds)}"
 
 
-def _span(low: float, high: float) -> str:
-    """Two deviations, the unit once where both have the same."""
-    first, last = percent(low), percent(high)
-    if first.endswith(" %") and last.endswith(" %"):
-        return f"{first.removesuffix(' %')} to {last}"
-    return f"{first} to {last}" if first.endswith(" %") else f"{first} to {last.removeprefix('a factor of ')}"
+def _factor(log_odds: float) -> str:
+    factor = math.exp(min(log_odds, 690.0))
+    return f"{factor:.3g}" if factor < 10 else _two_digits(factor)
+
+
+def estimate(error: Interval) -> str:
+    """A deviation of the log-odds with its confidence interval, all in percent or all as factors."""
+    level = f"{100 * error.level:g} % CI"
+    if error.high < _LARGE:
+        low, value, high = (_two_digits(100 * math.sinh(each)) for each in (error.low, error.value, error.high))
+        return f"{value} % ({level} {low} to {high} %)"
+    low, value, high = (_factor(each) for each in (error.low, error.value, error.high))
+    return f"a factor of {value} ({level} {low} to {high})"
 
 
 def _two_digits(value: float) -> str:
@@ -144,7 +151,7 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
         value = amount(e, e.equivalence.value)
         return f"{text} ACE is {value}, at most {bound}; the margin is {margin}."
     error = e.log_odds_error
-    off = f"by about {percent(error.value)} ({100 * error.level:g} % CI {_span(error.low, error.high)})"
+    off = f"by about {estimate(error)}"
     if error.value == 0:
         off = f"by up to {percent(max(error.high, e.decision.fine_bound))}"
     fine = f" Over fine bins the error may be {percent(e.decision.fine_bound)}." if e.decision.fine_bound else ""
