@@ -117,14 +117,10 @@ def _alpha_of_tce(e: Evaluation) -> float:
 
 
 def _metric(line: MetricResult, e: Evaluation) -> dict[str, Any]:
-    """The four questions about a metric, answered: how far, is it real, which way, what does it cost."""
+    """A metric with interval and null range, its direction where it is significant, and what it costs."""
     value, interval, band, p = line.cells()
     metric = e.settings.metrics.get(line.name)
     breakdown = metric(e.table) if isinstance(metric, GCE) else None
-    real = "no"
-    if line.pvalue <= e.settings.alpha:
-        above = line.value > line.null.expected or line.name == "bias"
-        real = "yes" if above else "yes, below the null range"
     return {
         "name": line.name,
         "value": value,
@@ -132,8 +128,7 @@ def _metric(line: MetricResult, e: Evaluation) -> dict[str, Any]:
         "interval": interval,
         "band": band,
         "pvalue": p,
-        "real": real,
-        "way": _way(line, breakdown),
+        "way": _way(line, breakdown) if line.pvalue <= e.settings.alpha else "",
         "cost": _cost(line, breakdown, e),
     }
 
