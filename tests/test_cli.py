@@ -722,3 +722,46 @@ def test_no_file_breaks_it(here, capsys, made, packed, missing):
         return
     result = json.loads(out)["models"]["p"]
     assert result["n_in"] == result["n_used"] + result["n_dropped"]
+
+
+def test_clusters_are_read_from_files(here, capsys):
+    rng = np.random.default_rng(0)
+    cluster = np.repeat(np.arange(40), 10)
+    p = rng.uniform(0.1, 0.9, 400)
+    y = (rng.random(40)[cluster] < p).astype(int)  # one draw decides for all rows of a cluster
+    lines = [f"{a},{b},{c},{'xy'[c % 2]}" for a, b, c in zip(y, p, cluster, strict=True)]
+    Path("clusters.csv").write_text("\n".join(["y,p,shop,kind", *lines]))
+    options = ("clusters.csv", "--label", "y", "--score", "p", "--replicates", "39")
+    assert "WARN" in said(capsys, "check", *options, "--cluster", "shop", "--by", "kind")
+    assert "more clusters like these" in said(capsys, "evaluate", *options, "--cluster", "shop")
+    assert "at most one --by" in said(
+        capsys, "evaluate", *options, "--cluster", "shop", "--by", "kind", "--by", "y", code=2
+    )
+
+
+def test_an_inconclusive_gate_leaves_a_warning(here, capsys):
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    lines = [f"{int(rng.random() < each)},{each}" for each in p]
+    Path("few.csv").write_text("\n".join(["y,p", *lines, ",0.5"]))
+    text = said(
+        capsys,
+        "check",
+        "few.csv",
+        "--label",
+        "y",
+        "--score",
+        "p",
+        "--missing",
+        "drop",
+        "--junit",
+        "junit.xml",
+        "--replicates",
+        "39",
+    )
+    assert "all gates passed, 1 with a warning" in text
+    assert "missing: 1" in text
+    assert "Warning: p: it is inconclusive" in Path("junit.xml").read_text()
+    assert "must lie between 0 and 1; got 20" in said(
+        capsys, "check", "few.csv", "--label", "y", "--score", "p", "--max-ece", "20", code=2
+    )

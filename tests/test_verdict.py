@@ -374,7 +374,7 @@ def thirty_groups():
 
 def test_the_headline_counts_miscalibrated_groups(thirty_groups):
     assert thirty_groups.verdict in ("calibrated", "negligible")
-    wanted = f"Verdict: {thirty_groups.verdict} overall; 2 of 30 groups are miscalibrated"
+    wanted = f"Verdict: {thirty_groups.verdict} overall; 2 of 30 groups are miscalibrated, 28 are inconclusive"
     assert thirty_groups.headline() == wanted
     assert repr(thirty_groups).startswith(wanted)
 
@@ -397,9 +397,9 @@ def test_groups_are_printed_worst_first_and_only_twenty(thirty_groups):
     [
         (0, 1, "the only group is not shown to be miscalibrated"),
         (1, 1, "the only group is miscalibrated"),
-        (0, 3, "none of 3 groups is shown to be miscalibrated"),
-        (1, 3, "1 of 3 groups is miscalibrated"),
-        (2, 3, "2 of 3 groups are miscalibrated"),
+        (0, 3, "none of 3 groups is shown to be miscalibrated, 3 are inconclusive"),
+        (1, 3, "1 of 3 groups is miscalibrated, 2 are inconclusive"),
+        (2, 3, "2 of 3 groups are miscalibrated, 1 is inconclusive"),
     ],
 )
 def test_groups_are_counted_in_words(bad, count, text):

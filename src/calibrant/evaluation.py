@@ -345,7 +345,7 @@ class Evaluation:
         if self.coefficients:
             yield f"Coefficients: {'; '.join(map(_coefficient_in_words, self.coefficients))}."
         if self.tests:
-            yield f"Other tests: {'; '.join(map(self._test_in_words, self.tests))}."
+            yield f"Other tests (adjusted): {'; '.join(map(self._test_in_words, self.tests))}."
 
     def _fine(self) -> str:
         fine = self.decision.fine_bound

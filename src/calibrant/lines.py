@@ -130,7 +130,7 @@ def sizes(table: ScoreTable) -> dict[str, Any]:
 def rows_in_words(table: ScoreTable) -> str:
     """How many rows there are."""
     if table.importance:
-        return f"total weight {table.size:,.6g}"
+        return f"{table.n_used:,} rows with a total weight of {table.size:,.6g}"
     return f"{table.size:,} row{'s' if table.size != 1 else ''}"
 
 
@@ -142,7 +142,8 @@ def bins_in_words(count: int) -> str:
 def sizes_in_words(table: ScoreTable) -> str:
     """Number of rows, mean score and event rate."""
     predicted, happened = (100 * sizes(table)[name] for name in ("mean_score", "prevalence"))
-    return f"{rows_in_words(table)}; mean score {predicted:.4g} %, event rate {happened:.4g} %"
+    weighted = "weighted " if table.importance else ""
+    return f"{rows_in_words(table)}; {weighted}mean score {predicted:.4g} %, {weighted}event rate {happened:.4g} %"
 
 
 def frame(rows: list[dict[str, Any]], backend: Any) -> Any:

@@ -47,16 +47,18 @@ def _bad_groups(e: Any) -> str:
     bad, count = sum(group.verdict == "miscalibrated" for group in e.groups.values()), len(e.groups)
     if count == 1:
         return f"the only group is {'' if bad else 'not shown to be '}miscalibrated"
+    open_ = sum(group.verdict == "inconclusive" for group in e.groups.values())
+    rest = f", {open_:,} {'is' if open_ == 1 else 'are'} inconclusive" if open_ else ""
     if bad:
-        return f"{bad:,} of {count:,} groups {'is' if bad == 1 else 'are'} miscalibrated"
-    return f"none of {count:,} groups is shown to be miscalibrated"
+        return f"{bad:,} of {count:,} groups {'is' if bad == 1 else 'are'} miscalibrated{rest}"
+    return f"none of {count:,} groups is shown to be miscalibrated{rest}"
 
 
 def explanation(e: Any) -> str:
     """Why: one sentence with the estimate, its bound and the margin."""
     bound, margin = amount(e, e.equivalence.bound), amount(e, e.margin)
     if e.verdict == "calibrated":
-        return f"{_subject(e)} right to within {bound}; the margin is {margin}. No deviation is significant."
+        return f"{_subject(e)} right to within {bound}; the margin is {margin}. {_none_of_all(e)} is significant."
     if e.verdict == "negligible":
         return (
             f"A deviation is significant ({p_is(e.pvalue)}), but {_subject(e).lower()} right to within {bound}; "
@@ -65,6 +67,10 @@ def explanation(e: Any) -> str:
     if e.verdict == "inconclusive":
         return _inconclusive(e, bound, margin)
     return _miscalibrated(e, bound, margin)
+
+
+def _none_of_all(e: Any) -> str:
+    return "No deviation of all rows together" if e.groups else "No deviation"
 
 
 def _subject(e: Any) -> str:
@@ -77,7 +83,7 @@ def amount(e: Any, value: float) -> str:
         return "any amount"
     if not e.is_absolute:
         return percent(value)
-    points = _two_digits(100 * value)
+    points = f"{100 * value:.3g}"
     return f"{points} percentage point{'' if points == '1' else 's'}"
 
 
@@ -114,10 +120,10 @@ def _two_digits(value: float) -> str:
 def _inconclusive(e: Any, bound: str, margin: str) -> str:
     if e.decision.information == 0 and not e.decision.components:
         return "Rows are in too few clusters for a test."
-    text = f"No deviation is significant, but {_subject(e).lower()} only shown to be right to within {bound}; "
+    text = f"{_none_of_all(e)} is significant, but {_subject(e).lower()} only shown to be right to within {bound}; "
     text += f"the margin is {margin}."
     if e.equivalence.bound > _UNBOUNDED:
-        text = "No deviation is significant, and the data tell too little to bound one."
+        text = f"{_none_of_all(e)} is significant, and the data tell too little to bound one."
     return f"{text} {_more(e)}".rstrip()
 
 
@@ -128,6 +134,10 @@ def _more(e: Any) -> str:
         return ""
     if more == 0:
         return "These rows are enough for most calibrated models, but the error lies near the margin."
+    clusters = e.decision.n_clusters
+    if clusters is not None:
+        needed = round_up(more * clusters / max(e.n_rows, 1))
+        return f"About {_count(needed, 'more cluster')} like these would probably decide."
     events = more * e.mean_score
     with_events = f", with about {_count(round_up(events), 'event')}," if events >= 1 else ""
     return f"About {_count(more, 'more row')}{with_events} would probably decide."

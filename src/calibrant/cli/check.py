@@ -11,7 +11,7 @@ import click
 from calibrant import sentences
 from calibrant.cli.evaluate import evaluated
 from calibrant.cli.inputs import source_options
-from calibrant.cli.measure import measure_options
+from calibrant.cli.measure import cluster_option, measure_options
 from calibrant.cli.outputs import check_outputs, force_option, write_json, write_text
 from calibrant.errors import InputError
 
@@ -40,6 +40,7 @@ class Gate:
 @click.option("--max-tce-excess", type=float, metavar="POINTS", help="TCE less its expected value if calibrated.")
 @click.option("--max-ece", type=float, metavar="VALUE", help="Largest ECE that passes.")
 @click.option("--equivalence", type=float, metavar="MARGIN", help="ACE must be shown to lie below this.")
+@cluster_option
 @measure_options
 @click.option("--junit", metavar="FILE", help="Write the outcome as JUnit XML.")
 @click.option("--json", "json_file", metavar="FILE", help="Write the outcome as JSON; - is standard output.")
@@ -82,14 +83,18 @@ def check(
     if json_file is not None:
         write_json(json_file, _as_dict(gates, passed, limits, results, about))
     if "-" not in (json_file, junit):
-        _show(gates, passed, about)
+        _show(gates, passed, about, [note for result in results.values() for note in result.notes])
     return 0 if passed else 1
+
+
+_LARGEST = {"max_tce_excess": 100.0, "max_ece": 1.0, "equivalence": 1.0}
 
 
 def _check_limits(limits: dict[str, float | None]) -> None:
     for name, limit in limits.items():
-        if limit is not None and not (math.isfinite(limit) and limit >= 0):
-            raise click.UsageError(f"--{name.replace('_', '-')} must be a number that is not negative; it is {limit}.")
+        most = _LARGEST[name]
+        if limit is not None and not 0 <= limit <= most:
+            raise click.UsageError(f"--{name.replace('_', '-')} must lie between 0 and {most:g}; got {limit:g}.")
 
 
 def _gates(score: str, result: Any, limits: dict[str, float | None], require: str | None) -> list[Gate]:
@@ -135,7 +140,7 @@ def _verdict_gate(score: str, group: str | None, result: Any, require: str | Non
     return Gate(score, group, "must not be miscalibrated", passed, found, warning=result.verdict == "inconclusive")
 
 
-def _show(gates: list[Gate], passed: bool, about: list[dict[str, Any]]) -> None:
+def _show(gates: list[Gate], passed: bool, about: list[dict[str, Any]], notes: list[Any]) -> None:
     from calibrant.cli.console import console, file_lines, line
 
     out = console()
@@ -143,8 +148,12 @@ def _show(gates: list[Gate], passed: bool, about: list[dict[str, Any]]) -> None:
         mark = line(*_MARKS["warning" if gate.warning else "passed" if gate.passed else "failed"])
         out.print(mark + line(f"  {gate.where}: {gate.rule}; {gate.found}"))
     failed = sum(not gate.passed for gate in gates)
+    warned = sum(gate.warning for gate in gates)
     words = "all gates passed" if passed else f"{failed} of {len(gates)} gates failed"
+    words += f", {warned} with a warning" if passed and warned else ""
     out.print(line(words, "bold green" if passed else "bold red"))
+    for note in dict.fromkeys(note.text for note in notes if note.code in ("missing", "zero_weight", "clipped")):
+        out.print(line(f"  note: {note}", "dim"))
     for text in file_lines(about):
         out.print(text)
 
@@ -183,6 +192,9 @@ def junit_xml(gates: list[Gate]) -> str:
     for gate in gates:
         named = {"classname": f"calibrant.{text(gate.where)}", "name": text(gate.rule), "time": "0"}
         case = ElementTree.SubElement(suite, "testcase", named)
+        if gate.warning:
+            warning = ElementTree.SubElement(case, "system-out")
+            warning.text = text(f"Warning: {gate.where}: {gate.found}")
         if not gate.passed:
             failure = ElementTree.SubElement(case, "failure", {"message": text(gate.found), "type": "calibration"})
             failure.text = text(f"{gate.where}: {gate.rule}; found: {gate.found}")

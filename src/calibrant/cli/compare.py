@@ -7,7 +7,7 @@ import click
 
 from calibrant.cli.evaluate import title_of
 from calibrant.cli.inputs import Source, source_options
-from calibrant.cli.measure import asked_of, measure_options
+from calibrant.cli.measure import asked_of, cluster_option, measure_options
 from calibrant.cli.outputs import check_outputs, force_option, write_json, write_text
 from calibrant.errors import InputError
 from calibrant.report import of_comparison
@@ -17,7 +17,7 @@ __all__ = ["compare"]
 
 @click.command(short_help="Which of several scores is better calibrated?")
 @source_options(several=True, counted=False)
-@click.option("--cluster", metavar="COLUMN", help="Rows of one cluster (a patient, a shop) may depend on each other.")
+@cluster_option
 @measure_options
 @click.option("--html", metavar="FILE", help="Write the report: one page with everything in it.")
 @click.option("--json", "json_file", metavar="FILE", help="Write everything as JSON; - is standard output.")
@@ -57,33 +57,18 @@ def _compared(
     source: Source, scores: list[str], cluster: str | None, asked: dict[str, Any]
 ) -> tuple[Any, list[dict[str, Any]], int]:
     """The comparison, what is to be said about the files, and how many rows were left out."""
-    import numpy as np
-
     import calibrant as cb
-    from calibrant import _columns
 
-    weighting = source.weighting
-    weights = [] if weighting is None else [weighting.name]
-    names = list(dict.fromkeys([source.label, *scores, *weights, *([] if cluster is None else [cluster])]))
-    columns, about = source.rows(names, [*scores, *weights])
-    missing = np.logical_or.reduce([column.mask for column in columns.values()])
-    for name in scores:  # looked at here, so that an error names the column and the row of the file
-        _columns.scores(columns[name])
-    if weighting is not None:
-        weighting.checked(columns[weighting.name])
-    if source.missing == "raise":
-        _columns.refuse_missing(list(columns.values()), hint="Pass --missing drop to leave such rows out.")
-    kept = {name: column.values[~missing] for name, column in columns.items()}
+    kept, weights, about, dropped = source.complete_rows(scores, [] if cluster is None else [cluster])
 
     def read(pos_label: object) -> Any:
         return cb.compare(
             kept[source.label],
             {name: kept[name] for name in scores},
-            sample_weight=None if source.weight is None else kept[source.weight],
-            frequency=None if source.frequency is None else kept[source.frequency],
             cluster=None if cluster is None else kept[cluster],
             pos_label=pos_label,
+            **weights,
             **asked,
         )
 
-    return source.as_meant(read), about, int(missing.sum())
+    return source.as_meant(read), about, dropped

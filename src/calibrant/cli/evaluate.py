@@ -1,20 +1,25 @@
 """``calibrant evaluate``."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from calibrant.cli.inputs import Source, source_options
-from calibrant.cli.measure import asked_of, measure_options
+from calibrant.cli.measure import asked_of, cluster_option, measure_options
 from calibrant.cli.outputs import check_outputs, force_option, write_json, write_text
+from calibrant.errors import InputError
 from calibrant.report import of_evaluations
+from calibrant.table import left_out
 
 __all__ = ["evaluate", "evaluated", "title_of"]
 
 
 @click.command(short_help="Evaluate the calibration of scores.")
 @source_options(several=True, groups=True)
+@cluster_option
 @measure_options
 @click.option("--html", metavar="FILE", help="Write the report: one page with everything in it.")
 @click.option("--json", "json_file", metavar="FILE", help="Write everything as JSON; - is standard output.")
@@ -67,7 +72,30 @@ def evaluated(given: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any
     """The evaluation of every score that the options name, and what is to be said about the files."""
     import calibrant as cb
 
-    source = Source.take(given)
+    source, cluster = Source.take(given), given.pop("cluster", None)
     asked = asked_of(given)
+    if cluster is not None:
+        return _clustered(source, cluster, asked)
     tables, about = source.tables()
     return {model: cb.evaluate(tables.only(model), **asked) for model in tables.models}, about
+
+
+def _clustered(source: Source, cluster: str, asked: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Evaluations of rows in clusters, which tables do not know."""
+    import numpy as np
+
+    import calibrant as cb
+
+    if source.spark is not None or source.resolution is not None or len(source.by) > 1:
+        raise InputError("--cluster takes neither --spark nor --resolution, and at most one --by.")
+    scores, by = list(dict.fromkeys(source.scores)), list(source.by)
+    kept, weights, about, dropped = source.complete_rows(scores, [cluster, *by])
+    note = () if not dropped else (left_out(dropped),)
+
+    def read(score: str, pos_label: object) -> Any:
+        groups = None if not by else np.asarray(kept[by[0]])
+        options = {**weights, **asked, "pos_label": pos_label, "by": groups, "cluster": kept[cluster]}
+        found = cb.evaluate(kept[source.label], kept[score], **options)
+        return replace(found, by=by[0] if by else None, own_notes=(*found.own_notes, *note))
+
+    return {score: source.as_meant(partial(read, score)) for score in scores}, about

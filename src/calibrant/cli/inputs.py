@@ -146,6 +146,32 @@ class Source:
         with self.opened() as (paths, about):
             return columns_scan(paths, names, numbers, format=self.format, memory_limit=self._reading()), about
 
+    def complete_rows(
+        self, scores: list[str], others: list[str]
+    ) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]], int]:
+        """Rows that lack no value: columns, options for their weights, the files, and the number of rows dropped."""
+        import numpy as np
+
+        from calibrant import _columns
+
+        weighting = self.weighting
+        weights = [] if weighting is None else [weighting.name]
+        names = list(dict.fromkeys([str(self.label), *scores, *weights, *others]))
+        columns, about = self.rows(names, [*scores, *weights])
+        missing = np.logical_or.reduce([column.mask for column in columns.values()])
+        for name in scores:  # looked at here, so that an error names the column and the row of the file
+            _columns.scores(columns[name])
+        if weighting is not None:
+            weighting.checked(columns[weighting.name])
+        if self.missing == "raise":
+            _columns.refuse_missing(list(columns.values()), hint="Pass --missing drop to leave such rows out.")
+        kept = {name: column.values[~missing] for name, column in columns.items()}
+        options = {
+            "sample_weight": None if self.weight is None else kept[self.weight],
+            "frequency": None if self.frequency is None else kept[self.frequency],
+        }
+        return kept, options, about, int(missing.sum())
+
     def _tables(self, paths: list[str], pos_label: object) -> Any:
         import calibrant as cb
 

@@ -8,7 +8,7 @@ import click
 
 from calibrant.errors import InputError
 
-__all__ = ["asked_of", "cost_of", "measure_options"]
+__all__ = ["asked_of", "cluster_option", "cost_of", "measure_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,6 +43,12 @@ def measure_options(command: F) -> F:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def cluster_option(command: F) -> F:
+    """--cluster."""
+    text = "Rows of one cluster (a patient, a shop) may depend on each other; at least 10 clusters are needed."
+    return click.option("--cluster", metavar="COLUMN", help=text)(command)
 
 
 def asked_of(given: dict[str, Any]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def coefficients(design: Design, level: float) -> tuple[Coefficient, ...]:
 
 def _in_the_large(design: Design, level: float) -> tuple[Coefficient, ...]:
     bins = LogOddsBins(design.table, np.zeros(1, dtype=np.int64))
-    if not bins.information[0] > 0:
+    if not bins.information[0] > 0 or not design.table.has_both_classes:
         return ()
     d = float(bins.error[0])
     information = float(bins.curvature(bins.error)[0])

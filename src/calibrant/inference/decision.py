@@ -81,6 +81,8 @@ class Decision:
         Effective information of the rows: for rare events about the expected number of events.
     fine_bound : float
         Upper limit of the log-odds error over fine bins, where it alone is beyond the margin; else 0.
+    n_clusters : int or None
+        Number of clusters; None where rows are independent.
     """
 
     components: tuple[Component, ...]
@@ -90,6 +92,7 @@ class Decision:
     equivalence: Equivalence
     information: float
     fine_bound: float = 0.0
+    n_clusters: int | None = None
 
     @property
     def pvalue(self) -> float:
@@ -110,6 +113,7 @@ class Decision:
             "equivalence": self.equivalence.to_dict(),
             "information": self.information,
             "fine_bound": self.fine_bound,
+            "n_clusters": self.n_clusters,
         }
 
 
@@ -140,7 +144,8 @@ def decide(design: Design, *, margin: float, alpha: float, confidence_level: flo
     within = Equivalence(NAME, value, margin, pvalue, alpha, bound, "1", 0, spec)
     null = _null(deviation, confidence_level)
     fine = tested.fine_bound(margin, alpha) if deviation.pvalue(margin) <= alpha else 0.0
-    return Decision(tested.components, tested.adjusted, estimate, null, within, design.information, fine)
+    numbers = (design.information, fine, design.n_clusters)
+    return Decision(tested.components, tested.adjusted, estimate, null, within, *numbers)
 
 
 @dataclass(frozen=True, eq=False)

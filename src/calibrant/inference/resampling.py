@@ -385,7 +385,7 @@ class PairedRows:
             event, places, weights = event[again], tuple(place[again] for place in places), None
         draws = event.size if codes is None else int(codes.max()) + 1
         if draws == 1 and codes is not None:
-            raise InputError("cluster must have at least 2 distinct values; got 1.", argument="cluster", value=1)
+            check_clusters(draws)
         return cls(tuple(t.score for t in tables), places, event, weights, codes, draws), tables
 
     def only(self, i: int) -> "PairedRows":
