@@ -108,14 +108,15 @@ class LogOddsBins:
 
     @cached_property
     def _mean_weights(self) -> tuple[Floats, Floats]:
-        """Mean weight of events, and of other rows, in each bin; bins with few rows borrow from all."""
+        """Mean weight of events, and of other rows, in each bin; bins borrow the larger mean of all and of the bin."""
         table = self.table
         assert table.w2 is not None
         squares = squares_of_events(table)
         pairs = ((table.k, squares), (table.n - table.k, table.w2 - squares))
         found = []
+        here = self.total(table.w2) / self.n
         for weight, square in pairs:
-            whole = float(square.sum() / weight.sum()) if weight.sum() > 0 else mean_weight(table)
+            whole = np.maximum(here, float(square.sum() / weight.sum()) if weight.sum() > 0 else mean_weight(table))
             borrowed = _BORROWED * whole
             found.append((self.total(square) + whole * borrowed) / (self.total(weight) + borrowed))
         return found[0], found[1]
