@@ -25,7 +25,8 @@ FEW = 30
 # Fine bins hold at least so much information each, and are at most so many.
 _FINE = 8
 _MOST_FINE = 512
-# Bins are tested from so many clusters on, and weighted rows from so many effective events.
+# Bins are tested from so many clusters on (fewer have a third of the degrees of freedom), and weighted rows from so
+# many effective events.
 _FEWEST_FOR_BINS = 20
 _FEWEST_WEIGHTED = 8
 # With so few clusters that have an event, or a row without it, clusters count as single observations.
@@ -183,7 +184,12 @@ def _by_clusters(sums: Floats) -> tuple[float, float]:
     if spread == 0:
         return 0.0, 1.0
     t = float(np.sqrt(sums.size) * sums.mean() / spread)
-    return t, student_two_sided(t, sums.size - 1)
+    return t, student_two_sided(t, _cluster_degrees(sums.size))
+
+
+def _cluster_degrees(count: int) -> float:
+    """Degrees of freedom of a t test of cluster sums: a third of them for few clusters, whose sums are skewed."""
+    return count - 1 if count >= _FEWEST_FOR_BINS else (count - 1) / 3
 
 
 def _by_clusters_in_log_odds(design: Design) -> float:
@@ -194,7 +200,7 @@ def _by_clusters_in_log_odds(design: Design) -> float:
     if spread == 0:
         return 1.0
     t = whole.error[0] * whole.curvature(whole.error)[0] / (np.sqrt(sums.size) * spread)
-    return student_two_sided(float(t), sums.size - 1)
+    return student_two_sided(float(t), _cluster_degrees(sums.size))
 
 
 def _too_few_events(design: Design) -> bool:
