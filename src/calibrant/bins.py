@@ -35,6 +35,7 @@ class Sized(Protocol):
 # order of rows nor the scale of weights decides on which side of a limit a sum falls.
 _SLACK = 1e-9
 
+_NO_INFORMATION = 1e-120  # squares of less are no numbers
 _LEAST_SHARE = 0.1  # of the information of a bin, below which it is none
 
 _MOST_BINS = 10**7  # their edges alone take 80 MB
@@ -136,7 +137,7 @@ class EqualInformation:
     def __call__(self, table: ScoreTable) -> Partition:
         share = table.n * table.score * (1 - table.score)
         total = float(share.sum())
-        if total == 0:
+        if total < _NO_INFORMATION:
             return Partition.from_cuts(table, [])
         count = self.n_bins or information_bins(_effective(table, share, total))
         middle = (np.cumsum(share) - share / 2) / total

@@ -17,6 +17,7 @@ __all__ = ["LogOddsBins", "log_odds_error"]
 
 # Scores of 0 and 1 have no logit: they, and scores between 0 and this, get that of the smallest step below 1.
 _STEP = 2.0**-53
+_NOTHING = 1e-120
 # Bins borrow the mean weight of all rows as that of so many rows, so that a bin without events has one.
 _BORROWED = 1.0
 
@@ -136,8 +137,9 @@ def logits(score: Floats) -> Floats:
 
 
 def information(table: ScoreTable) -> Floats:
-    """Information of each table row: n p (1 - p)."""
-    return table.n * table.score * (1 - table.score)
+    """Information of each table row: n p (1 - p); 0 where it is so small that its square is not a number."""
+    found = table.n * table.score * (1 - table.score)
+    return np.where(found > _NOTHING, found, 0.0)
 
 
 def mean_weight(table: ScoreTable) -> float:

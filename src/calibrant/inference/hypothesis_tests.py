@@ -211,7 +211,14 @@ def _hosmer_lemeshow(
         )
 
     if not design.is_independent:
-        found = over_bins(design, LogOddsBins(table, start), "Hosmer-Lemeshow")
+        own = LogOddsBins(table, start)
+        if not (own.information > 0).all():
+            raise InputError(
+                "hosmer_lemeshow with weights or clusters needs a score other than 0 and 1 in each group.",
+                hint="Use fewer groups: bins=cb.Quantile(5).",
+                argument="bins",
+            )
+        found = over_bins(design, own, "Hosmer-Lemeshow")
         return TestResult(found.statistic, found.pvalue, found.name, df=found.df, notes=table.notes)
 
     def statistic(events: Weights) -> float:

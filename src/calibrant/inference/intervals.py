@@ -213,7 +213,7 @@ class Spread:
         if value <= null:
             low = 0.0
         else:
-            share = (value**2 - null**2) / (high**2 - null**2) if high > null else 1.0
+            share = (value**2 - null**2) / (high**2 - null**2) if high**2 > null**2 else 1.0
             low = min(low, value * float(np.sqrt(min(share, 1.0))))
         return self._powers(low, value + reach, tail)
 
