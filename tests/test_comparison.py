@@ -1,5 +1,6 @@
 """`compare`: the paired test of squared log-odds errors, the verdict, and its sentences."""
 
+import importlib.util
 import json
 import math
 
@@ -214,6 +215,7 @@ def test_p_values_are_adjusted_for_the_number_of_models():
     for metric in ("log-odds error", "Brier", "log loss", "bias"):
         same = [d for d in found.differences if d.metric == metric]
         assert [d.adjusted_pvalue for d in same] == pytest.approx(holm([d.pvalue for d in same]))
+    pytest.importorskip("pandas", reason="needs pandas")
     frame = found.to_frame()
     deciding = frame[(frame["metric"] == "log-odds error") & (frame["model"] != "a")]
     assert deciding["difference_pvalue"].tolist() == list(found.adjusted.values())
@@ -246,7 +248,8 @@ def test_a_disagreement_with_the_brier_score_is_stated():
         "constant is better calibrated than shifted, but shifted has the lower Brier score (difference +0."
     )
     assert sentence.endswith("): shifted discriminates better.")
-    for text in (repr(found), found._repr_html_(), found.to_html()):
+    report = [found.to_html()] if all(map(importlib.util.find_spec, ("matplotlib", "jinja2"))) else []
+    for text in (repr(found), found._repr_html_(), *report):
         assert "but shifted has the lower Brier score" in text
     assert compared(a=lambda x: x + 1, b=lambda x: x).disagreements() == []
 

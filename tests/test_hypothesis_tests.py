@@ -49,7 +49,8 @@ def test_spiegelhalter_by_rows(pairs):
         return
     wanted = sum((o - q) * (1 - 2 * q) for o, q in zip(y, p, strict=True)) / spread
     found = cb.spiegelhalter(y, p, n_resamples=5)
-    assert found.statistic == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+    # k - n p is rounded where scores are within rounding of 1
+    assert found.statistic == pytest.approx(wanted, rel=1e-9, abs=1e-7)
     assert found.pvalue == pytest.approx(2 * norm.sf(abs(wanted)), rel=1e-6)
 
 

@@ -1,5 +1,6 @@
 """The verdict: conditions that it must get right, its tests against slow loops, and its sentences."""
 
+import importlib.util
 import itertools
 import json
 import math
@@ -24,6 +25,8 @@ from calibrant.inference.resampling import PairedRows
 from calibrant.log_odds import LogOddsBins
 
 ONE_METRIC = {"ACE": cb.ACE()}
+
+HAS_REPORT = all(map(importlib.util.find_spec, ("matplotlib", "jinja2")))
 
 
 def evaluated(*args, **options):
@@ -59,8 +62,8 @@ def test_wrong_scores_of_rare_events_are_miscalibrated(scores, direction):
     found = evaluated(y, scores(t))
     assert found.verdict == "miscalibrated"
     assert direction in found.direction.split(", ")
-    page = found.to_html()
-    assert re.search(r'class="headline bad-text">Miscalibrated \(', page)
+    if HAS_REPORT:
+        assert re.search(r'class="headline bad-text">Miscalibrated \(', found.to_html())
 
 
 def test_calibrated_scores_of_rare_events_are_not_miscalibrated():
@@ -166,7 +169,7 @@ def test_fewer_than_ten_clusters():
         assert "Rows are in too few clusters for a test." in repr(few)
         assert all(math.isnan(metric.interval.low) and math.isnan(metric.pvalue) for metric in few.metrics.values())
         json.dumps(found.to_dict(), allow_nan=False)
-        assert "few" in found.to_html()
+        assert not HAS_REPORT or "few" in found.to_html()
 
 
 # Direction
