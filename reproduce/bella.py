@@ -14,7 +14,7 @@ from scipy import stats
 
 import calibrant as cb
 from calibrant import regression as rg
-from calibrant.class_proportions import Proportions
+from calibrant.metrics.labels import Proportions
 from reproduce import rst
 from reproduce.sources import ROOT
 from reproduce.tables import Cell

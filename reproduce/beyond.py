@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import calibrant as cb
-from calibrant._progress import progress
-from calibrant.table import ScoreTable
+from calibrant._support.progress import progress
+from calibrant.tables.score_table import ScoreTable
 from reproduce import gda
 from reproduce.readings import rows_in_order
 from reproduce.sources import ALGORITHMS, NETWORKS, NoDataError, imagenet, uci

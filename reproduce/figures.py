@@ -7,7 +7,7 @@ from matplotlib.figure import Figure, SubFigure
 
 import calibrant as cb
 from calibrant import plots
-from calibrant.table import ScoreTable
+from calibrant.tables.score_table import ScoreTable
 from reproduce.sources import NoDataError, imagenet, uci
 
 Columns = tuple[object, object]

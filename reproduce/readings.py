@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import stdtr
 
 import calibrant as cb
-from calibrant.partition import Partition
-from calibrant.table import ScoreTable
+from calibrant.tables.partition import Partition
+from calibrant.tables.score_table import ScoreTable
 
 
 def rows_in_order(y: np.ndarray, p: np.ndarray, order: np.ndarray | None = None) -> ScoreTable:

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cb
-from calibrant.bins import Bins
-from calibrant.significance import Test
-from calibrant.table import ScoreTable
+from calibrant.metrics.bins import Bins
+from calibrant.metrics.significance import Test
+from calibrant.tables.score_table import ScoreTable
 from reproduce import gda
 from reproduce.readings import FloatQuantile, ReferenceTail, linspace_edges, rows_in_order, t_without_root
 from reproduce.sources import NETWORKS, imagenet, uci

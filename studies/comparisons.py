@@ -19,10 +19,10 @@ from designs import RESULTS
 from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr
 
-from calibrant.bins import information_bins
 from calibrant.inference.paired import calibration_difference
 from calibrant.inference.resampling import PairedRows
-from calibrant.table import ScoreTable
+from calibrant.metrics.bins import information_bins
+from calibrant.tables.score_table import ScoreTable
 
 SETS = 1_000
 MORE_SETS = 4_000  # of pairs of equal errors where more than 5.5 % of the first sets have p <= 0.05

@@ -22,7 +22,7 @@ import calibrant as cb
 from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread, spreads
 from calibrant.inference.resampling import PairedRows
-from calibrant.log_odds import LogOddsBins, offsets
+from calibrant.metrics.log_odds import LogOddsBins, offsets
 
 LEVEL = 0.95
 FILE = RESULTS / "coverage.csv"

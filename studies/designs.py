@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 
-from calibrant._progress import progress
+from calibrant._support.progress import progress
 
 RESULTS = Path(__file__).parent.parent / "docs" / "studies"
 SIZES = (500, 5_000, 50_000)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import betaln, logsumexp
 
 import calibrant as cb
-from calibrant import maps
+from calibrant.calibrators import maps
 
 Fitted = Callable[[np.ndarray], np.ndarray]
 

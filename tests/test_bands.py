@@ -9,7 +9,7 @@ from scipy.stats import binom, binomtest
 import calibrant as cb
 from calibrant.inference.bands import consistency_band, cumulative_band
 from calibrant.inference.resampling import PairedRows
-from calibrant.significance import clopper_pearson
+from calibrant.metrics.significance import clopper_pearson
 
 
 @given(st.integers(1, 300), st.floats(0, 1), st.sampled_from([0.5, 0.9, 0.95, 0.999]))

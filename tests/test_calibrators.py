@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cb
-from calibrant import maps
+from calibrant.calibrators import maps
 
 HERE = Path(__file__).parent
 GOLDEN = json.loads((HERE / "golden" / "calibrators.json").read_text())

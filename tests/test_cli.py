@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cb
-from calibrant import maps
+from calibrant.calibrators import maps
 
 for library in ("click", "rich", "duckdb"):
     pytest.importorskip(library, reason=f"{library} is not installed")

@@ -9,7 +9,6 @@ import pytest
 from scipy.special import expit, logit
 
 import calibrant as cb
-from calibrant.bins import EqualInformation
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import (
     PairedDifference,
@@ -21,7 +20,8 @@ from calibrant.inference.paired import (
     log_odds_difference,
 )
 from calibrant.inference.resampling import PairedRows
-from calibrant.log_odds import LogOddsBins, log_odds_error
+from calibrant.metrics.bins import EqualInformation
+from calibrant.metrics.log_odds import LogOddsBins, log_odds_error
 
 DESIGNS = ("independent", "weights", "clusters", "weighted clusters")
 

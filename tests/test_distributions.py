@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from calibrant import regression as rg
-from calibrant.errors import CalibrantWarning, InputError
-from calibrant.regression.distributions import ad_limit, ad_pvalue
+from calibrant._support.errors import CalibrantWarning, InputError
+from calibrant.metrics.distribution import ad_limit, ad_pvalue
 
 HERE = Path(__file__).parent / "golden"
 CHAPTER = json.loads((HERE / "expected.json").read_text())["cost_bella"]["anderson_darling_pit"]

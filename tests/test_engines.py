@@ -13,7 +13,7 @@ import spark_driver
 from test_frames import DATA, TABLE
 
 import calibrant as cb
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
 from tools import servers
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -445,7 +445,7 @@ def test_postgresql_in_all_its_ways(postgresql):
 @needs_spark
 @pytest.mark.xdist_group("spark")
 def test_spark_counts_in_each_partition_and_runs_no_python(spark_standalone, tmp_path):
-    from calibrant._sql import DIALECTS
+    from calibrant._support.sql import DIALECTS
     from calibrant.ingest.counting import Options
     from calibrant.ingest.groups import Split
     from calibrant.ingest.pushdown import Counts

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("duckdb", reason="duckdb is not installed")
@@ -141,8 +141,8 @@ def test_names_of_files_and_columns_are_taken_as_they_are(tmp_path):
 
 def test_a_bar_counts_batches(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("calibrant.ingest.files._BATCH", 2048)
-    monkeypatch.setattr("calibrant._progress._PATIENCE", 0.0)
-    monkeypatch.setattr("calibrant._progress._PAUSE", 0.0)
+    monkeypatch.setattr("calibrant._support.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("calibrant._support.progress._PAUSE", 0.0)
     cb.scan(parquet(tmp_path), y="y", p="p", progress=True)
     assert "/15" in capsys.readouterr().err
 

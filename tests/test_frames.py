@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.errors import InputError
-from calibrant.ingest import storage
+from calibrant._support.errors import InputError
+from calibrant.tables import storage
 
 nw = pytest.importorskip("narwhals", reason="narwhals is not installed")
 pd = pytest.importorskip("pandas", reason="pandas is not installed")

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from calibrant import plots
 from calibrant import regression as rg
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
 from gallery.layout import unreadable
 
 RNG = np.random.default_rng(3)

@@ -13,7 +13,7 @@ from scipy import stats
 
 import calibrant as cb
 from calibrant import regression as rg
-from calibrant.errors import CalibrantWarning, InputError
+from calibrant._support.errors import CalibrantWarning, InputError
 from calibrant.inference.multiplicity import holm
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "numbers.json").read_text())
@@ -271,8 +271,8 @@ def test_skewness_is_corrected_as_hall_says(skewed):
 def test_an_interval_holds_what_the_test_does_not_reject(skewed):
     from dataclasses import replace
 
-    from calibrant.bins import Quantile
-    from calibrant.regression.groups import group
+    from calibrant.metrics.bins import Quantile
+    from calibrant.metrics.point_bins import group
 
     table = rg.MeanTable.from_arrays(*skewed)
     groups = group(table, Quantile(4))

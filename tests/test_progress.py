@@ -2,7 +2,7 @@
 
 import io
 
-from calibrant import _progress
+from calibrant._support import progress as _progress
 
 
 def run(monkeypatch, *, show, count=5, patience=-1.0):

@@ -12,7 +12,7 @@ from scipy import stats
 
 import calibrant as cb
 from calibrant import regression as rg
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
 
 HERE = Path(__file__).parent / "golden"
 GOLDEN = json.loads((HERE / "numbers.json").read_text())

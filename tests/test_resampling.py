@@ -17,9 +17,10 @@ from strategies import tables
 import calibrant as cb
 from calibrant import _kernels
 from calibrant._kernels import reference
+from calibrant._support.random_streams import seed_of
 from calibrant.inference import resampling
-from calibrant.losses import max_distance
-from calibrant.norms import sup
+from calibrant.metrics.losses import max_distance
+from calibrant.metrics.norms import sup
 
 compiled_only = pytest.mark.skipif(
     _kernels.KERNEL != "compiled", reason=f"needs the compiled kernel; {_kernels.KERNEL} runs"
@@ -229,13 +230,13 @@ def test_a_metric_that_does_not_exist_is_nan_and_noted():
 @pytest.mark.parametrize("state", [-1, 1.5, "seed", True])
 def test_a_random_state_must_be_one(state):
     with pytest.raises(cb.InputError, match="random_state"):
-        resampling.seed_of(state)
+        seed_of(state)
 
 
 def test_a_generator_moves_on_and_a_number_does_not():
     rng = np.random.default_rng(0)
-    assert resampling.seed_of(rng).entropy != resampling.seed_of(rng).entropy
-    assert resampling.seed_of(5).entropy == resampling.seed_of(5).entropy == 5
+    assert seed_of(rng).entropy != seed_of(rng).entropy
+    assert seed_of(5).entropy == seed_of(5).entropy == 5
 
 
 # rows that belong together

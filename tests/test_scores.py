@@ -13,7 +13,8 @@ from scipy.stats import norm
 from strategies import columns, count, some_rows, tables
 
 import calibrant as cb
-from calibrant import PAVA, EqualWidth, Partition, ScoreTable, scores
+from calibrant import PAVA, EqualWidth, Partition, ScoreTable
+from calibrant.metrics import scores
 
 GOLDEN = Path(__file__).parent / "golden"
 BELLA = json.loads((GOLDEN / "expected.json").read_text())["cost_bella"]["bella"]

@@ -128,7 +128,7 @@ def test_calibrators_of_classes_come_back(tmp_path, rng, cal):
 
 def changed(tmp_path, change, *, sign=True, cal=None):
     """A file that `change` was let loose on, with the checksum that goes with it unless it is to be wrong."""
-    from calibrant.shipping.files import _checksum
+    from calibrant.export.calibrator_files import _checksum
 
     path = tmp_path / "cal.json"
     cb.save(EVERY["isotonic"] if cal is None else cal, path)

@@ -15,14 +15,15 @@ from scipy.stats import binom, chi2
 from strategies import some_rows, tables
 
 import calibrant as cb
-from calibrant.bins import EqualInformation
+from calibrant.evaluation import sentences
 from calibrant.inference.components import over_bins
 from calibrant.inference.decision import Tested, decide
 from calibrant.inference.design import Design
-from calibrant.inference.distributions import binomial_two_sided, quadratic_tail, saddlepoint_two_sided
 from calibrant.inference.relevance import LogOddsDeviation
 from calibrant.inference.resampling import PairedRows
-from calibrant.log_odds import LogOddsBins
+from calibrant.inference.tails import binomial_two_sided, quadratic_tail, saddlepoint_two_sided
+from calibrant.metrics.bins import EqualInformation
+from calibrant.metrics.log_odds import LogOddsBins
 
 ONE_METRIC = {"ACE": cb.ACE()}
 
@@ -385,7 +386,7 @@ def test_the_headline_counts_miscalibrated_groups(thirty_groups):
 def test_groups_are_printed_worst_first_and_only_twenty(thirty_groups):
     order = list(thirty_groups.worst_first)
     assert order[:2] == [21, 7]
-    severities = [cb.sentences.severity(group.verdict) for group in thirty_groups.worst_first.values()]
+    severities = [sentences.severity(group.verdict) for group in thirty_groups.worst_first.values()]
     assert severities == sorted(severities)
     text = repr(thirty_groups)
     assert "the worst 20 of 30" in text
@@ -445,7 +446,7 @@ CASES = {
 def test_text_html_and_json_of_each_verdict(case):
     (y, p), options = CASES[case]
     found = evaluated(y, p, **options)
-    assert found.verdict == case if case in cb.sentences.VERDICTS else found.verdict
+    assert found.verdict == case if case in sentences.VERDICTS else found.verdict
     text = repr(found)
     page = found._repr_html_()
     for sentence in (found.headline(), *found.sentences()):
@@ -491,7 +492,7 @@ def test_an_error_near_the_margin_does_not_ask_for_0_rows():
     ],
 )
 def test_deviations_in_words(log_odds, text):
-    assert cb.sentences.percent(log_odds) == text
+    assert sentences.percent(log_odds) == text
 
 
 def test_the_decision_needs_no_resamples():

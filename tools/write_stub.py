@@ -1,22 +1,24 @@
 """Write the stubs of the packages whose names are loaded on first use, from their maps. A test compares the two."""
 
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-import calibrant
-from calibrant import regression
-
 SOURCE = Path(__file__).parent.parent / "src"
+PACKAGES = ("calibrant", "calibrant.metrics", "calibrant.regression")
 
 
 def text(package: ModuleType) -> str:
     """One import for every public name, so that type checkers see them."""
-    home = package.__name__
-    modules = [f"from {home} import {name} as {name}" for name in getattr(package, "_MODULES", ())]
-    names = [f"from {home}.{module} import {name} as {name}" for name, module in package._HOME.items()]
-    return "\n".join([*modules, *names]) + "\n"
+    lines = []
+    for name, module in package._lazy.namespaces.items():
+        parent, _, last = f"calibrant.{module}".rpartition(".")
+        lines.append(f"from {parent} import {last} as {name}")
+    lines += [f"from calibrant.{module} import {name} as {name}" for name, module in package._lazy.homes.items()]
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    for package in (calibrant, regression):
-        (SOURCE / package.__name__.replace(".", "/") / "__init__.pyi").write_text(text(package))
+    for name in PACKAGES:
+        package = import_module(name)
+        (SOURCE / name.replace(".", "/") / "__init__.pyi").write_text(text(package))

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
 import calibrant as cb
-from calibrant.costs import Cost
+from calibrant.metrics.costs import Cost
 from reproduce.costs.data import features
 from reproduce.costs.models import classifier, learner
 

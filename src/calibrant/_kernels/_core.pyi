@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import Floats, Ints, Weights
+from calibrant._support.typing import Floats, Ints, Weights
 
 def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None: ...
 def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints: ...

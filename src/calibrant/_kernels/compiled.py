@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from calibrant._kernels import _core
 from calibrant._kernels.scipy_binomial import binomial_pvalue
-from calibrant._typing import Floats, Ints, Weights
+from calibrant._support.typing import Floats, Ints, Weights
 
 __all__ = [
     "bin_sums",

@@ -10,7 +10,7 @@ from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
 from calibrant._kernels.scipy_binomial import binomial_pvalue
-from calibrant._typing import Floats, Ints, Weights
+from calibrant._support.typing import Floats, Ints, Weights
 
 __all__ = [
     "bin_sums",

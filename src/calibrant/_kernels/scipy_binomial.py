@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant._typing import Bools, Floats, Ints
+from calibrant._support.typing import Bools, Floats, Ints
 
 _TIE = 1 + 1e-7
 # Below this scipy stops with an OverflowError, and the p-value is 1, n p or 0 to the last bit.

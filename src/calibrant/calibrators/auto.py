@@ -9,25 +9,28 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant._json import plain
-from calibrant._progress import progress as counted
-from calibrant._tables import text_table
-from calibrant._typing import Floats, Ints
+from calibrant._support.errors import CalibrantWarning, InputError
+from calibrant._support.formatting import Form, chance
+from calibrant._support.frames import frame
+from calibrant._support.json_values import plain
+from calibrant._support.options import check_share
+from calibrant._support.progress import progress as counted
+from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.text_tables import text_table
+from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.cost_aware import CAPS, CATS
 from calibrant.calibrators.models import Repaired, calibrator_for, fit_calibrator, repaired, table_of
 from calibrant.calibrators.multiclass import ProbabilityMap
 from calibrant.calibrators.registry import CALIBRATORS
 from calibrant.calibrators.responses import Responses, Rows, by_row, fit_on, is_frozen, method_of, out_of_fold, response
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.errors import CalibrantWarning, InputError
 from calibrant.inference import resampling
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import difference, paired_draws
-from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_resamples, check_share
-from calibrant.lines import Form, chance, frame
-from calibrant.losses import CostLoss
-from calibrant.metrics import METRICS
+from calibrant.inference.resampling import Measure, PairedRows, check_metric, check_resamples
+from calibrant.metrics.losses import CostLoss
+from calibrant.metrics.named import METRICS
 
 __all__ = ["AutoCalibrator", "Candidate", "Ranking"]
 
@@ -275,7 +278,7 @@ class AutoCalibrator(Repaired):
         rows = _one_against_rest(training, tested)
         columns = [_event_columns(proba) for proba in scored.values()]
         paired, tables = PairedRows.read(rows["y"], columns, cluster=rows["cluster"], sample_weight=rows["weight"])
-        seed = resampling.seed_of(self.random_state)
+        seed = seed_of(self.random_state)
         threads = tables[0].size >= resampling.THREADS_FROM
         draws = paired_draws(
             paired, [metric], n_resamples=self.n_resamples, seed=seed, threads=threads, show=self.progress

@@ -6,14 +6,16 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant import logistic, maps
-from calibrant._rows import need_both_classes
-from calibrant._typing import Floats, Weights
+from calibrant._support import logistic
+from calibrant._support.errors import InputError
+from calibrant._support.logits import EPS, check_eps
+from calibrant._support.typing import Floats, Weights
+from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.sigmoid import SEPARATED, smoothed
-from calibrant.cox import clipped
-from calibrant.errors import InputError
-from calibrant.table import ScoreTable
+from calibrant.metrics.slope_intercept import clipped
+from calibrant.tables.rows import need_both_classes
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Beta"]
 
@@ -65,7 +67,7 @@ class Beta(ScoreMap):
     learns: ClassVar[tuple[str, ...]] = ("beta",)
     keeps: ClassVar[tuple[str, ...]] = ("n_clipped_",)
 
-    def __init__(self, *, parameters: Literal["abm", "am", "ab"] = "abm", eps: float = maps.EPS) -> None:
+    def __init__(self, *, parameters: Literal["abm", "am", "ab"] = "abm", eps: float = EPS) -> None:
         self.parameters = parameters
         self.eps = eps
 
@@ -74,7 +76,7 @@ class Beta(ScoreMap):
         return bool(map_.eps == self.eps and abs(wanted) <= 1e-9 * (1 + abs(map_.c)))
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
-        maps.check_eps(self.eps)
+        check_eps(self.eps)
         if self.parameters not in ("abm", "am", "ab"):
             raise InputError(
                 f"parameters must be 'abm', 'am' or 'ab'; it is {self.parameters!r}.",

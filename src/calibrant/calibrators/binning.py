@@ -2,10 +2,10 @@
 
 from typing import Any, ClassVar
 
-from calibrant import maps
-from calibrant.bins import Quantile
+from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.table import ScoreTable
+from calibrant.metrics.bins import Quantile
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["BinningAverage"]
 

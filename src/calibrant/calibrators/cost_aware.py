@@ -5,16 +5,18 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant import logistic, maps
-from calibrant._typing import Floats
-from calibrant.bins import Bins
+from calibrant._support import logistic
+from calibrant._support.errors import InputError
+from calibrant._support.logits import EPS, check_eps, expit, logit
+from calibrant._support.typing import Floats
+from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.costs import Cost, LinearCost, normalised
-from calibrant.cox import clipped
-from calibrant.errors import InputError
-from calibrant.metrics import ECC
-from calibrant.scores import brier
-from calibrant.table import ScoreTable
+from calibrant.metrics.bins import Bins
+from calibrant.metrics.costs import Cost, LinearCost, normalised
+from calibrant.metrics.named import ECC
+from calibrant.metrics.scores import brier
+from calibrant.metrics.slope_intercept import clipped
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["CAPS", "CATS"]
 
@@ -43,7 +45,7 @@ class _CostAware(ScoreMap):
         bins: Bins | None = None,
         grid: Literal["paper"] | None = None,
         keep_brier: bool = True,
-        eps: float = maps.EPS,
+        eps: float = EPS,
         random_state: Any = 0,
     ) -> None:
         self.cost = cost
@@ -55,7 +57,7 @@ class _CostAware(ScoreMap):
         self.random_state = random_state
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
-        maps.check_eps(self.eps)
+        check_eps(self.eps)
         if self.grid not in (None, "paper"):
             raise InputError(f"grid must be None or 'paper'; it is {self.grid!r}.", argument="grid", value=self.grid)
         self.n_clipped_, notes = clipped(table, self.eps)
@@ -64,13 +66,13 @@ class _CostAware(ScoreMap):
         metric = ECC(cost=cost, n_bins=self.n_bins, bins=self.bins)
 
         def ecc_of(rows: ScoreTable) -> Callable[[Line], float]:
-            x = maps.logit(rows.score, self.eps)
+            x = logit(rows.score, self.eps)
             most = np.inf
             if self.keep_brier and self.grid is None:
-                most = brier.of_table(_moved(rows, maps.expit(x))) * (1 + _WORSE)
+                most = brier.of_table(_moved(rows, expit(x))) * (1 + _WORSE)
 
             def value(line: Line) -> float:
-                moved = _moved(rows, maps.expit(line[0] * x + line[1]))
+                moved = _moved(rows, expit(line[0] * x + line[1]))
                 return metric.value(moved) if most == np.inf or brier.of_table(moved) <= most else np.inf
 
             return value
@@ -246,7 +248,7 @@ def _likeliest(table: ScoreTable, eps: float) -> list[Line]:
     """Platt's line without smoothing, where it exists and rises."""
     if not table.has_both_classes or any(logistic.separated(table.n, table.k)):
         return []
-    slope, intercept = logistic.fit([maps.logit(table.score, eps)], table.n, table.k, (1.0, 0.0)).tolist()
+    slope, intercept = logistic.fit([logit(table.score, eps)], table.n, table.k, (1.0, 0.0)).tolist()
     return [(slope, intercept)] if _within((slope, intercept)) else []
 
 

@@ -4,12 +4,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant import maps
-from calibrant._typing import Floats, Ints
-from calibrant.bins import PAVA
+from calibrant._support.typing import Floats, Ints
+from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.partition import Partition
-from calibrant.table import ScoreTable
+from calibrant.metrics.bins import PAVA
+from calibrant.tables.partition import Partition
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Isotonic"]
 

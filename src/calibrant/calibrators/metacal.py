@@ -14,13 +14,14 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from calibrant._progress import progress as counted
-from calibrant._typing import Floats, Ints
+from calibrant._support.errors import CalibrantWarning, InputError, Note
+from calibrant._support.options import check_count
+from calibrant._support.progress import progress as counted
+from calibrant._support.random_streams import seed_of
+from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.responses import Rows, fit_on, response
-from calibrant.costs import Cost, LinearCost
-from calibrant.errors import CalibrantWarning, InputError, Note
-from calibrant.inference.resampling import check_count, seed_of
-from calibrant.optimal import optimal_prediction
+from calibrant.metrics.costs import Cost, LinearCost
+from calibrant.metrics.optimal_prediction import optimal_prediction
 
 __all__ = ["MetaCal"]
 

@@ -8,7 +8,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._typing import Floats
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Floats
 from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap, SoftmaxTemperature
 from calibrant.calibrators.responses import (
     Responses,
@@ -22,8 +23,7 @@ from calibrant.calibrators.responses import (
 )
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.sigmoid import Platt, Temperature
-from calibrant.errors import InputError
-from calibrant.table import ScoreTable
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["CalibratedModel", "Repaired"]
 

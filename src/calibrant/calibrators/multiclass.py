@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant import _columns, maps
-from calibrant._typing import Column, Floats, Ints
+from calibrant._support import columns as _columns
+from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
+from calibrant._support.logits import EPS, check_eps
+from calibrant._support.typing import Column, Floats, Ints
 from calibrant.calibrators.score_map import ScoreMap, label_array
 from calibrant.calibrators.sigmoid import Platt
-from calibrant.errors import CalibrantWarning, InputError, Note, join_notes
-from calibrant.multiclass import check_sums, probability_columns
+from calibrant.metrics.multiclass import check_sums, probability_columns
 
 __all__ = ["OneVsRest", "ProbabilityMap", "SoftmaxTemperature", "VectorScaling"]
 
@@ -170,13 +171,13 @@ class SoftmaxTemperature(ProbabilityMap):
     True
     """
 
-    def __init__(self, *, eps: float = maps.EPS) -> None:
+    def __init__(self, *, eps: float = EPS) -> None:
         self.eps = eps
 
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> None:
         from scipy.optimize import brentq
 
-        maps.check_eps(self.eps)
+        check_eps(self.eps)
         z = _logs(matrix, self.eps)
         own = _chosen(z, code)
         if (own == z.max(axis=1)).all() and (z != z[:, :1]).any():
@@ -220,13 +221,13 @@ class VectorScaling(ProbabilityMap):
     .. [1] Guo, Pleiss, Sun & Weinberger (2017), "On calibration of modern neural networks".
     """
 
-    def __init__(self, *, eps: float = maps.EPS) -> None:
+    def __init__(self, *, eps: float = EPS) -> None:
         self.eps = eps
 
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> None:
         from scipy.optimize import minimize
 
-        maps.check_eps(self.eps)
+        check_eps(self.eps)
         z = _logs(matrix, self.eps)
         n_classes, share = matrix.shape[1], weight / weight.sum()
         own = np.zeros_like(z)

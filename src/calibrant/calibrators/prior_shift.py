@@ -3,10 +3,10 @@
 from numbers import Real
 from typing import ClassVar
 
-from calibrant import maps
+from calibrant._support.errors import InputError
+from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.errors import InputError
-from calibrant.table import ScoreTable
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["PriorShift"]
 

@@ -18,10 +18,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d, has_fit_parameter, indexable
 
-from calibrant import _columns
-from calibrant._typing import Floats, Ints
+from calibrant._support import columns as _columns
+from calibrant._support.errors import CalibrantWarning, InputError
+from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.score_map import label_array
-from calibrant.errors import CalibrantWarning, InputError
 
 __all__ = ["Responses", "Rows", "by_row", "is_frozen", "method_of", "out_of_fold", "response", "routing"]
 

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant import _columns, maps
-from calibrant._typing import Bools, Column, Floats
-from calibrant.errors import CalibrantWarning, InputError, Note, join_notes
-from calibrant.table import ScoreTable, table_of_any_scores
+from calibrant._support import columns as _columns
+from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
+from calibrant._support.typing import Bools, Column, Floats
+from calibrant.calibrators import maps
+from calibrant.tables.score_table import ScoreTable, table_of_any_scores
 
 __all__ = ["ScoreMap"]
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from calibrant import _columns
-from calibrant._typing import Column
-from calibrant.errors import InputError
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Column
 from calibrant.inference.resampling import Measure, check_metric
-from calibrant.metrics import METRICS
-from calibrant.table import ScoreTable
+from calibrant.metrics.named import METRICS
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["MetricScorer", "Scorers", "scorers"]
 

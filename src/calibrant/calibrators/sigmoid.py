@@ -5,13 +5,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant import logistic, maps
-from calibrant._rows import need_both_classes
-from calibrant._typing import Floats, Weights
+from calibrant._support import logistic
+from calibrant._support.errors import InputError
+from calibrant._support.logits import EPS, check_eps, logit
+from calibrant._support.typing import Floats, Weights
+from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.cox import clipped
-from calibrant.errors import InputError
-from calibrant.table import ScoreTable
+from calibrant.metrics.slope_intercept import clipped
+from calibrant.tables.rows import need_both_classes
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Platt", "Temperature"]
 
@@ -65,9 +67,7 @@ class Platt(ScoreMap):
     keeps: ClassVar[tuple[str, ...]] = ("n_clipped_",)
     rises: ClassVar[bool] = False
 
-    def __init__(
-        self, *, on: Literal["logit", "score"] = "logit", smoothing: bool = True, eps: float = maps.EPS
-    ) -> None:
+    def __init__(self, *, on: Literal["logit", "score"] = "logit", smoothing: bool = True, eps: float = EPS) -> None:
         self.on = on
         self.smoothing = smoothing
         self.eps = eps
@@ -86,7 +86,7 @@ class Platt(ScoreMap):
         score, n, events = table.score, table.n, smoothed(table) if self.smoothing else table.k
         if self.on == "logit":
             score, n, events = logistic.pooled(score, n, events, self.eps)
-        x = score if self.on == "score" else maps.logit(score, self.eps)
+        x = score if self.on == "score" else logit(score, self.eps)
         if not self.smoothing:
             need_both_classes(table, "Platt without smoothing")
             if any(logistic.separated(n, events)) and x[0] < x[-1]:
@@ -157,18 +157,18 @@ class Temperature(ScoreMap):
     learns: ClassVar[tuple[str, ...]] = ("logistic",)
     keeps: ClassVar[tuple[str, ...]] = ("n_clipped_",)
 
-    def __init__(self, *, eps: float = maps.EPS) -> None:
+    def __init__(self, *, eps: float = EPS) -> None:
         self.eps = eps
 
     def could_have_learned(self, map_: Any) -> bool:
         return bool(map_.on == "logit" and map_.intercept == 0 and map_.eps == self.eps)
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
-        maps.check_eps(self.eps)
+        check_eps(self.eps)
         need_both_classes(table, "Temperature")
         self.n_clipped_, notes = clipped(table, self.eps)
         self.notes_ += notes
-        x = maps.logit(table.score, self.eps)
+        x = logit(table.score, self.eps)
         events: Weights = table.k
         # Each outcome on the side of 1/2 that its score is on, or on 1/2 itself: then the likelihood only grows.
         if not (((x < 0) & (table.k > 0)) | ((x > 0) & (table.k < table.n))).any() and (x != 0).any():

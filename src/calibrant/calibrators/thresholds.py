@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._typing import Floats, Ints
+from calibrant._support.errors import InputError, Note
+from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.models import Repaired, repaired
 from calibrant.calibrators.responses import Rows, fit_on, is_frozen, method_of, out_of_fold, response
-from calibrant.class_proportions import Proportions
-from calibrant.errors import InputError, Note
+from calibrant.metrics.labels import Proportions
 
 __all__ = ["ProportionThreshold"]
 

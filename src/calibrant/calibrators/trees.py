@@ -5,10 +5,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._typing import Floats, Ints
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.models import Repaired
 from calibrant.calibrators.responses import Rows, fit_on, is_frozen
-from calibrant.errors import InputError
 
 __all__ = ["TreeSmoothing"]
 

@@ -5,11 +5,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant import _columns, _kernels, maps
-from calibrant._typing import Column, Floats
+from calibrant import _kernels
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Column, Floats
+from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.errors import InputError
-from calibrant.table import ScoreTable
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["VennAbers"]
 

@@ -8,12 +8,12 @@ from xml.etree import ElementTree
 
 import click
 
-from calibrant import sentences
+from calibrant._support.errors import InputError
 from calibrant.cli.evaluate import evaluated
 from calibrant.cli.inputs import source_options
 from calibrant.cli.measure import cluster_option, measure_options
 from calibrant.cli.outputs import check_outputs, force_option, write_json, write_text
-from calibrant.errors import InputError
+from calibrant.evaluation import sentences
 
 __all__ = ["check"]
 

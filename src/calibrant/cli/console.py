@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from calibrant import sentences
-from calibrant._tables import text_table
-from calibrant.lines import sizes_in_words
+from calibrant._support.text_tables import text_table
+from calibrant.evaluation import sentences
+from calibrant.evaluation.sizes import sizes_in_words
 
 if TYPE_CHECKING:
-    from calibrant.comparison import Comparison
-    from calibrant.evaluation import Evaluation
-    from calibrant.gce import Breakdown
+    from calibrant.evaluation.binary import Evaluation
+    from calibrant.evaluation.comparison import Comparison
+    from calibrant.metrics.gce import Breakdown
 
 __all__ = ["console", "diagram", "file_lines", "line", "show_comparison", "show_evaluation", "verdict_style"]
 
@@ -44,8 +44,8 @@ def verdict_style(verdict: str) -> str:
 
 def show_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> None:
     """Print the verdict, what it rests on, and where scores and outcomes part."""
-    from calibrant.gce import GCE
-    from calibrant.metrics import ACE
+    from calibrant.metrics.gce import GCE
+    from calibrant.metrics.named import ACE
 
     heading = line(result.headline(), verdict_style(result.verdict))
     out.print(heading if not name else line(f"{name}: ", "bold") + heading)

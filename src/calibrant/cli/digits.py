@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
 
 __all__ = ["digit_scores", "write_digits"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
+from calibrant._support.errors import InputError
 from calibrant.cli.inputs import Source, source_options
 from calibrant.cli.measure import asked_of, cluster_option, measure_options
 from calibrant.cli.outputs import check_outputs, force_option, write_json, write_text
-from calibrant.errors import InputError
 from calibrant.report import of_evaluations
-from calibrant.table import left_out
+from calibrant.tables.score_table import left_out
 
 __all__ = ["evaluate", "evaluated", "title_of"]
 

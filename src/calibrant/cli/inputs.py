@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.ingest.counting import Weighting
@@ -152,7 +152,7 @@ class Source:
         """Rows that lack no value: columns, options for their weights, the files, and the number of rows dropped."""
         import numpy as np
 
-        from calibrant import _columns
+        from calibrant._support import columns as _columns
 
         weighting = self.weighting
         weights = [] if weighting is None else [weighting.name]

@@ -16,7 +16,7 @@ except ModuleNotFoundError:  # pragma: no cover  (an installation without the ex
     sys.exit('The command line needs click and rich: pip install "calibrant[cli]".')
 
 if TYPE_CHECKING:
-    from calibrant.errors import InputError
+    from calibrant._support.errors import InputError
 
 __all__ = ["main"]
 
@@ -53,7 +53,7 @@ class _Commands(click.Group):
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from calibrant.errors import nearest
+            from calibrant._support.errors import nearest
 
             raise click.UsageError(f"There is no command {args[0]!r}.{nearest(args[0], list(_COMMANDS))}")
         return super().resolve_command(context, args)
@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line: the exit code. Users never see a traceback, unless they set CALIBRANT_DEBUG."""
-    from calibrant.errors import InputError
+    from calibrant._support.errors import InputError
 
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal has no letters for

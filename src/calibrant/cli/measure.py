@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
 
 __all__ = ["asked_of", "cluster_option", "cost_of", "measure_options"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from calibrant._files import usual_mode
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
+from calibrant._support.files import usual_mode
 
 __all__ = ["check_outputs", "force_option", "write_json", "write_text", "written"]
 

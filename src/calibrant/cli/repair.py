@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from calibrant._support.errors import InputError
 from calibrant.cli.inputs import Source, source_options
 from calibrant.cli.measure import cost_of
 from calibrant.cli.outputs import check_outputs, force_option, write_text, written
-from calibrant.errors import InputError
 
 __all__ = ["apply", "export", "fit"]
 
@@ -49,7 +49,7 @@ def fit(method: str, cost: str | None, settings: tuple[str, ...], output: str, f
       calibrant apply cal.json new.parquet --score probability -o calibrated.parquet
     """
     import calibrant as cb
-    from calibrant import _columns
+    from calibrant._support import columns as _columns
     from calibrant.cli.console import file_lines
 
     check_outputs(output, force=force, stream=False)
@@ -179,7 +179,7 @@ def apply(calibrator: str, file: str, score: str, name: str, output: str, force:
       calibrant apply cal.json new.parquet --score probability -o calibrated.parquet
     """
     import calibrant as cb
-    from calibrant.shipping.scored_files import calibrate_file, kind_of
+    from calibrant.export.scored_files import calibrate_file, kind_of
 
     check_outputs(output, force=force, stream=False)
     if not Path(file).is_file():

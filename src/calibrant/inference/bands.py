@@ -5,13 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import SFC64
 
-from calibrant._typing import Floats
-from calibrant.gce import Breakdown
+from calibrant._support.options import check_share
+from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.typing import Floats
 from calibrant.inference import resampling
 from calibrant.inference.hypothesis_tests import maximum_survival
-from calibrant.inference.resampling import PairedRows, RandomState, check_share
-from calibrant.scores import ecce
-from calibrant.table import ScoreTable
+from calibrant.inference.resampling import PairedRows
+from calibrant.metrics.gce import Breakdown
+from calibrant.metrics.scores import ecce
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Band", "consistency_band", "cumulative_band"]
 
@@ -63,7 +65,7 @@ def consistency_band(
         rates,
         purpose="null",
         n_resamples=n_resamples,
-        seed=resampling.seed_of(random_state),
+        seed=seed_of(random_state),
         threads=table.size >= resampling.THREADS_FROM,
         show=progress,
     )
@@ -111,6 +113,6 @@ def _largest_by_clusters(
         lambda bits: [ecce(sampler(bits)).mad],
         purpose="null",
         n_resamples=n_resamples,
-        seed=resampling.seed_of(random_state),
+        seed=seed_of(random_state),
     )
     return float(np.quantile(draws, level))

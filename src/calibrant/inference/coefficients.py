@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._json import plain
-from calibrant._typing import Floats
-from calibrant.cox import Logits
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
+from calibrant._support.json_values import plain
+from calibrant._support.logits import EPS, expit
+from calibrant._support.typing import Floats
 from calibrant.inference.design import Design
-from calibrant.log_odds import LogOddsBins, squares_of_events
-from calibrant.maps import EPS, expit
+from calibrant.metrics.log_odds import LogOddsBins, squares_of_events
+from calibrant.metrics.slope_intercept import Logits
 
 __all__ = ["Coefficient", "coefficients"]
 

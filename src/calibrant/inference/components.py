@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import log_odds
-from calibrant._json import plain
-from calibrant._typing import Floats
-from calibrant.bins import EqualInformation, information_bins
+from calibrant._support.json_values import plain
+from calibrant._support.typing import Floats
 from calibrant.inference.design import Design
-from calibrant.inference.distributions import (
+from calibrant.inference.tails import (
     binomial_two_sided,
     quadratic_tail,
     saddlepoint_two_sided,
     student_two_sided,
 )
-from calibrant.log_odds import LogOddsBins
+from calibrant.metrics import log_odds
+from calibrant.metrics.bins import EqualInformation, information_bins
+from calibrant.metrics.log_odds import LogOddsBins
 
 __all__ = ["Component", "components"]
 

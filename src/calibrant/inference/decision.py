@@ -6,16 +6,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
+from calibrant._support.options import check_share
 from calibrant.inference.components import Component, components, over_bins
 from calibrant.inference.design import Design
 from calibrant.inference.intervals import Equivalence, Interval, Null
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.relevance import LogOddsDeviation
-from calibrant.inference.resampling import check_share
-from calibrant.log_odds import log_odds_error
-from calibrant.metrics import LogOddsError
-from calibrant.table import ScoreTable
+from calibrant.metrics.log_odds import log_odds_error
+from calibrant.metrics.named import LogOddsError
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["AbsoluteMargin", "Decision", "Margin", "check_margin"]
 

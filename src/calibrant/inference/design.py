@@ -5,11 +5,11 @@ from functools import cached_property
 
 import numpy as np
 
-from calibrant import log_odds
-from calibrant._typing import Floats, Ints
+from calibrant._support.typing import Floats, Ints
 from calibrant.inference.resampling import PairedRows, check_clusters
-from calibrant.log_odds import LogOddsBins
-from calibrant.table import ScoreTable
+from calibrant.metrics import log_odds
+from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Design"]
 

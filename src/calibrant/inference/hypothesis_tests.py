@@ -11,22 +11,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibrant._json import plain
-from calibrant._rows import takes_rows
-from calibrant._typing import Column, Weights
-from calibrant.bins import Bins, Quantile
-from calibrant.cox import Logits
-from calibrant.errors import InputError, Note
+from calibrant._support.errors import InputError, Note
+from calibrant._support.json_values import plain
+from calibrant._support.logits import EPS
+from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.typing import Column, Weights
 from calibrant.inference import resampling
 from calibrant.inference.components import contrast_test, contrasts_test, over_bins
 from calibrant.inference.design import Design
-from calibrant.inference.distributions import normal_two_sided
 from calibrant.inference.intervals import Alternative, null, read_rows
-from calibrant.inference.resampling import Measure, RandomState
-from calibrant.log_odds import LogOddsBins
-from calibrant.maps import EPS
-from calibrant.scores import ecce
-from calibrant.table import ScoreTable
+from calibrant.inference.resampling import Measure
+from calibrant.inference.tails import normal_two_sided
+from calibrant.metrics.bins import Bins, Quantile
+from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.metrics.scores import ecce
+from calibrant.metrics.slope_intercept import Logits
+from calibrant.tables.rows import takes_rows
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
     "TestResult",
@@ -439,7 +440,7 @@ def _with_resampling(
         lambda bits: [statistic(sampler(bits))],
         purpose="null",
         n_resamples=n_resamples,
-        seed=resampling.seed_of(random_state),
+        seed=seed_of(random_state),
     )[:, 0]
     observed = statistic(table)
     pvalue = (1 + np.count_nonzero(draws >= observed - 1e-12 * max(1.0, abs(observed)))) / (1 + draws.size)

@@ -8,17 +8,20 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.random import SFC64, SeedSequence
 
-from calibrant._json import number, plain
-from calibrant._rows import table_of
-from calibrant._typing import Bools, Column, Floats
-from calibrant.errors import InputError, Note, join_notes
-from calibrant.gce import GCE
+from calibrant._support.arrays import read_only
+from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.json_values import number, plain
+from calibrant._support.options import check_share
+from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.typing import Bools, Column, Floats
 from calibrant.inference import resampling
 from calibrant.inference.design import Design
 from calibrant.inference.relevance import LogOddsDeviation
-from calibrant.inference.resampling import Measure, PairedRows, RandomState, check_metric, check_share
-from calibrant.partition import Partition
-from calibrant.table import ScoreTable, read_only
+from calibrant.inference.resampling import Measure, PairedRows, check_metric
+from calibrant.metrics.gce import GCE
+from calibrant.tables.partition import Partition
+from calibrant.tables.rows import table_of
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Equivalence", "Interval", "Null", "equivalence", "interval", "null"]
 
@@ -581,7 +584,7 @@ def interval(
     (True, 'anchored')
     """
     metric = check_metric(metric)
-    level, seed = check_share("confidence_level", confidence_level), resampling.seed_of(random_state)
+    level, seed = check_share("confidence_level", confidence_level), seed_of(random_state)
     counted, paired = read_rows(table, y_prob, cluster, rows)
     spread = _bootstrapped(metric, counted, paired, seed=seed, n_resamples=n_resamples, show=progress)
     return spread.to_interval(level)
@@ -641,7 +644,7 @@ def null(
         raise InputError(
             f"alternative must be 'greater' or 'two-sided'; it is {alternative!r}.", argument="alternative"
         )
-    level, seed = check_share("confidence_level", confidence_level), resampling.seed_of(random_state)
+    level, seed = check_share("confidence_level", confidence_level), seed_of(random_state)
     counted, paired = read_rows(table, y_prob, cluster, rows)
     (spread,) = spreads(
         [metric], counted, seed=seed, n_resamples=n_resamples, bootstrap=False, rows=paired, show=progress
@@ -691,7 +694,7 @@ def equivalence(
     """
     metric = check_metric(metric)
     check_margin(margin, alpha, n_resamples)
-    seed = resampling.seed_of(random_state)
+    seed = seed_of(random_state)
     counted, paired = read_rows(table, y_prob, cluster, rows)
     spread = _bootstrapped(metric, counted, paired, seed=seed, n_resamples=n_resamples, show=progress)
     return spread.to_equivalence(margin, alpha)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from calibrant._typing import Floats
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Floats
 
 __all__ = ["benjamini_hochberg", "holm"]
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.random import SFC64, SeedSequence
 
-from calibrant._typing import Floats, Ints
-from calibrant.bins import information_bins
+from calibrant._support.typing import Floats, Ints
 from calibrant.inference import resampling
 from calibrant.inference.components import information_cut
 from calibrant.inference.design import Design
-from calibrant.inference.distributions import student_two_sided
 from calibrant.inference.relevance import MIN_INFORMATION
 from calibrant.inference.resampling import Measure, PairedRows
-from calibrant.log_odds import LogOddsBins
-from calibrant.table import ScoreTable
+from calibrant.inference.tails import student_two_sided
+from calibrant.metrics.bins import information_bins
+from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
     "PairedDifference",

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._json import plain
 from calibrant._kernels import binomial_pvalue
-from calibrant._typing import Ints
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
+from calibrant._support.json_values import plain
+from calibrant._support.options import check_count, check_share
+from calibrant._support.typing import Ints
 from calibrant.inference.relevance import information_needed
-from calibrant.inference.resampling import check_count, check_share
 
 __all__ = ["Detectable", "detectable", "rows_to_decide"]
 

@@ -8,14 +8,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from calibrant import log_odds
-from calibrant._typing import Floats
-from calibrant.bins import EqualInformation, information_bins
+from calibrant._support.typing import Floats
 from calibrant.inference.components import fine_bins, information_cut, traces
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import MIN_CLUSTERS
-from calibrant.log_odds import LogOddsBins
-from calibrant.table import ScoreTable
+from calibrant.metrics import log_odds
+from calibrant.metrics.bins import EqualInformation, information_bins
+from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["MIN_INFORMATION", "LogOddsDeviation", "PlannedBins", "chance_within", "information_needed"]
 

@@ -9,23 +9,23 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
-from calibrant import _columns, _kernels
-from calibrant._progress import progress
-from calibrant._rows import table_of
-from calibrant._typing import Column, Floats, Ints, Weights
-from calibrant.errors import InputError, Note
-from calibrant.gce import GCE
-from calibrant.partition import Partition
-from calibrant.table import ScoreTable
+from calibrant import _kernels
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError, Note
+from calibrant._support.options import check_count
+from calibrant._support.progress import progress
+from calibrant._support.typing import Column, Floats, Ints, Weights
+from calibrant.metrics.gce import GCE
+from calibrant.tables.partition import Partition
+from calibrant.tables.rows import table_of
+from calibrant.tables.score_table import ScoreTable
 
 T = TypeVar("T")
-RandomState: TypeAlias = int | Generator | SeedSequence | None
 
 # Where a table has at least one score to so many rows, rows are drawn one by one; where it has fewer, a draw from the
 # distribution of a score's whole count is quicker.
@@ -67,13 +67,6 @@ def check_metric(metric: object) -> Measure:
     )
 
 
-def check_share(name: str, value: float) -> float:
-    """A level or an alpha: strictly between 0 and 1."""
-    if not (isinstance(value, Real) and 0 < value < 1):
-        raise InputError(f"{name} must lie between 0 and 1; it is {value!r}.", argument=name, value=value)
-    return value
-
-
 def check_resamples(n_resamples: int, alpha: float) -> int:
     """As many replicates as a p-value of alpha needs: with fewer, nothing could be shown."""
     if check_count("n_resamples", n_resamples) + 1 < 1 / alpha - 1e-9:
@@ -86,14 +79,6 @@ def check_resamples(n_resamples: int, alpha: float) -> int:
     return int(n_resamples)
 
 
-def check_count(name: str, value: int, most: float = math.inf) -> int:
-    """A whole number from 1 to `most`."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= value <= most:
-        return int(value)
-    up_to = "of at least 1" if most == math.inf else f"from 1 to {most:,}"
-    raise InputError(f"{name} must be a whole number {up_to}; it is {value!r}.", argument=name, value=value)
-
-
 def check_clusters(count: int) -> int:
     """The number of clusters, if inference can rest on so many."""
     if count >= MIN_CLUSTERS:
@@ -104,27 +89,6 @@ def check_clusters(count: int) -> int:
         argument="cluster",
         value=count,
     )
-
-
-def seed_of(random_state: RandomState) -> SeedSequence:
-    """The root of all streams. None gives other draws each time; a Generator gives its next number as the seed."""
-    if isinstance(random_state, SeedSequence):
-        return random_state
-    if isinstance(random_state, Generator):
-        return SeedSequence(int(random_state.integers(2**63)))
-    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
-    if random_state is None or (whole and random_state >= 0):
-        return SeedSequence(random_state)
-    raise InputError(
-        f"random_state must be None, a whole number of at least 0, or a numpy Generator; it is {random_state!r}.",
-        argument="random_state",
-        value=random_state,
-    )
-
-
-def generator(random_state: RandomState) -> Generator:
-    """A generator for draws that need no replicates of their own."""
-    return Generator(SFC64(seed_of(random_state)))
 
 
 def replicates(

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant import _columns
-from calibrant._typing import Bools, Floats, Ints
-from calibrant.errors import InputError, Note, join_notes
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.options import check_option
+from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.ingest.memory import available_memory
-from calibrant.table import (
+from calibrant.tables.score_table import (
     Missing,
     ScoreTable,
     added_up,
-    check_option,
     check_resolution,
     count,
     left_out,

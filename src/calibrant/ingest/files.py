@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from calibrant import _columns
-from calibrant._progress import progress as counted
-from calibrant.errors import InputError
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError
+from calibrant._support.progress import progress as counted
 from calibrant.ingest.counting import Options, Weighting
 from calibrant.ingest.formats import File, Format, format_of, source_of
 from calibrant.ingest.groups import Split, named
-from calibrant.ingest.tables import Tables
-from calibrant.table import Missing, ScoreTable
+from calibrant.tables.collection import Tables
+from calibrant.tables.score_table import Missing, ScoreTable
 
 __all__ = ["scan", "tables_scan"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TextIO, TypeAlias
 
-from calibrant._columns import NULLS
-from calibrant.errors import InputError, no_column
+from calibrant._support.columns import NULLS
+from calibrant._support.errors import InputError, no_column
 
 __all__ = ["File", "Format", "format_of", "heading", "source_of", "text_stream"]
 

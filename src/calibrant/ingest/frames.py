@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant import _columns
-from calibrant.errors import InputError, no_column
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError, no_column
 from calibrant.ingest.counting import Options, Weighting
 from calibrant.ingest.groups import Split, named
-from calibrant.ingest.tables import Tables
-from calibrant.table import Missing, ScoreTable
+from calibrant.tables.collection import Tables
+from calibrant.tables.score_table import Missing, ScoreTable
 
 __all__ = ["from_frame", "tables_from_frame"]
 

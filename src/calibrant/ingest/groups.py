@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import _columns
-from calibrant._typing import Ints
-from calibrant.errors import InputError
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Ints
 from calibrant.ingest.counting import Adder, Counter, Guard, Options, Reader, Sums, Weighting
-from calibrant.ingest.tables import Tables, in_order
-from calibrant.table import ScoreTable, all_zero
+from calibrant.tables.collection import Tables, in_order
+from calibrant.tables.score_table import ScoreTable, all_zero
 
 __all__ = ["Split", "named"]
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant import _columns
-from calibrant._columns import LEAST_WEIGHT
-from calibrant._sql import Dialect
-from calibrant._typing import Ints
+from calibrant._support import columns as _columns
+from calibrant._support.columns import LEAST_WEIGHT
+from calibrant._support.sql import Dialect
+from calibrant._support.typing import Ints
 from calibrant.ingest.counting import Sums
 from calibrant.ingest.groups import Split
 

@@ -10,15 +10,15 @@ from uuid import uuid4
 
 import numpy as np
 
-from calibrant import _columns
-from calibrant._sql import DIALECTS, Dialect
-from calibrant.errors import InputError, no_column
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError, no_column
+from calibrant._support.sql import DIALECTS, Dialect
 from calibrant.ingest.counting import Options, Weighting
 from calibrant.ingest.frames import same_name
 from calibrant.ingest.groups import Split, named
 from calibrant.ingest.pushdown import Counts
-from calibrant.ingest.tables import Tables
-from calibrant.table import Missing, ScoreTable
+from calibrant.tables.collection import Tables
+from calibrant.tables.score_table import Missing, ScoreTable
 
 __all__ = ["from_query", "tables_from_query"]
 

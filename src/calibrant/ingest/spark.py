@@ -6,8 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from calibrant._sql import DIALECTS
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
+from calibrant._support.sql import DIALECTS
 from calibrant.ingest.frames import columns_of, same_name
 from calibrant.ingest.groups import Split
 from calibrant.ingest.pushdown import Counts

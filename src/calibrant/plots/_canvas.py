@@ -25,9 +25,9 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from calibrant._typing import Floats
-from calibrant.errors import InputError
-from calibrant.lines import frame_of as frame
+from calibrant._support.errors import InputError
+from calibrant._support.frames import frame_of as frame
+from calibrant._support.typing import Floats
 from calibrant.plots._palette import mixed
 
 Scale: TypeAlias = Literal["linear", "log", "logit"]

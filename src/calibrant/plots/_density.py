@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._typing import Floats
-from calibrant.partition import Partition
+from calibrant._support.typing import Floats
 from calibrant.plots._canvas import Axis
-from calibrant.table import ScoreTable
+from calibrant.tables.partition import Partition
+from calibrant.tables.score_table import ScoreTable
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from matplotlib.figure import FigureBase
 from calibrant.plots._canvas import Axis, label_right, panels, rectangle, rows_label, shapes
 from calibrant.plots._density import histogram
 from calibrant.plots._palette import mixed
-from calibrant.table import ScoreTable
+from calibrant.tables.score_table import ScoreTable
 
 
 @dataclass(frozen=True, eq=False)

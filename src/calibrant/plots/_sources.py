@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._rows import table_of
-from calibrant.errors import InputError
-from calibrant.gce import GCE, Breakdown
-from calibrant.scores import Reading, Score
-from calibrant.table import ScoreTable
+from calibrant._support.errors import InputError
+from calibrant.metrics.gce import GCE, Breakdown
+from calibrant.metrics.scores import Reading, Score
+from calibrant.tables.rows import table_of
+from calibrant.tables.score_table import ScoreTable
 
 
 def predicted(estimator: Any, X: Any, pos_label: object = None) -> Any:

@@ -12,13 +12,13 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from calibrant.errors import InputError
-from calibrant.lines import p_is
+from calibrant._support.errors import InputError
+from calibrant._support.formatting import p_is
+from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
+from calibrant.metrics.point import slope_intercept
 from calibrant.plots._canvas import frame_of, headline, legend, single
 from calibrant.plots._palette import REJECTED, event, mixed, models
-from calibrant.regression.binned import BiasByBin, bias_by_bin
-from calibrant.regression.means import slope_intercept
-from calibrant.regression.table import MeanTable, table_of
+from calibrant.tables.mean_table import MeanTable, table_of
 
 __all__ = ["BiasDisplay"]
 

@@ -12,14 +12,12 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from calibrant._rows import table_of
-from calibrant.bins import PAVA, PAVABC, Bins, Quantile
-from calibrant.gce import GCE, Breakdown
-from calibrant.lines import bins_in_words
-from calibrant.losses import absolute_gap
-from calibrant.norms import weighted_l1
-from calibrant.optimality import mean_within_error, total_error
-from calibrant.partition import Partition
+from calibrant.evaluation.sizes import bins_in_words
+from calibrant.metrics.bins import PAVA, PAVABC, Bins, Quantile
+from calibrant.metrics.gce import GCE, Breakdown
+from calibrant.metrics.losses import absolute_gap
+from calibrant.metrics.norms import weighted_l1
+from calibrant.metrics.optimal_bins import mean_within_error, total_error
 from calibrant.plots._canvas import (
     Axis,
     Scale,
@@ -37,6 +35,8 @@ from calibrant.plots._canvas import (
 from calibrant.plots._density import quantile
 from calibrant.plots._palette import ACCEPTED, REJECTED, event, mixed
 from calibrant.plots._sources import estimated, named, need_breakdown
+from calibrant.tables.partition import Partition
+from calibrant.tables.rows import table_of
 
 __all__ = ["BinningDisplay"]
 

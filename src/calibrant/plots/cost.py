@@ -12,20 +12,20 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from calibrant._typing import Floats
-from calibrant.bins import Bins, EqualWidth
-from calibrant.costs import Cost, LinearCost
-from calibrant.errors import InputError
-from calibrant.gce import GCE
-from calibrant.inference import resampling
+from calibrant._support.errors import InputError
+from calibrant._support.options import check_share
+from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.typing import Floats
 from calibrant.inference.intervals import Spread, spreads
-from calibrant.inference.resampling import RandomState, check_share
-from calibrant.losses import CostLoss
-from calibrant.metrics import ECC
+from calibrant.metrics.bins import Bins, EqualWidth
+from calibrant.metrics.costs import Cost, LinearCost
+from calibrant.metrics.gce import GCE
+from calibrant.metrics.losses import CostLoss
+from calibrant.metrics.named import ECC
 from calibrant.plots._canvas import frame_of_all, headline, ids_by_name, legend, shorter, single
 from calibrant.plots._palette import DASHES, mixed, models
 from calibrant.plots._sources import counted, estimated, metric_of, named, tables
-from calibrant.table import ScoreTable
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["CostDisplay"]
 
@@ -282,7 +282,7 @@ def _curve(
     metrics: list[Any] = [metric(1, 0), metric(0, 1)]
     if not n_resamples:
         return CostCurve(*(one.value(table) for one in metrics))
-    a, b = spreads(metrics, table, seed=resampling.seed_of(random_state), n_resamples=n_resamples)
+    a, b = spreads(metrics, table, seed=seed_of(random_state), n_resamples=n_resamples)
     limits = []
     for over, under in zip(*_units(ratios), strict=True):
         # ECC is a sum in proportion to the units, in the data and in every replicate.

@@ -10,13 +10,14 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from calibrant._typing import Floats
-from calibrant.errors import InputError
-from calibrant.inference.resampling import RandomState, check_share
+from calibrant._support.errors import InputError
+from calibrant._support.options import check_share
+from calibrant._support.random_streams import RandomState
+from calibrant._support.typing import Floats
+from calibrant.metrics.distribution import pit
 from calibrant.plots._canvas import frame_of_all, headline, ids_by_name, legend, single
 from calibrant.plots._palette import DASHES, mixed, models
 from calibrant.plots._sources import texts_of
-from calibrant.regression.distributions import pit
 
 __all__ = ["CoverageDisplay"]
 

@@ -9,18 +9,19 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from calibrant._rows import table_of
-from calibrant._typing import Floats
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
+from calibrant._support.formatting import p_is
+from calibrant._support.typing import Floats
+from calibrant.evaluation.sizes import rows_in_words
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.hypothesis_tests import TestResult, ecce_test
-from calibrant.lines import p_is, rows_in_words
+from calibrant.metrics.scores import Ecce, ecce
 from calibrant.plots._canvas import distinct, frame_of, headline, single, thin
 from calibrant.plots._density import quantile
 from calibrant.plots._palette import event, mixed
 from calibrant.plots._sources import counted, estimated
-from calibrant.scores import Ecce, ecce
-from calibrant.table import ScoreTable
+from calibrant.tables.rows import table_of
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["CumulativeDisplay"]
 

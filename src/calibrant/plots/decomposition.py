@@ -10,16 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from calibrant._typing import Floats
+from calibrant._support.options import check_share
+from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.typing import Floats
 from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread
-from calibrant.inference.resampling import RandomState, check_share
-from calibrant.metrics import METRICS
+from calibrant.metrics.named import METRICS
+from calibrant.metrics.scores import CorpDecomposition, corp_decomposition
 from calibrant.plots._canvas import frame_of, headline, ids_by_name, legend, shapes, shorter, single, strokes
 from calibrant.plots._palette import MARKERS, mixed, models
 from calibrant.plots._sources import counted, estimated, named, tables
-from calibrant.scores import CorpDecomposition, corp_decomposition
-from calibrant.table import ScoreTable
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["DecompositionDisplay"]
 
@@ -243,7 +244,7 @@ def _decomposed(table: ScoreTable, n_resamples: int, level: float, random_state:
 
     common: dict[str, Any] = {
         "n_resamples": n_resamples,
-        "seed": resampling.seed_of(random_state),
+        "seed": seed_of(random_state),
         "threads": table.size >= resampling.THREADS_FROM,
     }
     draws: Floats = resampling.replicates(lambda bits: both(again(bits)), purpose="bootstrap", **common)

@@ -13,9 +13,11 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from calibrant.errors import InputError
-from calibrant.evaluation import LOG_ODDS_ERROR, Evaluation, evaluate
-from calibrant.lines import Form, MetricResult, p_is, rows_in_words
+from calibrant._support.errors import InputError
+from calibrant._support.formatting import Form, p_is
+from calibrant.evaluation.binary import LOG_ODDS_ERROR, Evaluation, evaluate
+from calibrant.evaluation.metric_result import MetricResult
+from calibrant.evaluation.sizes import rows_in_words
 from calibrant.plots._canvas import frame_of, ids_of, legend_above, rectangle, shapes, shorter, single, strokes
 from calibrant.plots._palette import REJECTED, mixed, models
 from calibrant.plots._sources import counted, estimated, metric_of, named, texts_of

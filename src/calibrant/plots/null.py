@@ -9,12 +9,13 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, StepPatch
 
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
+from calibrant._support.formatting import Form, p_is
+from calibrant._support.random_streams import RandomState
 from calibrant.inference.intervals import Null
 from calibrant.inference.intervals import null as null_of
-from calibrant.inference.resampling import Measure, RandomState
-from calibrant.lines import Form, p_is
-from calibrant.metrics import TCE
+from calibrant.inference.resampling import Measure
+from calibrant.metrics.named import TCE
 from calibrant.plots._canvas import frame_of, headline, single
 from calibrant.plots._palette import ACCEPTED, event, mixed
 from calibrant.plots._sources import counted, estimated, metric_of

@@ -9,13 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from calibrant import sentences
-from calibrant.comparison import Comparison
-from calibrant.evaluation import LOG_ODDS_ERROR, Evaluation
-from calibrant.gce import GCE
-from calibrant.lines import MetricResult, rows_in_words
-from calibrant.losses import RejectionRate
-from calibrant.metrics import ACE, TCE
+from calibrant.evaluation import sentences
+from calibrant.evaluation.binary import LOG_ODDS_ERROR, Evaluation
+from calibrant.evaluation.comparison import Comparison
+from calibrant.evaluation.metric_result import MetricResult
+from calibrant.evaluation.sizes import rows_in_words
+from calibrant.metrics.gce import GCE
+from calibrant.metrics.losses import RejectionRate
+from calibrant.metrics.named import ACE, TCE
 from calibrant.plots._canvas import headline, ids_by_name, laid_out, new_figure, shapes, shorter, strokes
 from calibrant.plots._palette import mixed, models
 from calibrant.plots.cumulative import CumulativeDisplay

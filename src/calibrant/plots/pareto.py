@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from calibrant.errors import InputError
+from calibrant._support.errors import InputError
+from calibrant.calibrators.pareto import Front, ParetoRecalibrator
 from calibrant.plots._canvas import frame_of_all, headline, panels
 from calibrant.plots._palette import REJECTED, models
-from calibrant.regression.pareto import Front, ParetoRecalibrator
 
 __all__ = ["ParetoDisplay"]
 

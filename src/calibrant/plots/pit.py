@@ -9,13 +9,14 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from calibrant._typing import Floats
+from calibrant._support.formatting import p_is
+from calibrant._support.options import check_count, check_share
+from calibrant._support.random_streams import RandomState
+from calibrant._support.typing import Floats
 from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.inference.resampling import RandomState, check_count, check_share
-from calibrant.lines import p_is
+from calibrant.metrics.distribution import anderson_darling, pit, uniform
 from calibrant.plots._canvas import frame_of, headline, rectangle, shapes, single
 from calibrant.plots._palette import ACCEPTED, REJECTED, mixed
-from calibrant.regression.distributions import anderson_darling, pit, uniform
 
 __all__ = ["PITDisplay"]
 

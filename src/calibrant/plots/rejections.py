@@ -11,15 +11,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.path import Path
 
-from calibrant._rows import table_of
-from calibrant.errors import InputError
-from calibrant.gce import GCE, Breakdown
+from calibrant._support.errors import InputError
+from calibrant._support.formatting import Form, p_is
+from calibrant._support.random_streams import RandomState
+from calibrant.evaluation.sizes import bins_in_words, rows_in_words
 from calibrant.inference.intervals import Null
 from calibrant.inference.intervals import null as null_of
-from calibrant.inference.resampling import RandomState
-from calibrant.lines import Form, bins_in_words, p_is, rows_in_words
-from calibrant.losses import RejectionRate
-from calibrant.metrics import TCE
+from calibrant.metrics.gce import GCE, Breakdown
+from calibrant.metrics.losses import RejectionRate
+from calibrant.metrics.named import TCE
 from calibrant.plots._canvas import (
     MOST_SINGLE,
     Axis,
@@ -36,6 +36,7 @@ from calibrant.plots._density import Violin, quantile, violins
 from calibrant.plots._margins import Panels, histogram_bars
 from calibrant.plots._palette import ACCEPTED, REJECTED, event
 from calibrant.plots._sources import estimated, need_breakdown
+from calibrant.tables.rows import table_of
 
 __all__ = ["TestBasedReliabilityDisplay"]
 

@@ -11,15 +11,15 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from calibrant._typing import Floats
-from calibrant.bins import Bins, EqualWidth
-from calibrant.errors import InputError
-from calibrant.gce import GCE, Breakdown
+from calibrant._support.errors import InputError
+from calibrant._support.random_streams import RandomState
+from calibrant._support.typing import Floats
+from calibrant.evaluation.sizes import bins_in_words, rows_in_words
 from calibrant.inference.bands import Band, consistency_band
-from calibrant.inference.resampling import RandomState
-from calibrant.lines import bins_in_words, rows_in_words
-from calibrant.losses import absolute_gap
-from calibrant.norms import weighted_l1
+from calibrant.metrics.bins import Bins, EqualWidth
+from calibrant.metrics.gce import GCE, Breakdown
+from calibrant.metrics.losses import absolute_gap
+from calibrant.metrics.norms import weighted_l1
 from calibrant.plots._canvas import (
     MOST_SINGLE,
     Axis,

@@ -12,16 +12,16 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.path import Path
 
-from calibrant._rows import need_both_classes, table_of
-from calibrant._typing import Floats
-from calibrant.bins import PAVA
-from calibrant.lines import rows_in_words
-from calibrant.partition import Partition
+from calibrant._support.typing import Floats
+from calibrant.evaluation.sizes import rows_in_words
+from calibrant.metrics.bins import PAVA
+from calibrant.metrics.scores import auc
 from calibrant.plots._canvas import frame_of, headline, legend, shapes, single, strokes
 from calibrant.plots._palette import REJECTED, event, mixed, models
 from calibrant.plots._sources import counted, estimated
-from calibrant.scores import auc
-from calibrant.table import ScoreTable
+from calibrant.tables.partition import Partition
+from calibrant.tables.rows import need_both_classes, table_of
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["RocHullDisplay"]
 

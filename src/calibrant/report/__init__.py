@@ -5,8 +5,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibrant.comparison import Comparison
-    from calibrant.evaluation import Evaluation
+    from calibrant.evaluation.binary import Evaluation
+    from calibrant.evaluation.comparison import Comparison
 
 __all__ = ["of_comparison", "of_evaluation", "of_evaluations"]
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from calibrant.comparison import Comparison
-from calibrant.evaluation import Evaluation
-from calibrant.metrics import ACE, TCE
+from calibrant.evaluation.binary import Evaluation
+from calibrant.evaluation.comparison import Comparison
+from calibrant.metrics.named import ACE, TCE
 from calibrant.report.figures import inline, tips_of_bins
 from calibrant.report.summary import summary_of
 

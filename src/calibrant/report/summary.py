@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import sentences
-from calibrant._json import label as json_label
-from calibrant.comparison import Comparison
-from calibrant.costs import LinearCost
-from calibrant.errors import InputError
-from calibrant.evaluation import LOG_ODDS_ERROR, Evaluation
-from calibrant.gce import GCE, Breakdown
-from calibrant.lines import MetricResult, chance, sizes_in_words
-from calibrant.losses import RejectionRate
-from calibrant.metrics import ACE, ECC, TCE
-from calibrant.scores import corp_decomposition
+from calibrant._support.errors import InputError
+from calibrant._support.formatting import chance
+from calibrant._support.json_values import label as json_label
+from calibrant.evaluation import sentences
+from calibrant.evaluation.binary import LOG_ODDS_ERROR, Evaluation
+from calibrant.evaluation.comparison import Comparison
+from calibrant.evaluation.metric_result import MetricResult
+from calibrant.evaluation.sizes import sizes_in_words
+from calibrant.metrics.costs import LinearCost
+from calibrant.metrics.gce import GCE, Breakdown
+from calibrant.metrics.losses import RejectionRate
+from calibrant.metrics.named import ACE, ECC, TCE
+from calibrant.metrics.scores import corp_decomposition
 from calibrant.versions import __version__
 
 __all__ = ["ALPHAS", "RATIOS", "summary_of"]

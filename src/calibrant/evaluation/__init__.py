@@ -1,0 +1,1 @@
+"""Evaluation: verdicts, metrics, tests and groups of one model or several."""

@@ -1,0 +1,248 @@
+"""Decisions at a threshold: what probabilities are worth once somebody acts on them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from calibrant._support.errors import InputError, Note
+from calibrant._support.formatting import Form, chance
+from calibrant._support.frames import frame
+from calibrant._support.json_values import plain
+from calibrant._support.options import check_share
+from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.text_tables import text_table
+from calibrant._support.typing import Column
+from calibrant.inference import resampling
+from calibrant.inference.paired import difference, paired_draws
+from calibrant.inference.resampling import PairedRows
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["Decision", "DecisionCost", "Decisions", "bayes_threshold", "decisions"]
+
+
+def bayes_threshold(false_positive: float, false_negative: float) -> float:
+    """The threshold that costs least if the probabilities are right: act where p is at least fp / (fp + fn).
+
+    Parameters
+    ----------
+    false_positive, false_negative : float
+        What it costs to act where the event does not happen, and not to act where it does.
+
+    Examples
+    --------
+    >>> bayes_threshold(1, 4)
+    0.2
+    """
+    costs = (false_positive, false_negative)
+    if not all(isinstance(cost, Real) and 0 <= cost < math.inf for cost in costs) or not any(costs):
+        raise InputError(
+            f"Costs must be finite, not negative and not both 0; they are {false_positive!r} and {false_negative!r}.",
+            argument="false_positive and false_negative",
+        )
+    # As they are written, 0.1 for a tenth: scores of trees lie on such thresholds exactly.
+    low, high = (Fraction(repr(float(cost))) for cost in costs)
+    return float(low / (low + high))
+
+
+@dataclass(frozen=True)
+class DecisionCost:
+    """Mean cost of acting where the score is at least a threshold, as a metric object for `interval` and `compare`.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_arrays([0, 1, 1, 0], [0.3, 0.1, 0.9, 0.1])
+    >>> DecisionCost(false_positive=1, false_negative=4).value(table)
+    1.25
+    """
+
+    false_positive: float = 1.0
+    false_negative: float = 1.0
+    threshold: float | None = None  # None: the Bayes threshold
+
+    def __post_init__(self) -> None:
+        bayes_threshold(self.false_positive, self.false_negative)
+        given = self.threshold
+        if given is not None and not (isinstance(given, Real) and 0 <= given <= 1):
+            raise InputError(
+                f"threshold must lie in [0, 1]; it is {self.threshold!r}.", argument="threshold", value=self.threshold
+            )
+
+    @property
+    def cut(self) -> float:
+        """The threshold in use."""
+        return bayes_threshold(self.false_positive, self.false_negative) if self.threshold is None else self.threshold
+
+    @property
+    def name(self) -> str:
+        return "decision cost"
+
+    @property
+    def unit(self) -> str:
+        return "1"
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "false_positive": self.false_positive,
+            "false_negative": self.false_negative,
+            "threshold": self.cut,
+        }
+
+    @property
+    def measures_gaps(self) -> bool:
+        return False
+
+    def errors(self, table: ScoreTable) -> tuple[float, float]:
+        """Rows (or their weight) that are false positives, and false negatives."""
+        acted = table.score >= self.cut
+        return float(np.sum((table.n - table.k)[acted])), float(np.sum(table.k[~acted]))
+
+    def value(self, table: ScoreTable) -> float:
+        positives, negatives = self.errors(table)
+        return float((self.false_positive * positives + self.false_negative * negatives) / table.size)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One line of `decisions`: what acting on a model's scores leads to, and what it saves against the first model."""
+
+    name: str
+    threshold: float
+    accuracy: float
+    false_positives: float
+    false_negatives: float
+    cost: float
+    low: float
+    high: float
+    saving: float
+    saving_low: float
+    saving_high: float
+    pvalue: float
+
+
+@dataclass(frozen=True, repr=False)
+class Decisions:
+    """Models, or calibrators of one, by the decisions that they lead to; print it. See `decisions`."""
+
+    lines: tuple[Decision, ...]
+    metric: DecisionCost
+    level: float
+    notes: tuple[Note, ...] = ()
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """One row a model."""
+        return frame([vars(line) for line in self.lines], backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {
+            "schema_version": 1,
+            "kind": "decisions",
+            "metric": self.metric.spec,
+            "level": self.level,
+            "lines": [plain(line) for line in self.lines],
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def __repr__(self) -> str:
+        metric, level, first = self.metric, f"{100 * self.level:g} %", self.lines[0].name
+        head = ["", "accuracy", "false positives", "false negatives", "cost a row", f"{level} interval"]
+        cells = [[*head, f"saves against {first}", f"{level} interval", "p-value"]]
+        for line in self.lines:
+            form = Form.of("1", line.high - line.low, signed=False)
+            gain = Form.of("1", line.saving_high - line.saving_low, signed=True)
+            row = [line.name, f"{100 * line.accuracy:.2f} %", f"{line.false_positives:,.6g}"]
+            row += [f"{line.false_negatives:,.6g}", form.amount(line.cost), form.span(line.low, line.high)]
+            saved = [gain.amount(line.saving), gain.span(line.saving_low, line.saving_high), chance(line.pvalue)]
+            cells.append(row + (["", "", ""] if line.name == first else saved))
+        said = f"Act where the score is at least {metric.cut:.4g}: a false positive costs {metric.false_positive:g}, "
+        lines = [f"{said}a false negative {metric.false_negative:g}.", "", *text_table(cells, left=(0,))]
+        return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
+
+
+def decisions(
+    y_true: Column,
+    y_probs: Mapping[str, Column],
+    *,
+    false_positive: float = 1.0,
+    false_negative: float = 1.0,
+    threshold: float | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 499,
+    random_state: RandomState = 0,
+    progress: bool | None = None,
+    **rows: Any,
+) -> Decisions:
+    """What acting on probabilities leads to, before and after calibration: errors and their cost, paired.
+
+    Parameters
+    ----------
+    y_true : column
+    y_probs : mapping of name to column
+        Predictions for the same rows; the first is what others are compared with, for example the uncalibrated model.
+    false_positive, false_negative : float, default=1
+        What it costs to act where the event does not happen, and not to act where it does.
+    threshold : float, optional
+        Act where the score is at least this; by default the Bayes threshold, `bayes_threshold`, which is right only
+        for probabilities that are.
+    confidence_level, n_resamples, random_state, progress
+        The intervals: bootstrap of rows, drawn once for all models.
+    sample_weight, frequency, pos_label
+        How rows are read; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    Decisions
+        ``lines``, ``to_frame()``, ``to_dict()``; print it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> y = rng.random(4000) < p
+    >>> found = decisions(y, {"squared": p**2, "right": p}, false_positive=1, false_negative=4, n_resamples=99)
+    >>> [round(line.cost, 2) for line in found.lines]
+    [0.58, 0.4]
+    >>> found.lines[1].pvalue
+    0.01
+    """
+    if hasattr(y_probs, "columns"):  # a frame
+        y_probs = {name: y_probs[name] for name in y_probs.columns}
+    if not isinstance(y_probs, Mapping) or not y_probs:
+        raise InputError(
+            "decisions needs the predictions of at least one model.", hint='Pass {"name": predictions, ...}.'
+        )
+    metric = DecisionCost(false_positive, false_negative, threshold)
+    level = check_share("confidence_level", confidence_level)
+    names = [str(name) for name in y_probs]
+    if len(set(names)) < len(names):
+        raise InputError(f"Two models have the same name: {names}.", argument="y_probs", value=names)
+    paired, tables = PairedRows.read(y_true, list(y_probs.values()), **rows)
+    draws = paired_draws(
+        paired,
+        [metric],
+        n_resamples=n_resamples,
+        seed=seed_of(random_state),
+        threads=tables[0].size >= resampling.THREADS_FROM,
+        show=progress,
+    )[:, :, 0]
+    lines = []
+    for i, (name, table) in enumerate(zip(y_probs, tables, strict=True)):
+        wrong, missed = metric.errors(table)
+        cost = metric.value(table)
+        low, high = np.quantile(draws[:, i], ((1 - level) / 2, (1 + level) / 2)).tolist()
+        saving = metric.value(tables[0]) - cost
+        gain = difference(saving, draws[:, 0] - draws[:, i], level) if i else (math.nan,) * 3
+        lines.append(
+            Decision(
+                str(name), metric.cut, 1 - (wrong + missed) / table.size, wrong, missed, cost, low, high, saving, *gain
+            )
+        )
+    notes = tuple(dict.fromkeys(note for table in tables for note in table.notes))
+    return Decisions(tuple(lines), metric, confidence_level, notes)

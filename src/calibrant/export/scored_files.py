@@ -1,0 +1,295 @@
+"""Files of scores, calibrated: a column is added, all others stay as they are."""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from datetime import date, datetime, time
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError, no_column
+from calibrant._support.typing import Bools, Floats
+from calibrant.calibrators.score_map import ScoreMap
+from calibrant.ingest.formats import File, format_of, heading, text_stream
+
+__all__ = ["calibrate_file", "kind_of"]
+
+_ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".ndjson": "json"}
+_BATCH = 1 << 16
+# One rule for what is a number, in text: that of most languages, not Python's own with underscores and other digits.
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def kind_of(path: str) -> str:
+    """What a file is to hold, by its ending."""
+    kind = _ENDINGS.get(Path(path).suffix.lower())
+    if kind is None:
+        raise InputError(
+            f"What is {Path(path).name!r} to hold? Its ending does not say.", hint="Use .parquet, .csv or .jsonl."
+        )
+    return kind
+
+
+def calibrate_file(
+    calibrator: ScoreMap, source: Path, target: Path, kind: str, *, score: str, name: str
+) -> dict[str, int]:
+    """Write the rows of `source` to `target` with the calibrated probability in column `name`.
+
+    Batch by batch. Cells of CSV files stay the text that they are, and objects of JSON lines keep their keys. A row
+    without a score gets no probability.
+
+    Parameters
+    ----------
+    calibrator : fitted score map
+    source, target : Path
+        Parquet, CSV or JSON lines. `kind` is what the target is to be: "parquet", "csv" or "json".
+    score, name : str
+        The column of scores, and that of the result, which must not exist.
+
+    Returns
+    -------
+    dict
+        How many rows there were, and how many of them lack a score.
+    """
+    try:
+        import pyarrow as pa
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError('Files need pyarrow: pip install "calibrant[files]".', name=error.name) from error
+    file = File(str(source), format_of(source.name))
+    read = {"parquet": _parquet, "csv": _csv, "json": _json}[file.format]
+    count = {"rows": 0, "missing": 0}
+    with _Writer(target, kind) as writer:
+        try:
+            for batch in read(file, score, name):
+                values, missing = _probabilities(calibrator, batch.scores, batch.name, count["rows"])
+                count["rows"] += len(values)
+                count["missing"] += int(missing.sum())
+                writer.write(batch, name, values, missing)
+        except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"{file.name} cannot be read: {str(error).splitlines()[0]}", argument="source") from error
+    if not count["rows"]:
+        raise InputError(f"{file.name} holds no rows.", argument="source")
+    return count
+
+
+class _Batch:
+    """Some rows: an Arrow batch, or one dict a row; and their scores, which have a name in errors."""
+
+    def __init__(self, rows: Any, scores: _columns.Column) -> None:
+        self.rows, self.scores, self.name = rows, scores, scores.name
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        return self.rows if isinstance(self.rows, list) else self.rows.to_pylist()
+
+
+def _check_names(file: File, there: list[str], score: str, name: str) -> None:
+    twice = next((each for each in there if there.count(each) > 1), None)
+    if twice is not None:
+        raise InputError(f"{file.name} has two columns named {twice!r}.", argument="source")
+    if score not in there:
+        raise no_column(score, there, file.name)
+    if name in there:
+        raise InputError(f"{file.name} has a column {name!r} already.", hint="Give another --name.", argument="name")
+
+
+def _parquet(file: File, score: str, name: str) -> Iterator[_Batch]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file.path) as opened:
+        _check_names(file, opened.schema_arrow.names, score, name)
+        for batch in opened.iter_batches(_BATCH):
+            column = batch.column(batch.schema.get_field_index(score))
+            absent = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+            if pa.types.is_null(column.type):
+                values = np.zeros(len(column))
+            else:
+                values = (column.fill_null(0) if absent.any() else column).to_numpy(zero_copy_only=False)
+            read = _columns.read(values, f"{score} in {file.name}")
+            numbers = _columns.numbers(_columns.Column(read.name, read.values, absent | read.mask))
+            yield _Batch(batch, numbers)
+
+
+def _csv(file: File, score: str, name: str) -> Iterator[_Batch]:
+    """Rows of text; those of one column may be blank, others may not be shorter or longer than the heading."""
+    mark, there = heading(file)
+    _check_names(file, there, score, name)
+    place = there.index(score)
+    with text_stream(file) as stream:
+        rows = csv.reader(stream, delimiter=mark, strict=True)
+        next(rows)
+
+        def checked() -> Iterator[dict[str, str]]:
+            for row in rows:
+                if not row and len(there) > 1:
+                    continue  # a blank line is no row
+                cells = row or [""]
+                if len(cells) != len(there):
+                    raise InputError(
+                        f"{file.name}, line {rows.line_num} cannot be read: it has {len(cells)} cells, the heading "
+                        f"{len(there)}.",
+                        argument="source",
+                    )
+                yield dict(zip(there, cells, strict=True))
+
+        every, first = checked(), 0
+        while some := list(islice(every, _BATCH)):
+            cells = [row[there[place]].strip() for row in some]
+            yield _Batch(some, _from_text(cells, f"{score} in {file.name}", first))
+            first += len(some)
+
+
+def _from_text(cells: list[str], name: str, first: int) -> _columns.Column:
+    values, missing = np.zeros(len(cells)), np.zeros(len(cells), dtype=bool)
+    for row, text in enumerate(cells):
+        if text in _columns.NULLS:
+            missing[row] = True
+        elif _NUMBER.fullmatch(text):
+            values[row] = float(text)
+        else:
+            raise _no_number(name, first + row, text)
+    return _columns.Column(name, values, missing)
+
+
+def _json(file: File, score: str, name: str) -> Iterator[_Batch]:
+    """Objects, one a line, each with its own keys."""
+
+    def objects() -> Iterator[dict[str, Any]]:
+        with text_stream(file) as stream:
+            for number, line in enumerate(stream, 1):
+                if not line.strip():
+                    continue
+                try:
+                    row = json.loads(line)
+                except ValueError as error:
+                    raise InputError(f"{file.name}, line {number} is no JSON: {error}.", argument="source") from error
+                if not isinstance(row, dict):
+                    raise InputError(f"{file.name}, line {number} is no object with names.", argument="source")
+                if name in row:
+                    _check_names(file, list(row), score if score in row else name, name)
+                yield row
+
+    every, first, seen = objects(), 0, False
+    while some := list(islice(every, _BATCH)):
+        seen = seen or any(score in row for row in some)
+        if not seen:
+            raise no_column(score, list(some[0]), file.name)
+        shown = f"{score} in {file.name}"
+        values, missing = np.zeros(len(some)), np.zeros(len(some), dtype=bool)
+        for place, row in enumerate(some):
+            cell = row.get(score)
+            if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+                missing[place] = True
+            elif isinstance(cell, (int, float)) and not isinstance(cell, bool):
+                values[place] = cell
+            else:
+                raise _no_number(shown, first + place, cell)
+        yield _Batch(some, _columns.Column(shown, values, missing))
+        first += len(some)
+
+
+def _no_number(name: str, row: int, cell: object) -> InputError:
+    return InputError(f"{name} must hold numbers; row {row} is {str(cell)[:40]!r}.", argument=name, row=row, value=cell)
+
+
+def _probabilities(calibrator: ScoreMap, column: _columns.Column, name: str, first: int) -> tuple[Floats, Bools]:
+    """The calibrated probabilities, and which rows have none; an error names the row of the file."""
+    values, present = np.zeros(len(column)), ~column.mask
+    if not present.any():
+        return values, column.mask
+    try:
+        values[present] = calibrator(column.values[present])
+    except InputError as error:
+        if error.row is None:
+            raise
+        row = first + int(np.flatnonzero(present)[error.row])
+        text = str(error).removesuffix(error.hint).rstrip()
+        text = re.sub(r"^\S+", name, re.sub(rf"\brow {error.row}\b", f"row {row}", text), count=1)
+        raise InputError(text, hint=error.hint, argument=name, row=row, value=error.value) from error
+    return values, column.mask
+
+
+class _Writer(AbstractContextManager["_Writer"]):
+    """Writes batches to a file."""
+
+    def __init__(self, target: Path, kind: str) -> None:
+        self.target, self.kind = target, kind
+        self._file: Any = None
+        self._schema: Any = None
+
+    def write(self, batch: _Batch, name: str, values: Floats, missing: Bools) -> None:
+        if self.kind == "parquet":
+            self._parquet(batch, name, values, missing)
+            return
+        if self._file is None:
+            self._file = self.target.open("w", encoding="utf-8", newline="")
+        rows = batch.as_dicts()
+        for row, value, absent in zip(rows, values.tolist(), missing.tolist(), strict=True):
+            row[name] = None if absent else value
+        if self.kind == "json":
+            for row in rows:
+                self._file.write(json.dumps(_plain(row, ""), ensure_ascii=False) + "\n")
+        else:
+            self._csv(rows)
+
+    def _parquet(self, batch: _Batch, name: str, values: Floats, missing: Bools) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            if isinstance(batch.rows, list):
+                rows = pa.RecordBatch.from_pylist(batch.rows, schema=self._schema)
+                self._schema = rows.schema if self._schema is None else self._schema
+            else:
+                rows = batch.rows
+            rows = rows.append_column(name, pa.array(values, mask=missing))
+        except pa.ArrowException as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"These rows do not fit into Parquet: {reason}", hint="Write .jsonl instead.") from error
+        if self._file is None:
+            self._file = pq.ParquetWriter(self.target, rows.schema)
+        self._file.write_batch(rows)
+
+    def _csv(self, rows: list[dict[str, Any]]) -> None:
+        if self._schema is None:
+            self._schema = list(rows[0])
+            csv.writer(self._file, lineterminator="\n").writerow(self._schema)
+        writer = csv.writer(self._file, lineterminator="\n")
+        for row in rows:
+            if list(row) != self._schema:
+                raise InputError("The rows have different names.", hint="Write .jsonl instead.")
+            writer.writerow([_cell(value, name) for name, value in row.items()])
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _cell(value: Any, name: str) -> Any:
+    """A value as CSV has it."""
+    if isinstance(value, (dict, list, bytes)):
+        raise InputError(f"CSV has no place for {name!r}, which holds {type(value).__name__}.", hint="Write .parquet.")
+    return "" if value is None else value
+
+
+def _plain(value: Any, name: str) -> Any:
+    """A value as JSON has it: no NaN, dates as text."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, (datetime, date, time, Decimal)):
+        return str(value) if isinstance(value, Decimal) else value.isoformat()
+    if isinstance(value, dict):
+        return {key: _plain(each, key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each, name) for each in value]
+    raise InputError(f"JSON has no place for {name!r}, which holds {type(value).__name__}.", hint="Write .parquet.")

@@ -1,0 +1,1 @@
+"""Forecasts of a numeric target: predictive distributions, one per row."""

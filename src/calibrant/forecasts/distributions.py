@@ -1,0 +1,366 @@
+"""Predictive distributions, one a row: what a model that says how sure it is predicts of a number.
+
+Four kinds, by what is known of each distribution: mean and spread (`Gaussian`), everything (`Frozen`, for scipy's),
+some quantiles (`Quantiles`), draws (`Samples`). Recalibrators make more: `Stretched` and `Warped`. Wherever a
+forecast is taken, a frozen distribution of `scipy.stats` may be given as it is.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Column, Floats
+from calibrant.tables.mean_table import ONE_COLUMN
+
+__all__ = ["Forecast", "Gaussian", "Quantiles", "Samples"]
+
+_LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+class Forecast(Protocol):
+    """What every kind of forecast can do."""
+
+    def __len__(self) -> int: ...
+
+    def cells(self, y: Floats) -> tuple[Floats, Floats]:
+        """Limits of what is known of F(y), for every row: equal where F is continuous and known."""
+        ...
+
+    def quantile(self, level: Any) -> Floats:
+        """Quantiles of every row: of shape (n,) for one level, (n, k) for k of them."""
+        ...
+
+    def point(self) -> Floats:
+        """The mean of every row, or the median where no mean is known."""
+        ...
+
+    def log_density(self, y: Floats) -> Floats:
+        """Logarithm of the density (or of the probability, for whole numbers) at every outcome."""
+        ...
+
+    def crps(self, y: Floats) -> Floats:
+        """Continuous ranked probability score of every row."""
+        ...
+
+    def part(self, rows: Any) -> "Forecast":
+        """The forecasts of some of the rows: by a mask or by their places."""
+        ...
+
+
+def levels_of(level: Any) -> tuple[Floats, bool]:
+    """Levels as a new array, and whether it was a single one; they lie strictly between 0 and 1."""
+    try:
+        levels = np.array(level, dtype=np.float64)
+    except (TypeError, ValueError):
+        levels = np.array(np.nan)
+    if levels.ndim > 1 or not ((levels > 0) & (levels < 1)).all():
+        raise InputError(f"A level must lie between 0 and 1; found {level!r}.", argument="level", value=level)
+    return np.atleast_1d(levels), levels.ndim == 0
+
+
+def _keep_index(forecast: Any, *columns: Any) -> None:
+    """The index of pandas objects, to be compared with that of the outcomes, unless another is known."""
+    for column in columns:
+        index = getattr(column, "index", None)
+        if forecast.index is None and hasattr(index, "equals"):
+            object.__setattr__(forecast, "index", index)
+
+
+def _some(index: Any, rows: Any) -> Any:
+    return None if index is None else index[rows]
+
+
+def _per_row(values: Any, name: str) -> _columns.Column:
+    outside = np.atleast_1d(values) if np.ndim(values) == 0 else values
+    column = _columns.finite(_columns.read(outside, name, hint=ONE_COLUMN))
+    _columns.refuse_missing([column])
+    return column
+
+
+def _matrix(values: Any, name: str, columns: str) -> Floats:
+    """Numbers of shape (rows, columns), all finite."""
+    try:
+        np.shape(values)
+    except ValueError as error:
+        raise InputError(f"{name} must have equally long rows.", argument=name) from error
+    masked = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+    array = _columns.as_array(values, name)
+    if array.ndim != 2 or not array.size:
+        raise InputError(f"{name} must have a row for each outcome and {columns}; its shape is {array.shape}.")
+    flat = _columns.numbers(_columns.read(array.reshape(-1), name))
+    array = flat.values.astype(np.float64).reshape(array.shape)
+    if masked is not None:
+        array = np.where(masked, np.nan, array)
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row, place = (int(i) for i in np.argwhere(bad)[0])
+        raise InputError(
+            f"{name} must hold finite numbers; row {row}, column {place} is {array[row, place]}.",
+            argument=name,
+            row=row,
+            value=float(array[row, place]),
+        )
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """Normal distributions: a mean and a standard deviation for every row (or one for all).
+
+    Examples
+    --------
+    >>> forecast = Gaussian([10.0, 20.0], 2.0)
+    >>> forecast.quantile(0.975).round(2)
+    array([13.92, 23.92])
+    """
+
+    mean: Column
+    sd: Column
+    index: Any = field(default=None, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        mean, sd = _per_row(self.mean, "mean"), _per_row(self.sd, "sd")
+        _keep_index(self, self.mean, self.sd)
+        _columns.check_alignment({"mean": self.mean, "sd": self.sd})
+        if 1 not in (len(mean), len(sd)):
+            _columns.check_lengths([mean, sd])
+        bad = sd.values <= 0
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise sd.error(
+                f"must be positive; row {row} is {sd.values[row]:.6g}.",
+                hint="A forecast that is sure has no density; give it a small spread.",
+                row=row,
+                value=float(sd.values[row]),
+            )
+        if not len(mean) or not len(sd):
+            raise InputError("A forecast needs at least one row; there is none.", argument="mean")
+        for name, values in zip(("mean", "sd"), np.broadcast_arrays(mean.values, sd.values), strict=True):
+            object.__setattr__(self, name, values)
+
+    def __len__(self) -> int:
+        return int(self.mean.size)
+
+    def at_score(self, z: Floats) -> Floats:
+        """Quantiles at the levels of these standard normal values, of shape (n, k)."""
+        found: Floats = self.mean[:, None] + self.sd[:, None] * z
+        return found
+
+    def normal_score(self, y: Floats) -> Floats:
+        """The standard normal value at the same place: (y - mean) / sd."""
+        score: Floats = (y - self.mean) / self.sd
+        return score
+
+    def cells(self, y: Floats) -> tuple[Floats, Floats]:
+        from scipy.special import ndtr
+
+        u: Floats = ndtr(self.normal_score(y))
+        return u, u
+
+    def quantile(self, level: Any) -> Floats:
+        from scipy.special import ndtri
+
+        levels, single = levels_of(level)
+        found = self.at_score(ndtri(levels))
+        return found[:, 0] if single else found
+
+    def point(self) -> Floats:
+        return np.array(self.mean)
+
+    def log_density(self, y: Floats) -> Floats:
+        found: Floats = -0.5 * self.normal_score(y) ** 2 - np.log(self.sd) - _LOG_ROOT_2PI
+        return found
+
+    def crps(self, y: Floats) -> Floats:
+        from scipy.special import ndtr
+
+        z = self.normal_score(y)
+        density = np.exp(-0.5 * z**2 - _LOG_ROOT_2PI)
+        found: Floats = self.sd * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi))
+        return found
+
+    def part(self, rows: Any) -> "Gaussian":
+        return Gaussian(self.mean[rows], self.sd[rows], index=_some(self.index, rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Quantiles:
+    """Quantile forecasts: for every row the values below which the outcome lies with each of the levels' chances.
+
+    Parameters
+    ----------
+    levels : k numbers between 0 and 1, strictly rising
+    values : (n, k) numbers, not falling from left to right
+
+    Notes
+    -----
+    Of F(y) only the cell is known, the levels between which it lies. y counts as below a quantile if y <= it. Quantiles
+    at other levels are interpolated on a line; there are none beyond the outermost levels.
+
+    Examples
+    --------
+    >>> forecast = Quantiles([0.1, 0.5, 0.9], [[1.0, 2.0, 4.0], [0.0, 5.0, 6.0]])
+    >>> forecast.cells(np.array([3.0, 9.0]))
+    (array([0.5, 0.9]), array([0.9, 1. ]))
+    """
+
+    levels: Column
+    values: Any
+    index: Any = field(default=None, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        levels, _ = levels_of(np.asarray(self.levels, dtype=np.float64))
+        values = _matrix(self.values, "values", "a column for each level")
+        if not (np.diff(levels) > 0).all() or values.shape[1] != levels.size:
+            raise InputError(
+                f"levels must rise strictly, one for each column of values; there are {levels.size} levels "
+                f"({', '.join(f'{v:g}' for v in levels[:5])}{', ...' if levels.size > 5 else ''}) and "
+                f"{values.shape[1]} columns.",
+                argument="levels",
+            )
+        falls = np.diff(values, axis=1) < 0
+        if falls.any():
+            row = int(np.argwhere(falls)[0, 0])
+            raise InputError(
+                f"The quantiles of a row must not fall; {int(falls.any(axis=1).sum()):,} rows cross, the first is row "
+                f"{row}.",
+                hint="Sort them (np.sort(values, axis=1)): that never makes a forecast worse.",
+                argument="values",
+                row=row,
+            )
+        _keep_index(self, self.values)
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "values", values)
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    def cells(self, y: Floats) -> tuple[Floats, Floats]:
+        known = np.concatenate([[0.0], self.levels, [1.0]])
+        below = np.count_nonzero(self.values < y[:, None], axis=1)
+        upto = np.count_nonzero(self.values <= y[:, None], axis=1)
+        return known[below], known[np.maximum(below + 1, upto)]
+
+    def quantile(self, level: Any) -> Floats:
+        levels, single = levels_of(level)
+        first, last = self.levels[0], self.levels[-1]
+        slack = 1e-6  # levels may have been written as float32
+        if (levels < first - slack).any() or (levels > last + slack).any():
+            raise InputError(
+                f"These forecasts know the levels {first:g} to {last:g}; {levels.min():g} to {levels.max():g} was "
+                "asked for.",
+                hint="Predict further quantiles, or ask for levels between these.",
+                argument="level",
+                value=level,
+            )
+        levels = np.clip(levels, first, last)
+        right = np.clip(np.searchsorted(self.levels, levels), 1, max(self.levels.size - 1, 1))
+        if self.levels.size == 1:
+            found = np.repeat(self.values, levels.size, axis=1)
+        else:
+            share = (levels - self.levels[right - 1]) / (self.levels[right] - self.levels[right - 1])
+            found = (1 - share) * self.values[:, right - 1] + share * self.values[:, right]
+        return found[:, 0] if single else found
+
+    def point(self) -> Floats:
+        return self.quantile(0.5)
+
+    def log_density(self, y: Floats) -> Floats:
+        raise InputError(
+            "Quantile forecasts have no density, so there is no likelihood.",
+            hint="Use crps or pinball.",
+            argument="forecast",
+        )
+
+    def crps(self, y: Floats) -> Floats:
+        """Twice the mean pinball loss over the levels: CRPS as far as equally spaced levels show it."""
+        found: Floats = 2 * pinball_losses(y, self.values, self.levels).mean(axis=1)
+        return found
+
+    def part(self, rows: Any) -> "Quantiles":
+        return Quantiles(self.levels, self.values[rows], index=_some(self.index, rows))
+
+
+def pinball_losses(y: Floats, values: Floats, levels: Floats) -> Floats:
+    """Pinball loss of every quantile: level (y - q) if y > q, (1 - level) (q - y) otherwise."""
+    away = y[:, None] - values
+    found: Floats = np.maximum(levels * away, (levels - 1) * away)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Draws from the predictive distribution of every row: an ensemble, or what a Bayesian model simulates.
+
+    Parameters
+    ----------
+    draws : (n, m) numbers
+
+    Notes
+    -----
+    Of F(y) the rank of y among the draws is known: with r of m draws below it, F(y) lies in r/(m+1) to (r+1)/(m+1),
+    further if draws tie with it. These ranks are uniform if y and the draws come from one distribution. Quantiles lie
+    on lines between the draws, the i-th at i/(m+1); there are none beyond 1/(m+1) and m/(m+1).
+
+    Examples
+    --------
+    >>> forecast = Samples([[1.0, 2.0, 4.0]])
+    >>> forecast.cells(np.array([3.0]))
+    (array([0.5]), array([0.75]))
+    """
+
+    draws: Any
+    index: Any = field(default=None, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _keep_index(self, self.draws)
+        object.__setattr__(self, "draws", np.sort(_matrix(self.draws, "draws", "a column for each draw"), axis=1))
+
+    def __len__(self) -> int:
+        return int(self.draws.shape[0])
+
+    def cells(self, y: Floats) -> tuple[Floats, Floats]:
+        m = self.draws.shape[1]
+        below = np.count_nonzero(self.draws < y[:, None], axis=1)
+        upto = np.count_nonzero(self.draws <= y[:, None], axis=1)
+        return below / (m + 1), (upto + 1) / (m + 1)
+
+    def quantile(self, level: Any) -> Floats:
+        levels, single = levels_of(level)
+        least = 1 / (self.draws.shape[1] + 1)
+        if (levels < least - 1e-9).any() or (levels > 1 - least + 1e-9).any():
+            raise InputError(
+                f"{self.draws.shape[1]} draws know the levels {least:.4g} to {1 - least:.4g}; {levels.min():g} to "
+                f"{levels.max():g} was asked for.",
+                hint="Draw more, or ask for levels between these.",
+                argument="level",
+                value=level,
+            )
+        found: Floats = np.quantile(self.draws, levels, axis=1, method="weibull").T
+        return found[:, 0] if single else found
+
+    def point(self) -> Floats:
+        mean: Floats = self.draws.mean(axis=1)
+        return mean
+
+    def log_density(self, y: Floats) -> Floats:
+        raise InputError(
+            "Draws have no density, so there is no likelihood.",
+            hint="Use crps, or Gaussian(draws.mean(axis=1), draws.std(axis=1)).",
+            argument="forecast",
+        )
+
+    def crps(self, y: Floats) -> Floats:
+        """CRPS of the draws' own distribution: E|X - y| - E|X - X'| / 2, each draw with the chance 1/m."""
+        m = self.draws.shape[1]
+        rank = np.arange(1, m + 1) - 0.5
+        above = self.draws > y[:, None]
+        found: Floats = 2 / m**2 * np.sum((self.draws - y[:, None]) * (m * above - rank), axis=1)
+        return found
+
+    def part(self, rows: Any) -> "Samples":
+        return Samples(self.draws[rows], index=_some(self.index, rows))

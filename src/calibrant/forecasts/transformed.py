@@ -1,0 +1,222 @@
+"""Forecasts made of others, by recalibrators: moved and stretched, or with their levels mapped."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Floats
+from calibrant.forecasts.distributions import Quantiles, levels_of, pinball_losses
+from calibrant.forecasts.reading import as_forecast
+
+__all__ = ["Stretched", "Warped"]
+
+_CHUNK = 1 << 22  # cells of an intermediate array
+_FARTHEST = 38.0  # normal scores beyond have no probability in a double
+
+
+@dataclass(frozen=True, eq=False)
+class Stretched:
+    """Another forecast moved and stretched about its median: quantile q becomes m + shift s + factor (q - m).
+
+    m is the median and s the distance from it to the 84 % quantile, a standard deviation of a normal forecast.
+    """
+
+    base: Any
+    factor: float
+    shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.factor < math.inf:
+            raise InputError(f"factor must be positive; it is {self.factor!r}.", argument="factor", value=self.factor)
+        object.__setattr__(self, "base", as_forecast(self.base))
+        refuse_discrete(self.base)
+
+    @property
+    def index(self) -> Any:
+        return getattr(self.base, "index", None)
+
+    @property
+    def point_is_mean(self) -> bool:
+        return is_mean(self.base)
+
+    @cached_property
+    def _middle(self) -> Floats:
+        middle: Floats = self.base.quantile(0.5)
+        return middle
+
+    @cached_property
+    def _moved(self) -> Floats:
+        unit = self.base.quantile(_ONE_SD) - self._middle if self.shift else 0.0
+        return self._middle + self.shift * unit
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def _back(self, y: Floats) -> Floats:
+        return self._middle + (y - self._moved) / self.factor
+
+    def cells(self, y: Floats) -> tuple[Floats, Floats]:
+        cells: tuple[Floats, Floats] = self.base.cells(self._back(y))
+        return cells
+
+    def normal_score(self, y: Floats) -> Floats:
+        return normal_scores(self.base, self._back(y))
+
+    def moved(self, values: Floats) -> Floats:
+        """What values of the base become; the last axis of the array is that of the rows."""
+        found: Floats = self._moved + self.factor * (values - self._middle)
+        return found
+
+    def at_score(self, z: Floats) -> Floats:
+        return self.moved(self.base.at_score(z).T).T
+
+    def quantile(self, level: Any) -> Floats:
+        return self.moved(self.base.quantile(level).T).T
+
+    def point(self) -> Floats:
+        return self.moved(self.base.point())
+
+    def log_density(self, y: Floats) -> Floats:
+        found: Floats = self.base.log_density(self._back(y)) - math.log(self.factor)
+        return found
+
+    def crps(self, y: Floats) -> Floats:
+        found: Floats = self.factor * self.base.crps(self._back(y))
+        return found
+
+    def part(self, rows: Any) -> "Stretched":
+        return replace(self, base=self.base.part(rows))
+
+
+_ONE_SD = 0.8413447460685429  # the standard normal distribution function at 1
+
+
+class Warp(Protocol):
+    """A smooth rising map of normal scores."""
+
+    def __call__(self, z: Floats) -> Floats: ...
+    def inverse(self, z: Floats) -> Floats: ...
+    def log_slope(self, z: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Warped:
+    """Another forecast whose normal scores go through a map: precise however far in the tails an outcome lies.
+
+    The distribution function must be known everywhere, and continuous: `Gaussian`, `Frozen`, or a repaired one of
+    these. CRPS and means are computed from 999 quantiles.
+    """
+
+    base: Any
+    warp: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "base", as_forecast(self.base))
+        need_scores(self.base)
+
+    @property
+    def index(self) -> Any:
+        return getattr(self.base, "index", None)
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def normal_score(self, y: Floats) -> Floats:
+        score: Floats = self.warp(normal_scores(self.base, y))
+        return score
+
+    def cells(self, y: Floats) -> tuple[Floats, Floats]:
+        from scipy.special import ndtr
+
+        u: Floats = ndtr(self.normal_score(y))
+        return u, u
+
+    def at_score(self, z: Floats) -> Floats:
+        found: Floats = self.base.at_score(self.warp.inverse(z))
+        return found
+
+    def quantile(self, level: Any) -> Floats:
+        from scipy.special import ndtri
+
+        levels, single = levels_of(level)
+        found = self.at_score(ndtri(levels))
+        return found[:, 0] if single else found
+
+    def point(self) -> Floats:
+        return _means(self)
+
+    def log_density(self, y: Floats) -> Floats:
+        density = self.base.log_density(y)
+        possible = np.isfinite(density)
+        # At the end of a bounded support the score is infinite: as far as scores go is near enough.
+        z = np.where(possible, np.clip(normal_scores(self.base, y), -_FARTHEST, _FARTHEST), 0.0)
+        warped = self.warp.log_slope(z) + 0.5 * (z**2 - self.warp(z) ** 2)
+        found: Floats = np.where(possible, density + warped, density)
+        return found
+
+    def crps(self, y: Floats) -> Floats:
+        return _crps(self, y)
+
+    def part(self, rows: Any) -> "Warped":
+        return replace(self, base=self.base.part(rows))
+
+
+_GRID = (np.arange(999) + 0.5) / 999
+
+
+def _means(forecast: Any) -> Floats:
+    """Means of all rows, by many quantiles."""
+    return _by_quantiles(forecast, lambda values, _: np.asarray(values.mean(axis=1)), np.zeros(len(forecast)))
+
+
+def _crps(forecast: Any, y: Floats) -> Floats:
+    """CRPS of all rows, by the pinball losses of many quantiles."""
+    return _by_quantiles(
+        forecast, lambda values, some: np.asarray(2 * pinball_losses(some, values, _GRID).mean(axis=1)), y
+    )
+
+
+def _by_quantiles(forecast: Any, of: Callable[[Floats, Floats], Floats], y: Floats) -> Floats:
+    size = max(1, _CHUNK // _GRID.size)
+    runs = [slice(first, first + size) for first in range(0, len(forecast), size)]
+    return np.concatenate([of(forecast.part(run).quantile(_GRID), y[run]) for run in runs])
+
+
+def normal_scores(forecast: Any, y: Floats) -> Floats:
+    """For every outcome the standard normal value at the same level."""
+    scores: Floats = forecast.normal_score(y)
+    return scores
+
+
+def refuse_discrete(forecast: Any) -> None:
+    """What moves or maps a distribution would break one of whole numbers."""
+    if getattr(forecast, "discrete", False):
+        raise InputError(
+            "Distributions of whole numbers cannot be moved or mapped: what comes out is none.",
+            hint="Use QuantileRecalibrator.",
+            argument="forecast",
+        )
+
+
+def need_scores(forecast: Any) -> None:
+    """The distribution function must be known everywhere, and continuous."""
+    refuse_discrete(forecast)
+    inner = forecast
+    while hasattr(inner, "base"):
+        inner = inner.base
+    if not hasattr(inner, "at_score"):
+        raise InputError(
+            f"{type(inner).__name__} forecasts are not known at every level: a map of levels has nothing to land on.",
+            hint="Use QuantileRecalibrator or VarianceScaling.",
+            argument="forecast",
+        )
+
+
+def is_mean(forecast: Any) -> bool:
+    """Whether `point` gives means; of quantiles, and where means are infinite, it gives medians."""
+    return bool(getattr(forecast, "point_is_mean", not isinstance(forecast, Quantiles)))

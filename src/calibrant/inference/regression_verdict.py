@@ -1,0 +1,232 @@
+"""Relevance and verdict: how large the deviation from calibration is, with bounds, against a margin."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant._support.json_values import plain
+from calibrant._support.typing import Floats, Ints
+from calibrant.forecasts.distributions import Quantiles, Samples
+from calibrant.inference.joint_test import BinSums, JointTest, covariance, merged_levels, moments, sums_by_cluster
+
+__all__ = ["Deviation", "bias_deviation", "coverage_deviation", "direction_of", "rows_to_decide", "verdict_of"]
+
+POINT_MARGIN, DISTRIBUTION_MARGIN = 0.05, 0.01
+_FEWEST_BINS = 5
+_LARGEST = 1e6
+_SMALL = 3.0  # times its expectation without bias
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Size of the deviation from calibration, and the margin it is compared with.
+
+    Attributes
+    ----------
+    name, unit : str
+        For point predictions the root mean square of the bias by bin, in standard deviations of the outcome. For
+        distributions the mean absolute difference between the share of outcomes at or below a predicted quantile and
+        its level.
+    value : float
+        The estimate; that of the bias is corrected for chance.
+    low, high : float
+        One-sided bounds, each at level 1 - alpha: the interval has level 1 - 2 alpha. NaN where they do not exist.
+    margin : float
+    level : float
+        Level of the interval.
+    """
+
+    name: str
+    unit: str
+    value: float
+    low: float
+    high: float
+    margin: float
+    level: float
+
+    @property
+    def within(self) -> bool:
+        """Whether the deviation is shown to lie within the margin: the upper bound is at most the margin."""
+        return self.high <= self.margin
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {**plain(self), "within": self.within}
+
+    def text(self) -> str:
+        """The estimate with its interval and the margin."""
+        unit = f" {self.unit}" if self.unit else ""
+        if math.isnan(self.value):
+            return f"{self.name} unknown, margin {self.margin:g}{unit}"
+        if math.isnan(self.high):
+            return f"{self.name} {self.value:.2g}{unit} (no interval), margin {self.margin:g}"
+        span = f"{100 * self.level:g} % CI {self.low:.2g} to {self.high:.2g}"
+        return f"{self.name} {self.value:.2g}{unit} ({span}), margin {self.margin:g}"
+
+
+def verdict_of(pvalue: float, deviation: Deviation, alpha: float) -> str:
+    """One of calibrated, negligible, miscalibrated, inconclusive."""
+    significant = pvalue <= alpha
+    if deviation.within:
+        return "negligible" if significant else "calibrated"
+    return "miscalibrated" if significant else "inconclusive"
+
+
+def direction_of(test: JointTest, alpha: float, kind: str) -> str:
+    """Directions that significant components show, joined by commas; 'local' if there are only others."""
+    found = test.significant(alpha)
+    shown = [c.direction for c in found if c.direction and not (kind == "distribution" and c.name == "slope")]
+    return ", ".join(dict.fromkeys(shown)) or ("local" if found else "")
+
+
+def rows_to_decide(deviation: Deviation, rows: float) -> float:
+    """About how many more rows bring the upper bound to the margin: it shrinks with the root of their number."""
+    if not deviation.high > deviation.margin:
+        return math.nan
+    return rows * ((deviation.high / deviation.margin) ** 2 - 1)
+
+
+# Points
+
+
+def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, distinct: int) -> Deviation:
+    r"""Root mean square bias by bin, in standard deviations of the outcome, with bounds by inversion.
+
+    T is the sum over bins of :math:`n_b d_b^2`, :math:`d_b` the mean error. With covariance C of these,
+    :math:`M = n^{1/2} C n^{1/2}` and the true root mean square R,
+
+    .. math::
+
+       E T = \mathrm{tr} M + N R^2, \quad \mathrm{Var}\, T = 2 \mathrm{tr} M^2 + 4 v N R^2
+
+    and T is about a multiple of an F variable with these moments (Patnaik, 1949). v is the larger of
+    :math:`\mathrm{tr} M^2 / \mathrm{tr} M` and the variance in the direction of the observed errors. The upper bound
+    solves :math:`P_R(T \le t) = \alpha P_0(T \le t)`, so that it is never 0 by luck. It is at least the solution for a
+    noncentral F variable, which is more precise where T is small.
+    """
+    name, unit = "bias by bin", "standard deviations of the outcome"
+
+    def made(value: float, low: float, high: float) -> Deviation:
+        return Deviation(name, unit, value / spread, low / spread, high / spread, margin, 1 - 2 * alpha)
+
+    if not spread > 0 or not sums.known:
+        return Deviation(name, unit, math.nan, math.nan, math.nan, margin, 1 - 2 * alpha)
+    total = float(sums.size.sum())
+    root = np.sqrt(sums.size)
+    scaled = root * sums.error
+    cover = sums.cover * np.outer(root, root)
+    trace, df, nu = _moments(sums, cover)
+    statistic = float(scaled @ scaled)
+    value = math.sqrt(max(statistic - trace, 0.0) / total)
+    if not trace > 0:  # errors do not vary
+        return made(value, value, value)
+    if sums.limited or not (sums.chosen or len(sums) >= min(_FEWEST_BINS, distinct)):
+        return made(value, math.nan, math.nan)
+    along = float(scaled @ cover @ scaled) / statistic if statistic > 0 else 0.0
+    variance = max(trace / nu, along)
+
+    def below(size: float) -> float:
+        from scipy.special import fdtr
+
+        mean = trace + total * size**2
+        var = 2 * trace**2 / nu + 4 * variance * total * size**2
+        return float(fdtr(2 * mean**2 / var, df, statistic / mean))
+
+    def noncentral(size: float) -> float:
+        from scipy.special import ncfdtr
+
+        return float(ncfdtr(nu, df, total * size**2 * nu / trace, statistic / trace))
+
+    unit_size = math.sqrt(trace / total)
+    if statistic <= 1e-9 * trace:  # the limit of the ratio of both chances
+        return made(value, 0.0, unit_size * math.sqrt(-2 * math.log(alpha) / nu))
+    low, high = _invert(below, unit_size, alpha)
+    if statistic < _SMALL * trace:
+        high = max(high, _invert(noncentral, unit_size, alpha)[1])
+    return made(value, low, high)
+
+
+def _moments(sums: BinSums, cover: Floats) -> tuple[float, float, float]:
+    """Trace of the covariance, degrees of freedom behind it, and the equivalent number of independent squares."""
+    if sums.clusters is not None:
+        trace, df, nu = moments(cover, sums.clusters)
+        return trace, nu * df, nu
+    own = np.diag(cover)
+    trace = float(own.sum())
+    if not trace > 0:
+        return trace, math.nan, math.nan
+    each = np.maximum(sums.effective - 1, 1.0) / (1 + 0.75 * sums.skewness**2)
+    return trace, trace**2 / float(np.sum(own**2 / each)), trace**2 / float(own @ own)
+
+
+def _invert(below: Callable[[float], float], unit: float, alpha: float) -> tuple[float, float]:
+    """Bounds of a size from the chance, falling with the size, of a statistic below the observed one."""
+    from scipy.optimize import brentq
+
+    first = below(0.0)
+
+    def solve(chance: float) -> float:
+        high = unit
+        while below(high) > chance and high < _LARGEST * unit:
+            high *= 2
+        return float(brentq(lambda size: below(size) - chance, 0.0, high, xtol=1e-6 * unit))
+
+    low = 0.0 if first <= 1 - alpha else solve(1 - alpha)
+    return low, solve(alpha * first) if first > 0 else 0.0
+
+
+# Distributions
+
+
+def coverage_deviation(u: Floats, forecast: Any, cluster: Ints | None, margin: float, alpha: float) -> Deviation:
+    """Mean absolute coverage error over the levels that the forecast knows, with bounds.
+
+    The upper bound adds to the estimate the normal quantile times the largest standard error that a mean of signed
+    differences can have (signs that change at most once over the levels): the estimate exceeds such a mean, so the
+    bound holds at every size. The lower bound subtracts a bound of the mean absolute noise.
+    """
+    from scipy.special import chdtri, stdtrit
+
+    levels = _levels(forecast)
+    name, k, n = "coverage error", levels.size, u.size
+    labels = np.searchsorted(levels, u)
+    share = np.cumsum(np.bincount(labels, minlength=k + 1))[:k] / n
+    value = float(np.mean(np.abs(share - levels)))
+    if cluster is None:
+        m = n
+        # Shares of 0 or 1 tell nothing of their own variance.
+        used = share if share[0] > 0 and share[-1] < 1 else levels
+        cover = (np.minimum(used[:, None], used) - np.outer(used, used)) / max(n - 1, 1)
+    else:
+        cells = sums_by_cluster(cluster, labels, None, k + 1)
+        m = len(cells)
+        cover = covariance(np.cumsum(cells, axis=1)[:, :k] - cells.sum(axis=1, keepdims=True) * share) / n**2
+    if m < 2:
+        return Deviation(name, "", value, math.nan, math.nan, margin, 1 - 2 * alpha)
+    signs = np.where(np.arange(k)[None, :] < np.arange(k + 1)[:, None], 1.0, -1.0)
+    error = math.sqrt(float(np.max(np.einsum("ij,jk,ik->i", signs, cover, signs)))) / k
+    trace = float(np.trace(cover))
+    square = float(np.sum(cover**2))
+    nu = trace**2 / square if square > 0 else 1.0
+    noise = math.sqrt(trace / k * float(chdtri(nu, alpha)) / nu)
+    return Deviation(
+        name,
+        "",
+        value,
+        max(0.0, value - noise),
+        value + float(stdtrit(m - 1, 1 - alpha)) * error,
+        margin,
+        1 - 2 * alpha,
+    )
+
+
+def _levels(forecast: Any) -> Floats:
+    if isinstance(forecast, Quantiles):
+        return np.asarray(forecast.levels, dtype=np.float64)
+    if isinstance(forecast, Samples):
+        members = forecast.draws.shape[1]
+        return merged_levels(np.arange(1, members + 1) / (members + 1), 10**9)
+    return np.arange(1, 20) / 20

@@ -1,0 +1,370 @@
+"""Sample sizes: rows that detect a deviation, and rows that show a calibrated model to lie within a margin."""
+
+import html
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError
+from calibrant._support.json_values import plain
+from calibrant._support.logits import expit
+from calibrant._support.typing import Column, Floats
+from calibrant.inference.components import FEW, fine_information_bins
+from calibrant.inference.power import round_up
+from calibrant.inference.relevance import information_needed
+from calibrant.metrics import log_odds
+from calibrant.metrics.bins import EqualInformation, information_bins
+from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["SampleSize", "sample_size"]
+
+Kind = Literal["shift", "slope"]
+
+
+@dataclass(frozen=True, repr=False)
+class SampleSize:
+    """Rows and events that an evaluation needs; see `sample_size`.
+
+    Attributes
+    ----------
+    detect, detect_events : int
+        Rows, and expected events among them, with which the deviation is detected.
+    equivalence, equivalence_events : int
+        Rows, and expected events among them, with which a calibrated model is shown to lie within the margin.
+    kind : str
+    deviation, margin, alpha, power : float
+    event_rate : float
+        Mean of the expected scores.
+    information : float
+        Information of one row: the mean of p (1 - p).
+    at_least : bool
+        Whether only the event rate was given, so that scores with spread need more rows.
+    """
+
+    detect: int
+    detect_events: int
+    equivalence: int
+    equivalence_events: int
+    kind: Kind
+    deviation: float
+    margin: float
+    alpha: float
+    power: float
+    event_rate: float
+    information: float
+    at_least: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain data for JSON."""
+        return plain(self)
+
+    def __repr__(self) -> str:
+        return "\n".join(self._sentences())
+
+    def _repr_html_(self) -> str:
+        return f"<p>{'<br>'.join(html.escape(sentence) for sentence in self._sentences())}</p>"
+
+    def _sentences(self) -> list[str]:
+        power = f"with {100 * self.power:g} % power"
+        off = f"odds that are off by {_percent(self.deviation)}"
+        if self.kind == "slope":
+            off = f"a slope of {1 - self.deviation:g} or {1 + self.deviation:g}"
+        found = [
+            f"To detect {off} {power}: {self._sizes(self.detect)}.",
+            f"To show that the odds of a calibrated model are right to within {_percent(self.margin)} {power}: "
+            f"{self._sizes(self.equivalence)}.",
+        ]
+        return [*found, "These are lower limits: scores with spread need more rows."] if self.at_least else found
+
+    def _sizes(self, rows: int) -> str:
+        rounded = round_up(rows)
+        return f"{rounded:,} rows ({round_up(rounded * self.event_rate):,} events)"
+
+
+def sample_size(
+    scores: Column | ScoreTable | None = None,
+    *,
+    event_rate: float | None = None,
+    deviation: float = 0.2,
+    margin: float = 0.1,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    kind: Kind = "shift",
+) -> SampleSize:
+    """Rows and events needed to detect a deviation, and to show that a calibrated model lies within a margin.
+
+    Parameters
+    ----------
+    scores : column or ScoreTable, optional
+        Scores as they are expected, for example those of a validation set. Only their distribution counts.
+    event_rate : float, optional
+        Expected event rate, where no scores are known. Give one of the two.
+    deviation : float, default=0.2
+        The deviation to detect. ``kind="shift"``: the error of all log-odds; 0.2 means true odds that are 22 % higher
+        or 18 % lower than predicted. ``kind="slope"``: the slope of the log-odds is 1 - deviation or 1 + deviation, and
+        the mean score is the event rate.
+    margin : float, default=0.1
+        The largest log-odds error that is still negligible; 0.1 means that the odds are right to about 10 %.
+    alpha : float, default=0.05
+        Level of both tests.
+    power : float, default=0.8
+        Probability with which a deviation is detected, and with which a calibrated model is shown to lie within the
+        margin.
+    kind : {"shift", "slope"}, default="shift"
+        Which deviation to detect.
+
+    Returns
+    -------
+    SampleSize
+        ``detect`` and ``equivalence`` in rows, ``detect_events`` and ``equivalence_events`` in expected events.
+
+    Notes
+    -----
+    Rows count by their information, p (1 - p): 0.25 at a score of 50 %, about 0.01 at 1 %. An event rate alone gives
+    the information of a model without spread, an upper bound, so the rows are lower limits; for rare events they are
+    close.
+
+    Detection: the power of the omnibus test is at least that of each of its tests at alpha divided by their number.
+    The plan takes the best of calibration in the large (for a slope: the slope) and the two tests over bins, and the
+    direction that needs more rows. Equivalence: the log-odds error is shown to lie within the margin, which in addition
+    needs that fine bins do not object; they object to at most alpha / 4 of the calibrated models, and the plan leaves
+    that out. Rows are independent and have equal weights; rows in clusters need more. A simulation study is in the
+    documentation under "Sample size".
+
+    Examples
+    --------
+    >>> sample_size(np.random.default_rng(0).beta(1, 19, 5_000))
+    To detect odds that are off by 22 % with 80 % power: 7,100 rows (360 events).
+    To show that the odds of a calibrated model are right to within 10 % with 80 % power: 46,000 rows (2,300 events).
+    >>> plan = sample_size(event_rate=0.05, deviation=0.5)
+    >>> plan.detect, plan.detect_events
+    (1226, 62)
+    """
+    expected = _Expected.read(scores, event_rate)
+    for name, value in (("deviation", deviation), ("margin", margin)):
+        _check_log_odds(name, value)
+    for name, value in (("alpha", alpha), ("power", power)):
+        _check_share(name, value)
+    _check_kind(kind, expected, deviation)
+    detect = max(_rows_to_detect(expected, sign * deviation, alpha, power, kind) for sign in (-1, 1))
+    needed = information_needed(margin, alpha=alpha, power=power, scores=expected.shape)
+    equivalence = math.ceil(needed / expected.information)
+    events = [math.ceil(rows * expected.event_rate - 1e-9) for rows in (detect, equivalence)]
+    settings = (kind, float(deviation), float(margin), float(alpha), float(power))
+    return SampleSize(
+        detect, events[0], equivalence, events[1], *settings, expected.event_rate, expected.information, scores is None
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Expected:
+    """Expected scores: a table, and whether their spread is known."""
+
+    table: ScoreTable
+    has_spread: bool
+
+    @classmethod
+    def read(cls, scores: Column | ScoreTable | None, event_rate: float | None) -> "_Expected":
+        if (scores is None) == (event_rate is None):
+            given = "neither" if scores is None else "both"
+            raise InputError(
+                f"scores or event_rate must be given, and not both; got {given}.",
+                hint="Pass the scores of a validation set, or event_rate=0.05 where none exist.",
+                argument="scores",
+            )
+        if event_rate is not None:
+            _check_share("event_rate", event_rate)
+            return cls(ScoreTable.from_counts([float(event_rate)], [1], [0]), has_spread=False)
+        found = cls(scores if isinstance(scores, ScoreTable) else _count(scores), has_spread=True)
+        if not len(found.table) or not found.information > 0:
+            raise InputError(
+                "scores must have a score between 0 and 1; got none.",
+                hint="Pass the scores of a validation set.",
+                argument="scores",
+            )
+        return found
+
+    @property
+    def shape(self) -> ScoreTable | float:
+        """What plans of bins take: the table, or one score that stands for distinct ones."""
+        return self.table if self.has_spread else float(self.table.score[0])
+
+    @cached_property
+    def share(self) -> Floats:
+        found: Floats = self.table.n / float(self.table.n.sum())
+        return found
+
+    @cached_property
+    def event_rate(self) -> float:
+        return float(np.sum(self.share * self.table.score))
+
+    @cached_property
+    def information(self) -> float:
+        """Information of one row."""
+        return float(np.sum(self.share * self.table.score * (1 - self.table.score)))
+
+    @cached_property
+    def is_constant(self) -> bool:
+        """Whether no slope exists."""
+        p = self.table.score
+        return self.has_spread and int(np.sum((p > 0) & (p < 1))) < 2
+
+    def bin_counts(self, information: float) -> list[int]:
+        """Numbers of coarse and of fine bins that are tested with so much information."""
+        coarse, fine = information_bins(information), fine_information_bins(information)
+        counts = [coarse] + [fine] * (fine > 2 * coarse)
+        if self.has_spread:
+            counts = [EqualInformation(max(count, 1))(self.table).start.size for count in counts]
+        return [count for count, least in zip(counts, (1, 2 * coarse), strict=False) if count > least]
+
+    def truth(self, deviation: float, kind: Kind) -> Floats:
+        """Probabilities of events where scores deviate."""
+        x = log_odds.logits(self.table.score)
+        if kind == "shift":
+            shifted: Floats = expit(x + deviation)
+            return shifted
+        one = np.zeros(1, dtype=np.int64)
+        labels = np.zeros(len(self.table), dtype=np.int64)
+        steep = (1 + deviation) * x
+        moved: Floats = expit(steep + log_odds.offsets(steep, self.share, labels, np.array([self.event_rate]), one)[0])
+        return moved
+
+
+def _count(scores: Column | ScoreTable | None) -> ScoreTable:
+    column = _columns.read(scores, "scores")
+    _columns.refuse_missing([column])
+    values = _columns.scores(column).values
+    ones = np.ones(values.size, dtype=np.int64)
+    return ScoreTable.from_counts(values, ones, 0 * ones)
+
+
+def _rows_to_detect(expected: _Expected, deviation: float, alpha: float, power: float, kind: Kind) -> int:
+    """The smallest number of rows with which the omnibus test has this power."""
+    truth = expected.truth(deviation, kind)
+    alone = _large_power(expected, truth) if kind == "shift" else _slope_power(expected, truth)
+
+    def enough(rows: int) -> bool:
+        information = rows * expected.information
+        counts = expected.bin_counts(information)
+        level = alpha / (1 + (not expected.is_constant) + len(counts))
+        if alone(rows, level) >= power:
+            return True
+        return expected.has_spread and any(_bin_power(expected, truth, rows, n, level) >= power for n in counts)
+
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _large_power(expected: _Expected, truth: Floats) -> Callable[[int, float], float]:
+    """Power of calibration in the large by rows and level: the larger of both variances, and few events exactly."""
+    share, p = expected.share, expected.table.score
+    gap, spread = float(np.sum(share * (truth - p))), float(np.sum(share * truth * (1 - truth)))
+    rows_vary = spread + float(np.sum(share * (truth - p) ** 2))
+    rate, true_rate = expected.event_rate, expected.event_rate + gap
+    rarest = min(rate, 1 - rate, true_rate, 1 - true_rate)
+
+    def power(rows: int, level: float) -> float:
+        if rows * rarest < FEW:
+            return _normal_power(rows * abs(gap) - 0.5, rows * rate * (1 - rate), rows * spread, level)
+        return _normal_power(rows * abs(gap), rows * max(expected.information, rows_vary), rows * spread, level)
+
+    return power
+
+
+def _slope_power(expected: _Expected, truth: Floats) -> Callable[[int, float], float]:
+    """Power of the score test of slope 1; the mean score is the event rate, so no shift is fitted."""
+    share, p = expected.share, expected.table.score
+    x, weight = log_odds.logits(p), share * p * (1 - p)
+    contrast = x - np.sum(weight * x) / np.sum(weight)
+    gap = abs(float(np.sum(share * contrast * (truth - p))))
+    model = float(np.sum(weight * contrast**2))
+    spread = float(np.sum(share * contrast**2 * truth * (1 - truth)))
+    rows_vary = spread + float(np.sum(share * contrast**2 * (truth - p) ** 2))
+    return lambda rows, level: _normal_power(rows * gap, rows * max(model, rows_vary), rows * spread, level)
+
+
+def _normal_power(gap: float, variance: float, spread: float, level: float) -> float:
+    """Probability that a sum with expectation `gap` and variance `spread` is significant with `variance`."""
+    from scipy.special import ndtr, ndtri
+
+    return float(ndtr((gap + ndtri(level / 2) * math.sqrt(variance)) / math.sqrt(spread)))
+
+
+def _bin_power(expected: _Expected, truth: Floats, rows: int, count: int, level: float) -> float:
+    """Power of a test over bins: a scaled noncentral chi-squared distribution."""
+    from scipy.special import chdtri, chndtr
+
+    share, p = expected.share, expected.table.score
+    bins = LogOddsBins(expected.table, EqualInformation(count)(expected.table).start)
+    variance = bins.total(share * p * (1 - p))
+    scale = float(np.mean(bins.total(share * truth * (1 - truth)) / variance))
+    centre = rows * float(np.sum(bins.total(share * (truth - p)) ** 2 / variance))
+    return 1 - float(chndtr(chdtri(len(bins), level) / scale, len(bins), centre / scale))
+
+
+def _check_log_odds(name: str, value: float) -> None:
+    if not (isinstance(value, Real) and not isinstance(value, bool) and 0 < value <= _LARGEST):
+        raise InputError(
+            f"{name} must be above 0 and at most {_LARGEST:g}; got {value!r}.",
+            hint=f"Give it in log-odds: {name}=0.1 means odds that are off by about 10 %.",
+            argument=name,
+            value=value,
+        )
+
+
+_LARGEST = 2.0  # odds 7.4 times as large
+
+
+def _check_share(name: str, value: float) -> None:
+    if not (isinstance(value, Real) and 0 < value < 1):
+        raise InputError(
+            f"{name} must lie between 0 and 1; got {value!r}.",
+            hint="Give 5 % as 0.05.",
+            argument=name,
+            value=value,
+        )
+
+
+def _check_kind(kind: str, expected: _Expected, deviation: float) -> None:
+    if kind not in get_args(Kind):
+        raise InputError(
+            f"kind must be 'shift' or 'slope'; got {kind!r}.",
+            hint="A shift moves all log-odds; a slope makes scores too extreme or not extreme enough.",
+            argument="kind",
+            value=kind,
+        )
+    if kind == "shift":
+        return
+    if not expected.has_spread or expected.is_constant:
+        raise InputError(
+            "scores must have at least two distinct values between 0 and 1 for kind='slope'; got "
+            f"{'one' if expected.has_spread else 'none'}.",
+            hint="Pass the scores of a validation set.",
+            argument="scores",
+        )
+    if deviation >= 1:
+        raise InputError(
+            f"deviation must be below 1 for kind='slope'; got {deviation!r}.",
+            hint="A deviation of 0.2 means a slope of 0.8 or 1.2.",
+            argument="deviation",
+            value=deviation,
+        )
+
+
+def _percent(deviation: float) -> str:
+    """How far odds are off, rounded down to two significant digits: 0.1 is about 10 %, 0.2 about 22 %."""
+    value = 100 * math.expm1(deviation)
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return f"{math.floor(value / unit) * unit:.6g} %"

@@ -1,0 +1,236 @@
+"""The deviation from calibration on the log-odds scale, over bins of equal information."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calibrant._support.logits import expit
+from calibrant._support.properties import declare
+from calibrant._support.typing import Floats, Ints
+from calibrant.metrics.bins import EqualInformation
+from calibrant.tables.rows import as_number
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["LogOddsBins", "log_odds_error"]
+
+# Scores of 0 and 1 have no logit: they, and scores between 0 and this, get that of the smallest step below 1.
+_STEP = 2.0**-53
+_NOTHING = 1e-120
+# Bins borrow the mean weight of all rows as that of so many rows, so that a bin without events has one.
+_BORROWED = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class LogOddsBins:
+    """Log-odds errors of bins: what must be added to the logits of a bin's scores to predict its events.
+
+    Attributes
+    ----------
+    table : ScoreTable
+    start : ndarray of int
+        First table row of each bin.
+    """
+
+    table: ScoreTable
+    start: Ints
+
+    @classmethod
+    def of(cls, table: ScoreTable, bins: EqualInformation | None = None) -> "LogOddsBins":
+        """Bins of equal information of a table."""
+        return cls(table, (bins or EqualInformation())(table).start)
+
+    def __len__(self) -> int:
+        return self.start.size
+
+    def total(self, values: Floats) -> Floats:
+        """Sum of one value per table row over each bin."""
+        sums: Floats = np.add.reduceat(values, self.start)
+        return sums
+
+    @cached_property
+    def labels(self) -> Ints:
+        """The bin of each table row."""
+        return np.repeat(np.arange(len(self)), np.diff(np.append(self.start, len(self.table))))
+
+    @cached_property
+    def logits(self) -> Floats:
+        """Logits of the scores."""
+        return logits(self.table.score)
+
+    @cached_property
+    def n(self) -> Floats:
+        """Rows (or their weight) of each bin."""
+        return self.total(self.table.n.astype(np.float64))
+
+    @cached_property
+    def k(self) -> Floats:
+        """Events of each bin."""
+        return self.total(self.table.k.astype(np.float64))
+
+    @cached_property
+    def residual(self) -> Floats:
+        """Events less expected events of each bin."""
+        return self.total(self.table.k - self.table.n * self.table.score)
+
+    @cached_property
+    def information(self) -> Floats:
+        """Information of each bin: the sum of p (1 - p)."""
+        return self.total(information(self.table))
+
+    @cached_property
+    def error(self) -> Floats:
+        """Log-odds error d of each bin: the sum of expit(logit p + d) equals the events.
+
+        Events are kept half a row away from none and from all, where d is infinite.
+        """
+        half = 0.5 * mean_weight(self.table)
+        least = np.minimum(half, self.n / 2)
+        events = np.clip(self.k, least, self.n - least)
+        return offsets(self.logits, self.table.n, self.labels, events, self.start)
+
+    def curvature(self, d: Floats | float) -> Floats:
+        """The sum of q (1 - q) of each bin, with q = expit(logit p + d)."""
+        q = self.shifted(d)
+        return self.total(self.table.n * q * (1 - q))
+
+    def variance(self, d: Floats | float = 0.0) -> Floats:
+        """Variance of each bin's residual sum where the log-odds error is `d` and rows are independent.
+
+        For counts the sum of q (1 - q). Importance weights multiply the terms of events, and those of other rows, by
+        the mean weight of such rows, that is sum(w^2) / sum(w), so weights may depend on the outcome.
+        """
+        if not self.table.importance:
+            return self.curvature(d)
+        q, n = self.shifted(d), self.table.n
+        of_events, of_others = self._mean_weights
+        return of_events * self.total(n * q * (1 - q) ** 2) + of_others * self.total(n * (1 - q) * q**2)
+
+    @cached_property
+    def _mean_weights(self) -> tuple[Floats, Floats]:
+        """Mean weight of events, and of other rows, in each bin; bins borrow the larger mean of all and of the bin."""
+        table = self.table
+        assert table.w2 is not None
+        squares = squares_of_events(table)
+        pairs = ((table.k, squares), (table.n - table.k, table.w2 - squares))
+        found = []
+        here = self.total(table.w2) / self.n
+        for weight, square in pairs:
+            whole = np.maximum(here, float(square.sum() / weight.sum()) if weight.sum() > 0 else mean_weight(table))
+            borrowed = _BORROWED * whole
+            found.append((self.total(square) + whole * borrowed) / (self.total(weight) + borrowed))
+        return found[0], found[1]
+
+    def shifted(self, d: Floats | float) -> Floats:
+        """Scores moved by `d` in log-odds, one value for all bins or one per bin."""
+        moved = d[self.labels] if isinstance(d, np.ndarray) else d
+        q: Floats = expit(self.logits + moved)
+        return q
+
+
+def logits(score: Floats) -> Floats:
+    """Logits of scores; those below 2**-53 count as 2**-53, and 1 as 1 - 2**-53."""
+    p = np.maximum(score, _STEP)
+    rest = np.where(p == 1.0, _STEP, 1 - p)
+    return np.log(p) - np.log(rest)
+
+
+def information(table: ScoreTable) -> Floats:
+    """Information of each table row: n p (1 - p); 0 where it is so small that its square is not a number."""
+    found = table.n * table.score * (1 - table.score)
+    return np.where(found > _NOTHING, found, 0.0)
+
+
+def mean_weight(table: ScoreTable) -> float:
+    """Mean weight of a row, by weight; 1 for counts."""
+    return 1.0 if table.w2 is None else float(table.w2.sum() / table.n.sum())
+
+
+def squares_of_events(table: ScoreTable) -> Floats:
+    """Sum of the squared weights of events for each score; for counts the events."""
+    found: Floats = table.k if table.k2 is None else table.k2
+    return found
+
+
+def effective_information(table: ScoreTable) -> float:
+    """Information of a table as if its rows had equal weights: for rare events about the expected number of events."""
+    whole = float(information(table).sum())
+    if not table.importance or whole == 0:
+        return whole
+    bins = LogOddsBins(table, np.zeros(1, dtype=np.int64))
+    return whole**2 / float(bins.variance()[0])
+
+
+def offsets(x: Floats, n: Floats, labels: Ints, events: Floats, start: Ints) -> Floats:
+    """For each bin the d that solves sum of n expit(x + d) = events, by Newton's method with bounded steps."""
+    rows, predicted = np.add.reduceat(n, start), np.add.reduceat(n * expit(x), start)
+    d = _log_odds(events, rows) - _log_odds(predicted, rows)  # exact where a bin has one score
+    for _ in range(_NEWTON_STEPS):
+        q = expit(x + d[labels])
+        gap = events - np.add.reduceat(n * q, start)
+        slope = np.add.reduceat(n * q * (1 - q), start)
+        step = np.clip(gap / np.maximum(slope, _STEP), -2.0, 2.0)
+        d = d + step
+        if np.abs(step).max() < 1e-12 * (1 + np.abs(d).max()):
+            break
+    return d
+
+
+def _log_odds(events: Floats, rows: Floats) -> Floats:
+    least = np.finfo(np.float64).tiny
+    found: Floats = np.log(np.maximum(events, least)) - np.log(np.maximum(rows - events, least))
+    return found
+
+
+_NEWTON_STEPS = 60
+
+
+@declare(measures_gaps=True, range=(0.0, math.inf), interval_method="inversion")
+@as_number
+def log_odds_error(table: ScoreTable) -> float:
+    r"""Log-odds error: root mean square deviation of the log-odds, debiased, over bins of equal information.
+
+    .. math::
+
+       \sqrt{\max\Bigl(0, \sum_b \frac{V_b}{I} \bigl(d_b^2 - \operatorname{Var}(d_b)\bigr)\Bigr)}, \qquad
+       V_b = \sum_{i \in b} p_i (1 - p_i), \quad I = \sum_b V_b
+
+    where :math:`d_b` is what must be added to the logits of bin b to predict its events.
+
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Or one `ScoreTable` instead of both.
+    sample_weight, frequency, pos_label, missing
+        How rows are read; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    float
+        At least 0, and 0 is best. An error of 0.1 means that the odds are right to about 10 %.
+
+    Notes
+    -----
+    Bins are `EqualInformation`, so errors that cancel inside a bin are not seen. Events are kept half a row away from
+    none and from all in each bin. Scores below 2**-53 count as 2**-53, and 1 as 1 - 2**-53, so that logits are finite.
+    The variance of :math:`d_b` is that of independent rows at the estimate; without it chance alone would read as an
+    error.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_counts([0.01, 0.1, 0.5], [20_000, 3_000, 400], [400, 540, 268])
+    >>> round(log_odds_error(table), 2)
+    0.69
+    """
+    return math.sqrt(squared_error(LogOddsBins.of(table)))
+
+
+def squared_error(bins: LogOddsBins) -> float:
+    """Debiased squared log-odds error, at least 0."""
+    total = float(bins.information.sum())
+    if total == 0:  # scores of 0 and 1 alone: correct, or infinitely wrong
+        return 0.0 if np.all(bins.residual == 0) else float("inf")
+    d, curvature = bins.error, bins.curvature(bins.error)
+    chance = bins.variance(d) / np.maximum(curvature, _STEP) ** 2
+    return max(float(np.sum(bins.information * (d**2 - chance))) / total, 0.0)

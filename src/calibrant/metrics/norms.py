@@ -1,0 +1,68 @@
+"""Norms: the losses of the bins to one number. ``norm(values, sizes)``, sizes the rows of every bin.
+
+A norm declares, as attributes: ``takes_absolute`` (bool, default False), whether it takes absolute values first; and
+``interval_method`` (str, optional), the method for losses that declare none (see `calibrant.losses`).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from calibrant._support.errors import InputError
+from calibrant._support.properties import declare
+from calibrant._support.typing import Floats, Weights
+
+__all__ = ["Lp", "Norm", "sup", "weighted_l1", "weighted_l2", "weighted_mean"]
+
+Norm: TypeAlias = Callable[[Floats, Weights], float]
+
+
+def weighted_mean(values: Floats, sizes: Weights) -> float:
+    """Mean, weighted by bin size; keeps the sign, so it is no norm in the strict sense."""
+    return float(np.sum(values * sizes) / np.sum(sizes))
+
+
+@declare(takes_absolute=True)
+def weighted_l1(values: Floats, sizes: Weights) -> float:
+    """Mean of absolute values, weighted by bin size: the norm of ECE and TCE."""
+    return weighted_mean(np.abs(values), sizes)
+
+
+@declare(takes_absolute=True)
+def weighted_l2(values: Floats, sizes: Weights) -> float:
+    """Root mean square, weighted by bin size."""
+    return float(np.sqrt(weighted_mean(np.square(values), sizes)))
+
+
+@declare(takes_absolute=True, interval_method="triangle")
+def sup(values: Floats, sizes: Weights) -> float:
+    """Largest absolute value, whatever the sizes."""
+    return float(np.max(np.abs(values)))
+
+
+@dataclass(frozen=True)
+class Lp:
+    r"""Weighted p-norm, :math:`(\sum_b (N_b / N) |v_b|^p)^{1/p}`.
+
+    >>> round(Lp(2)(np.array([0.3, -0.4]), np.array([1, 1])), 4)
+    0.3536
+    """
+
+    p: float
+    takes_absolute: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.p < math.inf:
+            raise InputError(
+                f"p must be a number of at least 1; it is {self.p!r}.", hint="Use sup for infinity.", argument="p"
+            )
+
+    def __call__(self, values: Floats, sizes: Weights) -> float:
+        largest = sup(values, sizes)
+        if largest == 0:
+            return 0.0
+        # scaled by the largest, so that high powers neither overflow nor vanish
+        return float(largest * weighted_mean((np.abs(values) / largest) ** self.p, sizes) ** (1 / self.p))

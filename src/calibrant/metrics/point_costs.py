@@ -1,0 +1,188 @@
+"""What wrong predictions of a number cost, by bins, where too high and too low cost differently."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from calibrant._support.errors import InputError, Note
+from calibrant._support.options import check_share
+from calibrant._support.text_tables import html_table, text_table
+from calibrant._support.typing import Floats, Ints, Weights
+from calibrant.metrics.costs import Cost, LinearCost, called_on_arrays, check_cost
+from calibrant.metrics.point import need_rows
+from calibrant.metrics.point_bins import Bins, Groups, bins_of, group, plain_columns
+from calibrant.tables.mean_table import MeanTable, take_rows
+
+__all__ = ["CostByBin", "best_shifts", "cost_by_bin", "paid_by_row"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CostByBin:
+    """What wrong predictions cost, bin by bin; see `cost_by_bin`.
+
+    Attributes
+    ----------
+    per_bin : dict of arrays
+        lower, upper, n, mean_prediction, cost (mean cost of a row), low and high (its interval), shift (what to add to
+        the bin's predictions so that they cost least), least (the mean cost then) and avoidable (cost less least).
+    """
+
+    per_bin: Mapping[str, Any]
+    level: float
+    size: float
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def value(self) -> float:
+        """Mean cost of a row."""
+        return float(self.per_bin["n"] @ self.per_bin["cost"] / self.size)
+
+    @property
+    def avoidable(self) -> float:
+        """What the best shift of every bin would save, in mean cost of a row: the part that is miscalibration."""
+        return float(self.per_bin["n"] @ self.per_bin["avoidable"] / self.size)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON; what does not exist is null."""
+        return {
+            "schema_version": 1,
+            "size": self.size,
+            "level": self.level,
+            "value": self.value,
+            "avoidable": self.avoidable,
+            "per_bin": plain_columns(self.per_bin),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def _cells(self) -> list[list[str]]:
+        b = self.per_bin
+        rows = [["prediction", "rows", "cost", f"{100 * self.level:g} % interval", "best shift", "avoidable"]]
+        for i in range(b["n"].size):
+            span = f"{b['low'][i]:.4g} to {b['high'][i]:.4g}" if np.isfinite(b["low"][i]) else "unknown"
+            numbers = [f"{b[name][i]:.4g}" for name in ("shift", "avoidable")]
+            place = f"{b['lower'][i]:.4g} to {b['upper'][i]:.4g}"
+            rows.append([place, f"{b['n'][i]:,.6g}", f"{b['cost'][i]:.4g}", span, *numbers])
+        return rows
+
+    def _summary(self) -> str:
+        return f"Cost of {self.value:.4g} a row, {self.avoidable:.4g} of it avoidable ({self.size:,.6g} rows)"
+
+    def __repr__(self) -> str:
+        return "\n".join([self._summary(), *text_table(self._cells())])
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._summary()}</p>{html_table(self._cells())}"
+
+
+@take_rows
+def cost_by_bin(
+    table: MeanTable,
+    *,
+    cost: Cost = LinearCost(over=1, under=1),  # noqa: B008  (frozen)
+    n_bins: int | None = None,
+    bins: Bins | None = None,
+    confidence_level: float = 0.95,
+) -> CostByBin:
+    r"""Expected cost of wrong predictions, by bins of the prediction, where too high and too low cost differently.
+
+    Cost-aware calibration (Yang and Bi, 2025) of a number: predicting :math:`\hat y` where y happens costs
+    :math:`C_o (\hat y - y)` if that is too high and :math:`C_u (y - \hat y)` if too low, or what another cost says. In
+    every bin the mean cost with its interval, and the shift of its predictions that would cost least: for
+    linear costs the :math:`C_u / (C_o + C_u)` quantile of y - y_pred.
+
+    Parameters
+    ----------
+    y_true, y_pred : columns
+        Or one `MeanTable` of rows.
+    cost : cost object, default=LinearCost(over=1, under=1)
+        Of `calibrant.costs`, or any function of arrays (y_pred, y) that is convex in the difference. (Costs with a
+        scale of their own, such as ExponentialCost, were made for probabilities: mind the unit of your numbers.)
+    n_bins, bins, confidence_level
+        See `bias_by_bin`.
+
+    Examples
+    --------
+    >>> from calibrant import LinearCost
+    >>> result = cost_by_bin([4.0, 5.0, 6.0, 7.0], [5.0, 5.0, 5.0, 5.0], cost=LinearCost(over=1, under=3), n_bins=1)
+    >>> result.value, result.per_bin["shift"], result.avoidable
+    (2.5, array([1.]), 1.0)
+    """
+    check_cost(cost)
+    check_share("confidence_level", confidence_level)
+    need_rows(table, "cost_by_bin")
+    groups = group(table, bins_of(bins, n_bins))
+    paid = paid_by_row(cost, table.prediction, table.mean)
+    mean = groups.mean(lambda run: paid[run])
+    low, high = groups.spread(lambda run: paid[run], mean).limits(confidence_level)
+    shift = best_shifts(groups, cost)
+    paid_then = paid_by_row(cost, table.prediction + shift[groups.labels], table.mean)
+    least = groups.mean(lambda run: paid_then[run])
+    per_bin = {
+        "lower": groups.lower,
+        "upper": groups.upper,
+        "n": groups.n,
+        "mean_prediction": groups.mean(lambda run: table.prediction[run]),
+        "cost": mean,
+        "low": low,
+        "high": high,
+        "shift": np.where(least < mean, shift, 0.0),
+        "least": np.minimum(least, mean),
+        "avoidable": np.maximum(mean - least, 0.0),
+    }
+    return CostByBin(per_bin, confidence_level, float(table.size), table.notes)
+
+
+def paid_by_row(cost: Cost, p: Floats, y: Floats) -> Floats:
+    found = called_on_arrays(cost, p, y)
+    if found.shape != p.shape:
+        raise InputError(
+            f"A cost must be given for every row; for {p.shape} rows it gave an array of shape {found.shape}.",
+            argument="cost",
+            value=cost,
+        )
+    return found
+
+
+def best_shifts(groups: Groups, cost: Cost) -> Floats:
+    """What to add to the predictions of every bin so that they cost least.
+
+    Linear costs: a quantile of what is missing, the lowest of equally good ones. Others, convex in the difference: by
+    golden sections between the least and the largest that is missing.
+    """
+    missing = groups.table.mean - groups.table.prediction
+    weight = groups.table.n
+    order = np.lexsort((missing, groups.labels))
+    start = np.searchsorted(groups.labels[order], np.arange(groups.lower.size + 1))
+    bins = [order[a:b] for a, b in pairwise(start)]
+    if type(cost) is LinearCost:
+        tau = cost.under / (cost.over + cost.under)
+        return np.array([quantile(missing[rows], weight[rows], tau) for rows in bins])
+    return np.array([_least(cost, groups.table, rows, missing) for rows in bins])
+
+
+def quantile(values: Floats, weight: Weights, share: float) -> float:
+    """The lowest of the rising values with at least this share of the weight up to it."""
+    held = np.cumsum(weight)
+    return float(values[min(int(np.searchsorted(held, share * held[-1] * (1 - 1e-12))), values.size - 1)])
+
+
+def _least(cost: Cost, table: MeanTable, rows: Ints, missing: Floats) -> float:
+    from scipy.optimize import minimize_scalar
+
+    low, high = float(missing[rows[0]]), float(missing[rows[-1]])
+    if low == high:
+        return low
+    p, y, weight = table.prediction[rows], table.mean[rows], table.n[rows]
+    found = minimize_scalar(
+        lambda shift: float(weight @ called_on_arrays(cost, p + shift, y)),
+        bounds=(low, high),
+        method="bounded",
+        options={"xatol": 1e-9 * (high - low)},
+    )
+    return float(found.x)

@@ -1,0 +1,203 @@
+"""Statistical tests of one hypothesis, "the probability of the event is p", given k events in n rows.
+
+Every test is a function ``test(k, n, p)`` of arrays (broadcast against each other) that returns p-values; `weighted`
+takes sums of importance weights and of their squares.
+At the borders all agree: p = 0 with k = 0 and p = 1 with k = n give 1, and an event that was declared
+impossible, or a failure of one declared certain, gives 0.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant import _kernels
+from calibrant._support.errors import InputError
+from calibrant._support.properties import declare
+from calibrant._support.typing import Floats
+
+__all__ = ["Test", "bayes", "binomial", "clopper_pearson", "score", "t", "weighted"]
+
+Test: TypeAlias = Callable[[ArrayLike, ArrayLike, ArrayLike], Floats]
+
+# An effective number of rows this close to 1 is one row.
+_ROUNDING = 1e-9
+
+
+@declare(exact_binomial=True)
+def binomial(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
+    """Exact binomial test, two-sided: the probability of all outcomes that are no likelier than k.
+
+    The p-values of `scipy.stats.binomtest`, bit for bit, for whole arrays. Outcomes within a relative 1e-7
+    of the observed one's probability count as equally likely. k and n must be whole numbers.
+
+    Examples
+    --------
+    >>> binomial([1, 5], [30, 10], [0.17, 0.5]).round(4)
+    array([0.0491, 1.    ])
+    """
+    k, n, p = _arguments(k, n, p)
+    if (k != np.rint(k)).any() or (n != np.rint(n)).any():
+        raise InputError(
+            "The exact binomial test needs whole numbers of rows and events.",
+            hint="With importance weights use calibrant.significance.weighted.",
+            argument="k",
+        )
+    flat = [np.ravel(a) for a in (k, n, p)]
+    pvalue = _kernels.binomial_pvalue(flat[0].astype(np.int64), flat[1].astype(np.int64), flat[2])
+    return pvalue.reshape(p.shape)
+
+
+def t(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
+    """One-sample t-test of the outcomes' mean against p, two-sided, with n - 1 degrees of freedom.
+
+    The standard deviation is sqrt(n/(n-1) r (1-r)), r = k/n. (The TCE paper's code left out the root, which is
+    why its Table 11 finds the t-test far worse than the binomial one.) Where all outcomes are equal, p-value 1
+    if p equals them, else 0; with n = 1 nothing is known of the spread, and the p-value is 1.
+
+    Examples
+    --------
+    >>> t([3, 6], 10, 0.5).round(4)
+    array([0.2229, 0.5554])
+    """
+    from scipy.special import stdtr
+
+    k, n, p = _arguments(k, n, p)
+    rate = k / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = np.abs(rate - p) * np.sqrt((n - 1) / (rate * (1 - rate)))
+        pvalue = 2 * stdtr(n - 1, -statistic)
+    constant = (k == 0) | (k == n)
+    pvalue = np.where(constant, rate == p, pvalue)
+    return _at_borders(np.where(n <= 1, 1.0, pvalue), k, n, p)
+
+
+def score(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
+    """Rao's score test, two-sided: (k - n p) / sqrt(n p (1-p)) against the normal distribution.
+
+    The test behind Wilson's interval. k and n may be real, such as effective sizes of weighted rows.
+
+    Examples
+    --------
+    >>> score([3, 6], 10, 0.5).round(4)
+    array([0.2059, 0.5271])
+    """
+    from scipy.special import ndtr
+
+    k, n, p = _arguments(k, n, p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = k * (1 - p) - (n - k) * p  # k - n p, exact near both ends
+        pvalue = 2 * ndtr(-np.abs(gap) / np.sqrt(n * p * (1 - p)))
+    return _at_borders(pvalue, k, n, p)
+
+
+def weighted(k: ArrayLike, n: ArrayLike, p: ArrayLike, *, w2: ArrayLike, k2: ArrayLike) -> Floats:
+    r"""Test of a weighted event rate against p, two-sided, with a variance that is robust to the weights.
+
+    .. math::
+
+       z = \frac{\sum w y - p \sum w}{\sqrt{V}}, \qquad
+       V = \max\left(\sum w^2 (y - p)^2, \; V_0\right), \qquad
+       V_0 = p (1 - p) \sum w \, \{(1 - p) \bar w_1 + p \bar w_0\}
+
+    against Student's t with :math:`(\sum w)^2 / \sum w^2 - 1` degrees of freedom, the effective number of rows less 1.
+    With one effective row nothing is known of the spread, and the p-value is 1.
+
+    Parameters
+    ----------
+    k, n : array_like
+        Sums of w y and of w.
+    p : array_like
+        Probability of the event under the hypothesis.
+    w2, k2 : array_like
+        Sums of w^2 and of w^2 y.
+
+    Notes
+    -----
+    The first variance is k2 (1 - p)^2 + (w2 - k2) p^2. It holds for weights that depend on the outcome, but where few
+    rows have the event it is too small: without any event z would not depend on p. V_0 bounds it from below. It is
+    the variance that p implies, with the mean weights of rows with and without the event,
+    :math:`\bar w_1` = k2 / k and :math:`\bar w_0` = (w2 - k2) / (n - k) (w2 / n where there is no such row).
+    Equal weights give the variance of `score`, or a larger one. Simulations with 50 to 5,000 rows, event rates of 0.2
+    to 50 % and weights that do or do not depend on the outcome rejected a true p at 5 % in 0 to 10 % of replicates;
+    thinned events of which about one is left are the exception (36 %).
+
+    Examples
+    --------
+    >>> weighted([6.0, 12.0], [20.0, 20.0], 0.5, w2=[40.0, 40.0], k2=[12.0, 24.0]).round(4)
+    array([0.2377, 0.5428])
+    """
+    from scipy.special import stdtr
+
+    k, n, p = _arguments(k, n, p)
+    w2, k2 = (np.broadcast_to(np.asarray(a, dtype=np.float64), p.shape) for a in (w2, k2))
+    if not ((k2 >= 0) & (k2 <= w2) & (w2 > 0)).all():
+        raise InputError("Sums of squared weights must satisfy 0 <= k2 <= w2 and w2 > 0; got others.", argument="k2")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_events = np.where(k > 0, k2 / k, w2 / n)
+        of_others = np.where(k < n, (w2 - k2) / (n - k), w2 / n)
+        least = n * p * (1 - p) * ((1 - p) * of_events + p * of_others)
+        variance = np.maximum(k2 * (1 - p) ** 2 + (w2 - k2) * p**2, least)
+        gap = k * (1 - p) - (n - k) * p
+        degrees = n**2 / w2 - 1
+        pvalue = np.where(degrees > _ROUNDING, 2 * stdtr(degrees, -np.abs(gap) / np.sqrt(variance)), 1.0)
+    return _at_borders(pvalue, k, n, p)
+
+
+def bayes(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
+    """Twice the smaller posterior tail beyond p, under Jeffreys' prior: theta ~ Beta(k + 1/2, n - k + 1/2).
+
+    p is rejected at alpha exactly when it lies outside Jeffreys' 1 - alpha interval. As in that interval, with
+    k = 0 only p too high counts, and with k = n only p too low.
+
+    Examples
+    --------
+    >>> bayes([3, 6], 10, 0.5).round(4)
+    array([0.204 , 0.5297])
+    """
+    from scipy.special import betainc, betaincc
+
+    k, n, p = _arguments(k, n, p)
+    below, above = betainc(k + 0.5, n - k + 0.5, p), betaincc(k + 0.5, n - k + 0.5, p)
+    tail = np.where(k == 0, above, np.where(k == n, below, np.minimum(below, above)))
+    return _at_borders(np.minimum(1.0, 2 * tail), k, n, p)
+
+
+def clopper_pearson(k: ArrayLike, n: ArrayLike, *, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
+    """Exact interval of a rate, given k events in n rows: each limit is wrong with a chance of at most 2.5 %.
+
+    Clopper and Pearson (1934); the limits of ``scipy.stats.binomtest(k, n).proportion_ci()``. k and n may be real, such
+    as effective sizes of weighted rows. It covers with at least the confidence level, so a probability that lies
+    outside may still have a p-value of `binomial` slightly above 5 %, and the other way round.
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson([0, 3], 10)
+    >>> low.round(4), high.round(4)
+    (array([0.    , 0.0667]), array([0.3085, 0.6525]))
+    """
+    from scipy.special import betaincinv
+
+    if not 0 < confidence_level < 1:
+        raise InputError(f"confidence_level must lie between 0 and 1; it is {confidence_level!r}.")
+    k, n, _ = _arguments(k, n, 0.5)
+    tail = (1 - confidence_level) / 2
+    with np.errstate(invalid="ignore"):  # at the ends, where there is no such beta distribution
+        low = np.where(k == 0, 0.0, betaincinv(np.maximum(k, 1e-300), n - k + 1, tail))
+        high = np.where(k == n, 1.0, betaincinv(k + 1, np.maximum(n - k, 1e-300), 1 - tail))
+    return low, high
+
+
+def _arguments(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    if any(np.ma.is_masked(a) for a in (k, n, p)):
+        raise InputError("A test cannot use masked cells.", hint="Leave them out first.")
+    k, n, p = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (k, n, p)))
+    if not (((k >= 0) & (k <= n) & (n > 0) & (n <= 2**53) & (p >= 0) & (p <= 1)).all()):
+        raise InputError("A test of k events in n rows against p needs 0 <= k <= n, 0 < n <= 2**53 and 0 <= p <= 1.")
+    return k, n, p
+
+
+def _at_borders(pvalue: Floats, k: Floats, n: Floats, p: Floats) -> Floats:
+    certain = np.where(p == 0, k == 0, k == n)
+    return np.where((p == 0) | (p == 1), certain, pvalue).astype(np.float64)

@@ -1,0 +1,1 @@
+"""Tables: sorted, distinct, immutable, additive summaries of rows, and their storage."""

@@ -1,0 +1,115 @@
+"""`Tables`: a table for every model and group, counted in one pass."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from calibrant._support.errors import InputError
+from calibrant._support.text_tables import text_table
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["Tables", "in_order"]
+
+
+def in_order(keys: Iterable[tuple[str, Any]], models: list[str]) -> list[tuple[str, Any]]:
+    """Keys (model, group): models as they were named, groups sorted (those of different types by their text)."""
+    known = list(keys)
+    place = {model: i for i, model in enumerate(models)}
+    try:
+        return sorted(known, key=lambda key: (place[key[0]], () if key[1] is None else (key[1],)))
+    except TypeError:
+        return sorted(known, key=lambda key: (place[key[0]], str(key[1])))
+
+
+class Tables(Mapping[tuple[str, Any], ScoreTable]):
+    """Tables by model and group: ``tables["model", "group"]``.
+
+    The model is the name of a column of scores. The group is None where rows were not split, a value of the column that
+    splits them, or a tuple of values where several do. Tables of parts of the data add up, key by key.
+
+    Examples
+    --------
+    >>> a = Tables({("new", "north"): ScoreTable.from_counts([0.2], [10], [3])})
+    >>> b = Tables({("new", "north"): ScoreTable.from_counts([0.2], [5], [1])})
+    >>> (a + b)["new", "north"].size
+    15
+    """
+
+    def __init__(self, tables: Mapping[tuple[str, Any], ScoreTable], by: tuple[str, ...] = ()) -> None:
+        for key, table in tables.items():
+            if not (isinstance(key, tuple) and len(key) == 2 and isinstance(table, ScoreTable)):
+                raise InputError(
+                    f"Tables are kept as {{(model, group): ScoreTable}}; {key!r} has {type(table).__name__}.",
+                    argument="tables",
+                )
+        self._tables: dict[tuple[str, Any], ScoreTable] = dict(tables)
+        self.by = by
+
+    def __getitem__(self, key: tuple[str, Any]) -> ScoreTable:
+        return self._tables[key]
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    @property
+    def models(self) -> list[str]:
+        """The columns of scores, in order."""
+        return list(dict.fromkeys(model for model, _ in self._tables))
+
+    @property
+    def groups(self) -> list[Any]:
+        """The groups, in order."""
+        return list(dict.fromkeys(group for _, group in self._tables))
+
+    def of(self, model: str | None = None) -> dict[Any, ScoreTable]:
+        """The tables of one model by group; the model may be left out where there is one."""
+        wanted = self._known(model)
+        return {group: table for (name, group), table in self._tables.items() if name == wanted}
+
+    def only(self, model: str | None = None) -> "Tables":
+        """The tables of one model, still by model and group."""
+        name = self._known(model)
+        return Tables({(name, group): table for group, table in self.of(name).items()}, self.by)
+
+    def total(self, model: str | None = None) -> ScoreTable:
+        """The table of all groups of one model."""
+        return sum(self.of(model).values(), ScoreTable.empty())
+
+    def _known(self, model: str | None) -> str:
+        if model is None and len(self.models) == 1:
+            return self.models[0]
+        if model not in self.models:
+            raise InputError(
+                f"model must be one of {', '.join(map(repr, self.models))}; it is {model!r}.",
+                argument="model",
+                value=model,
+            )
+        assert model is not None
+        return model
+
+    def __add__(self, other: object) -> "Tables":
+        if not isinstance(other, Tables):
+            return NotImplemented
+        if len(self) and len(other) and self.by != other.by:
+            raise InputError(f"Tables split by {self.by} and by {other.by} cannot be added.", argument="by")
+        joined = dict(self._tables)
+        for key, table in other.items():
+            joined[key] = joined[key] + table if key in joined else table
+        models = list(dict.fromkeys([*self.models, *other.models]))
+        return Tables({key: joined[key] for key in in_order(joined, models)}, self.by or other.by)
+
+    def __radd__(self, other: object) -> "Tables":
+        return self if other == 0 else NotImplemented  # so that sum() works
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tables):
+            return NotImplemented
+        return self.by == other.by and self._tables == other._tables
+
+    def __repr__(self) -> str:
+        cells = [["model", "group", "rows", "events", "distinct scores"]]
+        for (model, group), table in self._tables.items():
+            cells.append([model, str(group), f"{table.size:,.6g}", f"{table.positives:,.6g}", f"{len(table):,}"])
+        return "\n".join([f"Tables ({len(self)})", *text_table(cells, left=(0, 1))])

@@ -1,0 +1,358 @@
+"""`MeanTable`: predictions of numbers with the outcomes behind them, all that measures of bias need."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+
+import numpy as np
+
+from calibrant._support import columns as _columns
+from calibrant._support.arrays import read_only
+from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.options import check_option
+from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
+from calibrant.tables.rows import Reader
+from calibrant.tables.score_table import all_zero
+
+__all__ = ["MeanTable", "as_number", "take_rows"]
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+
+_MOST = 2**53  # rows up to here are counted exactly
+_LARGEST = 1e90  # cubes of these, and of their inverses, are still numbers, and so are sums of them
+ROUNDING = 1e-14  # of the largest number: what is nearer to 0 is none
+ONE_COLUMN = "Pass one column of numbers."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanTable:
+    """Predictions of a number, and count, mean and spread of the outcomes behind each.
+
+    Rows are kept as they are; `merged` pools those with equal predictions, which is what a query can deliver and
+    nearly all that a measure of bias needs (tests of bins also look at skewness). Tables of parts of the data add up.
+
+    Attributes
+    ----------
+    prediction : ndarray
+    n : ndarray
+        Rows behind each prediction: int64 where rows are counted, float64 sums of importance weights.
+    mean : ndarray
+        Mean outcome of these rows.
+    m2 : ndarray
+        Sum of (weighted) squared deviations of their outcomes from that mean; 0 for single rows.
+    w2 : ndarray or None
+        Sums of squared importance weights; None where rows are counted.
+    notes : tuple of Note
+    n_in, n_dropped : int
+        Rows given, and rows left out because a value was missing or the weight 0.
+
+    Examples
+    --------
+    >>> table = MeanTable.from_arrays([3.0, 5.0, 4.0], [2.0, 4.0, 4.0])
+    >>> table.size, table.merged().prediction, table.merged().mean
+    (3, array([2., 4.]), array([3. , 4.5]))
+    """
+
+    prediction: Floats
+    n: Weights
+    mean: Floats
+    m2: Floats
+    w2: Floats | None = None
+    notes: tuple[Note, ...] = ()
+    n_in: int = 0
+    n_dropped: int = 0
+    single: bool = field(default=False)  # every entry is one row of its own, of weight 1
+
+    def __post_init__(self) -> None:
+        for name in ("prediction", "n", "mean", "m2", "w2"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        y_true: Column,
+        y_pred: Column,
+        *,
+        sample_weight: Column | None = None,
+        frequency: Column | None = None,
+        missing: Literal["raise", "drop"] = "raise",
+    ) -> "MeanTable":
+        """Read rows.
+
+        Parameters
+        ----------
+        y_true, y_pred : columns of finite numbers
+            Outcomes and predictions, matched by position.
+        sample_weight : column, optional
+            Importance weights, whatever their values.
+        frequency : column of whole numbers, optional
+            Number of equal rows that each row stands for. Give `sample_weight` or `frequency`, not both.
+        missing : {"raise", "drop"}
+            What to do with rows in which a value is missing; dropped ones are counted.
+        """
+        check_option("missing", missing, ("raise", "drop"))
+        _columns.one_kind_of_weight(sample_weight, frequency)
+        weights = {"sample_weight": sample_weight, "frequency": frequency}
+        _columns.check_alignment({"y_true": y_true, "y_pred": y_pred, **weights})
+        columns = [_columns.read(c, name, hint=ONE_COLUMN) for c, name in ((y_true, "y_true"), (y_pred, "y_pred"))]
+        columns += [_columns.read(column, name) for name, column in weights.items() if column is not None]
+        _columns.check_lengths(columns)
+        if not len(columns[0]):
+            raise InputError("y_true and y_pred hold no rows; at least one is needed.", argument="y_true")
+        if missing == "raise":
+            _columns.refuse_missing(columns, hint=_columns.DROP)
+        y, p = (_of_usual_size(_columns.finite(column)) for column in columns[:2])
+        weight = None
+        if len(columns) > 2:
+            weight = (_columns.weights if frequency is None else _columns.frequencies)(columns[2]).values
+        notes = join_notes(y.notes, p.notes)
+        if weight is not None and not weight.any():
+            raise all_zero(columns[2].name)
+        kept = _kept(columns, weight)
+        size = len(y)
+        if kept is None:
+            return _rows(y.values, p.values, weight, frequency is None, notes, size)
+        if not kept.any():
+            raise InputError("No row is left: each lacks a value or has weight 0.", argument="y_true")
+        lost = size - int(kept.sum())
+        name = "weight" if frequency is None else "frequency"
+        notes = join_notes(notes, [Note("dropped", lost, f"Rows left out (a missing value, or {name} 0): {{count}}.")])
+        weight = None if weight is None else weight[kept]
+        return _rows(y.values[kept], p.values[kept], weight, frequency is None, notes, size, lost)
+
+    @classmethod
+    def from_moments(cls, prediction: Column, n: Column, mean: Column, m2: Column) -> "MeanTable":
+        """A table from sums that were made elsewhere, such as by a query that groups rows by their prediction.
+
+        Parameters
+        ----------
+        prediction, n, mean, m2 : columns
+            See the attributes; n whole and positive, m2 not negative.
+        """
+        names = ("prediction", "n", "mean", "m2")
+        columns = [
+            _columns.finite(_columns.read(column, name, hint=ONE_COLUMN))
+            for column, name in zip((prediction, n, mean, m2), names, strict=True)
+        ]
+        for column in (columns[0], columns[2]):
+            _of_usual_size(column)
+        _columns.check_lengths(columns)
+        _columns.refuse_missing(columns)
+        p, count, average, spread = (column.values for column in columns)
+        whole = (count == np.rint(count)) & (count >= 1) & (count <= _MOST)
+        for good, column, rule in (
+            (whole, columns[1], "be whole numbers from 1"),
+            (spread >= 0, columns[3], "not be negative"),
+            ((count > 1) | (spread == 0), columns[3], "be 0 where there is one row"),
+        ):
+            if not good.all():
+                row = int(np.argmin(good))
+                value = column.values[row]
+                raise column.error(f"must {rule}; row {row} is {value:.6g}.", hint="", row=row, value=float(value))
+        if not p.size:
+            raise InputError("There are no rows; at least one is needed.", argument="prediction")
+        return cls(p, count.astype(np.int64), average, spread, n_in=int(count.sum()))
+
+    def __len__(self) -> int:
+        return self.prediction.size
+
+    @property
+    def size(self) -> float:
+        """Number of rows, or total weight."""
+        return self.n.sum().item() if not self.single else len(self)
+
+    @property
+    def importance(self) -> bool:
+        """Whether rows have importance weights instead of being counted."""
+        return self.w2 is not None
+
+    @property
+    def effective_size(self) -> float:
+        """Number of rows that tell as much: the size itself, or its square over the sum of squared weights."""
+        return self.size if self.w2 is None else self.size**2 / float(self.w2.sum())
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether outcomes are known row by row, not only their means."""
+        return self.single or not self.m2.any()
+
+    @cached_property
+    def rounding(self) -> float:
+        """Differences of predictions and outcomes up to this size are rounding."""
+        ends = (self.prediction.max(), -self.prediction.min(), self.mean.max(), -self.mean.min())
+        return ROUNDING * float(max(ends))
+
+    def average(self, values: Floats) -> float:
+        """The mean of something that is known of every entry."""
+        return float(values.mean()) if self.single else float(self.n @ values / self.size)
+
+    @property
+    def mean_outcome(self) -> float:
+        return self.average(self.mean)
+
+    @property
+    def mean_prediction(self) -> float:
+        return self.average(self.prediction)
+
+    def merged(self) -> "MeanTable":
+        """The same with one entry for each distinct prediction, in rising order."""
+        order = np.lexsort((self.mean, self.prediction))  # outcomes too: sums do not depend on the order of rows
+        p = self.prediction[order]
+        start = np.flatnonzero(np.concatenate([[True], p[1:] != p[:-1]]))
+        if start.size == p.size and self.has_rows:
+            return self._with(p, self.n[order], self.mean[order], self.m2[order], order)
+        n = np.add.reduceat(self.n[order], start)
+        mean = np.add.reduceat((self.n * self.mean)[order], start) / n
+        offset = self.mean[order] - np.repeat(mean, np.diff(np.append(start, p.size)))
+        m2 = np.add.reduceat((self.n[order] * offset**2) + self.m2[order], start)
+        outcomes = self.mean[order]
+        same = np.maximum.reduceat(outcomes, start) == np.minimum.reduceat(outcomes, start)
+        if self.has_rows:  # not even by rounding does what is equal vary
+            m2[same] = 0.0
+        return self._with(p[start], n, mean, m2, order, start)
+
+    def _with(
+        self, prediction: Floats, n: Weights, mean: Floats, m2: Floats, order: Ints, start: Ints | None = None
+    ) -> "MeanTable":
+        w2 = None if self.w2 is None else self.w2[order]
+        if w2 is not None and start is not None:
+            w2 = np.add.reduceat(w2, start)
+        single = self.single and start is None
+        return MeanTable(prediction, n, mean, m2, w2, self.notes, self.n_in, self.n_dropped, single)
+
+    def part(self, rows: Any) -> "MeanTable":
+        """Some of the entries: by a mask or by their places."""
+        w2 = None if self.w2 is None else self.w2[rows]
+        columns = (self.prediction[rows], self.n[rows], self.mean[rows], self.m2[rows])
+        notes = tuple(note for note in self.notes if note.code != "dropped")
+        n_in = len(columns[0]) if self.importance else int(columns[1].sum())
+        return MeanTable(*columns, w2, notes, n_in, 0, self.single)
+
+    def map(self, f: Callable[[Floats], Floats]) -> "MeanTable":
+        """The table of other predictions for the same rows: f of those here."""
+        moved = np.array(f(self.prediction), dtype=np.float64)
+        if moved.shape != self.prediction.shape or not np.isfinite(moved).all():
+            raise InputError(
+                f"The map must give a finite number for each of {len(self):,} predictions; it gave an array of shape "
+                f"{moved.shape}{'' if np.isfinite(moved).all() else ' with others'}.",
+                argument="f",
+            )
+        return MeanTable(moved, self.n, self.mean, self.m2, self.w2, self.notes, self.n_in, self.n_dropped, self.single)
+
+    def rows_by_weight(self) -> "MeanTable":
+        """The table that a fit sees: the sum of weights plays the number of rows, so that weight 2 equals two rows.
+
+        Whole sums become counts. Other sums stay real numbers, and the effective number of rows equals their sum.
+        """
+        if not self.importance:
+            return self
+        if bool((self.n == np.rint(self.n)).all()):
+            return replace(self, n=self.n.astype(np.int64), w2=None)
+        return replace(self, w2=self.n)
+
+    def __add__(self, other: "MeanTable") -> "MeanTable":
+        if not isinstance(other, MeanTable):
+            return NotImplemented
+        if self.importance != other.importance:
+            raise InputError(
+                "Tables must be of one kind to be added; got one of counts and one of importance weights.",
+                hint="Count both with sample_weight, or both with frequency.",
+            )
+        both = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("prediction", "n", "mean", "m2")
+        }
+        w2 = None if self.w2 is None or other.w2 is None else np.concatenate([self.w2, other.w2])
+        notes = join_notes(self.notes, other.notes)
+        n_in, lost = self.n_in + other.n_in, self.n_dropped + other.n_dropped
+        return MeanTable(**both, w2=w2, notes=notes, n_in=n_in, n_dropped=lost, single=self.single and other.single)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same rows, in whatever order; means and spreads within rounding."""
+        if not isinstance(other, MeanTable):
+            return NotImplemented
+        a, b = self.merged(), other.merged()
+        if len(a) != len(b) or a.importance != b.importance or not np.array_equal(a.prediction, b.prediction):
+            return False
+        size = float(max(np.abs(a.mean).max(), np.abs(b.mean).max()))
+        return (
+            np.allclose(a.n, b.n, rtol=1e-12, atol=0)
+            and np.allclose(a.mean, b.mean, rtol=1e-12, atol=1e-13 * size)
+            and np.allclose(a.m2, b.m2, rtol=1e-9, atol=1e-13 * size**2 * float(a.n.max()))
+            and (a.w2 is None or b.w2 is None or np.allclose(a.w2, b.w2, rtol=1e-12, atol=0))
+        )
+
+    def __repr__(self) -> str:
+        rows = f"total weight {self.size:,.6g}" if self.importance else f"{self.size:,} rows"
+        return f"MeanTable({rows}, mean prediction {self.mean_prediction:.6g}, mean outcome {self.mean_outcome:.6g})"
+
+
+def _of_usual_size(column: _columns.Column) -> _columns.Column:
+    """Numbers whose squares are numbers too."""
+    known = np.abs(column.values if column.missing is None else column.values[~column.mask])
+    largest = float(known.max()) if known.size else 0.0
+    if largest == 0 or 1 / _LARGEST < largest < _LARGEST:
+        return column
+    raise column.error(
+        f"must hold numbers whose largest lies between {1 / _LARGEST:g} and {_LARGEST:g} in size, so that powers "
+        f"exist; it is {largest:.6g}.",
+        hint="Use another unit.",
+    )
+
+
+def _kept(columns: list[_columns.Column], weight: Floats | None) -> Bools | None:
+    """Which rows are used; None if all are."""
+    kept = np.ones(len(columns[0]), dtype=bool) if weight is None else weight > 0
+    for column in columns:
+        if column.missing is not None:
+            kept &= ~column.missing
+    return None if kept.all() else kept
+
+
+def _rows(
+    y: Floats, p: Floats, weight: Floats | None, importance: bool, notes: tuple[Note, ...], n_in: int, lost: int = 0
+) -> MeanTable:
+    nothing = np.broadcast_to(0.0, y.shape)
+    if weight is None:
+        ones = np.broadcast_to(np.int64(1), y.shape)
+        return MeanTable(p, ones, y, nothing, None, notes, n_in, lost, single=True)
+    if not importance:
+        if weight.sum() > _MOST:
+            total = float(weight.sum())
+            raise InputError(
+                f"frequency must add up to at most 2**53; the sum is {total:.6g}.", argument="frequency", value=total
+            )
+        return MeanTable(p, weight.astype(np.int64), y, nothing, None, notes, n_in, lost)
+    if not np.isfinite(weight.sum() ** 2):
+        raise InputError("The weights are too large: their sum overflows.", argument="sample_weight")
+    return MeanTable(p, weight, y, nothing, weight**2, notes, n_in, lost)
+
+
+class TakesMeans(Protocol[P, R_co]):
+    """A function of rows, or of one table; `of_table` is the plain function of a table behind it."""
+
+    of_table: Callable[..., Any]
+
+    @overload
+    def __call__(self, table: MeanTable, /, *args: P.args, **options: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, y_true: Column, y_pred: Column, **options: Any) -> R_co: ...
+
+
+# The table that a measure of predicted numbers was given.
+table_of = Reader(MeanTable, MeanTable.from_arrays)
+
+
+def take_rows(function: Callable[Concatenate[MeanTable, P], R]) -> TakesMeans[P, R]:
+    """Let ``f(table, *, ...)`` be called as ``f(y_true, y_pred, *, ...)`` too, with the options of `from_arrays`."""
+    dressed: TakesMeans[P, R] = table_of.takes_rows(function)
+    return dressed
+
+
+def as_number(function: Callable[Concatenate[MeanTable, P], float]) -> TakesMeans[P, float]:
+    """As `take_rows`, for functions that return a bare number: it cannot carry notes, so they become warnings."""
+    dressed: TakesMeans[P, float] = table_of.as_number(function)
+    return dressed

@@ -1,0 +1,185 @@
+"""`Partition`: a table cut into bins, consecutive runs of its rows."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calibrant import _kernels
+from calibrant._support.arrays import read_only
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Floats, Ints, Weights
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["Partition"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Partition:
+    """Consecutive runs of the rows of a table: never an empty one, never a split tie.
+
+    Made by a kind of bins (``EqualWidth()(table)``), or from cuts or labels of your own.
+
+    Attributes
+    ----------
+    table : ScoreTable
+    start : ndarray of int64
+        First table row of every bin.
+    lower, upper : ndarray of float64
+        Edges of every bin: the nominal ones where the kind of bins has such, otherwise 0, the midpoints
+        between neighbouring scores of two bins, and 1.
+    n_empty : int
+        Nominal bins that hold no rows; they are not part of the partition.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.2, 0.8, 0.9])
+    >>> halves = Partition.from_cuts(table, [2])
+    >>> halves.n, halves.k, halves.rate
+    (array([2, 2]), array([1, 2]), array([0.5, 1. ]))
+    """
+
+    table: ScoreTable
+    start: Ints
+    n_empty: int = 0
+    _nominal: tuple[Floats, Floats] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", read_only(self.start))
+
+    @classmethod
+    def from_cuts(cls, table: ScoreTable, cuts: object, *, edges: Floats | None = None) -> "Partition":
+        """Bins that begin at table row 0 and at each of `cuts`, which must not fall.
+
+        A bin whose cut is repeated is empty and left out. `edges`, one more than bins, are nominal edges.
+        """
+        inner = np.asarray(cuts)
+        if inner.size and inner.dtype.kind not in "iu":
+            raise InputError(f"cuts must be whole numbers; their type is {inner.dtype}.", argument="cuts", value=cuts)
+        bounds = np.empty(inner.size + 2, dtype=np.int64)
+        bounds[0], bounds[1:-1], bounds[-1] = 0, inner, len(table)
+        sizes = bounds[1:] - bounds[:-1]
+        if (sizes < 0).any():
+            raise InputError(
+                f"cuts must not fall and must lie between 0 and {len(table)}.", argument="cuts", value=cuts
+            )
+        occupied = np.flatnonzero(sizes)
+        nominal = None if edges is None else (edges[occupied], edges[occupied + 1])
+        return cls(table, bounds[occupied], bounds.size - 1 - occupied.size, nominal)
+
+    @classmethod
+    def from_labels(cls, table: ScoreTable, labels: object) -> "Partition":
+        """Bins of table rows with equal labels; labels must not fall from row to row."""
+        values = np.asarray(labels)
+        if values.shape != (len(table),):
+            raise InputError(
+                f"labels must be one for each of the table's {len(table):,} distinct scores; "
+                f"their shape is {values.shape}.",
+                argument="labels",
+            )
+        if (values[1:] < values[:-1]).any():
+            raise InputError("labels must not fall from one score to the next.", argument="labels")
+        return cls.from_cuts(table, np.flatnonzero(values[1:] != values[:-1]) + 1)
+
+    def __len__(self) -> int:
+        """Number of bins."""
+        return self.start.size
+
+    @cached_property
+    def _edges(self) -> tuple[Floats, Floats]:
+        lower, upper = _midpoints(self.table.score, self.start) if self._nominal is None else self._nominal
+        return read_only(lower), read_only(upper)
+
+    @property
+    def lower(self) -> Floats:
+        return self._edges[0]
+
+    @property
+    def upper(self) -> Floats:
+        return self._edges[1]
+
+    @cached_property
+    def _sums(self) -> tuple[Weights, Weights, Floats]:
+        table = self.table
+        n, k, score = _kernels.bin_sums(table.score, table.n, table.k, self.start)
+        return read_only(n), read_only(k), read_only(score)
+
+    def with_sums(self, n: Weights, k: Weights, score: Floats) -> "Partition":
+        """The same bins with other sums of n, k and n * score, which are those of a replicate; empty bins are left out.
+
+        Of the rows themselves it knows nothing: for losses of sums only.
+        """
+        occupied = np.flatnonzero(n)
+        other = Partition(self.table, self.start[occupied])
+        other.__dict__["_sums"] = n[occupied], k[occupied], score[occupied]
+        return other
+
+    @property
+    def n(self) -> Weights:
+        """Rows in every bin."""
+        return self._sums[0]
+
+    @property
+    def k(self) -> Weights:
+        """Rows with the event in every bin."""
+        return self._sums[1]
+
+    @property
+    def rate(self) -> Floats:
+        """Share of rows with the event, equation (3) of the TCE paper."""
+        return self.k / self.n
+
+    @property
+    def mean_score(self) -> Floats:
+        """Mean prediction."""
+        return self._sums[2] / self.n
+
+    @property
+    def min_score(self) -> Floats:
+        return self.table.score[self.start]
+
+    @property
+    def max_score(self) -> Floats:
+        return self.table.score[self._stop - 1]
+
+    @cached_property
+    def w2(self) -> Floats | None:
+        """Sum of squared importance weights in every bin; None where rows are counted."""
+        return None if self.table.w2 is None else read_only(np.add.reduceat(self.table.w2, self.start))
+
+    @cached_property
+    def k2(self) -> Floats | None:
+        """Sum of squared importance weights of the rows with the event in every bin; None where rows are counted."""
+        return None if self.table.k2 is None else read_only(np.add.reduceat(self.table.k2, self.start))
+
+    @property
+    def effective_n(self) -> Floats:
+        """Size of a simple sample with as much information: n, or n^2 / sum of squared weights."""
+        return self.n.astype(np.float64) if self.w2 is None else self.n**2 / self.w2
+
+    @property
+    def effective_k(self) -> Floats:
+        """Events in a simple sample of the effective size: rate times `effective_n`."""
+        size = self.effective_n
+        # rounding must not keep it from the size where every row has the event
+        return np.where(self.k == self.n, size, np.minimum(self.k * (size / self.n), size))
+
+    @property
+    def labels(self) -> Ints:
+        """For every table row the number of its bin, from 0."""
+        return np.repeat(np.arange(len(self)), self._stop - self.start)
+
+    @property
+    def _stop(self) -> Ints:
+        return np.append(self.start[1:], len(self.table)).astype(np.int64)
+
+    def __repr__(self) -> str:
+        empty = f", {self.n_empty} empty" if self.n_empty else ""
+        return f"Partition({len(self)} bins{empty}, of {self.table!r})"
+
+
+def _midpoints(score: Floats, start: Ints) -> tuple[Floats, Floats]:
+    if start.size == 0:
+        return np.empty(0), np.empty(0)
+    inner = (score[start[1:] - 1] + score[start[1:]]) / 2
+    return np.concatenate([[0.0], inner]), np.concatenate([inner, [1.0]])

@@ -1,0 +1,121 @@
+"""Tables kept for later: as Arrow tables and as Parquet files, with a version and a checksum."""
+
+import hashlib
+import json
+import os
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant._support.errors import InputError, Note
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["from_arrow", "from_parquet", "to_arrow", "to_parquet"]
+
+_VERSION = 2
+# Version 1 has no k2: its tables of counts are the same, those of importance weights lack what tests need.
+_READABLE = (1, _VERSION)
+_KEY = b"calibrant"
+_COLUMNS = ("score", "n", "k", "w2", "k2")
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            'Keeping tables needs pyarrow: pip install "calibrant[files]".', name="pyarrow"
+        ) from error
+    return pyarrow
+
+
+def to_arrow(table: ScoreTable) -> Any:
+    """The table as an Arrow table, with version, rows, notes and a checksum in its metadata."""
+    arrays = {name: getattr(table, name) for name in _COLUMNS if getattr(table, name) is not None}
+    about = {
+        "version": _VERSION,
+        "n_in": int(table.n_in),
+        "n_dropped": int(table.n_dropped),
+        "notes": [[note.code, int(note.count), note.template] for note in table._notes],
+    }
+    about["sha256"] = _checksum(arrays, about)
+    frame = _arrow().table(arrays)
+    return frame.replace_schema_metadata({_KEY: json.dumps(about)})
+
+
+def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
+    """The table that `to_arrow` made; anything else, and anything changed since, is an error."""
+    if not hasattr(frame, "schema") or not hasattr(frame, "column_names"):
+        raise InputError(f"An Arrow table is needed; this is {type(frame).__name__}.", argument="frame")
+    about = _about(frame.schema.metadata or {}, name)
+    if about.get("version") not in _READABLE:
+        raise InputError(
+            f"{name} was written by another version of calibrant ({about.get('version')!r}; this one reads {_VERSION})."
+        )
+    arrays = {c: np.asarray(frame.column(c)) for c in _COLUMNS if c in frame.column_names}
+    if about["version"] == 1 and "w2" in arrays:
+        raise InputError(
+            f"{name} must hold the sums of w^2 y of its importance weights; got a file of format 1, which has none.",
+            hint="Count the rows again with sample_weight, or with frequency if the weights were numbers of rows.",
+        )
+    sha = about.pop("sha256", None)
+    whole = {"score", "n", "k"} <= set(arrays) and all(a.dtype in (np.float64, np.int64) for a in arrays.values())
+    if not whole or _checksum(arrays, about) != sha:
+        raise InputError(f"{name} is damaged: its checksum does not fit what it holds.", hint="Count the rows again.")
+    notes = tuple(Note(code, number, template) for code, number, template in about["notes"])
+    return ScoreTable(**arrays, n_in=about["n_in"], n_dropped=about["n_dropped"], _notes=notes)
+
+
+def _about(metadata: dict[bytes, bytes], name: str) -> dict[str, Any]:
+    try:
+        found = json.loads(metadata[_KEY])
+    except (KeyError, ValueError) as error:
+        raise InputError(
+            f"{name} is no table that calibrant wrote.",
+            hint="For rows of outcomes and scores use calibrant.scan or calibrant.from_frame.",
+        ) from error
+    if not isinstance(found, dict):
+        raise InputError(f"{name} is damaged: what it says of itself cannot be read.")
+    return found
+
+
+def _checksum(arrays: dict[str, Any], about: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name, array in arrays.items():
+        digest.update(f"{name} {array.dtype.str} {array.size}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def to_parquet(table: ScoreTable, path: str | PathLike[str]) -> None:
+    """Write the table to a Parquet file; a file that is there is replaced, at once or not at all."""
+    _arrow()
+    import pyarrow.parquet as pq
+
+    target = Path(path)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        pq.write_table(to_arrow(table), beside, compression="zstd")
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def from_parquet(path: str | PathLike[str]) -> ScoreTable:
+    """Read a table that `to_parquet` wrote; a flipped byte, or a file cut short, is an error that names the file."""
+    arrow = _arrow()
+    import pyarrow.parquet as pq
+
+    name = Path(path).name
+    if Path(path).is_dir():
+        raise InputError(f"{name!r} is a folder; a kept table is one file.", argument="path")
+    try:
+        frame = pq.read_table(path, page_checksum_verification=False)
+    except FileNotFoundError:
+        raise InputError(f"There is no file {name!r}.", argument="path") from None
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        reason = str(error).splitlines()[0].replace(str(path), name)
+        raise InputError(f"{name} cannot be read: {reason}", hint="Count the rows again.", argument="path") from error
+    return from_arrow(frame, name=name)
