@@ -10,7 +10,7 @@ TORCH ?= torch==2.13.0
 # The instructions that numpy 1.24 must do without for the fits of 2023.
 AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
 # Tests of kernels' results that need libraries which the core environment, with the same reference kernel, has not.
-WITH_LIBRARIES := tests/test_calibrators.py tests/test_multiclass.py src/calibrant/calibrators
+WITH_LIBRARIES := tests/calibrators tests/metrics/test_multiclass.py src/calibrant/calibrators
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit gallery demo test test-all test-reference test-core lint types docs bench bench-decisions bench-files bench-spark study study-calibrators study-costs study-numbers oracles sanitize clean
@@ -54,36 +54,36 @@ docs: $(VENV)/dev.stamp  ## build the documentation; its examples run
 	@echo "documentation: docs/_build/html/index.html"
 
 gallery: $(VENV)/dev.stamp  ## render every diagram on real data and on hard cases, and those of the documentation
-	$(BIN)/python -m gallery --docs
-	$(BIN)/python -m gallery
+	$(BIN)/python -m tests.visual --docs
+	$(BIN)/python -m tests.visual
 
 reproduce: $(VENV)/dev.stamp  ## the tables, figures and examples of the three papers beside ours; pages go to docs/reproduction
-	bash -o pipefail -c '$(BIN)/python -m reproduce | tee docs/reproduction/log.txt'
-	$(BIN)/python -m reproduce.bella
-	$(BIN)/python -m reproduce.costs
+	bash -o pipefail -c '$(BIN)/python -m research.reproduction | tee docs/reproduction/log.txt'
+	$(BIN)/python -m research.reproduction.bella
+	$(BIN)/python -m research.reproduction.costs
 
 reproduce-quick: $(VENV)/dev.stamp  ## the tables alone, compared in seconds
-	$(BIN)/python -m reproduce --check
-	$(BIN)/python -m reproduce.bella --check
-	$(BIN)/python -m reproduce.costs --quick
+	$(BIN)/python -m research.reproduction --check
+	$(BIN)/python -m research.reproduction.bella --check
+	$(BIN)/python -m research.reproduction.costs --quick
 
 reproduce-costs: $(VENV)/dev.stamp  ## the experiments of Yang & Bi, 100 splits each (a day on two cores; stop and go on at will)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 bash -o pipefail -c '$(BIN)/python -m reproduce.costs --run | tee -a docs/reproduction/costs/log.txt'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 bash -o pipefail -c '$(BIN)/python -m research.reproduction.costs --run | tee -a docs/reproduction/costs/log.txt'
 
 reproduce-forests:  ## forests of R's randomForest on the sets of Yang & Bi (15 minutes)
-	Rscript reproduce/costs/forests.R "$(CALIBRANT_DATA)" 20 Cancer CTG Churn > reproduce/results/forests.csv
-	Rscript reproduce/costs/forests.R "$(CALIBRANT_DATA)" 5 Default Bank | tail -n +2 >> reproduce/results/forests.csv
+	Rscript research/reproduction/costs/forests.R "$(CALIBRANT_DATA)" 20 Cancer CTG Churn > research/reproduction/results/forests.csv
+	Rscript research/reproduction/costs/forests.R "$(CALIBRANT_DATA)" 5 Default Bank | tail -n +2 >> research/reproduction/results/forests.csv
 
 reproduce-embeddings:  ## embeddings of reviews, for the rows of Yang & Bi on sentiment (torch, 5 minutes)
 	$(PYTHON) -m venv .venv-embeddings
 	.venv-embeddings/bin/python $(PIP) --upgrade pip
 	.venv-embeddings/bin/python $(PIP) --group embeddings
-	.venv-embeddings/bin/python -m reproduce.costs.embed
+	.venv-embeddings/bin/python -m research.reproduction.costs.embed
 
 reproduce-fit:  ## fit the models of the UCI tables again, with the scikit-learn of 2023 (20 minutes)
 	$(PYTHON) -m venv .venv-2023
 	.venv-2023/bin/python $(PIP) --group fits-of-2023
-	OPENBLAS_CORETYPE=Haswell NPY_DISABLE_CPU_FEATURES="$(AVX512)" .venv-2023/bin/python -m reproduce.uci_fit "$(or $(CALIBRANT_DATA),build/data)" reproduce/predictions
+	OPENBLAS_CORETYPE=Haswell NPY_DISABLE_CPU_FEATURES="$(AVX512)" .venv-2023/bin/python -m research.reproduction.uci_fit "$(or $(CALIBRANT_DATA),build/data)" research/reproduction/predictions
 
 bench: $(VENV)/dev.stamp  ## speed against peers, side by side in one process
 	$(BIN)/python benchmarks/speed.py
@@ -98,14 +98,14 @@ bench-decisions: $(VENV)/dev.stamp  ## 1,000,000 decisions against scipy's, one 
 	$(BIN)/python benchmarks/decisions.py
 
 study: $(VENV)/dev.stamp  ## simulations behind verdicts, intervals and comparisons (hours; resumable); tables go to docs/studies
-	OMP_NUM_THREADS=1 $(BIN)/python -W ignore studies/verdicts.py
-	OMP_NUM_THREADS=1 $(BIN)/python studies/failures.py
-	OMP_NUM_THREADS=1 $(BIN)/python studies/comparisons.py
-	OMP_NUM_THREADS=1 $(BIN)/python studies/coverage.py
-	OMP_NUM_THREADS=1 $(BIN)/python studies/planning.py
-	OMP_NUM_THREADS=1 $(BIN)/python studies/sizes.py
-	OMP_NUM_THREADS=1 $(BIN)/python studies/readings.py
-	OMP_NUM_THREADS=1 $(BIN)/python studies/few_events.py
+	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.verdicts
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.failures
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.comparisons
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.coverage
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.planning
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.sizes
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.readings
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.few_events
 
 study-calibrators: $(VENV)/dev.stamp  ## every calibrator on eight real data sets (5 minutes); tables go to docs/studies
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.calibrators
@@ -115,7 +115,7 @@ study-costs: $(VENV)/dev.stamp  ## the worked example of docs/costs, a model of 
 
 study-numbers: $(VENV)/dev.stamp  ## recalibrators of numbers and distributions on real data, sizes of their tests (30 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.number_models
-	OMP_NUM_THREADS=1 $(BIN)/python studies/number_sizes.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.number_sizes
 
 oracles:  ## freeze the values of other implementations again, in an environment of their own
 	$(PYTHON) -m venv .venv-oracles

@@ -16,7 +16,7 @@ collect_ignore_glob = ["tests/golden/make_*.py"]  # run by make oracles, where o
 collect_ignore = [] if importlib.util.find_spec("calibrant._kernels._core") else ["src/calibrant/_kernels/compiled.py"]
 # Examples with frames are pyarrow's.
 collect_ignore += [] if importlib.util.find_spec("pyarrow") else ["src/calibrant/ingest/frames.py"]
-# Diagrams need matplotlib, and the gallery scikit-learn and real data; tests/test_plots.py says so where it is skipped.
+# Diagrams need matplotlib; tests/plots/test_plots.py says so where it is skipped.
 collect_ignore += [] if importlib.util.find_spec("matplotlib") else ["src/calibrant/plots", "src/calibrant/report"]
 # The command line needs click and rich.
 if not all(map(importlib.util.find_spec, ("click", "rich"))):
@@ -24,11 +24,10 @@ if not all(map(importlib.util.find_spec, ("click", "rich"))):
 if not importlib.util.find_spec("sklearn"):
     collect_ignore += [
         "src/calibrant/calibrators",
-        "src/calibrant/shipping",
-        "src/calibrant/regression/recalibrators.py",
+        "src/calibrant/export",
     ]
 elif not importlib.util.find_spec("onnx"):
-    collect_ignore += ["src/calibrant/shipping/onnx_graph.py"]
+    collect_ignore += ["src/calibrant/export/onnx_graph.py"]
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """Calibrators of other libraries, frozen in calibrators.json; ``make oracles`` runs this in an environment of its own.
 
-The scores are those of five models on real data sets, kept under reproduce/predictions.
+The scores are those of five models on real data sets, kept under research/reproduction/predictions.
 """
 
 import json
@@ -19,7 +19,7 @@ from sklearn.isotonic import IsotonicRegression as SklearnIsotonic
 from sklearn.linear_model import LogisticRegression
 
 HERE = Path(__file__).parent
-PREDICTIONS = HERE.parent.parent / "reproduce" / "predictions"
+PREDICTIONS = HERE.parent.parent / "research" / "reproduction" / "predictions"
 CASES = ["spambase-GB", "satimage-MLP", "abalone-LR", "coil_2000-RF", "mammography-SVM"]
 EPS = 2.0**-24
 SHOWN = 100

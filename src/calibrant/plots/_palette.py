@@ -1,7 +1,7 @@
 """Colours with one meaning each, told apart by people who see few colours, and in print without any.
 
-`tests/test_palette.py` simulates three kinds of colour blindness. What is not data (grids, notes, bands) takes its
-colour from the user's style, so that diagrams fit dark backgrounds too.
+`tests/plots/test_palette.py` simulates three kinds of colour blindness. Grids, notes and bands take their colour
+from the user's style, so that diagrams fit dark backgrounds too.
 """
 
 from itertools import cycle, islice

@@ -1,0 +1,222 @@
+"""The documentation's page of Yang & Bi, written from the results that are kept."""
+
+import csv
+import math
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from research.reproduction import rst
+from research.reproduction.costs.data import TABULAR
+from research.reproduction.costs.experiment import METHODS
+from research.reproduction.costs.tables import (
+    TITLES,
+    Cell,
+    Printed,
+    Results,
+    cells,
+    printed,
+    sides,
+    together,
+    two_points,
+)
+from research.reproduction.sources import ROOT
+
+OUT = ROOT / "docs" / "reproduction"
+_LOOKS = {
+    "agrees": ("✓", rst.GREEN),
+    "differs": ("≠", rst.AMBER),
+    "cannot be right": ("✗", rst.RED),
+    "too few splits": ("?", rst.GREY),
+    "other data": ("○", rst.GREY),
+    "not run": ("-", rst.GREY),
+}
+_COLUMNS = (
+    "set", "method", "printed", "ours", "standard_error", "splits", "z", "same_sign", "p_one_sided", "p_two_sided",
+    "verdict", "reason",
+)  # fmt: skip
+_SEARCHES = ("NoCal", "CATS", "CATS, continuous", "CAPS", "CAPS, continuous", "Isotonic, strict")
+_ISOTONIC = {
+    "tuning rows": "IR",
+    "tuning rows, upper block": "IR, upper block",
+    "training rows": "IR, on training rows",
+    "left sorted": "IR, left sorted",
+    "0 outside": "IR, 0 outside",
+}
+_FORESTS = ROOT / "research" / "reproduction" / "results" / "forests.csv"
+_NONLINEAR = {"sqrt": "square root", "exp": "exponential", "log": "logarithm"}
+
+
+def write(results: Results, out: Path = OUT) -> Counter[str]:
+    """The page and its tables as CSV; how many cells have which verdict."""
+    found = cells(results)
+    for table in TITLES:
+        _write_csv(out / "costs" / f"table{table}.csv", [cell for cell in found if cell.table == table])
+    counts: Counter[str] = Counter(cell.verdict for cell in found)
+    tables = [
+        piece
+        for table, title in TITLES.items()
+        for piece in (rst.heading(title, "-"), *_table([cell for cell in found if cell.table == table]))
+    ]
+    text = Path(__file__).with_name("page.rst").read_text(encoding="utf-8")
+    page = text.format(
+        **_counted(found, counts),
+        tables="\n".join(tables),
+        isotonic=rst.list_table(["set", "model", "printed", *_ISOTONIC], _isotonic(results)),
+        two_points=rst.list_table(["set", "distance", "splits of 100", "d"], _two_points()),
+        local_search=rst.list_table(
+            ["set", "splits", "distance", "cost of labels", "ECC, L-BFGS-B", "ECC, exact", "difference (error)"],
+            _local_search(results),
+        ),
+        trees=rst.list_table(["set", "printed", "pruned", "fully grown", "parts drawn freely"], _trees(results)),
+        forests=rst.list_table(["set", "splits", "", *METHODS[:-1]], _forests(results)),
+        continuous=rst.list_table(["set", "model", *_SEARCHES], _continuous(results)),
+    )
+    (out / "costs.rst").write_text(page, encoding="utf-8")
+    return counts
+
+
+def _write_csv(path: Path, own: list[Cell]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        for c in own:
+            one, two = ("", "") if c.pvalues is None else (f"{p:.2g}" for p in c.pvalues)
+            sign = "" if c.same_sign is None else "yes" if c.same_sign else "no"
+            numbers = [f"{c.mean:.4f}", f"{c.error:.4f}", c.ours.size, f"{c.z:.1f}"]
+            writer.writerow([c.set, c.method, c.printed.text, *numbers, sign, one, two, c.verdict, c.reason])
+
+
+def _counted(found: list[Cell], counts: Counter[str]) -> dict[str, object]:
+    """The numbers in the page's introduction."""
+    here = [c for c in found if c.set != "Sentiment" and c.ours.size > 1 and c.method != "IR"]
+    signs = [c.same_sign for c in here if c.same_sign is not None]
+    as_many = [c for c in here if c.gap.size >= 100 and c.pvalues]  # stars come with splits, of which the paper has 100
+    one, two = ([c.our_stars[side] == c.printed.stars for c in as_many] for side in (0, 1))
+    cheaper, starred, would = sides()
+    return {
+        "cheaper": cheaper,
+        "starred": starred or "none",
+        "would": would,
+        "cells": len(found),
+        **{verdict.replace(" ", "_"): counts[verdict] for verdict in _LOOKS},
+        "signs": len(signs),
+        "same_signs": sum(signs),
+        "stars": len(one),
+        "one_sided": sum(one),
+        "two_sided": sum(two),
+    }
+
+
+def _table(own: list[Cell]) -> Iterator[str]:
+    count = Counter(cell.verdict for cell in own)
+    yield f"{len(own)} cells: {', '.join(f'{mark} {count[v]} {v}' for v, (mark, _) in _LOOKS.items() if count[v])}.\n"
+    columns = list(dict.fromkeys(cell.method for cell in own))
+    rows = {name: [c for c in own if c.set == name] for name in dict.fromkeys(c.set for c in own)}
+    yield rst.table_of_cells(columns, ((name, [_cell(c) for c in row]) for name, row in rows.items()), dense=True)
+    if len(columns) == 7:
+        ranks = {name: _rank_order(row) for name, row in rows.items() if all(c.ours.size > 1 for c in row)}
+        if ranks:
+            listed = ", ".join(f"{name} {rho:.2f}" for name, rho in ranks.items())
+            yield f"Rank correlation of the six methods without IR, theirs and ours: {listed}.\n"
+    reasons: dict[str, list[str]] = {}
+    for cell in own:
+        if cell.reason:
+            reasons.setdefault(cell.reason, []).append(f"{cell.set}, {cell.method}")
+    yield "\n".join(f"- {'; '.join(where)}: {reason}" for reason, where in reasons.items()) + "\n"
+
+
+def _rank_order(row: list[Cell]) -> float:
+    kept = [cell for cell in row if cell.method != "IR"]
+    return float(spearmanr([c.printed.mean for c in kept], [c.mean for c in kept]).statistic)
+
+
+def _cell(cell: Cell) -> str:
+    mark, colour = _LOOKS[cell.verdict]
+    if cell.verdict == "not run":
+        return rst.coloured(f"{cell.printed.text}\n-", colour)
+    one, two = cell.our_stars
+    stars = f", {one or '·'} / {two or '·'}" if cell.pvalues else ""
+    return rst.coloured(
+        f"{cell.printed.text}\n{mark} {cell.mean:.4f} ± {cell.error:.4f}\n{cell.ours.size} splits{stars}", colour
+    )
+
+
+def _models(results: Results) -> list[tuple[str, str]]:
+    """Sets and models, in the order of the paper's tables."""
+    order = [(name, model) for model in ("tree", "forest", "softmax") for name in (*TABULAR, "Sentiment")]
+    return sorted({key[:2] for key in results}, key=order.index)
+
+
+def _plain(cell: Printed) -> str:
+    return f"{cell.mean:.4f} ({cell.sd:.4f})"
+
+
+def _spread(values: np.ndarray) -> str:
+    return f"{values.mean():.4f} ({values.std(ddof=1):.4f})" if values.size > 1 else "not run"
+
+
+def _with_error(values: np.ndarray) -> str:
+    return f"{values.mean():.4f} ({values.std(ddof=1) / math.sqrt(values.size):.4f})" if values.size > 1 else "not run"
+
+
+def _isotonic(results: Results) -> Iterator[list[str]]:
+    for name, model in _models(results):
+        shown = _plain(printed({"tree": 1, "forest": 2, "softmax": 3}[model])[name]["IR"])
+        ours = [_spread(together(results, name, model, [f"linear: {each}"])[0]) for each in _ISOTONIC.values()]
+        yield [name, model, shown, *ours]
+
+
+def _two_points() -> Iterator[list[str]]:
+    for name in ("Default", "Bank"):
+        for table, cost in ((1, "linear"), *zip((5, 6, 7), _NONLINEAR.values(), strict=True)):
+            splits, d = two_points(table, name)
+            yield [name, cost, f"{splits:.1f}", f"{d:.4f}"]
+
+
+def _forests(results: Results) -> Iterator[list[str]]:
+    with _FORESTS.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for name in TABULAR:
+        by_r = [[float(row[method]) for method in METHODS[:-1]] for row in rows if row["set"] == name]
+        ours = [together(results, name, "forest", [f"linear: {method}"])[0] for method in METHODS[:-1]]
+        yield [name, "100", "printed", *(_plain(printed(2)[name][method]) for method in METHODS[:-1])]
+        yield ["", str(len(by_r)), "R", *map(_spread, np.array(by_r).T)]
+        yield ["", str(ours[0].size), "scikit-learn", *map(_spread, ours)]
+
+
+def _local_search(results: Results) -> Iterator[list[str]]:
+    for name, model in _models(results):
+        for cost, word in _NONLINEAR.items():
+            names = ["L-BFGS-B above the least cost", "MetaCal, L-BFGS-B", "MetaCal"]
+            above, local, exact = together(results, name, model, [f"{cost}: {each}" for each in names])
+            if above.size > 1:
+                yield [
+                    name,
+                    str(above.size),
+                    word,
+                    f"+{above.mean():.2%}",
+                    f"{local.mean():.4f}",
+                    f"{exact.mean():.4f}",
+                    _gap(local - exact),
+                ]
+
+
+def _gap(values: np.ndarray) -> str:
+    return f"{values.mean():+.4f} ({values.std(ddof=1) / math.sqrt(values.size):.4f})"
+
+
+def _trees(results: Results) -> Iterator[list[str]]:
+    names = [f"linear: {each}" for each in ("NoCal", "NoCal, tree fully grown", "NoCal, parts drawn freely")]
+    for name in TABULAR:
+        yield [name, _plain(printed(1)[name]["NoCal"]), *map(_spread, together(results, name, "tree", names))]
+
+
+def _continuous(results: Results) -> Iterator[list[str]]:
+    for name, model in _models(results):
+        columns = together(results, name, model, [f"linear: {each}" for each in _SEARCHES])
+        yield [name, model, *map(_with_error, columns)]

@@ -1,0 +1,263 @@
+"""How often do 95 % intervals cover?
+
+One row of docs/studies/coverage.csv for each metric and design. The target of coverage: for metrics over bins the value
+of the population over the bins of the sample (those that hold rows); for TCE its mean over samples of this size,
+estimated by the mean over the data sets; for all others the value of the population.
+
+Run ``python -m research.studies.coverage``. Designs whose rows are already in the file are skipped; delete rows to
+repeat them.
+"""
+
+import csv
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.random import SeedSequence
+from scipy.special import expit, logit, ndtri
+
+import calibrant as cb
+from calibrant.inference import resampling
+from calibrant.inference.intervals import Spread, spreads
+from calibrant.inference.resampling import PairedRows
+from calibrant.metrics.log_odds import LogOddsBins, offsets
+from research.studies.designs import DEVIATION, RESULTS, RIGHT, SHIFTED, STEEP, Truth, mean_logit
+
+LEVEL = 0.95
+FILE = RESULTS / "coverage.csv"
+GRID = 20_000  # scores of equal weight that stand for the population
+TIES = 4  # tied scores: logits rounded to multiples of 1/4
+
+SLOW = {"smooth_ece": cb.METRICS["smooth_ece"]()}
+INVERTED = {"log_odds_error": cb.LogOddsError()}  # needs no replicates
+METRICS = {name: metric() for name, metric in cb.METRICS.items() if name not in {**SLOW, **INVERTED}}
+METRICS |= {
+    "mce, quantile bins": cb.MCE(bins=cb.Quantile(10)),
+    "ece, 100 bins": cb.ECE(n_bins=100),
+    "tce, consistent bins": cb.TCE(bins=cb.PAVABC.consistent()),
+}
+DEPENDENT = {name: METRICS[name] for name in ("ece", "ace", "rmsce", "ecce_r", "ici", "mcb", "bias", "brier", "auc")}
+
+Rows = tuple[cb.ScoreTable, PairedRows | None]
+
+
+@dataclass(frozen=True)
+class Design:
+    """How data sets arise; `population` is a table of scores with their weights and event rates."""
+
+    name: str
+    size: int
+    prevalence: float
+    truth: Truth
+    tied: bool = False
+    sample: Callable[["Design", np.random.Generator], Rows] | None = None
+
+    def scores(self, standard: np.ndarray) -> np.ndarray:
+        x = mean_logit(self.prevalence) + DEVIATION * standard
+        return expit(np.round(TIES * x) / TIES if self.tied else x)
+
+    def draw(self, seed: int) -> Rows:
+        rng = np.random.default_rng([seed, self.size, round(1000 * self.prevalence)])
+        if self.sample is not None:
+            return self.sample(self, rng)
+        p = self.scores(rng.normal(size=self.size))
+        return cb.ScoreTable.from_arrays(rng.random(self.size) < self.truth.rate(p, self.prevalence), p), None
+
+    @property
+    def population(self) -> cb.ScoreTable:
+        score, count = np.unique(self.scores(ndtri((np.arange(GRID) + 0.5) / GRID)), return_counts=True)
+        weight = count / GRID
+        return cb.ScoreTable(score, weight, weight * self.truth.rate(score, self.prevalence), weight**2)
+
+
+def clustered(design: Design, rng: np.random.Generator) -> Rows:
+    """Clusters of 10 rows with a shared normal effect of deviation 1 on the logit; scores are calibrated over clusters.
+
+    The logit given the effect is chosen so that the mean probability over effects is the score.
+    """
+    p = design.scores(rng.normal(size=design.size))
+    cluster = np.repeat(np.arange(design.size // 10), 10)
+    effect = rng.normal(size=design.size // 10)[cluster]
+    rate = expit(np.interp(logit(p), *_marginal()) + effect)
+    (rows, (table,)) = PairedRows.read((rng.random(design.size) < rate).astype(int), [p], cluster=cluster)
+    return table, rows
+
+
+def _marginal() -> tuple[np.ndarray, np.ndarray]:
+    """Logits of marginal probabilities, and the logits at effect 0 that lead to them."""
+    nodes, weights = hermegauss(40)
+    inner = np.linspace(-15, 15, 3001)
+    return logit((expit(inner[:, None] + nodes) * weights).sum(axis=1) / weights.sum()), inner
+
+
+def thinned(design: Design, rng: np.random.Generator) -> Rows:
+    """One event in four is kept and weighs four times as much as a row without the event."""
+    p = design.scores(rng.normal(size=design.size))
+    y = rng.random(design.size) < design.truth.rate(p, design.prevalence)
+    kept = ~y | (rng.random(design.size) < 0.25)
+    weight = np.where(y, 1.0, 0.25)[kept]  # not whole, so that they are read as importance weights
+    return cb.ScoreTable.from_arrays(y[kept], p[kept], sample_weight=weight), None
+
+
+DESIGNS = (
+    Design("500 rows, 50 % events, calibrated", 500, 0.5, RIGHT),
+    Design("500 rows, 5 % events, slope of 1.4", 500, 0.05, STEEP),
+    Design("500 rows, 1 % events, shift of 0.4, tied", 500, 0.01, SHIFTED, tied=True),
+    Design("5,000 rows, 50 % events, slope of 1.4", 5_000, 0.5, STEEP),
+    Design("5,000 rows, 5 % events, shift of 0.4, tied", 5_000, 0.05, SHIFTED, tied=True),
+    Design("5,000 rows, 1 % events, calibrated", 5_000, 0.01, RIGHT),
+    Design("200 clusters of 10 rows, 25 % events, calibrated", 2_000, 0.25, RIGHT, sample=clustered),
+    Design("2,000 rows, 25 % events thinned to 1/4 and weighted, calibrated", 2_000, 0.25, RIGHT, sample=thinned),
+)
+
+
+def parts() -> Iterator[tuple[Design, dict[str, cb.GCE], int, int]]:
+    """Designs with metrics, number of data sets and number of replicates: what one core can do in 40 minutes."""
+    yield from ((design, INVERTED, 1_000, 0) for design in DESIGNS)
+    for design in DESIGNS:
+        if design.sample is not None:
+            yield design, DEPENDENT, 150, 199
+        else:
+            yield design, METRICS, 300 if design.size == 500 else 200, 199
+    for design in DESIGNS[:6]:
+        yield design, SLOW, 60, 99
+
+
+def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> float:
+    """The value that the interval of this data set must cover; NaN for TCE."""
+    if metric.unit == "%":
+        return float("nan")
+    if metric.name == "log_odds_error":
+        return _log_odds_error(population, table)
+    if metric.name == "calbin":
+        return _windows(metric, population)
+    if not isinstance(metric, cb.GCE) or isinstance(metric.bins, cb.PAVA):
+        return float(metric.value(population))
+    bins = metric.bins(table)
+    # Equal scores are never split, so a bin's lower edge says which scores of the population belong to it; scores of
+    # bins without a row (far in the tails) belong to none.
+    label = np.searchsorted(bins.lower, population.score, side="right") - 1
+    inside = (label >= 0) & (population.score <= bins.upper[label])
+    sums = [
+        np.bincount(label[inside], weights=column[inside], minlength=len(bins))
+        for column in (population.n, population.k, population.n * population.score)
+    ]
+    # An estimator's own correction for noise has no place in the population.
+    loss = cb.losses.squared_gap if metric.name == "debiased_sce" else metric.loss
+    over = bins.with_sums(*sums)
+    return float(metric.norm(loss(over), over.n))
+
+
+def _log_odds_error(population: cb.ScoreTable, table: cb.ScoreTable) -> float:
+    """The root mean square log-odds error of the population over the bins of the sample."""
+    edges = cb.EqualInformation()(table).lower[1:]
+    start = np.unique(np.concatenate([[0], np.searchsorted(population.score, edges)]))
+    bins = LogOddsBins(population, start[start < len(population)])
+    d = offsets(bins.logits, population.n, bins.labels, bins.k, bins.start)
+    return float(np.sqrt(bins.information @ d**2 / bins.information.sum()))
+
+
+def _windows(metric: cb.GCE, population: cb.ScoreTable) -> float:
+    """CalBin slides over rows: of 20,000 rows at quantiles of the population, with their rates as outcomes."""
+    at = np.searchsorted(np.cumsum(population.n), (np.arange(20_000) + 0.5) / 20_000)
+    at = np.minimum(at, len(population) - 1)
+    kept, count = np.unique(at, return_counts=True)
+    rate = population.k[kept] / population.n[kept]
+    return float(metric.value(cb.ScoreTable(population.score[kept], count, count * rate)))
+
+
+def replicates(
+    design: Design, metrics: dict[str, cb.GCE], seed: int, n_resamples: int
+) -> tuple[dict[str, Spread], cb.ScoreTable]:
+    """Bootstrap and null of the metrics that exist for one data set: AUC does not where no row has the event."""
+    table, rows = design.draw(seed)
+    if n_resamples == 0:
+        empty = np.empty(0)
+        return {name: Spread(m, m.value(table), empty, empty, table, rows=rows) for name, m in metrics.items()}, table
+    values = dict(zip(metrics, resampling.values(list(metrics.values()), table), strict=True))
+    existing = {name: metric for name, metric in metrics.items() if not np.isnan(values[name])}
+    found = spreads(
+        list(existing.values()),
+        table,
+        rows=rows,
+        seed=SeedSequence(seed),
+        n_resamples=n_resamples,
+        skip_missing=True,
+        show=False,
+        threads=False,
+    )
+    return dict(zip(existing, found, strict=True)), table
+
+
+def study(design: Design, metrics: dict[str, cb.GCE], data_sets: int, n_resamples: int) -> list[dict[str, object]]:
+    population = design.population
+    fixed: dict[str, float] = {}
+    found = np.full((data_sets, len(metrics), 4), np.nan)
+    methods: dict[str, str] = {}
+    for seed in range(data_sets):
+        results, table = replicates(design, metrics, seed, n_resamples)
+        for j, (name, metric) in enumerate(metrics.items()):
+            over_bins = name in INVERTED or (isinstance(metric, cb.GCE) and not isinstance(metric.bins, cb.PAVA))
+            if over_bins or name not in fixed:
+                fixed[name] = target(metric, population, table)
+            found[seed, j, 3] = fixed[name]
+            if name not in results:
+                continue
+            spread = results[name]
+            low, high = spread.limits(LEVEL) if spread.exists else (np.nan, np.nan)
+            found[seed, j, :3] = spread.value, low, high
+            if spread.exists and spread.method != "none":
+                methods[name] = spread.method
+    return [_row(design, name, methods.get(name, "none"), found[:, j], n_resamples) for j, name in enumerate(metrics)]
+
+
+def _row(design: Design, name: str, method: str, found: np.ndarray, n_resamples: int) -> dict[str, object]:
+    value, low, high, true = found.T
+    if np.isnan(true).all():
+        true = np.full(true.size, np.nanmean(value))
+    exists = ~np.isnan(low)
+    # 1e-12: a population value of 0 is only 0 up to rounding
+    above, below = (low - 1e-12 > true)[exists], (high + 1e-12 < true)[exists]
+
+    def share(of: np.ndarray) -> str:
+        return f"{of.mean():.3f}" if of.size else ""
+
+    return {
+        "design": design.name,
+        "metric": name,
+        "method": method,
+        "target": f"{mean:.4g}" if abs(mean := float(np.mean(true))) > 1e-12 else "0",
+        "mean estimate": f"{np.nanmean(value):.4g}",
+        "coverage": share(~(above | below)),
+        "interval above target": share(above),
+        "interval below target": share(below),
+        "mean width": f"{np.mean((high - low)[exists]):.3g}" if exists.any() else "",
+        "share with interval": f"{exists.mean():.3f}",
+        "data sets": value.size,
+        "replicates": n_resamples,
+    }
+
+
+def main() -> None:
+    rows: list[dict[str, object]] = []
+    if FILE.exists():
+        with FILE.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    for design, metrics, data_sets, n_resamples in parts():
+        done = {row["metric"] for row in rows if row["design"] == design.name}
+        if done >= set(metrics):
+            continue
+        rows += study(design, metrics, data_sets, n_resamples)
+        with FILE.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        print(
+            design.name, {row["metric"]: row["coverage"] for row in rows[-len(metrics) :]}, file=sys.stderr, flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()

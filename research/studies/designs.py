@@ -1,0 +1,90 @@
+"""What the studies have in common: simulated models whose truth is known, and work spread over all cores.
+
+The logit of a score is normal with deviation 1.3 and a mean that gives the prevalence. The truth is
+P(y = 1) = expit(shift + slope * logit(score)), or, for a "bump", the score moved by 0.6 on the logit scale for the
+middle fifth of the scores alone.
+"""
+
+import csv
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, logit, ndtri
+
+from calibrant._support.progress import progress
+
+RESULTS = Path(__file__).parents[2] / "docs" / "studies"
+SIZES = (500, 5_000, 50_000)
+PREVALENCES = (0.5, 0.05, 0.01)
+DEVIATION = 1.3
+BUMP = 0.6
+
+
+@dataclass(frozen=True)
+class Truth:
+    """How outcomes depend on scores."""
+
+    name: str
+    shift: float = 0.0
+    slope: float = 1.0
+    bump: float = 0.0
+
+    def rate(self, score: np.ndarray, prevalence: float) -> np.ndarray:
+        x = logit(score)
+        standard = (x - mean_logit(prevalence)) / DEVIATION
+        middle = np.abs(standard) < ndtri(0.6)
+        return expit(self.shift + self.slope * x + self.bump * middle)
+
+
+RIGHT = Truth("right")
+SHIFTED = Truth("shift of 0.4", shift=-0.4)
+STEEP = Truth("slope of 1.4", slope=1 / 1.4)
+BUMPED = Truth("bump of 0.6", bump=BUMP)
+
+
+def mean_logit(prevalence: float) -> float:
+    """The mean of the logits that makes the mean score equal the prevalence."""
+    if prevalence not in _MEANS:
+        grid = ndtri((np.arange(4096) + 0.5) / 4096)
+        _MEANS[prevalence] = brentq(lambda m: expit(m + DEVIATION * grid).mean() - prevalence, -20, 20)
+    return _MEANS[prevalence]
+
+
+_MEANS: dict[float, float] = {}
+
+
+def scores(rng: np.random.Generator, size: int, prevalence: float) -> np.ndarray:
+    return expit(rng.normal(mean_logit(prevalence), DEVIATION, size))
+
+
+def workers() -> int:
+    """Processes to use: STUDY_WORKERS, or one per core."""
+    return int(os.environ.get("STUDY_WORKERS", os.cpu_count() or 1))
+
+
+def spread_over_cores(work: Callable[[Any], Any], tasks: Iterable[Any], what: str) -> Iterator[Any]:
+    """The results in the order of the tasks, which must carry their own seeds."""
+    tasks = list(tasks)
+    with ProcessPoolExecutor(workers()) as pool:
+        chunk = max(1, min(32, len(tasks) // (8 * workers())))
+        yield from progress(pool.map(work, tasks, chunksize=chunk), len(tasks), what)
+
+
+def write(name: str, rows: list[dict[str, Any]]) -> None:
+    """The table, for the documentation; nothing is written without rows."""
+    if not rows:
+        return
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print(f"{path.name}: {len(rows)} rows", file=sys.stderr)

@@ -1,0 +1,100 @@
+"""Golden values written from the papers by slow scripts (tests/golden/README.md)."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+CASES = json.loads((GOLDEN / "expected.json").read_text())["metrics"]
+SETTINGS = ("default", "min5_max20", "min0_max_third")
+
+
+def table_of(case):
+    with np.load(GOLDEN / f"{case}.npz") as rows:
+        return cb.ScoreTable.from_arrays(rows["y"], rows["p"])
+
+
+@pytest.fixture(scope="module", params=CASES)
+def golden(request):
+    return table_of(request.param), CASES[request.param]
+
+
+def tolerance(expected):
+    return 1e-9 if expected["N"] >= 100_000 else 1e-12
+
+
+def test_golden_files_are_as_they_were():
+    for line in (GOLDEN / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split()
+        assert hashlib.sha256((GOLDEN / name).read_bytes()).hexdigest() == digest, name
+
+
+def test_counts_are_exact(golden):
+    table, expected = golden
+    assert (table.size, table.positives, len(table)) == (expected["N"], expected["positives"], expected["distinct_p"])
+
+
+@pytest.mark.parametrize("n_bins", [10, 15])
+@pytest.mark.parametrize("closed", ["left", "right"])
+@pytest.mark.parametrize(("name", "metric"), [("ece", cb.ECE), ("mce", cb.MCE), ("rmsce", cb.RMSCE)])
+def test_equal_width_metrics(golden, name, metric, closed, n_bins):
+    table, expected = golden
+    value = metric(bins=cb.EqualWidth(n_bins, closed=closed))(table).value
+    assert value == pytest.approx(expected[f"{name}_{closed}_B{n_bins}"], rel=0, abs=tolerance(expected))
+
+
+@pytest.mark.parametrize("n_bins", [10, 15])
+def test_quantile_metrics(golden, n_bins):
+    table, expected = golden
+    bins = cb.Quantile(n_bins)
+    close = tolerance(expected)
+    assert cb.ACE(bins=bins)(table).value == pytest.approx(expected[f"ace_value_B{n_bins}"], rel=0, abs=close)
+    assert cb.MCE(bins=bins)(table).value == pytest.approx(expected[f"mce_Q_value_B{n_bins}"], rel=0, abs=close)
+    assert cb.TCE(bins=bins)(table).value == pytest.approx(expected[f"tce_Q_value_B{n_bins}"], rel=1e-15, abs=0)
+
+
+def test_tce_over_pava_bins(golden):
+    table, expected = golden
+    breakdown = cb.TCE(bins=cb.PAVA())(table)
+    assert breakdown.value == pytest.approx(expected["tce_V_ties_pooled"], rel=1e-15, abs=0)
+    if not expected["has_ties"]:
+        assert breakdown.per_bin["rejected"].sum() == expected["tce_V_rejections"]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_tce_over_pava_bc_bins(golden, setting):
+    table, expected = golden
+    wanted = expected[setting]
+    if wanted is None:
+        return  # the paper's limits are not defined for so few rows
+    breakdown = cb.TCE(bins=cb.PAVABC(n_min=wanted["n_min"], n_max=wanted["n_max"]))(table)
+    assert breakdown.per_bin["rejected"].sum() == wanted["tce_ties_pooled_rejections"]
+    assert breakdown.value == pytest.approx(wanted["tce_ties_pooled"], rel=1e-15, abs=0)
+    if not expected["has_ties"]:
+        assert breakdown.per_bin["n"].tolist() == wanted["sizes_alg2"]
+        assert breakdown.per_bin["k"].tolist() == wanted["pos_alg2"]
+
+
+def test_default_limits_are_the_papers(golden):
+    table, expected = golden
+    if expected["default"] is not None:
+        assert cb.PAVABC().limits(table) == (expected["default"]["n_min"], expected["default"]["n_max"])
+
+
+def test_ten_bins_mean_five_things():
+    """What other libraries call ECE, on one input, and how it comes about; see docs/peers."""
+    known = json.loads((GOLDEN / "conformance.json").read_text())
+    y, p, other = known["y"], known["p"], {name: each["ece"] for name, each in known["libraries"].items()}
+    assert cb.ece(y, p) == pytest.approx(0.06175)
+    right_closed = cb.ece(y, p, bins=cb.EqualWidth(10, closed="right"))
+    assert right_closed == pytest.approx(other["pycalib"], abs=1e-12)
+    assert right_closed == pytest.approx(other["uncertainty-calibration"], abs=1e-12)
+    by_linspace = cb.ece(y, p, bins=cb.Edges(np.linspace(0, 1, 11)))
+    for name in ("netcal", "mcgrad", "relplot"):
+        assert by_linspace == pytest.approx(other[name], abs=1e-12)
+    assert len({round(value, 6) for value in [*other.values(), cb.ece(y, p)]}) == 5

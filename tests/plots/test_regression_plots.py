@@ -1,0 +1,194 @@
+"""Diagrams of predicted numbers and distributions, by the numbers that their artists hold."""
+
+import hashlib
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from scipy import stats
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+pytest.importorskip("pandas", reason="pandas is not installed")
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from calibrant import plots
+from calibrant import regression as rg
+from calibrant._support.errors import InputError
+from tests.visual.layout import unreadable
+
+RNG = np.random.default_rng(3)
+PREDICTED = RNG.gamma(4, 3, 800)
+REAL = 0.8 * PREDICTED + 2 + (1 + PREDICTED / 10) * RNG.normal(size=800)
+FORECAST = rg.Gaussian(PREDICTED, 1.5)
+PARETO = rg.ParetoRecalibrator().fit(FORECAST.part(slice(0, 400)), REAL[:400])
+DRAW = {
+    "bias": lambda **place: plots.BiasDisplay.from_predictions(REAL, PREDICTED, **place),
+    "PIT": lambda **place: plots.PITDisplay.from_predictions(REAL, FORECAST, **place),
+    "coverage": lambda **place: plots.CoverageDisplay.from_predictions(
+        REAL, {"before": FORECAST, "Pareto $": PARETO(FORECAST)}, **place
+    ),
+    "Pareto": lambda **place: plots.ParetoDisplay.from_recalibrator(
+        PARETO, FORECAST.part(slice(400, None)), REAL[400:], **place
+    ),
+}
+each = pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
+
+
+def page(width=9.0, height=6.0):
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+@each
+def test_every_display_keeps_the_conventions(draw, tmp_path):
+    before, figures = dict(mpl.rcParams), plt.get_fignums()
+    drawn = draw(fig=page())
+    text = plots.svg(drawn)
+    assert dict(mpl.rcParams) == before
+    assert plt.get_fignums() == figures
+    ids = [element.get("id") for element in ET.fromstring(text).iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    assert len(text) < 200_000
+    assert plots.svg(draw(fig=page())) == text
+    digests = set()
+    for name in ("a", "b"):
+        plots.save(draw(fig=page()), tmp_path / f"{name}.png")
+        digests.add(hashlib.sha256((tmp_path / f"{name}.png").read_bytes()).hexdigest())
+    assert len(digests) == 1
+    assert re.fullmatch(r"[A-Z][^\n]*[^.]\.", drawn.alt_text())
+    assert not re.search(r"\bnan\b|None|inf\b", drawn.alt_text())
+    for backend in ("pandas", "polars"):
+        module = pytest.importorskip(backend, reason=f"{backend} is not installed")
+        assert isinstance(drawn.data(backend), module.DataFrame)
+    first = drawn.data()
+    left, right = page(14).subfigures(1, 2)
+    assert draw(ax=left.subplots()).data().equals(first)
+    assert drawn.plot(fig=right).figure_ is right
+    with pytest.raises(InputError, match="both given"):
+        drawn.plot(ax=left.axes[0], fig=right)
+
+
+@each
+def test_it_reads_well_at_several_sizes_and_in_dark(draw):
+    looks = (((9, 6), "default", 10), ((8, 6.4), "dark_background", 10), ((12, 7), "ggplot", 12))
+    for size, style, letters in looks:
+        with mpl.rc_context(), plt.style.context([style, {"font.size": letters}]):
+            assert unreadable(draw(fig=page(*size)).figure_) == []
+
+
+def test_means_and_bands_are_those_of_the_bins():
+    drawn = DRAW["bias"](fig=page())
+    bins = rg.bias_by_bin(REAL, PREDICTED)
+    x, y = drawn.means_.get_data()
+    assert np.array_equal(x, bins.per_bin["mean_prediction"])
+    assert np.array_equal(y, bins.per_bin["mean_outcome"])
+    corners = drawn.band_.get_paths()[0].vertices
+    assert corners[:, 1].min() == pytest.approx(bins.per_bin["outcome_low"].min())
+    assert corners[:, 1].max() == pytest.approx(bins.per_bin["outcome_high"].max())
+    assert len(drawn.points_[0].get_xdata()) == np.count_nonzero(bins.significant)
+    fit = rg.slope_intercept(REAL, PREDICTED)
+    ends, height = drawn.line_.get_data()
+    assert np.diff(height)[0] / np.diff(ends)[0] == pytest.approx(fit.slope.value)
+    assert len(drawn.rows_.get_xdata()) == 800
+
+
+def test_an_estimator_is_asked_for_its_predictions():
+    class Fitted:
+        def predict(self, X):
+            return X[:, 0]
+
+    drawn = plots.BiasDisplay.from_estimator(Fitted(), PREDICTED[:, None], REAL, fig=page())
+    assert drawn.data().equals(DRAW["bias"](fig=page()).data())
+    with pytest.raises(InputError, match="has no predict"):
+        plots.BiasDisplay.from_estimator(object(), PREDICTED[:, None], REAL)
+
+
+def test_many_rows_are_shades_and_extremes_are_counted(rng):
+    p = rng.normal(size=30_000)
+    y = p + rng.normal(size=30_000)
+    y[0] = 1e6
+    drawn = plots.BiasDisplay.from_predictions(y, p, n_bins=5, fig=page())
+    assert drawn.rows_.get_array().shape == (80, 80)
+    assert drawn.ax_.get_ylim()[1] < 20
+    shown = " ".join(text.get_text() for text in drawn.ax_.texts)
+    beyond = np.count_nonzero((y < drawn.ax_.get_ylim()[0]) | (y > drawn.ax_.get_ylim()[1]))
+    assert f"{beyond:,} outcomes beyond the axis" in shown
+    assert beyond >= 1
+
+
+@pytest.mark.parametrize(
+    ("y", "p"),
+    [
+        ([1.0], [2.0]),
+        ([1.0, 2.0, 3.0], [1.0, 1.0, 1.0]),
+        ([1.0] * 9, np.arange(9.0)),
+        (1e8 + np.arange(50.0), 1e8 + np.arange(50.0) ** 1.1),
+        (np.arange(50.0) * 1e-7, np.arange(50.0) * 1.1e-7),
+        (np.arange(50.0) * 1e80, np.arange(50.0) * 1.1e80),
+    ],
+)
+def test_hard_numbers_are_drawn_readably(y, p):
+    drawn = plots.BiasDisplay.from_predictions(y, p, fig=page(6, 6))
+    assert unreadable(drawn.figure_) == []
+    assert "nan" not in drawn.ax_.get_title(loc="left") + drawn.alt_text()
+
+
+def test_bars_hold_every_row_and_the_band_is_binomial():
+    drawn = DRAW["PIT"](fig=page())
+    data = drawn.data()
+    u = rg.pit(REAL, FORECAST)
+    assert data["rows"].tolist() == np.histogram(u, bins=10, range=(0, 1))[0].tolist()
+    assert data["band_low"][0] == stats.binom.ppf(0.0025, 800, 0.1)
+    assert data["band_high"][0] == stats.binom.ppf(0.9975, 800, 0.1)
+    assert len(drawn.bars_) == 10
+    assert "too narrow" in drawn.alt_text()
+    again = plots.PITDisplay.from_pit(u, fig=page())
+    assert again.data().equals(data)
+
+
+@pytest.mark.parametrize(
+    ("u", "words"),
+    [
+        (lambda rng: rng.random(500), "flat"),
+        (lambda rng: rng.beta(2, 2, 500), "too wide"),
+        (lambda rng: rng.beta(0.5, 0.5, 500), "too narrow"),
+        (lambda rng: rng.beta(2, 1, 500), "too low"),
+        (lambda rng: rng.beta(1, 2, 500), "too high"),
+    ],
+)
+def test_the_shape_of_a_histogram_is_said_in_words(u, words):
+    drawn = plots.PITDisplay.from_pit(u(np.random.default_rng(5)), fig=page())
+    assert words in drawn.alt_text()
+    assert unreadable(drawn.figure_) == []
+
+
+def test_coverage_curves_count_outcomes_in_central_intervals():
+    drawn = DRAW["coverage"](fig=page())
+    levels, observed = drawn.curves_["before"].get_data()
+    expected = rg.coverage(REAL, FORECAST, levels=levels).per_level["observed"]
+    assert observed == pytest.approx(expected, abs=1.5 / 800)
+    low, high = stats.binom.ppf([0.025, 0.975], 800, 0.5) / 800
+    row = drawn.data().query("level == 0.5").iloc[0]
+    assert (row["band_low"], row["band_high"]) == (low, high)
+    with pytest.raises(InputError, match="no forecasts"):
+        plots.CoverageDisplay.from_predictions(REAL, {}, fig=page())
+
+
+def test_the_front_is_drawn_with_its_choice():
+    drawn = DRAW["Pareto"](fig=page())
+    front = PARETO.front_
+    assert np.array_equal(drawn.curves_[0].get_xdata(), front.nll)
+    assert np.array_equal(drawn.curves_[0].get_ydata(), front.a_squared)
+    assert drawn.chosen_[0].get_xdata()[0] == front.nll[front.knee]
+    assert list(drawn.axes_) == ["rows learned from", "other rows"]
+    alone = plots.ParetoDisplay.from_recalibrator(PARETO.choose("sharp"), fig=page())
+    assert alone.chosen == 0
+    assert len(alone.data()) == len(front) + 1
+    for wrong, words in ((5, "is needed"), (rg.ParetoRecalibrator(), "no front yet")):
+        with pytest.raises(InputError, match=words):
+            plots.ParetoDisplay.from_recalibrator(wrong)
+    with pytest.raises(InputError, match="go together"):
+        plots.ParetoDisplay.from_recalibrator(PARETO, FORECAST)
