@@ -15,7 +15,7 @@ PLACES = (
 TEXT = {"", ".cpp", ".css", ".csv", ".h", ".hpp", ".html", ".js", ".md", ".py", ".pyi", ".R", ".rst", ".sh", ".toml"}
 TEXT |= {".svg", ".txt", ".yaml", ".yml"}
 # Between two words: blanks, or a line break with the marks of comments and of strings that continue.
-GAP = r"""(?:[ \t]+|[ \t]*["']?[ \t\\]*\n\s*(?:#+|//|\*|[rfbu]{0,2}["'])?[ \t]*)"""
+GAP = r"""(?:[ \t]+|[ \t]*["']?[ \t\\]*\n[ \t]*(?:#+|//|\*|[rfbu]{0,2}["'])?[ \t]*)"""
 
 
 def read_phrases(text: str) -> dict[str, str]:
@@ -26,10 +26,13 @@ def read_phrases(text: str) -> dict[str, str]:
 
 def find(text: str, phrases: dict[str, str]) -> Iterator[tuple[int, str]]:
     """Yield the line and the phrase of each occurrence in a text."""
-    choices = "|".join(GAP.join(map(re.escape, phrase.split())) for phrase in phrases)
-    for match in re.finditer(rf"(?<!\w)(?:{choices})(?!\w)", text, re.IGNORECASE):
-        words = re.findall(r"\w+", match.group().lower())
-        yield text.count("\n", 0, match.start()) + 1, " ".join(words)
+    found = (
+        (match.start(), phrase)
+        for phrase in phrases
+        for match in re.finditer(rf"(?<!\w){GAP.join(map(re.escape, phrase.split()))}(?!\w)", text, re.IGNORECASE)
+    )
+    for start, phrase in sorted(found):
+        yield text.count("\n", 0, start) + 1, phrase
 
 
 def files() -> list[Path]:

@@ -11,4 +11,4 @@ python3 -m venv --clear "$venv"
 # Python itself is not instrumented, so the runtime is loaded first; Python's own leaks are not ours.
 export LD_PRELOAD="$("${CXX:-c++}" -print-file-name=libasan.so):$("${CXX:-c++}" -print-file-name=libubsan.so)"
 export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 CALIBRANT_KERNEL=compiled
-"$venv/bin/python" -m pytest -p no:cacheprovider -q tests/kernels tests/inference/test_resampling.py tests/metrics/test_golden.py tests/tables
+"$venv/bin/python" -m pytest -p no:cacheprovider -q tests/_kernels tests/inference/test_resampling.py tests/metrics/test_golden.py tests/tables
