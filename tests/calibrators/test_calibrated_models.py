@@ -174,6 +174,7 @@ def test_a_frozen_models_classes_are_its_own():
     assert ones.predict_proba(X)[:, 1].min() > 0.9
 
 
+@pytest.mark.slow
 def test_rows_tested_twice_count_once():
     from sklearn.model_selection import RepeatedStratifiedKFold
 

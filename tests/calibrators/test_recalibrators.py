@@ -283,6 +283,7 @@ def test_repaired_forecasts_cover_what_they_promise(name, kind, rng):
     assert len(new) == 3000
 
 
+@pytest.mark.slow
 def test_coverage_is_exact_over_many_small_samples(rng):
     """39 rows learned from: a new one falls into 90 % intervals with a chance of 90 %, whatever the forecast."""
     inside = {"PIT": 0, "variance": 0, "quantile": 0}

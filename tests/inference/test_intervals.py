@@ -264,6 +264,7 @@ def test_equivalence_of_a_bias_looks_at_both_sides():
     assert not cb.equivalence(cb.Bias(), low, margin=0.03, random_state=0).within
 
 
+@pytest.mark.slow
 def test_p_values_of_right_models_are_uniform():
     found = [cb.null(cb.ACE(), table(200, seed=s), n_resamples=39, random_state=s).pvalue for s in range(300)]
     assert np.mean(np.array(found) <= 0.25) == pytest.approx(0.25, abs=0.08)
@@ -462,6 +463,7 @@ def thinned(rng):
     return y[kept].astype(int), p[kept], np.where(y, 1.0, 0.25)[kept]
 
 
+@pytest.mark.slow
 def test_intervals_of_calibrated_models_hold_0_in_spite_of_clusters_and_weights():
     excluded = {"cluster": 0, "sample_weight": 0}
     for seed in range(60):
@@ -472,6 +474,7 @@ def test_intervals_of_calibrated_models_hold_0_in_spite_of_clusters_and_weights(
     assert max(excluded.values()) <= 5  # 2.5 % are expected
 
 
+@pytest.mark.slow
 def test_p_values_of_clustered_calibrated_models_are_uniform():
     found = []
     for seed in range(80):
@@ -515,7 +518,7 @@ def test_a_metric_that_needs_counts_has_no_null_under_clusters(name):
 
 
 def test_both_kernels_give_the_same_limits():
-    code = "import sys; sys.path[:0] = ['tests']; import test_intervals as t; print(t.some_limits())"
+    code = "import sys; sys.path[:0] = ['tests', 'tests/inference']; import test_intervals as t; print(t.some_limits())"
     child = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "CALIBRANT_KERNEL": "reference"},

@@ -194,7 +194,8 @@ def test_threads_change_no_bit():
 
 def test_both_kernels_give_the_same_bytes():
     code = (
-        "import sys; sys.path[:0] = ['tests']; import test_resampling as t; print(t.replicates(False).tobytes().hex())"
+        "import sys; sys.path[:0] = ['tests', 'tests/inference']; import test_resampling as t;"
+        "print(t.replicates(False).tobytes().hex())"
     )
     environment = {**os.environ, "CALIBRANT_KERNEL": "reference"}
     root = Path(__file__).parents[2]

@@ -210,6 +210,7 @@ def printed_pvalues(found):
     ]
 
 
+@pytest.mark.slow
 def test_no_printed_pvalue_contradicts_the_verdict():
     panel = {"ECE": cb.ECE(), "TCE": cb.TCE(), "Brier": cb.METRICS["brier"]()}
     checked = 0

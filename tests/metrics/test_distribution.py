@@ -455,6 +455,7 @@ def test_medians_are_not_judged_as_means():
     assert heavy.point() == pytest.approx(stats.invgamma.median(0.9))
 
 
+@pytest.mark.slow
 def test_verdicts_on_distributions_are_adjusted_for_groups(rng):
     wrong = 0
     for _ in range(40):
@@ -464,6 +465,7 @@ def test_verdicts_on_distributions_are_adjusted_for_groups(rng):
     assert wrong <= 7
 
 
+@pytest.mark.slow
 def test_distributions_in_clusters_are_tested_on_cluster_sums(rng):
     shop = np.repeat(np.arange(100), 10)
     wrong = alone = found = 0
@@ -481,6 +483,7 @@ def test_distributions_in_clusters_are_tested_on_cluster_sums(rng):
 
 @pytest.mark.parametrize("members", [5, 10, 50])
 @pytest.mark.parametrize("rows", [500, 2000])
+@pytest.mark.slow
 def test_calibrated_ensembles_of_few_members_are_not_rejected(members, rows, rng):
     wrong = 0
     for seed in range(150):
@@ -540,6 +543,7 @@ def test_the_coverage_error_has_bounds(rng):
     assert narrow.low < truth < narrow.high
 
 
+@pytest.mark.slow
 def test_discrete_forecasts_are_judged_by_randomised_pit_values(rng):
     wrong = 0
     for seed in range(100):
