@@ -286,6 +286,7 @@ def test_an_interval_holds_what_the_test_does_not_reject(skewed):
     assert means.mean - low == pytest.approx(high - means.mean)
 
 
+@pytest.mark.slow
 def test_tests_of_bins_keep_their_level(rng):
     """Skewed and heavy-tailed errors, 50 rows a bin: far off without the correction (docs/studies/number_sizes.csv)."""
     draws = {"gamma": lambda n: rng.gamma(1, 1, n) - 1, "t": lambda n: rng.standard_t(3, n)}
@@ -413,6 +414,7 @@ RARE = {
 
 
 @pytest.mark.parametrize("design", RARE)
+@pytest.mark.slow
 def test_rare_counts_are_no_proof_of_bias(design, rng):
     wrong = 0
     for _ in range(150):
@@ -452,6 +454,7 @@ def test_fewer_than_ten_clusters_are_refused_and_untested_in_groups(rng):
     assert found.groups[False].verdict == "miscalibrated"
 
 
+@pytest.mark.slow
 def test_tests_of_few_clusters_keep_their_level(rng):
     rejected = 0
     for _ in range(300):
@@ -575,6 +578,7 @@ def test_an_evaluation_has_intervals_a_verdict_and_groups(skewed):
         found["bias"]
 
 
+@pytest.mark.slow
 def test_intervals_of_averages_cover(rng):
     """90 % intervals of the ratio and of the relative squared error, over 400 samples of 200 rows."""
     hits = {"ratio": 0, "relative MSE": 0, "mean error": 0}
@@ -621,6 +625,7 @@ def test_the_null_of_tce_is_that_of_repeated_rows_in_any_order(skewed):
     assert one == two
 
 
+@pytest.mark.slow
 def test_the_null_of_tce_keeps_its_level(rng):
     low = 0
     for seed in range(60):
@@ -689,6 +694,7 @@ def test_the_upper_bound_is_never_zero_by_luck():
     assert found.high > 0.01
 
 
+@pytest.mark.slow
 def test_a_deviation_at_the_margin_is_rarely_called_within_it(rng):
     within = 0
     for _ in range(200):
@@ -706,6 +712,7 @@ SKEWED = {
 
 
 @pytest.mark.parametrize("design", SKEWED)
+@pytest.mark.slow
 def test_skewed_outcomes_are_no_proof_of_miscalibration(design, rng):
     n, draw = SKEWED[design]
     wrong = noted = 0
@@ -727,6 +734,7 @@ def test_underestimated_skewed_outcomes_are_found(rng):
     assert rg.evaluate(y, 4 * p, n_resamples=0).direction.startswith("overestimates")
 
 
+@pytest.mark.slow
 def test_groups_are_adjusted_for_their_number(rng):
     wrong = 0
     for _ in range(60):

@@ -109,6 +109,7 @@ def test_errors_that_cancel_inside_deciles_are_not_within_the_margin():
 # Weights and clusters
 
 
+@pytest.mark.slow
 def test_whole_number_weights_of_a_calibrated_model():
     wrong = 0
     for seed in range(40):
@@ -118,6 +119,7 @@ def test_whole_number_weights_of_a_calibrated_model():
     assert wrong <= 4
 
 
+@pytest.mark.slow
 def test_weights_that_depend_on_the_outcome():
     """Events are thinned to a quarter and have a weight of 4."""
     wrong = 0
@@ -142,6 +144,7 @@ def test_clusters_with_a_shared_latent_keep_the_level():
     assert sum(each.verdict == "miscalibrated" for each in found) <= 4
 
 
+@pytest.mark.slow
 def test_groups_use_the_clusters_of_their_rows():
     y, p, cluster = clustered(0)
     group = np.where(cluster % 2, "odd", "even")
@@ -158,6 +161,7 @@ def test_groups_use_the_clusters_of_their_rows():
     assert wrong <= 3
 
 
+@pytest.mark.slow
 def test_fewer_than_ten_clusters():
     y, p, cluster = clustered(0, clusters=40)
     with pytest.raises(cb.InputError, match="cluster must have at least 10 distinct values for inference; got 9"):
@@ -176,6 +180,7 @@ def test_fewer_than_ten_clusters():
 # Direction
 
 
+@pytest.mark.slow
 def test_symmetric_overconfidence_has_no_false_direction():
     claimed, false = 0, 0
     for seed in range(30):
@@ -313,6 +318,7 @@ def test_the_binomial_tail_of_certain_outcomes():
     assert (binomial_two_sided(5, 5, 1.0), binomial_two_sided(4, 5, 1.0)) == (1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_the_saddlepoint_tail_by_simulation():
     rng = np.random.default_rng(8)
     q = rng.beta(0.5, 30, 400)
