@@ -92,7 +92,7 @@ def _introduction(counts: Counter[str]) -> str:
         "A green number is as printed. A red one differs, and ours is beside it. Where the authors' reading of the "
         "data is not what is right (ties split by the order of a sort, edges and cuts in floating point, a t-test "
         "without its root, the tail of PAVA-BC), the printed number is made with *their* reading, and an arrow leads "
-        "to what the library says. :doc:`wrong` has the list.\n"
+        "to what the library says. :doc:`tce_errata` has the list.\n"
     )
 
 

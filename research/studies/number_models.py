@@ -190,7 +190,7 @@ def write_page(kinds: dict[str, list[dict[str, Any]]]) -> None:
         "Made by ``make study-numbers``: means over 50 random splits, in which half of the rows train the model, a "
         f"quarter the recalibrators, and the last quarter is measured (of California housing, {MOST_ROWS:,} rows drawn "
         "for each split). sd is the standard deviation of the outcomes. What follows from these is said in "
-        ":doc:`../numbers`; the numbers are in ``docs/studies/numbers_mean.csv`` and ``numbers_distribution.csv``.",
+        ":doc:`../regression`; the numbers are in ``docs/studies/numbers_mean.csv`` and ``numbers_distribution.csv``.",
         "",
     ]
     for kind, rows in kinds.items():
