@@ -160,11 +160,11 @@ def formulas() -> Iterator[list[str]]:
 def _decomposed(p: np.ndarray, y: np.ndarray, cuts: np.ndarray) -> float:
     """The chapter's formula, bins being cut before these rows."""
     total = 0.0
-    for said, happened in ((p, y), (1 - p, 1 - y)):
-        parts = [(own.size, said[own], happened[own].mean()) for own in np.split(np.arange(y.size), cuts)]
+    for predicted, outcome in ((p, y), (1 - p, 1 - y)):
+        parts = [(own.size, predicted[own], outcome[own].mean()) for own in np.split(np.arange(y.size), cuts)]
         total += sum(size * np.sum((own - rate) ** 2) for size, own, rate in parts)
-        total -= sum(size * (rate - happened.mean()) ** 2 for size, _, rate in parts)
-        total += happened.mean() * (1 - happened.mean())
+        total -= sum(size * (rate - outcome.mean()) ** 2 for size, _, rate in parts)
+        total += outcome.mean() * (1 - outcome.mean())
     return float(total / (2 * y.size))
 
 

@@ -242,8 +242,8 @@ def impossible() -> dict[tuple[int, str, str], str]:
                     )
     for table in (1, 5, 6, 7):
         found[table, "Bank", "IR"] = (
-            f"Mean and deviation imply that {two_points(table, 'Bank')[0]:.0f} splits predicted 0 for the large leaf, and that "
-            "the others have no cost: see below."
+            f"Mean and deviation imply that {two_points(table, 'Bank')[0]:.0f} splits predicted 0 for the large leaf, "
+            "and that the others have no cost: see below."
         )
     return found
 
