@@ -69,7 +69,7 @@ def errors() -> Iterator[Cell]:
     wrong = [(predicted - right) + (b - right) for right in range(predicted + 1)]
     low, high = 100 * min(wrong) / rows, 100 * max(wrong) / rows
     yield Cell("errors", "error in %", "least", "4", low, low)
-    reason = "If its one b in a hundred is wrong too, that is an a: five b and one a are wrong."
+    reason = "If its one prediction b in a hundred is incorrect too, five b and one a are misclassified."
     yield Cell("errors", "error in %", "most", "5", high, high, reason)
 
 
@@ -122,7 +122,7 @@ def two_regressions(n: int = 50) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 EXAMPLES: dict[str, tuple[str, Callable[[], Iterator[Cell]]]] = {
     "matrices": ("Confusion matrices", matrices),
-    "errors": ("The error of a model with wrong proportions", errors),
+    "errors": ("Error of a model with incorrect proportions", errors),
     "binning": ("Binning averaging", binning),
     "pav": ("Isotonic regression (PAV)", pav),
     "models": ("R1 and R2", models),
@@ -137,38 +137,48 @@ def formulas() -> Iterator[list[str]]:
     table = cb.ScoreTable.from_arrays(y, p)
     s = n // 10
     windows = [np.sum(np.abs(p[b : b + s] - y[b : b + s].mean())) for b in range(n - s)]
-    yield ["CalBin", _short(np.sum(windows) / (n - s)), _short(cb.calbin(table)), "1/s; one window is left out"]
+    yield ["CalBin", _short(np.sum(windows) / (n - s)), _short(cb.calbin(table)), "1/s; one window is missing"]
     segments = sum(np.sum(p[p == v] - y[p == v].mean()) for v in np.unique(p))
     yield ["CalLoss", _short(segments), _short(cb.calloss(table)), "the square, and 1/n"]
     log_loss = float(np.mean(np.where(y == 1, np.log(p), np.log1p(-p))))
     yield ["LogLoss", _short(log_loss), _short(cb.log_loss(table)), "the minus sign"]
     mse = float(np.sum((y - p) ** 2 + ((1 - y) - (1 - p)) ** 2) / (2 * n))
-    yield ["MSE", _short(mse), _short(cb.brier(table)), "nothing; Brier's own score divides by n, and is twice that"]
+    yield [
+        "MSE",
+        _short(mse),
+        _short(cb.brier(table)),
+        "none; the original Brier score divides by n, and is twice that",
+    ]
     yield [
         "MSE, decomposed",
         _short(_decomposed(p, y, np.cumsum([len(own) for own in BINS[:0:-1]]))),
         _short(cb.brier(table)),
-        "the first term has a factor n_l too many, the last n too few, and scores must be equal within a bin",
+        "the first term has an extra factor n_l, the last lacks a factor n, and scores must be equal within a bin",
     ]
 
 
 def _decomposed(p: np.ndarray, y: np.ndarray, cuts: np.ndarray) -> float:
     """The chapter's formula, bins being cut before these rows."""
     total = 0.0
-    for said, happened in ((p, y), (1 - p, 1 - y)):
-        parts = [(own.size, said[own], happened[own].mean()) for own in np.split(np.arange(y.size), cuts)]
+    for predicted, outcome in ((p, y), (1 - p, 1 - y)):
+        parts = [(own.size, predicted[own], outcome[own].mean()) for own in np.split(np.arange(y.size), cuts)]
         total += sum(size * np.sum((own - rate) ** 2) for size, own, rate in parts)
-        total -= sum(size * (rate - happened.mean()) ** 2 for size, _, rate in parts)
-        total += happened.mean() * (1 - happened.mean())
+        total -= sum(size * (rate - outcome.mean()) ** 2 for size, _, rate in parts)
+        total += outcome.mean() * (1 - outcome.mean())
     return float(total / (2 * y.size))
 
 
 def confidences(n: int = 1000) -> Iterator[list[str]]:
-    """C1 and C2 are right in 90 % of the cases, and say 0.91 and 0.99."""
-    for name, said in (("C1", 0.91), ("C2", 0.99)):
-        table = cb.ScoreTable.from_counts([said], [n], [round(0.9 * n)])
-        pvalue = stats.binomtest(round(0.9 * n), n, said).pvalue
-        yield [name, f"{said}", *(_short(f(table)) for f in (cb.ece, cb.tce, cb.brier, cb.log_loss)), f"{pvalue:.2g}"]
+    """C1 and C2 are correct in 90 % of the cases, and predict 0.91 and 0.99."""
+    for name, predicted in (("C1", 0.91), ("C2", 0.99)):
+        table = cb.ScoreTable.from_counts([predicted], [n], [round(0.9 * n)])
+        pvalue = stats.binomtest(round(0.9 * n), n, predicted).pvalue
+        yield [
+            name,
+            f"{predicted}",
+            *(_short(f(table)) for f in (cb.ece, cb.tce, cb.brier, cb.log_loss)),
+            f"{pvalue:.2g}",
+        ]
 
 
 def regressions() -> Iterator[list[str]]:
@@ -209,8 +219,8 @@ def page() -> str:
         explained=counts["explained"],
         **{name: _shown(own) for name, own in found.items()},
         proportions=rst.list_table(["", "accuracy", "macro-averaged", "test", "p-value"], proportions()),
-        formulas=rst.list_table(["measure", "as printed", "right", "what the formula lacks"], formulas()),
-        confidences=rst.list_table(["", "says", "ECE", "TCE", "Brier", "log loss", "p-value"], confidences()),
+        formulas=rst.list_table(["metric", "as printed", "corrected", "missing in the formula"], formulas()),
+        confidences=rst.list_table(["", "predicted", "ECE", "TCE", "Brier", "log loss", "p-value"], confidences()),
         regressions=rst.list_table(
             ["", "MAE", "mean error", "MSE", "biased bins", "MSE less the mean error"], regressions()
         ),

@@ -34,12 +34,12 @@ _FIGURES = {
     "figure7": "Figure 7: networks on ImageNet",
 }
 _LOOK = {
-    "figure1": "Violins show what the standard diagram hides: where in a bin its rate rejects predictions.",
-    "figure2": "PAVA's bins follow the outcomes and may be tiny; quantiles are equal in size; PAVA-BC is between.",
-    "figure4": "Rates of PAVA-BC and of quantiles fall below the bin before (triangles); those of PAVA cannot.",
+    "figure1": "Violins show which predictions of a bin the test rejects; the standard diagram does not show this.",
+    "figure2": "PAVA's bins follow the outcomes and may be small; quantiles have equal sizes; PAVA-BC is a compromise.",
+    "figure4": "Rates of PAVA-BC and of quantiles can fall below the previous bin (triangles); those of PAVA cannot.",
     "figure5": "On isolet and webpage nearly all rows are in the first bin of equal width.",
-    "figure6": "The same with gradient boosting; the paper's caption names the wrong algorithm.",
-    "figure7": "All rates of the low bins are so small that only a logit axis would part them (see the gallery).",
+    "figure6": "The same with gradient boosting; the paper's caption names another algorithm.",
+    "figure7": "The rates of the low bins can be distinguished only on a logit axis (see the gallery).",
 }
 
 
@@ -71,28 +71,28 @@ def write(out: Path) -> None:
 
 _BEYOND = {
     "nulls": (
-        "Beyond the paper: what a right model would read",
-        "The paper's models again, with the null of each number and with bins of about the root of N rows "
+        "Null distributions of the reproduced values",
+        "The paper's models, with the null range of each value, and with bins of about the square root of N rows "
         "(``PAVABC.consistent()``). With the paper's bins TCE of a calibrated model grows with the number of rows.\n",
     ),
     "ties": (
-        "Beyond the paper: the order of rows",
+        "Dependence on the order of rows",
         "Forests and boosted trees give many rows the same prediction. The authors' program splits them by the order "
-        "of a sort, so that its TCE depends on the order of rows, and on the machine; over 200 shuffles of the same "
-        "rows it reads anything in these ranges. Counted together there is one value.\n",
+        "of a sort, so its TCE depends on the order of rows and on the machine. The table gives its range over 200 "
+        "shuffles of the same rows. If equal predictions are merged, there is one value.\n",
     ),
 }
 
 
 def _introduction(counts: Counter[str]) -> str:
     return (
-        f"Of {counts.total():,} published numbers **{counts['equal']:,} come out as printed**, {counts['explained']} "
-        f"differ for a reason given below the table, and {counts['open']} are open. ``make reproduce`` makes this page "
-        "again; ``make reproduce-quick`` compares the tables in seconds.\n\n"
-        "A green number is as printed. A red one differs, and ours is beside it. Where the authors' reading of the "
-        "data is not what is right (ties split by the order of a sort, edges and cuts in floating point, a t-test "
-        "without its root, the tail of PAVA-BC), the printed number is made with *their* reading, and an arrow leads "
-        "to what the library says. :doc:`wrong` has the list.\n"
+        f"Of {counts.total():,} published values **{counts['equal']:,} are reproduced**, {counts['explained']} "
+        f"differ for a reason given below the table, and {counts['open']} are open. ``make reproduce`` writes this "
+        "page; ``make reproduce-quick`` compares the tables in seconds.\n\n"
+        "Green values are reproduced. Red values differ, with the reproduced value in parentheses. Some published "
+        "values depend on errors of the authors' program (ties split by the order of a sort, edges and cuts in "
+        "floating point, a t-test without its square root, the tail of PAVA-BC). They are reproduced with the "
+        "authors' rules, and an arrow leads to the value of the library. :doc:`tce_errata` lists these errors.\n"
     )
 
 

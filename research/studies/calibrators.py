@@ -58,10 +58,10 @@ COST_AWARE = {
 ZENODO = {"mammography": 25, "coil 2000": 15, "satimage": 3}
 FEW_EVENTS = 250
 NOTE_ON_THE_PAGE = (
-    "Made by ``make study-calibrators``. Rows were shuffled once with seed 0, before anything was looked at: half "
-    "trains the model, a quarter the calibrator, and the last quarter is measured here, with 95 % intervals. ⁺ marks a "
-    "difference from the uncalibrated model that the paired bootstrap of rows takes for more than chance (p at most "
-    "0.05, not adjusted for the number of tests). The numbers are in ``docs/studies/calibrators.csv``.",
+    "``make study-calibrators`` writes this page. Rows were shuffled once with seed 0: half trains the model, a "
+    "quarter the calibrator, and a quarter evaluates the result, with 95 % intervals. ⁺ marks a significant difference "
+    "from the uncalibrated model by a paired bootstrap of rows (p at most 0.05, not adjusted for the number of tests). "
+    "The values are in ``docs/studies/calibrators.csv``.",
 )
 LEAKS = ("CLASS", "NSP")  # of cardiotocography: they are the label in other words
 

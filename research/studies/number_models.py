@@ -182,15 +182,15 @@ def averages(rows: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 def write_page(kinds: dict[str, list[dict[str, Any]]]) -> None:
     """The tables, for the documentation."""
-    titles = {"mean": "Predicted numbers", "distribution": "Predictive distributions"}
+    titles = {"mean": "Point predictions", "distribution": "Predictive distributions"}
     lines = [
-        "Numbers and distributions on real data",
-        "=======================================",
+        "Regression on real data",
+        "=======================",
         "",
-        "Made by ``make study-numbers``: means over 50 random splits, in which half of the rows train the model, a "
-        f"quarter the recalibrators, and the last quarter is measured (of California housing, {MOST_ROWS:,} rows drawn "
-        "for each split). sd is the standard deviation of the outcomes. What follows from these is said in "
-        ":doc:`../numbers`; the numbers are in ``docs/studies/numbers_mean.csv`` and ``numbers_distribution.csv``.",
+        "``make study-numbers`` writes this page. Values are means over 50 random splits: half of the rows train the "
+        f"model, a quarter the recalibrators, and a quarter evaluates the result (of California housing, {MOST_ROWS:,} "
+        "rows are sampled per split). sd is the standard deviation of the outcomes. :doc:`../regression` summarises "
+        "the results; the values are in ``docs/studies/numbers_mean.csv`` and ``numbers_distribution.csv``.",
         "",
     ]
     for kind, rows in kinds.items():

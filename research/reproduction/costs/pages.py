@@ -71,7 +71,7 @@ def write(results: Results, out: Path = OUT) -> Counter[str]:
             ["set", "splits", "distance", "cost of labels", "ECC, L-BFGS-B", "ECC, exact", "difference (error)"],
             _local_search(results),
         ),
-        trees=rst.list_table(["set", "printed", "pruned", "fully grown", "parts drawn freely"], _trees(results)),
+        trees=rst.list_table(["set", "printed", "pruned", "fully grown", "not stratified"], _trees(results)),
         forests=rst.list_table(["set", "splits", "", *METHODS[:-1]], _forests(results)),
         continuous=rst.list_table(["set", "model", *_SEARCHES], _continuous(results)),
     )

@@ -151,10 +151,10 @@ class Cell:
 _SIGNS = {
     True: "Other reviews and another model: the change from no calibration has the printed sign.",
     False: "Other reviews and another model: the change from no calibration has another sign.",
-    None: "Other reviews and another model: nothing to be compared with.",
+    None: "Other reviews and another model: not comparable.",
 }
-_ISOTONIC = "How isotonic regression was fitted and applied is not known: see below for what was tried."
-_FOREST = "Forests of R, which leave nodes whole that ours split, cost more on indicators of categories: see below."
+_ISOTONIC = "The paper does not state how isotonic regression was fitted and applied; variants are compared below."
+_FOREST = "R's forests stop splitting earlier than scikit-learn's and cost more on indicators of categories: see below."
 _WHY = {
     ("", "tree", "IR"): _ISOTONIC,
     ("", "forest", "IR"): _ISOTONIC,
@@ -238,12 +238,12 @@ def impossible() -> dict[tuple[int, str, str], str]:
                     least, most = bounds(base.mean)[table]
                     found[table, name, method] = (
                         f"The same predictions cost {base.mean:.4f} with a linear distance, so here {least:.4f} to "
-                        f"{most:.4f}, but for chance."
+                        f"{most:.4f}, up to sampling error."
                     )
     for table in (1, 5, 6, 7):
         found[table, "Bank", "IR"] = (
-            f"Mean and deviation say that {two_points(table, 'Bank')[0]:.0f} splits said 0 of the large leaf, and that "
-            "the others cost nothing at all: see below."
+            f"Mean and deviation imply that {two_points(table, 'Bank')[0]:.0f} splits predicted 0 for the large leaf, "
+            "and that the others have no cost: see below."
         )
     return found
 
