@@ -229,7 +229,7 @@ def _errors_of_bins(table: str, name: str) -> Iterator[Cell]:
     setting = Setting.usual(y.size)
     printed = (cb.PAVA(), ReferenceTail(setting.n_min, setting.n_max), FloatQuantile(10))
     right = (cb.PAVA(), cb.PAVABC(), cb.Quantile(10))
-    measures = {"total": cb.total_error, "mean within a bin": cb.mean_within_error}
+    measures = {"total": cb.metrics.total_error, "mean within a bin": cb.metrics.mean_within_error}
 
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
         error, names = measures[row["error"]], ("PAVA", "PAVA-BC", "Quantile")

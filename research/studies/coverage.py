@@ -152,7 +152,7 @@ def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> f
 
 def _log_odds_error(population: cb.ScoreTable, table: cb.ScoreTable) -> float:
     """The root mean square log-odds error of the population over the bins of the sample."""
-    edges = cb.EqualInformation()(table).lower[1:]
+    edges = cb.bins.EqualInformation()(table).lower[1:]
     start = np.unique(np.concatenate([[0], np.searchsorted(population.score, edges)]))
     bins = LogOddsBins(population, start[start < len(population)])
     d = offsets(bins.logits, population.n, bins.labels, bins.k, bins.start)

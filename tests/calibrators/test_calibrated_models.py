@@ -432,7 +432,7 @@ def test_a_candidate_that_fails_is_named():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"scoring": "bias"}, "in the middle"),
+        ({"scoring": "bias"}, "got bias, whose best value is 0"),
         ({"scoring": "accuracy"}, "scoring must be"),
         ({"calibrators": {}}, "calibrators"),
         ({"calibrators": {"uncalibrated": cb.Platt()}}, "uncalibrated"),
@@ -601,8 +601,10 @@ def test_every_metric_scores(name):
     fold = next(StratifiedKFold(3).split(X, Y))
     p = GaussianNB().fit(X[fold[0]], Y[fold[0]]).predict_proba(X[fold[1]])[:, 1]
     value = cb.METRICS[name]().value(cb.ScoreTable.from_arrays(Y[fold[1]], p))
-    better = cb.METRICS[name].lower_is_better
-    expected = {True: -value, False: value, None: -abs(value - {"bias": 0, "oe_ratio": 1}.get(name, 0))}[better]
+    direction = cb.METRICS[name]().direction
+    assert direction == {"auc": "higher", "bias": 0.0, "oe_ratio": 1.0}.get(name, "lower")
+    expected = {"lower": -value, "higher": value}
+    expected = expected[direction] if direction in expected else -abs(value - direction)
     assert found[0] == pytest.approx(expected)
 
 
@@ -627,7 +629,7 @@ def test_scorers_search_and_take_weights():
     repeated = cb.scorers.brier(model, np.repeat(X, times, axis=0), np.repeat(Y, times))
     assert cb.scorers.brier(model, X, Y, frequency=times) == repeated
     assert set(cb.scorers) == set(cb.METRICS)
-    with pytest.raises(AttributeError, match="no metric"):
+    with pytest.raises(AttributeError, match="no attribute 'accuracy'; its metrics are ece"):
         cb.scorers.accuracy  # noqa: B018
     with pytest.raises(cb.InputError, match="two classes"):
         cb.scorers.brier(GaussianNB().fit(X3, Y3), X3, Y3)

@@ -172,8 +172,8 @@ def test_metrics_of_ones_own():
     assert list(found.metrics) == ["log-odds error", "worst"]
     with pytest.raises(KeyError, match="there are log-odds error, worst"):
         found["ECE"]
-    with pytest.raises(cb.InputError, match="metric object"):
-        quick(y, p, metrics={"ece": cb.ece})
+    with pytest.raises(cb.InputError, match="metrics must be a metric object"):
+        quick(y, p, metrics={"ece": abs})
 
 
 def test_a_metric_that_does_not_exist_is_left_out_and_noted():
@@ -284,8 +284,10 @@ def test_tables_fit_a_screen():
         ({"confidence_level": 2}, "confidence_level must lie between"),
         ({"n_resamples": -1}, "n_resamples must be"),
         ({"n_resamples": 18, "margin": cb.AbsoluteMargin(0.01)}, "n_resamples must be at least 19 for a p-value"),
-        ({"metrics": {}}, "metrics must name at least one"),
-        ({"metrics": [cb.ECE()]}, "metrics must name at least one"),
+        ({"metrics": {}}, "metrics must be a list of metrics or a mapping"),
+        ({"metrics": cb.ECE()}, "metrics must be a list of metrics or a mapping"),
+        ({"metrics": "ece"}, "metrics must be a list of metrics or a mapping"),
+        ({"metrics": [cb.ECE(), "ece"]}, "metrics must have distinct names; got ECE, ECE"),
         ({"costs": [abs, abs]}, "Two costs have the same name"),
         ({"random_state": "x"}, "random_state must be"),
     ],

@@ -93,7 +93,7 @@ def test_distributions_of_brownian_motion():
 def test_ecce_test_by_hand(kind):
     y, p = draw()
     found = cb.ecce_test(y, p, kind=kind)
-    assert found.statistic == pytest.approx(getattr(cb.ecce(y, p), kind) * 1000 / np.sqrt(np.sum(p * (1 - p))))
+    assert found.statistic == pytest.approx(getattr(cb.metrics.ecce(y, p), kind) * 1000 / np.sqrt(np.sum(p * (1 - p))))
     if kind == "r":
         assert found.pvalue == pytest.approx(cb.ecce_test(1 - y, 1 - p).pvalue)
     with pytest.raises(cb.InputError, match="kind must be"):

@@ -90,7 +90,7 @@ def test_wrong_scores_are_never_within_the_margin(case, margin):
 
 @pytest.mark.parametrize(("size", "seeds", "fewest"), [(10_000, 20, 11), (30_000, 10, 9)])
 def test_calibrated_models_are_shown_to_be_calibrated(size, seeds, fewest):
-    found = [evaluated(*rows(seed, size), metrics={"bias": cb.Bias()}).verdict for seed in range(seeds)]
+    found = [evaluated(*rows(seed, size), metrics={"bias": cb.metrics.Bias()}).verdict for seed in range(seeds)]
     assert found.count("calibrated") >= fewest
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from strategies import columns, count, score, some_rows, tables
 
 import calibrant as cb
-from calibrant import PAVA, PAVABC, Edges, EqualWidth, OptimalBins, Partition, Quantile, ScoreTable
+from calibrant import PAVA, PAVABC, Edges, EqualWidth, Quantile, ScoreTable
+from calibrant.metrics import OptimalBins, Partition
 
 KINDS = [
     EqualWidth(10),

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from strategies import count
 
 import calibrant as cb
-from calibrant import PAVA, PAVABC, OptimalBins, Partition, ScoreTable, mean_within_error, total_error
+from calibrant import PAVA, PAVABC, ScoreTable
+from calibrant.metrics import OptimalBins, Partition, mean_within_error, total_error
 
 small = st.lists(st.tuples(st.booleans(), st.integers(0, 8).map(lambda v: v / 8)), min_size=1, max_size=12)
 

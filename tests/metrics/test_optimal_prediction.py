@@ -162,12 +162,12 @@ def test_bad_draws_are_refused():
 
 
 def test_bayes_thresholds():
-    assert cb.bayes_threshold(1, 4) == 0.2
-    assert cb.bayes_threshold(1, 0) == 1
-    assert {cb.bayes_threshold(s, round(2 * s, 12)) for s in (1, 0.3, 0.01, 1e-7)} == {1 / 3}
+    assert cb.metrics.bayes_threshold(1, 4) == 0.2
+    assert cb.metrics.bayes_threshold(1, 0) == 1
+    assert {cb.metrics.bayes_threshold(s, round(2 * s, 12)) for s in (1, 0.3, 0.01, 1e-7)} == {1 / 3}
     for bad in ((0, 0), (-1, 2), (np.inf, 1), (np.nan, 1), ("1", "2")):
-        with pytest.raises(cb.InputError, match="Costs must be"):
-            cb.bayes_threshold(*bad)
+        with pytest.raises(cb.InputError, match="false_positive and false_negative must be"):
+            cb.metrics.bayes_threshold(*bad)
 
 
 def test_decisions_count_errors(rng):
@@ -192,14 +192,14 @@ def test_decisions_count_errors(rng):
 def test_for_right_probabilities_the_bayes_threshold_costs_least(rng):
     p = rng.random(200_000)
     table = cb.ScoreTable.from_arrays(rng.random(200_000) < p, p)
-    costs = [cb.DecisionCost(1, 4, threshold=t).value(table) for t in (0.1, 0.2, 0.3)]
+    costs = [cb.metrics.DecisionCost(1, 4, threshold=t).value(table) for t in (0.1, 0.2, 0.3)]
     assert costs[1] == min(costs)
-    assert cb.DecisionCost(1, 4).value(table) == costs[1]
-    assert cb.interval(cb.DecisionCost(1, 4), table, n_resamples=99, random_state=0).low < costs[1]
+    assert cb.metrics.DecisionCost(1, 4).value(table) == costs[1]
+    assert cb.interval(cb.metrics.DecisionCost(1, 4), table, n_resamples=99, random_state=0).low < costs[1]
 
 
 def test_decisions_must_be_well_put():
     with pytest.raises(cb.InputError, match="at least one model"):
         cb.decisions([0, 1], {})
     with pytest.raises(cb.InputError, match="threshold must"):
-        cb.DecisionCost(threshold=2)
+        cb.metrics.DecisionCost(threshold=2)

@@ -515,12 +515,12 @@ def test_kinds_of_bins_have_their_sizes_edges_rates_and_errors(rows, figure):
         for edges in drawn.boundaries_[name]:
             assert [segment[0, 0] for segment in edges.get_segments()] == pytest.approx(p.lower[1:])
         own = frame[frame["bins"] == name]
-        assert set(own["total_error"]) == {cb.total_error(p)}
-        assert set(own["mean_within_error"]) == {cb.mean_within_error(p)}
+        assert set(own["total_error"]) == {cb.metrics.total_error(p)}
+        assert set(own["mean_within_error"]) == {cb.metrics.mean_within_error(p)}
         falls = [False, *(p.rate[1:] < p.rate[:-1])]
         assert own["falls"].tolist() == falls
         assert drawn.violations_[name].get_ydata() == pytest.approx(p.rate[np.array(falls)])
-        assert f"{cb.total_error(p):.4f}" in drawn.ax_rates_[name].get_title(loc="left")
+        assert f"{cb.metrics.total_error(p):.4f}" in drawn.ax_rates_[name].get_title(loc="left")
     assert not frame[frame["bins"] == "PAVA"]["falls"].any()
 
 
@@ -537,7 +537,7 @@ def test_the_curve_of_cumulative_differences_has_the_extremes_of_ecce(rows, figu
     y, p = rows[0][np.argsort(rows[1])], np.sort(rows[1])
     assert drawn.curve_.get_ydata() == pytest.approx(np.concatenate([[0], np.cumsum(y - p)]) / 600)
     assert drawn.curve_.get_xdata() == pytest.approx(np.arange(601) / 600)
-    found = cb.ecce(*rows)
+    found = cb.metrics.ecce(*rows)
     assert np.abs(drawn.extremes_.get_ydata()).max() == pytest.approx(found.mad)
     assert np.ptp(drawn.extremes_.get_ydata()) == pytest.approx(found.r)
     low, high = drawn.band_.get_paths()[0].vertices[:, 1].min(), drawn.band_.get_paths()[0].vertices[:, 1].max()

@@ -27,6 +27,23 @@ def test_adding_is_associative_and_commutative_with_the_empty_table_as_zero(a, b
     assert a + ScoreTable.empty() == a == ScoreTable.empty() + a
 
 
+@given(st.lists(rows, min_size=1, max_size=4))
+def test_tables_can_be_summed(pieces):
+    assert sum(map(count, pieces)) == count([pair for piece in pieces for pair in piece])
+
+
+def test_tables_of_means_can_be_summed_and_other_numbers_are_not_added():
+    halves = [cb.regression.MeanTable.from_arrays([1.0, 2.5], [p, 2.0]) for p in (1.0, 3.0)]
+    total, added = sum(halves), halves[0] + halves[1]
+    for name in ("prediction", "n", "mean", "m2"):
+        np.testing.assert_array_equal(getattr(total, name), getattr(added, name))
+    for table in (halves[0], ScoreTable.from_arrays([0, 1], [0.2, 0.7])):
+        assert sum([table]) is table
+        for other in (1, 0.0, None, "0"):
+            with pytest.raises(TypeError):
+                other + table
+
+
 @given(some_rows, st.randoms(use_true_random=False))
 def test_shuffling_rows_changes_nothing(pairs, random):
     table = count(pairs)

@@ -21,7 +21,7 @@ class LazyNames:
         self.package = package
         self.homes = {name: module for module, names in modules.items() for name in names.split()}
         self.namespaces = dict(namespaces or {})
-        self.names = [*sorted(self.homes), *self.namespaces]
+        self.names = [*sorted(name for name in self.homes if not name.startswith("__")), *self.namespaces]
 
     def __call__(self, name: str) -> object:
         """Load a name: the package's ``__getattr__``."""

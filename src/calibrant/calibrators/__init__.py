@@ -1,7 +1,10 @@
-"""Calibrators: scikit-learn estimators that repair probabilities, one family a file.
+"""Calibrators: scikit-learn estimators that recalibrate probabilities, one module per family.
 
-Score maps turn one column of scores into probabilities; models on features hold a classifier and repair what it says.
+Score maps turn one column of scores into probabilities; models on features hold a classifier and a calibrator of its
+scores.
 """
+
+from calibrant._support.lazy import LazyNames as _LazyNames
 
 try:
     import sklearn  # noqa: F401
@@ -9,3 +12,28 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         'Calibrators need scikit-learn: pip install "calibrant[sklearn]".', name="sklearn"
     ) from error
+
+_lazy = _LazyNames(
+    __name__,
+    {
+        "calibrators.auto": "AutoCalibrator Candidate Ranking",
+        "calibrators.beta": "Beta",
+        "calibrators.binning": "BinningAverage",
+        "calibrators.cost_aware": "CAPS CATS",
+        "calibrators.isotonic": "Isotonic",
+        "calibrators.metacal": "MetaCal",
+        "calibrators.models": "CalibratedModel",
+        "calibrators.multiclass": "OneVsRest ProbabilityMap SoftmaxTemperature VectorScaling",
+        "calibrators.prior_shift": "PriorShift",
+        "calibrators.registry": "CALIBRATORS",
+        "calibrators.score_map": "ScoreMap",
+        "calibrators.scorers": "MetricScorer",
+        "calibrators.sigmoid": "Platt Temperature",
+        "calibrators.thresholds": "ProportionThreshold",
+        "calibrators.trees": "TreeSmoothing",
+        "calibrators.venn_abers": "VennAbers",
+    },
+)
+__all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)
+__getattr__ = _lazy
+__dir__ = _lazy.directory()

@@ -28,9 +28,9 @@ from calibrant.inference import resampling
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import difference, paired_draws
-from calibrant.inference.resampling import Measure, PairedRows, check_metric, check_resamples
+from calibrant.inference.resampling import Measure, PairedRows, check_resamples
 from calibrant.metrics.losses import CostLoss
-from calibrant.metrics.named import METRICS
+from calibrant.metrics.registry import MetricLike, as_metric
 
 __all__ = ["AutoCalibrator", "Candidate", "Ranking"]
 
@@ -121,8 +121,8 @@ class AutoCalibrator(Repaired):
     calibrators : mapping of name to calibrator, optional
         By default every entry of `CALIBRATORS` that can learn all it needs: all but `PriorShift`, and `CATS` and `CAPS`
         only where the scoring is an `ECC`, with its cost.
-    scoring : str or metric object, default="brier"
-        What decides: a proper score, or for example ``calibrant.ECC(cost=LinearCost(over=1, under=5))``.
+    scoring : metric object, its function or class, or a name in `METRICS`, default="brier"
+        The metric that decides: a proper score, or for example ``calibrant.ECC(cost=LinearCost(over=1, under=5))``.
     cv : int, splitter or iterable of splits, default=5
         Outer and inner folds. Of an iterable of splits, the inner folds of each are all the others: three at least.
     alpha : float, default=0.05
@@ -165,7 +165,7 @@ class AutoCalibrator(Repaired):
         estimator: Any,
         calibrators: Mapping[str, ScoreMap | ProbabilityMap] | None = None,
         *,
-        scoring: str | Measure = "brier",
+        scoring: MetricLike = "brier",
         cv: Any = 5,
         alpha: float = 0.05,
         confidence_level: float = 0.95,
@@ -208,7 +208,7 @@ class AutoCalibrator(Repaired):
         given = self.calibrators
         if given is None:
             given = {name: kind() for name, kind in CALIBRATORS.items() if name not in _TOLD}
-            loss = getattr(self.scoring, "loss", None)
+            loss = getattr(as_metric(self.scoring, "scoring"), "loss", None)
             if isinstance(loss, CostLoss):
                 given |= {"cats": CATS(loss.cost), "caps": CAPS(loss.cost)}
             if method == "decision_function":
@@ -328,20 +328,18 @@ def _said(calibrator: ScoreMap | ProbabilityMap | None, inner: Responses, scores
         return repaired(fit_calibrator(calibrator, inner, rows.classes), scores)
 
 
-def _metric(scoring: str | Measure) -> tuple[Measure, float]:
-    """The metric, and 1 where lower values are better, -1 where higher ones are."""
-    if isinstance(scoring, str) and scoring not in METRICS:
-        raise InputError(f"scoring must be one of {', '.join(METRICS)}; it is {scoring!r}.", argument="scoring")
-    metric = METRICS[scoring]() if isinstance(scoring, str) else check_metric(scoring)
-    entry = METRICS.get(metric.name.lower())
-    better = True if entry is None else entry.lower_is_better
-    if better is None:
+def _metric(scoring: MetricLike) -> tuple[Measure, float]:
+    """Return the metric, and 1 where lower values are better, -1 where higher ones are."""
+    metric = as_metric(scoring, "scoring")
+    direction = getattr(metric, "direction", "lower")
+    if direction not in ("lower", "higher"):
         raise InputError(
-            f"{metric.name} has its best value in the middle, so it ranks nothing.",
+            f"scoring must be a metric whose lower or higher values are better; got {metric.name}, whose best value is "
+            f"{direction:g}.",
             hint="Use a proper score such as 'brier', or ECC.",
             argument="scoring",
         )
-    return metric, 1.0 if better else -1.0
+    return metric, 1.0 if direction == "lower" else -1.0
 
 
 def _one_against_rest(rows: Rows, tested: Ints) -> dict[str, Any]:

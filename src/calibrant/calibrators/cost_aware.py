@@ -12,9 +12,9 @@ from calibrant._support.typing import Floats
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.metrics.bins import Bins
+from calibrant.metrics.calibration_errors import ECC
 from calibrant.metrics.costs import Cost, LinearCost, normalised
-from calibrant.metrics.named import ECC
-from calibrant.metrics.scores import brier
+from calibrant.metrics.proper_scores import Brier
 from calibrant.metrics.slope_intercept import clipped
 from calibrant.tables.score_table import ScoreTable
 
@@ -69,11 +69,11 @@ class _CostAware(ScoreMap):
             x = logit(rows.score, self.eps)
             most = np.inf
             if self.keep_brier and self.grid is None:
-                most = brier.of_table(_moved(rows, expit(x))) * (1 + _WORSE)
+                most = Brier().value(_moved(rows, expit(x))) * (1 + _WORSE)
 
             def value(line: Line) -> float:
                 moved = _moved(rows, expit(line[0] * x + line[1]))
-                return metric.value(moved) if most == np.inf or brier.of_table(moved) <= most else np.inf
+                return metric.value(moved) if most == np.inf or Brier().value(moved) <= most else np.inf
 
             return value
 
@@ -93,7 +93,7 @@ class _CostAware(ScoreMap):
         return found
 
     def _warn_of_a_worse_brier_score(self, table: ScoreTable, found: maps.Map) -> None:
-        before, after = brier.of_table(table), brier.of_table(table.map(found))
+        before, after = Brier().value(table), Brier().value(table.map(found))
         if after > before * (1 + 2 * _WORSE):  # twice, for what eps moves
             self._note(
                 "worse_brier",

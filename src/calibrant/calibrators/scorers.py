@@ -10,21 +10,19 @@ from sklearn.base import BaseEstimator
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Column
-from calibrant.inference.resampling import Measure, check_metric
-from calibrant.metrics.named import METRICS
+from calibrant.metrics.metric import Metric
+from calibrant.metrics.registry import METRICS, MetricLike, as_metric
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["MetricScorer", "Scorers", "scorers"]
 
-_IDEAL = {"bias": 0.0, "oe_ratio": 1.0}  # the best values of metrics that have them in the middle
-
 
 class Scorers(Mapping[str, Any]):
-    """A scikit-learn scorer for every entry of `METRICS`, where greater is better: ``scorers.tce``, ``scorers["tce"]``.
+    """Scikit-learn scorers, one for each entry of `METRICS`: ``scorers.tce``, ``scorers["tce"]``; greater is better.
 
-    Metrics of which lower values are better are negated, as scikit-learn's ``neg_brier_score`` is; of ``bias`` and
-    ``oe_ratio`` the scorer is the negated distance from 0 and 1. ``scorers.of(metric)`` makes one of any metric object.
-    The event is the second of the model's classes.
+    Metrics whose lower values are better are negated, like scikit-learn's ``neg_brier_score``. For metrics with a
+    target value, 0 for ``bias`` and 1 for ``oe_ratio``, the scorer is the negated distance from it.
+    ``scorers.of(metric)`` makes a scorer of any metric. The event is the second of the model's classes.
 
     Examples
     --------
@@ -43,7 +41,7 @@ class Scorers(Mapping[str, Any]):
 
     def __getattr__(self, name: str) -> Any:
         if name not in METRICS:
-            raise AttributeError(f"There is no metric named {name!r}; there are {', '.join(METRICS)}.")
+            raise AttributeError(f"scorers has no attribute {name!r}; its metrics are {', '.join(METRICS)}.")
         return self[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -55,18 +53,18 @@ class Scorers(Mapping[str, Any]):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *METRICS]
 
-    def of(self, metric: Measure) -> "MetricScorer":
-        """The scorer of a metric object, for example ``ECC(cost=LinearCost(over=1, under=5))``."""
-        return MetricScorer(check_metric(metric))
+    def of(self, metric: MetricLike) -> "MetricScorer":
+        """Return the scorer of a metric, for example of ``ECC(cost=LinearCost(over=1, under=5))``."""
+        return MetricScorer(as_metric(metric))
 
 
 class MetricScorer(BaseEstimator):  # type: ignore[misc]
-    """A scorer as scikit-learn wants it, ``scorer(estimator, X, y)``; as of an estimator, weights can be routed to it.
+    """A scorer with the interface of scikit-learn, ``scorer(estimator, X, y)``; weights can be routed to it.
 
     The event is the second of the estimator's two classes, whatever labels `y` holds.
     """
 
-    def __init__(self, metric: Measure) -> None:
+    def __init__(self, metric: Metric) -> None:
         self.metric = metric
 
     def score(
@@ -78,22 +76,23 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
         *,
         frequency: Column | None = None,
     ) -> float:
-        """The metric, negated where lower is better; weights and frequencies as in `ScoreTable.from_arrays`."""
+        """Return the metric, negated where lower is better; weights as in `ScoreTable.from_arrays`."""
         metric, classes = self.metric, np.asarray(estimator.classes_).tolist()
         if len(classes) != 2:
             raise InputError(
-                f"{metric.name} needs two classes; the model has {len(classes)}.", hint="Use calibrant.classwise."
+                f"estimator must have two classes for {metric.name}; got {len(classes)}.",
+                hint="Use calibrant.classwise.",
+                argument="estimator",
             )
         column = _columns.read(y, "y")
         _columns.refuse_missing([column])
         p = np.asarray(estimator.predict_proba(X))[:, 1]
         code = _columns.codes(column, classes)
         value = metric.value(ScoreTable.from_arrays(code, p, sample_weight=sample_weight, frequency=frequency))
-        entry = METRICS.get(metric.name.lower())
-        better = True if entry is None else entry.lower_is_better
-        if better is None:
-            return -math.fabs(value - _IDEAL[metric.name.lower()])
-        return -value if better else value
+        direction: Any = getattr(metric, "direction", "lower")
+        if direction == "higher":
+            return value
+        return -value if direction == "lower" else -math.fabs(value - direction)
 
     __call__ = score
 

@@ -15,7 +15,7 @@ from calibrant.evaluation.sizes import sizes_in_words
 if TYPE_CHECKING:
     from calibrant.evaluation.binary import Evaluation
     from calibrant.evaluation.comparison import Comparison
-    from calibrant.metrics.gce import Breakdown
+    from calibrant.metrics.breakdown import Breakdown
 
 __all__ = ["console", "diagram", "file_lines", "line", "show_comparison", "show_evaluation", "verdict_style"]
 
@@ -44,8 +44,8 @@ def verdict_style(verdict: str) -> str:
 
 def show_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> None:
     """Print the verdict, what it rests on, and where scores and outcomes part."""
+    from calibrant.metrics.calibration_errors import ACE
     from calibrant.metrics.gce import GCE
-    from calibrant.metrics.named import ACE
 
     heading = line(result.headline(), verdict_style(result.verdict))
     out.print(heading if not name else line(f"{name}: ", "bold") + heading)

@@ -69,7 +69,7 @@ def asked_of(given: dict[str, Any]) -> dict[str, Any]:
     }
     if (alpha, bins) != (0.05, 10):
         asked["metrics"] = {
-            "bias": cb.Bias(),
+            "bias": cb.metrics.Bias(),
             "ECE": cb.ECE(n_bins=bins),
             "ACE": cb.ACE(n_bins=bins),
             "TCE": cb.TCE(alpha=alpha),

@@ -33,10 +33,13 @@ from calibrant.inference.hypothesis_tests import TESTS, TestResult
 from calibrant.inference.intervals import Equivalence, Interval, Spread, read_rows, spreads
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 from calibrant.inference.power import rows_to_decide
-from calibrant.inference.resampling import MIN_CLUSTERS, Measure, PairedRows, check_metric
+from calibrant.inference.resampling import MIN_CLUSTERS, Measure, PairedRows
 from calibrant.metrics.bins import PAVABC
+from calibrant.metrics.calibration_errors import ACE, ECC, ECE, TCE
+from calibrant.metrics.calibration_in_the_large import Bias
 from calibrant.metrics.costs import Cost
-from calibrant.metrics.named import ACE, ECC, ECE, METRICS, TCE, Bias
+from calibrant.metrics.proper_scores import Brier
+from calibrant.metrics.registry import MetricLike, as_metrics
 from calibrant.tables.collection import Tables
 from calibrant.tables.score_table import ScoreTable
 
@@ -54,7 +57,7 @@ _PANEL: Mapping[str, Measure] = {
     "ACE": ACE(),
     "TCE": TCE(),
     "TCE (consistent)": TCE(bins=PAVABC.consistent()),
-    "Brier": METRICS["brier"](),
+    "Brier": Brier(),
 }
 
 
@@ -412,7 +415,7 @@ def evaluate(
     costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None = None,
     margin: Margin | None = None,
     alpha: float = 0.05,
-    metrics: Mapping[str, Measure] | None = None,
+    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None = None,
     confidence_level: float = 0.95,
     n_resamples: int = 499,
     random_state: RandomState = 0,
@@ -436,8 +439,8 @@ def evaluate(
         of 50 %, 0.1 points at 1 %. ``AbsoluteMargin(0.01)`` tests ACE instead, in probability.
     alpha : float, default=0.05
         Level of the tests behind the verdict.
-    metrics : mapping of name to metric object, optional
-        In the place of the usual panel.
+    metrics : list of metrics or mapping of names to metrics, optional
+        Replaces the default panel. Metrics are objects, their functions, or names in `METRICS`: ``["ece", cb.brier]``.
     confidence_level : float, default=0.95
         Of intervals and null ranges.
     n_resamples : int, default=499
@@ -552,7 +555,7 @@ def _gated(e: Evaluation, pvalue: float) -> Evaluation:
 def settings_of(
     margin: Margin | None,
     alpha: float,
-    metrics: Mapping[str, Measure] | None,
+    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None,
     costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None,
     confidence_level: float,
     n_resamples: int,
@@ -564,14 +567,7 @@ def settings_of(
         resampling.check_resamples(n_resamples, alpha)
     check_count("n_resamples", n_resamples)
     check_share("confidence_level", confidence_level)
-    if metrics is not None and not (isinstance(metrics, Mapping) and metrics):
-        raise InputError(
-            f"metrics must name at least one metric; got {metrics!r}.",
-            hint='For example {"ECE": cb.ECE()}.',
-            argument="metrics",
-            value=metrics,
-        )
-    panel = {str(name): check_metric(m) for name, m in (_PANEL if metrics is None else metrics).items()}
+    panel: dict[str, Measure] = {**(_PANEL if metrics is None else as_metrics(metrics))}
     panel.update({f"ECC ({name})": ECC(cost) for name, cost in _named_costs(costs).items()})
     seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
     return Settings(checked, float(alpha), float(confidence_level), n_resamples, seed, panel)

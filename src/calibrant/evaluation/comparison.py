@@ -35,7 +35,8 @@ from calibrant.inference.paired import (
 from calibrant.inference.relevance import MIN_INFORMATION
 from calibrant.inference.resampling import Measure, PairedRows
 from calibrant.metrics.costs import Cost
-from calibrant.metrics.named import METRICS
+from calibrant.metrics.proper_scores import Brier, LogLoss
+from calibrant.metrics.registry import MetricLike
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Comparison", "compare"]
@@ -288,7 +289,7 @@ def compare(
     costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None = None,
     margin: Margin | None = None,
     alpha: float = 0.05,
-    metrics: Mapping[str, Measure] | None = None,
+    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None = None,
     confidence_level: float = 0.95,
     n_resamples: int = 499,
     random_state: RandomState = 0,
@@ -377,7 +378,7 @@ def compare(
 
 
 def _check_names(metrics: Mapping[str, Measure]) -> None:
-    for name, metric in ((BRIER, METRICS["brier"]()), (LOG_LOSS, METRICS["log_loss"]())):
+    for name, metric in ((BRIER, Brier()), (LOG_LOSS, LogLoss())):
         if metrics.get(name, metric) != metric:
             raise InputError(
                 f"metrics must not call another metric {name!r}; got {metrics[name]!r}.",

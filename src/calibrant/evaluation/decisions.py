@@ -3,8 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,92 +18,9 @@ from calibrant._support.typing import Column
 from calibrant.inference import resampling
 from calibrant.inference.paired import difference, paired_draws
 from calibrant.inference.resampling import PairedRows
-from calibrant.tables.score_table import ScoreTable
+from calibrant.metrics.decision_cost import DecisionCost
 
-__all__ = ["Decision", "DecisionCost", "Decisions", "bayes_threshold", "decisions"]
-
-
-def bayes_threshold(false_positive: float, false_negative: float) -> float:
-    """The threshold that costs least if the probabilities are right: act where p is at least fp / (fp + fn).
-
-    Parameters
-    ----------
-    false_positive, false_negative : float
-        What it costs to act where the event does not happen, and not to act where it does.
-
-    Examples
-    --------
-    >>> bayes_threshold(1, 4)
-    0.2
-    """
-    costs = (false_positive, false_negative)
-    if not all(isinstance(cost, Real) and 0 <= cost < math.inf for cost in costs) or not any(costs):
-        raise InputError(
-            f"Costs must be finite, not negative and not both 0; they are {false_positive!r} and {false_negative!r}.",
-            argument="false_positive and false_negative",
-        )
-    # As they are written, 0.1 for a tenth: scores of trees lie on such thresholds exactly.
-    low, high = (Fraction(repr(float(cost))) for cost in costs)
-    return float(low / (low + high))
-
-
-@dataclass(frozen=True)
-class DecisionCost:
-    """Mean cost of acting where the score is at least a threshold, as a metric object for `interval` and `compare`.
-
-    Examples
-    --------
-    >>> table = ScoreTable.from_arrays([0, 1, 1, 0], [0.3, 0.1, 0.9, 0.1])
-    >>> DecisionCost(false_positive=1, false_negative=4).value(table)
-    1.25
-    """
-
-    false_positive: float = 1.0
-    false_negative: float = 1.0
-    threshold: float | None = None  # None: the Bayes threshold
-
-    def __post_init__(self) -> None:
-        bayes_threshold(self.false_positive, self.false_negative)
-        given = self.threshold
-        if given is not None and not (isinstance(given, Real) and 0 <= given <= 1):
-            raise InputError(
-                f"threshold must lie in [0, 1]; it is {self.threshold!r}.", argument="threshold", value=self.threshold
-            )
-
-    @property
-    def cut(self) -> float:
-        """The threshold in use."""
-        return bayes_threshold(self.false_positive, self.false_negative) if self.threshold is None else self.threshold
-
-    @property
-    def name(self) -> str:
-        return "decision cost"
-
-    @property
-    def unit(self) -> str:
-        return "1"
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "false_positive": self.false_positive,
-            "false_negative": self.false_negative,
-            "threshold": self.cut,
-        }
-
-    @property
-    def measures_gaps(self) -> bool:
-        return False
-
-    def errors(self, table: ScoreTable) -> tuple[float, float]:
-        """Rows (or their weight) that are false positives, and false negatives."""
-        acted = table.score >= self.cut
-        return float(np.sum((table.n - table.k)[acted])), float(np.sum(table.k[~acted]))
-
-    def value(self, table: ScoreTable) -> float:
-        positives, negatives = self.errors(table)
-        return float((self.false_positive * positives + self.false_negative * negatives) / table.size)
+__all__ = ["Decision", "Decisions", "decisions"]
 
 
 @dataclass(frozen=True)

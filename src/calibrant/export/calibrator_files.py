@@ -20,7 +20,7 @@ from calibrant.calibrators import maps
 from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap, SoftmaxTemperature, VectorScaling
 from calibrant.calibrators.registry import CALIBRATORS
 from calibrant.calibrators.score_map import ScoreMap, label_array
-from calibrant.metrics.gce import part_from_spec, part_to_spec
+from calibrant.metrics.specification import part_from_spec, part_to_spec
 from calibrant.versions import __version__
 
 __all__ = ["load", "save"]

@@ -11,8 +11,8 @@ from calibrant._support.typing import Floats
 from calibrant.inference import resampling
 from calibrant.inference.hypothesis_tests import maximum_survival
 from calibrant.inference.resampling import PairedRows
-from calibrant.metrics.gce import Breakdown
-from calibrant.metrics.scores import ecce
+from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.cumulative import ecce
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Band", "consistency_band", "cumulative_band"]

@@ -13,8 +13,7 @@ from calibrant.inference.design import Design
 from calibrant.inference.intervals import Equivalence, Interval, Null
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.relevance import LogOddsDeviation
-from calibrant.metrics.log_odds import log_odds_error
-from calibrant.metrics.named import LogOddsError
+from calibrant.metrics.log_odds import LogOddsError
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["AbsoluteMargin", "Decision", "Margin", "check_margin"]
@@ -193,7 +192,7 @@ class Tested:
 
 def undecided(table: ScoreTable, *, margin: float, alpha: float, confidence_level: float) -> Decision:
     """The decision where rows are in too few clusters for any test."""
-    value, spec, nan = log_odds_error.of_table(table), LogOddsError().spec, float("nan")
+    value, spec, nan = LogOddsError().value(table), LogOddsError().spec, float("nan")
     estimate = Interval(NAME, value, nan, nan, confidence_level, "none", "1", 0, spec)
     null = Null(NAME, value, nan, nan, nan, nan, "greater", confidence_level, "1", 0, spec)
     within = Equivalence(NAME, value, margin, 1.0, alpha, float("inf"), "1", 0, spec)

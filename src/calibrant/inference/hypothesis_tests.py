@@ -20,11 +20,11 @@ from calibrant.inference import resampling
 from calibrant.inference.components import contrast_test, contrasts_test, over_bins
 from calibrant.inference.design import Design
 from calibrant.inference.intervals import Alternative, null, read_rows
-from calibrant.inference.resampling import Measure
 from calibrant.inference.tails import normal_two_sided
 from calibrant.metrics.bins import Bins, Quantile
+from calibrant.metrics.cumulative import ecce
 from calibrant.metrics.log_odds import LogOddsBins
-from calibrant.metrics.scores import ecce
+from calibrant.metrics.registry import MetricLike
 from calibrant.metrics.slope_intercept import Logits
 from calibrant.tables.rows import takes_rows
 from calibrant.tables.score_table import ScoreTable
@@ -375,7 +375,7 @@ def _design(y_true: ScoreTable | Column, y_prob: Column | None, cluster: Column 
 
 
 def consistency(
-    metric: Measure,
+    metric: MetricLike,
     table: ScoreTable | Column,
     y_prob: Column | None = None,
     *,

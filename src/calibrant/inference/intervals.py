@@ -17,8 +17,9 @@ from calibrant._support.typing import Bools, Column, Floats
 from calibrant.inference import resampling
 from calibrant.inference.design import Design
 from calibrant.inference.relevance import LogOddsDeviation
-from calibrant.inference.resampling import Measure, PairedRows, check_metric
+from calibrant.inference.resampling import Measure, PairedRows
 from calibrant.metrics.gce import GCE
+from calibrant.metrics.registry import MetricLike, as_metric
 from calibrant.tables.partition import Partition
 from calibrant.tables.rows import table_of
 from calibrant.tables.score_table import ScoreTable
@@ -528,7 +529,7 @@ def _values_of_rows(rows: PairedRows, metrics: Sequence[Measure], bits: SFC64) -
 
 
 def interval(
-    metric: Measure,
+    metric: MetricLike,
     table: ScoreTable | Column,
     y_prob: Column | None = None,
     *,
@@ -543,8 +544,8 @@ def interval(
 
     Parameters
     ----------
-    metric : metric object
-        ``TCE()``, ``ECE(n_bins=15)``, ``METRICS["brier"]()``.
+    metric : metric object, its function or class, or a name in `METRICS`
+        ``ECE(n_bins=15)``, ``brier``, ``"brier"``.
     table : ScoreTable, or y_true with y_prob
         Rows are read with the options of `ScoreTable.from_arrays`.
     confidence_level : float, default=0.95
@@ -583,15 +584,15 @@ def interval(
     >>> bool(found.low < found.value < found.high), found.method
     (True, 'anchored')
     """
-    metric = check_metric(metric)
+    measured = as_metric(metric)
     level, seed = check_share("confidence_level", confidence_level), seed_of(random_state)
     counted, paired = read_rows(table, y_prob, cluster, rows)
-    spread = _bootstrapped(metric, counted, paired, seed=seed, n_resamples=n_resamples, show=progress)
+    spread = _bootstrapped(measured, counted, paired, seed=seed, n_resamples=n_resamples, show=progress)
     return spread.to_interval(level)
 
 
 def null(
-    metric: Measure,
+    metric: MetricLike,
     table: ScoreTable | Column,
     y_prob: Column | None = None,
     *,
@@ -639,7 +640,14 @@ def null(
     >>> bool(found.low <= found.value <= found.high), found.pvalue > 0.05
     (True, True)
     """
-    metric = check_metric(metric)
+    measured = as_metric(metric)
+    if not getattr(measured, "has_null", True):
+        raise InputError(
+            f"metric must have a null distribution; got {measured.name}, which declares that none exists.",
+            hint="Use calibrant.interval.",
+            argument="metric",
+            value=metric,
+        )
     if alternative not in (None, "greater", "two-sided"):
         raise InputError(
             f"alternative must be 'greater' or 'two-sided'; it is {alternative!r}.", argument="alternative"
@@ -647,13 +655,13 @@ def null(
     level, seed = check_share("confidence_level", confidence_level), seed_of(random_state)
     counted, paired = read_rows(table, y_prob, cluster, rows)
     (spread,) = spreads(
-        [metric], counted, seed=seed, n_resamples=n_resamples, bootstrap=False, rows=paired, show=progress
+        [measured], counted, seed=seed, n_resamples=n_resamples, bootstrap=False, rows=paired, show=progress
     )
     return spread.to_null(level, alternative)
 
 
 def equivalence(
-    metric: Measure,
+    metric: MetricLike,
     table: ScoreTable | Column,
     y_prob: Column | None = None,
     *,
@@ -692,11 +700,11 @@ def equivalence(
     >>> equivalence(ECE(), table, margin=0.01, random_state=0).within
     True
     """
-    metric = check_metric(metric)
+    measured = as_metric(metric)
     check_margin(margin, alpha, n_resamples)
     seed = seed_of(random_state)
     counted, paired = read_rows(table, y_prob, cluster, rows)
-    spread = _bootstrapped(metric, counted, paired, seed=seed, n_resamples=n_resamples, show=progress)
+    spread = _bootstrapped(measured, counted, paired, seed=seed, n_resamples=n_resamples, show=progress)
     return spread.to_equivalence(margin, alpha)
 
 

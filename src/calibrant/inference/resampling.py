@@ -42,7 +42,7 @@ MIN_CLUSTERS = 10
 
 @runtime_checkable
 class Measure(Protocol):
-    """A metric object: `GCE` or `Score`."""
+    """A metric object: `GCE` or `UnbinnedMetric`."""
 
     @property
     def name(self) -> str: ...
@@ -53,18 +53,6 @@ class Measure(Protocol):
     @property
     def measures_gaps(self) -> bool: ...
     def value(self, table: ScoreTable) -> float: ...
-
-
-def check_metric(metric: object) -> Measure:
-    """The metric, if it is an object that measures tables."""
-    if isinstance(metric, Measure):
-        return metric
-    raise InputError(
-        f"metric must be a metric object, such as cb.TCE() or cb.METRICS['brier'](); it is {metric!r}.",
-        hint="The metric comes first, then the table or y_true and y_prob.",
-        argument="metric",
-        value=metric,
-    )
 
 
 def check_resamples(n_resamples: int, alpha: float) -> int:

@@ -1,16 +1,29 @@
-"""Metrics of calibration, for each kind of forecast, and what they are built of: bins, losses, norms, costs."""
+"""Metrics of calibration, for each kind of forecast, and their parts: bins, losses, norms, costs."""
 
 from calibrant._support.lazy import LazyNames as _LazyNames
 
 _lazy = _LazyNames(
     __name__,
     {
-        "metrics.gce": "Breakdown GCE",
-        "metrics.named": "ACE Bias CalBin DebiasedSCE ECC ECE Emax ICI LogOddsError MCE METRICS RMSCE TCE "
-        "ace bias debiased_sce ecc ece emax ici mce rmsce tce from_spec Metric",
-        "metrics.scores": "Reading Score auc brier calbin calloss corp_decomposition ecce ecce_mad ecce_r "
-        "isotonic_errors log_loss log_odds_error mcb murphy_decomposition oe_ratio smooth_ece stratified_brier",
-        "metrics.slope_intercept": "slope_intercept",
+        "_support.errors": "Note",
+        "metrics.breakdown": "Breakdown",
+        "metrics.calbin_calloss": "CalBin CalLoss calbin calloss",
+        "metrics.calibration_errors": "ACE DebiasedSCE ECC ECE MCE RMSCE TCE ace debiased_sce ecc ece mce rmsce tce",
+        "metrics.calibration_in_the_large": "Bias OERatio bias oe_ratio",
+        "metrics.cumulative": "Ecce EcceMad EcceR ecce ecce_mad ecce_r",
+        "metrics.decision_cost": "DecisionCost bayes_threshold",
+        "metrics.decompositions": "CorpDecomposition MCB MurphyDecomposition corp_decomposition mcb "
+        "murphy_decomposition",
+        "metrics.discrimination": "AUC auc",
+        "metrics.gce": "GCE",
+        "metrics.isotonic": "Emax ICI IsotonicErrors emax ici isotonic_errors",
+        "metrics.log_odds": "LogOddsError log_odds_error",
+        "metrics.metric": "Metric MetricValue UnbinnedMetric metric_function",
+        "metrics.optimal_bins": "OptimalBins mean_within_error total_error",
+        "metrics.proper_scores": "Brier LogLoss StratifiedBrier brier log_loss stratified_brier",
+        "metrics.registry": "METRICS as_metric as_metrics from_spec",
+        "metrics.smooth_calibration": "SmoothECE smooth_ece",
+        "tables.partition": "Partition",
     },
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)

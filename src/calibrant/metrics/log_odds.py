@@ -3,17 +3,17 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from calibrant._support.logits import expit
-from calibrant._support.properties import declare
 from calibrant._support.typing import Floats, Ints
 from calibrant.metrics.bins import EqualInformation
-from calibrant.tables.rows import as_number
+from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["LogOddsBins", "log_odds_error"]
+__all__ = ["LogOddsBins", "LogOddsError", "log_odds_error"]
 
 # Scores of 0 and 1 have no logit: they, and scores between 0 and this, get that of the smallest step below 1.
 _STEP = 2.0**-53
@@ -186,9 +186,8 @@ def _log_odds(events: Floats, rows: Floats) -> Floats:
 _NEWTON_STEPS = 60
 
 
-@declare(measures_gaps=True, range=(0.0, math.inf), interval_method="inversion")
-@as_number
-def log_odds_error(table: ScoreTable) -> float:
+@dataclass(frozen=True)
+class LogOddsError(UnbinnedMetric):
     r"""Log-odds error: root mean square deviation of the log-odds, debiased, over bins of equal information.
 
     .. math::
@@ -196,26 +195,15 @@ def log_odds_error(table: ScoreTable) -> float:
        \sqrt{\max\Bigl(0, \sum_b \frac{V_b}{I} \bigl(d_b^2 - \operatorname{Var}(d_b)\bigr)\Bigr)}, \qquad
        V_b = \sum_{i \in b} p_i (1 - p_i), \quad I = \sum_b V_b
 
-    where :math:`d_b` is what must be added to the logits of bin b to predict its events.
-
-    Parameters
-    ----------
-    y_true, y_prob : columns
-        Or one `ScoreTable` instead of both.
-    sample_weight, frequency, pos_label, missing
-        How rows are read; see `ScoreTable.from_arrays`.
-
-    Returns
-    -------
-    float
-        At least 0, and 0 is best. An error of 0.1 means that the odds are right to about 10 %.
+    where :math:`d_b` is the shift of the logits in bin b that predicts its events. At least 0; 0 is best. An error of
+    0.1 means that the predicted odds deviate by about 10 %.
 
     Notes
     -----
     Bins are `EqualInformation`, so errors that cancel inside a bin are not seen. Events are kept half a row away from
     none and from all in each bin. Scores below 2**-53 count as 2**-53, and 1 as 1 - 2**-53, so that logits are finite.
-    The variance of :math:`d_b` is that of independent rows at the estimate; without it chance alone would read as an
-    error.
+    The variance of :math:`d_b` is that of independent rows at the estimate; without it, chance alone would give a
+    positive error.
 
     Examples
     --------
@@ -223,7 +211,18 @@ def log_odds_error(table: ScoreTable) -> float:
     >>> round(log_odds_error(table), 2)
     0.69
     """
-    return math.sqrt(squared_error(LogOddsBins.of(table)))
+
+    name: ClassVar[str] = "log_odds_error"
+    range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    measures_gaps: ClassVar[bool] = True
+    interval_method: ClassVar[str] = "inversion"
+
+    def value(self, table: ScoreTable) -> float:
+        """Return the value alone."""
+        return math.sqrt(squared_error(LogOddsBins.of(table)))
+
+
+log_odds_error = metric_function(LogOddsError)
 
 
 def squared_error(bins: LogOddsBins) -> float:

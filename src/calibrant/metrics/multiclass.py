@@ -1,9 +1,9 @@
 """Several classes: each against the rest, and the top label."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -11,13 +11,12 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.json_values import label, number
 from calibrant._support.typing import Column, Floats, Ints
-from calibrant.metrics.gce import Breakdown
-from calibrant.metrics.scores import Reading
+from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.metric import Metric, MetricValue
+from calibrant.metrics.registry import MetricLike, as_metric
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Classwise", "classwise", "top_label"]
-
-Measure: TypeAlias = Callable[[ScoreTable], Breakdown | Reading]
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Classwise:
     """A metric of every class against the rest; see `classwise`."""
 
     metric: str
-    per_class: Mapping[Any, Breakdown | Reading]
+    per_class: Mapping[Any, Breakdown | MetricValue]
     notes: tuple[Note, ...] = ()
 
     @property
@@ -68,7 +67,7 @@ class Classwise:
 
 
 def classwise(
-    metric: Measure,
+    metric: MetricLike,
     y_true: Column,
     proba: Any,
     *,
@@ -80,8 +79,8 @@ def classwise(
 
     Parameters
     ----------
-    metric : callable
-        A metric of a `ScoreTable`: ``TCE()``, ``ECE(n_bins=15)``, ``METRICS["brier"]()``.
+    metric : metric object, its function or class, or a name in `METRICS`
+        ``ECE(n_bins=15)``, ``brier``, ``"brier"``.
     y_true : column of n labels
     proba : array of shape (n, classes)
         Predicted probabilities; rows must sum to 1 (within 1e-6 a class; what is within but not exact is noted).
@@ -98,34 +97,31 @@ def classwise(
 
     Examples
     --------
-    >>> from calibrant import METRICS
     >>> proba = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]]
-    >>> result = classwise(METRICS["brier"](), ["a", "b", "c"], proba)
+    >>> result = classwise("brier", ["a", "b", "c"], proba)
     >>> round(result.value, 4), round(result.total, 4)
     (0.0644, 0.1933)
     """
+    measured = as_metric(metric)
     rows = _Rows.read(y_true, proba, labels, sample_weight, frequency)
     per_class = {}
     for column, name in enumerate(rows.labels):
         table = ScoreTable.from_arrays(
             rows.code == column, rows.proba[:, column], sample_weight=sample_weight, frequency=frequency
         )
-        per_class[name] = _measure(metric, table.with_notes(rows.notes))
+        per_class[name] = _measure(measured, table.with_notes(rows.notes))
     results = list(per_class.values())
     shared = tuple(note for note in results[0].notes if all(note in result.notes for result in results))
     return Classwise(results[0].metric, MappingProxyType(per_class), shared)
 
 
-def _measure(metric: Any, table: ScoreTable) -> Breakdown | Reading:
-    try:
-        result = metric(table)
-    except TypeError:
-        result = None
-    if isinstance(result, (Breakdown, Reading)):
+def _measure(metric: Metric, table: ScoreTable) -> Breakdown | MetricValue:
+    result = metric(table) if callable(metric) else None
+    if isinstance(result, (Breakdown, MetricValue)):
         return result
     raise InputError(
-        f"metric must be a metric object, such as cb.TCE() or cb.METRICS['brier'](); it is {metric!r}.",
-        hint="The order is (metric, y_true, proba).",
+        f"metric must return a Breakdown or a MetricValue when it is called; got {metric!r}.",
+        hint="Use a GCE, or a metric of cb.METRICS.",
         argument="metric",
         value=metric,
     )

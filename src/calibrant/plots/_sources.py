@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.errors import InputError
-from calibrant.metrics.gce import GCE, Breakdown
-from calibrant.metrics.scores import Reading, Score
+from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.gce import GCE
+from calibrant.metrics.metric import MetricValue, UnbinnedMetric
 from calibrant.tables.rows import table_of
 from calibrant.tables.score_table import ScoreTable
 
@@ -88,7 +89,7 @@ def tables(y_true: Any, y_prob: Any, rows: Mapping[str, Any], default: str = "mo
 
 def counted(result: Any) -> ScoreTable:
     """The table behind what was measured."""
-    return result.table if isinstance(result, Reading) else need_breakdown(result).partition.table
+    return result.table if isinstance(result, MetricValue) else need_breakdown(result).partition.table
 
 
 def named(breakdown: Any, default: str = "model") -> dict[str, Any]:
@@ -101,9 +102,9 @@ def named(breakdown: Any, default: str = "model") -> dict[str, Any]:
     return dict(zip(texts_of(results), results.values(), strict=True))
 
 
-def metric_of(results: Iterable[Breakdown | Reading]) -> GCE | Score:
+def metric_of(results: Iterable[Breakdown | MetricValue]) -> GCE | UnbinnedMetric:
     """The metric that all results are of."""
-    metrics = [each.score if isinstance(each, Reading) else each.gce for each in results]
+    metrics = [each.definition if isinstance(each, MetricValue) else each.gce for each in results]
     if any(metric.spec != metrics[0].spec for metric in metrics):
         names = sorted({metric.name for metric in metrics})
         raise InputError(f"All must be of one metric; these are of {', '.join(names)} (or of other settings).")

@@ -18,10 +18,10 @@ from calibrant._support.random_streams import RandomState, seed_of
 from calibrant._support.typing import Floats
 from calibrant.inference.intervals import Spread, spreads
 from calibrant.metrics.bins import Bins, EqualWidth
+from calibrant.metrics.calibration_errors import ECC
 from calibrant.metrics.costs import Cost, LinearCost
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.losses import CostLoss
-from calibrant.metrics.named import ECC
 from calibrant.plots._canvas import frame_of_all, headline, ids_by_name, legend, shorter, single
 from calibrant.plots._palette import DASHES, mixed, models
 from calibrant.plots._sources import counted, estimated, metric_of, named, tables

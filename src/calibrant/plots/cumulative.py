@@ -15,7 +15,7 @@ from calibrant._support.typing import Floats
 from calibrant.evaluation.sizes import rows_in_words
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.hypothesis_tests import TestResult, ecce_test
-from calibrant.metrics.scores import Ecce, ecce
+from calibrant.metrics.cumulative import Ecce, ecce
 from calibrant.plots._canvas import distinct, frame_of, headline, single, thin
 from calibrant.plots._density import quantile
 from calibrant.plots._palette import event, mixed

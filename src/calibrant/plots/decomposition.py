@@ -15,8 +15,7 @@ from calibrant._support.random_streams import RandomState, seed_of
 from calibrant._support.typing import Floats
 from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread
-from calibrant.metrics.named import METRICS
-from calibrant.metrics.scores import CorpDecomposition, corp_decomposition
+from calibrant.metrics.decompositions import MCB, CorpDecomposition, corp_decomposition
 from calibrant.plots._canvas import frame_of, headline, ids_by_name, legend, shapes, shorter, single, strokes
 from calibrant.plots._palette import MARKERS, mixed, models
 from calibrant.plots._sources import counted, estimated, named, tables
@@ -250,7 +249,7 @@ def _decomposed(table: ScoreTable, n_resamples: int, level: float, random_state:
     draws: Floats = resampling.replicates(lambda bits: both(again(bits)), purpose="bootstrap", **common)
     null = resampling.replicates(lambda bits: both(right(bits)), purpose="null", **common)
     low, high = np.quantile(draws[:, 1], ((1 - level) / 2, (1 + level) / 2))
-    mcb = Spread(METRICS["mcb"](), parts.mcb, draws[:, 0], null[:, 0], table).limits(level)
+    mcb = Spread(MCB(), parts.mcb, draws[:, 0], null[:, 0], table).limits(level)
     return Decomposed(parts, mcb, (float(low), float(high)))
 
 

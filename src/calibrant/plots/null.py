@@ -15,7 +15,7 @@ from calibrant._support.random_streams import RandomState
 from calibrant.inference.intervals import Null
 from calibrant.inference.intervals import null as null_of
 from calibrant.inference.resampling import Measure
-from calibrant.metrics.named import TCE
+from calibrant.metrics.calibration_errors import TCE
 from calibrant.plots._canvas import frame_of, headline, single
 from calibrant.plots._palette import ACCEPTED, event, mixed
 from calibrant.plots._sources import counted, estimated, metric_of

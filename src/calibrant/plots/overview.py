@@ -14,9 +14,9 @@ from calibrant.evaluation.binary import LOG_ODDS_ERROR, Evaluation
 from calibrant.evaluation.comparison import Comparison
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.sizes import rows_in_words
+from calibrant.metrics.calibration_errors import ACE, TCE
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.losses import RejectionRate
-from calibrant.metrics.named import ACE, TCE
 from calibrant.plots._canvas import headline, ids_by_name, laid_out, new_figure, shapes, shorter, strokes
 from calibrant.plots._palette import mixed, models
 from calibrant.plots.cumulative import CumulativeDisplay

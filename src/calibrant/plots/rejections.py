@@ -17,9 +17,10 @@ from calibrant._support.random_streams import RandomState
 from calibrant.evaluation.sizes import bins_in_words, rows_in_words
 from calibrant.inference.intervals import Null
 from calibrant.inference.intervals import null as null_of
-from calibrant.metrics.gce import GCE, Breakdown
+from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.calibration_errors import TCE
+from calibrant.metrics.gce import GCE
 from calibrant.metrics.losses import RejectionRate
-from calibrant.metrics.named import TCE
 from calibrant.plots._canvas import (
     MOST_SINGLE,
     Axis,

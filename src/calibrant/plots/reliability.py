@@ -17,7 +17,8 @@ from calibrant._support.typing import Floats
 from calibrant.evaluation.sizes import bins_in_words, rows_in_words
 from calibrant.inference.bands import Band, consistency_band
 from calibrant.metrics.bins import Bins, EqualWidth
-from calibrant.metrics.gce import GCE, Breakdown
+from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.gce import GCE
 from calibrant.metrics.losses import absolute_gap
 from calibrant.metrics.norms import weighted_l1
 from calibrant.plots._canvas import (

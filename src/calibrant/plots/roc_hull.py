@@ -15,7 +15,7 @@ from matplotlib.path import Path
 from calibrant._support.typing import Floats
 from calibrant.evaluation.sizes import rows_in_words
 from calibrant.metrics.bins import PAVA
-from calibrant.metrics.scores import auc
+from calibrant.metrics.discrimination import auc
 from calibrant.plots._canvas import frame_of, headline, legend, shapes, single, strokes
 from calibrant.plots._palette import REJECTED, event, mixed, models
 from calibrant.plots._sources import counted, estimated

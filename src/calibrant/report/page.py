@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrant.evaluation.binary import Evaluation
 from calibrant.evaluation.comparison import Comparison
-from calibrant.metrics.named import ACE, TCE
+from calibrant.metrics.calibration_errors import ACE, TCE
 from calibrant.report.figures import inline, tips_of_bins
 from calibrant.report.summary import summary_of
 

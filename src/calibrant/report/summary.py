@@ -16,11 +16,12 @@ from calibrant.evaluation.binary import LOG_ODDS_ERROR, Evaluation
 from calibrant.evaluation.comparison import Comparison
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.sizes import sizes_in_words
+from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.calibration_errors import ACE, ECC, TCE
 from calibrant.metrics.costs import LinearCost
-from calibrant.metrics.gce import GCE, Breakdown
+from calibrant.metrics.decompositions import corp_decomposition
+from calibrant.metrics.gce import GCE
 from calibrant.metrics.losses import RejectionRate
-from calibrant.metrics.named import ACE, ECC, TCE
-from calibrant.metrics.scores import corp_decomposition
 from calibrant.versions import __version__
 
 __all__ = ["ALPHAS", "RATIOS", "summary_of"]

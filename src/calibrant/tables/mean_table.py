@@ -253,6 +253,10 @@ class MeanTable:
             return replace(self, n=self.n.astype(np.int64), w2=None)
         return replace(self, w2=self.n)
 
+    def __radd__(self, other: object) -> "MeanTable":
+        # sum() starts with 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
     def __add__(self, other: "MeanTable") -> "MeanTable":
         if not isinstance(other, MeanTable):
             return NotImplemented

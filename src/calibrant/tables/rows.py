@@ -27,7 +27,7 @@ T = TypeVar("T", bound=Table)
 
 
 class Measured(Protocol):
-    """A value that carries notes: a `Breakdown` or a `Reading`."""
+    """A value that carries notes: a `Breakdown` or a `MetricValue`."""
 
     @property
     def value(self) -> float: ...

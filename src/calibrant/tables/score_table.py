@@ -230,6 +230,10 @@ class ScoreTable:
             _notes=join_notes(self._notes, other._notes),
         )
 
+    def __radd__(self, other: object) -> "ScoreTable":
+        # sum() starts with 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
     def _joined_with(self, other: "ScoreTable") -> "ScoreTable":
         if not len(self) or not len(other):
             return self if len(self) else other

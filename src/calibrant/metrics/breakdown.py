@@ -1,0 +1,185 @@
+"""`Breakdown`: the value of a metric with the bins that it comes from."""
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from calibrant._support.arrays import read_only
+from calibrant._support.errors import Note
+from calibrant._support.json_values import number
+from calibrant._support.text_tables import html_table, text_table
+from calibrant._support.typing import Floats
+from calibrant.metrics.norms import weighted_mean
+from calibrant.metrics.significance import clopper_pearson
+from calibrant.tables.partition import Partition
+
+if TYPE_CHECKING:
+    from calibrant.metrics.gce import GCE
+
+__all__ = ["Breakdown"]
+
+_ROWS_SHOWN = 12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Breakdown:
+    """A value with the bins it came from and the specification that produced it.
+
+    Attributes
+    ----------
+    value : float
+    gce : GCE
+        What was measured.
+    partition : Partition
+    notes : tuple of Note
+        What a reader must know about the input.
+    """
+
+    value: float
+    gce: "GCE"
+    partition: Partition
+    _columns: Mapping[str, NDArray[Any]]
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric."""
+        return self.gce.name
+
+    @property
+    def unit(self) -> str:
+        """Unit of the value: "%" or "1"."""
+        return self.gce.unit
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """All that decided the value, JSON-able; see `GCE.from_spec`."""
+        return self.gce.spec
+
+    @cached_property
+    def per_bin(self) -> dict[str, NDArray[Any]]:
+        """One array a column, one entry a bin: edges, scores, counts, rate, loss (and rejected rows)."""
+        p = self.partition
+        columns = {
+            "lower": p.lower,
+            "upper": p.upper,
+            "min_score": p.min_score,
+            "max_score": p.max_score,
+            "n": p.n,
+            "k": p.k,
+            "rate": p.rate,
+            "mean_score": p.mean_score,
+            **self._columns,
+        }
+        return {name: read_only(column) for name, column in columns.items()}
+
+    def rate_interval(self, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
+        """Exact limits of the rate of the event in every bin; see `significance.clopper_pearson`."""
+        p = self.partition
+        return clopper_pearson(p.effective_k, p.effective_n, confidence_level=confidence_level)
+
+    @property
+    def n_in(self) -> int:
+        """Rows that came in."""
+        return self.partition.table.n_in
+
+    @property
+    def n_used(self) -> int:
+        """Rows that were counted."""
+        return self.partition.table.n_used
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows that were left out; the notes say why."""
+        return self.partition.table.n_dropped
+
+    def __float__(self) -> float:
+        return self.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON."""
+        return {
+            "schema_version": 1,
+            "metric": self.metric,
+            **number("value", self.value),
+            **({} if self.signed_bias is None else {"signed_bias": self.signed_bias}),
+            "unit": self.unit,
+            "spec": self.spec,
+            "n_in": self.n_in,
+            "n_used": self.n_used,
+            "n_dropped": self.n_dropped,
+            "n_empty_bins": self.partition.n_empty,
+            "per_bin": {name: column.tolist() for name, column in self.per_bin.items()},
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def _headline(self) -> str:
+        value = f"{self.value:.2f} %" if self.unit == "%" else f"{self.value:.5f}"
+        partition, table = self.partition, self.partition.table
+        empty = f", {partition.n_empty} empty" if partition.n_empty else ""
+        rows = f"{table.size:,} rows" if not table.importance else f"total weight {table.size:,.6g}"
+        bins = f"{len(partition)} bin{'s' if len(partition) != 1 else ''}{empty}"
+        return f"{self.metric} = {value}   ({rows}, {100 * table.prevalence:.3g} % events, {bins})"
+
+    def _cells(self) -> list[list[str]]:
+        """The rows of the table that people read: a heading and one row a bin, the middle left out if long."""
+        b = self.per_bin
+        last = len(self.partition) - 1
+        heading = ["bin", "n", "events", "rate", "mean score", *(name.replace("_", " ") for name in self._columns)]
+        rows = []
+        for i in range(last + 1):
+            if last + 1 > _ROWS_SHOWN and _ROWS_SHOWN // 2 <= i <= last - _ROWS_SHOWN // 2:
+                if i == _ROWS_SHOWN // 2:
+                    rows.append(["..."] * len(heading))
+                continue
+            row = [f"{b['lower'][i]:.4g} to {b['upper'][i]:.4g}", _amount(b["n"][i]), _amount(b["k"][i])]
+            row += [_decimals(b["rate"][i]), _decimals(b["mean_score"][i])]
+            rows.append(row + [self._cell(name, i) for name in self._columns])
+        return [heading, *rows]
+
+    def _cell(self, column: str, i: int) -> str:
+        value = self.per_bin[column][i]
+        if column == "rejected":
+            return _amount(value)
+        return f"{value:.1f}" if column == "loss" and self.unit == "%" else _decimals(value)
+
+    def __repr__(self) -> str:
+        return "\n".join([self._headline(), *text_table(self._cells()), *self._remarks()])
+
+    @property
+    def signed_bias(self) -> float | None:
+        """Mean prediction minus rate, where the loss must not be read without it (costs); else None."""
+        if "signed_gap" not in self._columns:
+            return None
+        return weighted_mean(self._columns["signed_gap"], self.partition.n)
+
+    def _remarks(self) -> list[str]:
+        """What must not be read without the value: the bias beside a cost, and the notes."""
+        remarks = [f"  note: {note.text}" for note in self.notes]
+        bias = self.signed_bias
+        if bias is not None:
+            which = "too high" if bias > 0 else "too low" if bias < 0 else "neither too high nor too low"
+            remarks.insert(0, f"  signed bias {bias:+.5f}: predictions are {which} on average")
+        return remarks
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(remark.strip())}</li>" for remark in self._remarks())
+        return (
+            f"<p><strong>{html.escape(self._headline())}</strong></p>"
+            + html_table(self._cells())
+            + (f"<ul>{notes}</ul>" if notes else "")
+        )
+
+
+def _amount(value: float) -> str:
+    """A count in full, a sum of weights to six digits."""
+    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _decimals(value: float) -> str:
+    """Four decimals, or the leading digits of what these would hide."""
+    return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"

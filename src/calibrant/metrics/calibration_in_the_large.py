@@ -1,0 +1,59 @@
+"""Calibration in the large: mean prediction against event rate, as a difference and as a ratio."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from calibrant._support.errors import InputError
+from calibrant.metrics.bins import EqualWidth
+from calibrant.metrics.gce import GCE
+from calibrant.metrics.losses import signed_gap
+from calibrant.metrics.metric import Direction, UnbinnedMetric, metric_function
+from calibrant.metrics.norms import weighted_mean
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["Bias", "OERatio", "bias", "oe_ratio"]
+
+
+class Bias(GCE):
+    """Signed bias: mean prediction minus event rate; 0 is best, and a positive value means overestimation.
+
+    Examples
+    --------
+    >>> round(bias([0, 0, 1, 1], [0.2, 0.4, 0.8, 0.9]), 4)
+    0.075
+    """
+
+    def __init__(self) -> None:
+        super().__init__(EqualWidth(1), signed_gap, weighted_mean, name="bias")
+
+
+@dataclass(frozen=True)
+class OERatio(UnbinnedMetric):
+    """Ratio of observed to expected events; 1 is best, and a value below 1 means overestimation.
+
+    Infinite where events are observed and none is expected.
+
+    Examples
+    --------
+    >>> round(oe_ratio([0, 1, 1, 0], [0.2, 0.9, 0.8, 0.6]), 4)
+    0.8
+    """
+
+    name: ClassVar[str] = "oe_ratio"
+    direction: ClassVar[Direction] = 1.0
+    range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    min_class_size: ClassVar[int] = 1
+
+    def value(self, table: ScoreTable) -> float:
+        """Return the value alone."""
+        expected = float(np.sum(table.n * table.score))
+        if expected == 0 and table.positives == 0:
+            raise InputError("oe_ratio needs observed or expected events; got none of either, so it is 0 / 0.")
+        return float(table.positives / expected) if expected > 0 else math.inf
+
+
+bias = metric_function(Bias)
+oe_ratio = metric_function(OERatio)

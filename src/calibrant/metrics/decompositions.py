@@ -1,0 +1,127 @@
+"""Decompositions of the Brier score: Murphy's over bins, and CORP by isotonic recalibration."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from calibrant._support.errors import Note
+from calibrant.metrics.bins import PAVA, Bins, EqualWidth
+from calibrant.metrics.metric import UnbinnedMetric, metric_function
+from calibrant.metrics.proper_scores import Brier
+from calibrant.tables.rows import takes_rows
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["MCB", "CorpDecomposition", "MurphyDecomposition", "corp_decomposition", "mcb", "murphy_decomposition"]
+
+
+@dataclass(frozen=True)
+class MurphyDecomposition:
+    """Five terms that add up to the Brier score; see `murphy_decomposition`."""
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_variance: float
+    within_covariance: float
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def brier(self) -> float:
+        """reliability - resolution + uncertainty + within_variance + within_covariance."""
+        return self.reliability - self.resolution + self.uncertainty + self.within_variance + self.within_covariance
+
+
+@takes_rows
+def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> MurphyDecomposition:  # noqa: B008  (frozen)
+    r"""Murphy's decomposition of the Brier score over bins, exact also where scores vary inside a bin.
+
+    .. math::
+
+       \mathrm{BS} = \tfrac1N \sum_b N_b (\bar p_b - \bar y_b)^2 - \tfrac1N \sum_b N_b (\bar y_b - \bar y)^2
+       + \bar y (1 - \bar y) + \tfrac1N \sum_i (p_i - \bar p_b)^2 - \tfrac2N \sum_i (p_i - \bar p_b)(y_i - \bar y_b)
+
+    reliability (lower is better), resolution (higher is better), uncertainty, and Stephenson's two terms for the
+    spread inside bins, which vanish when every bin holds one score.
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth
+    >>> parts = murphy_decomposition([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9], bins=EqualWidth(10))
+    >>> round(parts.reliability, 4), round(parts.resolution, 4), parts.uncertainty
+    (0.01, 0.125, 0.25)
+    >>> abs(parts.brier - brier([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9])) < 1e-15
+    True
+    """
+    partition = bins(table)
+    n, rate, mean, size = partition.n, partition.rate, partition.mean_score, table.size
+    offset = table.score - mean[partition.labels]
+    surprise = table.k - table.n * rate[partition.labels]
+    return MurphyDecomposition(
+        reliability=float(np.sum(n * (mean - rate) ** 2) / size),
+        resolution=float(np.sum(n * (rate - table.prevalence) ** 2) / size),
+        uncertainty=table.prevalence * (1 - table.prevalence),
+        within_variance=float(np.sum(table.n * offset**2) / size),
+        within_covariance=float(-2 * np.sum(offset * surprise) / size),
+        notes=table.notes,
+    )
+
+
+@dataclass(frozen=True)
+class CorpDecomposition:
+    """Miscalibration, discrimination and uncertainty; see `corp_decomposition`."""
+
+    mcb: float
+    dsc: float
+    unc: float
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def brier(self) -> float:
+        """mcb - dsc + unc."""
+        return self.mcb - self.dsc + self.unc
+
+
+@takes_rows
+def corp_decomposition(table: ScoreTable) -> CorpDecomposition:
+    """CORP decomposition of the Brier score, by isotonic recalibration: brier = mcb - dsc + unc.
+
+    mcb is what recalibrating by PAV would save (0 is best; the loss of the ROC convex hull's segments), dsc what the
+    recalibrated scores save over the constant forecast (higher is better), unc the Brier score of that constant.
+    Dimitriadis, Gneiting and Jordan (2021).
+
+    Examples
+    --------
+    >>> parts = corp_decomposition([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
+    >>> round(parts.mcb, 4), round(parts.dsc, 4), parts.unc
+    (0.0625, 0.125, 0.25)
+    """
+    blocks = PAVA()(table)
+    recalibrated = float(np.sum(blocks.n * blocks.rate * (1 - blocks.rate)) / table.size)
+    unc = table.prevalence * (1 - table.prevalence)
+    return CorpDecomposition(Brier().value(table) - recalibrated, unc - recalibrated, unc, table.notes)
+
+
+@dataclass(frozen=True)
+class MCB(UnbinnedMetric):
+    """Miscalibration: the decrease of the Brier score by isotonic recalibration, in [0, 1]; 0 is best.
+
+    `corp_decomposition` gives discrimination and uncertainty too.
+
+    Examples
+    --------
+    >>> round(mcb([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]), 4)
+    0.0625
+    """
+
+    name: ClassVar[str] = "mcb"
+    measures_gaps: ClassVar[bool] = True
+    degree: ClassVar[float] = 2.0
+    interval_method: ClassVar[str] = "triangle"
+
+    def value(self, table: ScoreTable) -> float:
+        """Return the value alone."""
+        return corp_decomposition(table).mcb
+
+
+mcb = metric_function(MCB)

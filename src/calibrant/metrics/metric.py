@@ -1,0 +1,219 @@
+"""Metrics: the protocol, the base of metrics without bins, their results, and the lower-case functions."""
+
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, ParamSpec, Protocol, TypeAlias, runtime_checkable
+
+from calibrant._support.errors import Note
+from calibrant._support.json_values import number
+from calibrant._support.typing import Column
+from calibrant.tables.rows import Measured, TakesRows, as_number, table_of
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["Direction", "Metric", "MetricFunction", "MetricValue", "UnbinnedMetric", "metric_function"]
+
+Direction: TypeAlias = Literal["lower", "higher"] | float
+P = ParamSpec("P")
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """A metric object: any object with these attributes can be given wherever a metric is taken.
+
+    A metric may also declare, as attributes, the properties that inference and scorers use:
+
+    ``kind`` : str, default "binary"
+        Kind of forecast that the metric measures.
+    ``direction`` : "lower", "higher" or a number, default "lower"
+        Which values are better; a number is the value of a calibrated model, such as 0.0 for the bias.
+    ``range`` : pair of floats, default (-inf, inf)
+        Between which the value of the population lies.
+    ``interval_method`` : str, default "anchored" if the metric measures gaps, else "symmetric"
+        How `calibrant.interval` finds limits.
+    ``has_null`` : bool, default True
+        Whether a null distribution exists.
+    ``needs_sums_only`` : bool, default False
+        Whether sums of rows, events and scores per bin decide the value.
+    ``degree`` : float, default 1
+        Power of the gaps with which the value grows: 2 for squares.
+    ``min_class_size`` : int, default 0
+        Fewest rows of each class for which an interval exists.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def spec(self) -> dict[str, Any]: ...
+    @property
+    def measures_gaps(self) -> bool: ...
+    def value(self, table: ScoreTable) -> float: ...
+
+
+@dataclass(frozen=True)
+class UnbinnedMetric(ABC):
+    """A metric without bins. A subclass computes `value` and declares its properties; see `Metric`.
+
+    The subclass is a frozen dataclass whose fields are the settings.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str] = "binary"
+    unit: ClassVar[str] = "1"
+    direction: ClassVar[Direction] = "lower"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    measures_gaps: ClassVar[bool] = False
+    needs_sums_only: ClassVar[bool] = False
+    degree: ClassVar[float] = 1.0
+    interval_method: ClassVar[str] = "symmetric"
+    min_class_size: ClassVar[int] = 0
+    has_null: ClassVar[bool] = True
+
+    def __call__(self, y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Any) -> "MetricValue":
+        """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`."""
+        table = table_of(y_true, y_prob, rows)
+        return MetricValue(self.value(table), self, table)
+
+    @abstractmethod
+    def value(self, table: ScoreTable) -> float:
+        """Return the value alone; the replicates behind an interval need no more."""
+
+    def interval_refusal(self, table: ScoreTable) -> str:
+        """Return why no interval exists for this table; empty where one does."""
+        return ""
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Name and settings, JSON-able; `metrics.from_spec` rebuilds the metric from them."""
+        return {"name": self.name, **{field.name: getattr(self, field.name) for field in fields(self)}}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MetricValue:
+    """The value of a metric without bins, with its specification and its notes.
+
+    Attributes
+    ----------
+    value : float
+    definition : UnbinnedMetric
+        The metric object.
+    table : ScoreTable
+    """
+
+    value: float
+    definition: UnbinnedMetric
+    table: ScoreTable
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric."""
+        return self.definition.name
+
+    @property
+    def unit(self) -> str:
+        """Unit of the value."""
+        return self.definition.unit
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Specification of the metric, JSON-able."""
+        return self.definition.spec
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Notes about the input."""
+        return self.table.notes
+
+    def __float__(self) -> float:
+        return self.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON; an infinite value is null, with the reason."""
+        return {
+            "schema_version": 1,
+            "metric": self.metric,
+            **number("value", self.value),
+            "unit": self.unit,
+            "spec": self.spec,
+            "n_in": self.table.n_in,
+            "n_used": self.table.n_used,
+            "n_dropped": self.table.n_dropped,
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def __repr__(self) -> str:
+        lines = [f"{self.metric} = {self.value:.5f}   ({self.table!r})"]
+        return "\n".join(lines + [f"  note: {note.text}" for note in self.notes])
+
+
+class _MeasuresRows(Protocol):
+    """A metric object that measures tables and rows."""
+
+    @property
+    def name(self) -> str: ...
+    def __call__(self, y_true: ScoreTable, /) -> Measured: ...
+
+
+class MetricFunction(TakesRows[P, float], Protocol[P]):
+    """The lower-case function of a metric; `metric` is the class."""
+
+    metric: Callable[..., Any]
+
+
+def metric_function(cls: Callable[P, _MeasuresRows]) -> MetricFunction[P]:
+    """Return the lower-case function of a metric's class.
+
+    The function takes rows or a table, and the settings of the class by name. It returns a float and issues notes as
+    warnings.
+
+    >>> from calibrant.metrics.proper_scores import Brier
+    >>> brier = metric_function(Brier)
+    >>> brier([0, 1], [0.2, 0.9]), brier.__name__, brier.metric is Brier
+    (0.025, 'brier', True)
+    """
+
+    def measure(table: ScoreTable, /, **settings: Any) -> Measured:
+        return cls(**settings)(table)  # type: ignore[call-arg]
+
+    first = inspect.Parameter("table", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    settings = inspect.signature(cls).parameters.values()
+    attributes = {
+        "__name__": cls().name.lower(),  # type: ignore[call-arg]
+        "__qualname__": cls().name.lower(),  # type: ignore[call-arg]
+        "__module__": cls.__module__,
+        "__doc__": _function_docstring(inspect.getdoc(cls) or ""),
+        "__signature__": inspect.Signature([first, *(p.replace(kind=p.KEYWORD_ONLY) for p in settings)]),
+    }
+    for name, value in attributes.items():
+        setattr(measure, name, value)
+    function: Any = as_number(measure)
+    function.metric = cls
+    made: MetricFunction[P] = function
+    return made
+
+
+_HEADING = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
+_COLUMNS = """\
+y_true, y_prob : columns
+    Outcomes and predicted probabilities; or one `ScoreTable` instead of both."""
+_OPTIONS = """\
+sample_weight, frequency, pos_label, missing
+    Options for reading rows; see `ScoreTable.from_arrays`."""
+
+
+def _function_docstring(of_class: str) -> str:
+    """Return the docstring of the class with the parameters and the result of its function."""
+    summary, *rest = _HEADING.split(of_class)
+    sections = dict(zip(rest[::2], (body.strip("\n") for body in rest[1::2]), strict=True))
+    settings = sections.pop("Parameters", "")
+    sections = {
+        "Parameters": "\n".join(part for part in (_COLUMNS, settings, _OPTIONS) if part),
+        "Returns": "float",
+        **sections,
+    }
+    bodies = (f"{name}\n{'-' * len(name)}\n{body}" for name, body in sections.items())
+    return "\n\n".join([summary.strip(), *bodies])

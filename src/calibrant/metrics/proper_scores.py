@@ -1,0 +1,86 @@
+"""Proper scores: Brier score, log loss, and the Brier score stratified by class."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from calibrant import _kernels
+from calibrant.metrics.metric import UnbinnedMetric, metric_function
+from calibrant.tables.rows import need_both_classes
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["Brier", "LogLoss", "StratifiedBrier", "brier", "log_loss", "stratified_brier"]
+
+
+@dataclass(frozen=True)
+class Brier(UnbinnedMetric):
+    """Brier score: mean of (p - y)^2 over rows; lower is better.
+
+    The convention of the binary score; Brier's own of 1950 adds both classes and is twice as large.
+
+    Examples
+    --------
+    >>> round(brier([0, 1, 1], [0.2, 0.6, 0.9]), 4)
+    0.07
+    """
+
+    name: ClassVar[str] = "brier"
+
+    def value(self, table: ScoreTable) -> float:
+        """Return the value alone."""
+        return _kernels.squared_errors(table.score, table.n, table.k) / table.size
+
+
+@dataclass(frozen=True)
+class LogLoss(UnbinnedMetric):
+    """Log loss: mean of -ln of the probability of the observed outcome; lower is better.
+
+    Infinite where an event of probability 0 occurs, or one of probability 1 does not; nothing is clipped.
+
+    Examples
+    --------
+    >>> round(log_loss([0, 1, 1], [0.2, 0.6, 0.9]), 4)
+    0.2798
+    """
+
+    name: ClassVar[str] = "log_loss"
+    range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    min_class_size: ClassVar[int] = 1
+
+    def value(self, table: ScoreTable) -> float:
+        """Return the value alone."""
+        from scipy.special import xlog1py, xlogy
+
+        p, n, k = table.score, table.n, table.k
+        return float(0.0 - np.sum(xlogy(k, p) + xlog1py(n - k, -p)) / table.size)
+
+
+@dataclass(frozen=True)
+class StratifiedBrier(UnbinnedMetric):
+    """Mean of the Brier scores of the two classes, so that a rare class weighs as much as a common one.
+
+    Wallace and Dahabreh (2014). Lower is better. Needs rows of both classes.
+
+    Examples
+    --------
+    >>> round(stratified_brier([0, 1, 1], [0.2, 0.6, 0.9]), 4)
+    0.0625
+    """
+
+    name: ClassVar[str] = "stratified_brier"
+    # With 10 rows of a class its 95 % interval covered 90 % (calibrated, 1 % events), with 20 or more 93 %.
+    min_class_size: ClassVar[int] = 20
+
+    def value(self, table: ScoreTable) -> float:
+        """Return the value alone."""
+        need_both_classes(table, "stratified_brier")
+        p, n, k = table.score, table.n, table.k
+        events, others = np.sum(k), np.sum(n - k)
+        return float(np.sum(k * (1 - p) ** 2) / events + np.sum((n - k) * p**2) / others) / 2
+
+
+brier = metric_function(Brier)
+log_loss = metric_function(LogLoss)
+stratified_brier = metric_function(StratifiedBrier)
