@@ -5,7 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 SOURCE = Path(__file__).parent.parent / "src"
-PACKAGES = ("calibrant", "calibrant.metrics", "calibrant.regression")
+PACKAGES = ("calibrant", "calibrant.inference", "calibrant.metrics", "calibrant.regression")
 
 
 def text(package: ModuleType) -> str:

@@ -1,1 +1,24 @@
-"""Inference: intervals, null distributions, tests of calibration, equivalence, sample sizes."""
+"""Inference: intervals, null distributions, tests of calibration, equivalence, sample sizes; and classes of results."""
+
+from calibrant._support.lazy import LazyNames as _LazyNames
+
+_lazy = _LazyNames(
+    __name__,
+    {
+        "evaluation.binary_details": "BinaryDetails CumulativeDifferences",
+        "evaluation.comparison_result": "Difference",
+        "evaluation.decisions": "DecisionResult Decisions",
+        "evaluation.metric_result": "MetricResult",
+        "evaluation.regression_details": "RegressionDetails",
+        "evaluation.settings": "Settings",
+        "inference.coefficients": "Coefficient",
+        "inference.decision": "Decision",
+        "inference.hypothesis_tests": "TestResult",
+        "inference.intervals": "Equivalence Interval Null",
+        "inference.joint_test": "JointTest",
+        "inference.regression_verdict": "Deviation",
+    },
+)
+__all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)
+__getattr__ = _lazy
+__dir__ = _lazy.directory()

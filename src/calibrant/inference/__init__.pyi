@@ -1,0 +1,16 @@
+from calibrant.evaluation.binary_details import BinaryDetails as BinaryDetails
+from calibrant.evaluation.binary_details import CumulativeDifferences as CumulativeDifferences
+from calibrant.evaluation.comparison_result import Difference as Difference
+from calibrant.evaluation.decisions import DecisionResult as DecisionResult
+from calibrant.evaluation.decisions import Decisions as Decisions
+from calibrant.evaluation.metric_result import MetricResult as MetricResult
+from calibrant.evaluation.regression_details import RegressionDetails as RegressionDetails
+from calibrant.evaluation.settings import Settings as Settings
+from calibrant.inference.coefficients import Coefficient as Coefficient
+from calibrant.inference.decision import Decision as Decision
+from calibrant.inference.hypothesis_tests import TestResult as TestResult
+from calibrant.inference.intervals import Equivalence as Equivalence
+from calibrant.inference.intervals import Interval as Interval
+from calibrant.inference.intervals import Null as Null
+from calibrant.inference.joint_test import JointTest as JointTest
+from calibrant.inference.regression_verdict import Deviation as Deviation
