@@ -24,11 +24,11 @@ from calibrant.calibrators.sigmoid import Temperature as Temperature
 from calibrant.calibrators.thresholds import ProportionThreshold as ProportionThreshold
 from calibrant.calibrators.trees import TreeSmoothing as TreeSmoothing
 from calibrant.calibrators.venn_abers import VennAbers as VennAbers
-from calibrant.evaluation.binary import Evaluation as Evaluation
-from calibrant.evaluation.binary import evaluate as evaluate
-from calibrant.evaluation.comparison import Comparison as Comparison
 from calibrant.evaluation.comparison import compare as compare
+from calibrant.evaluation.comparison_result import Comparison as Comparison
 from calibrant.evaluation.decisions import decisions as decisions
+from calibrant.evaluation.evaluate import evaluate as evaluate
+from calibrant.evaluation.results import Evaluation as Evaluation
 from calibrant.export.calibrator_files import load as load
 from calibrant.export.calibrator_files import save as save
 from calibrant.export.onnx_graph import to_onnx as to_onnx

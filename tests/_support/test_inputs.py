@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.binary import Evaluation
+from calibrant.evaluation.results import Evaluation
 
 RNG = np.random.default_rng(7)
 P = RNG.random(200)

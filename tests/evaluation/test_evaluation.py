@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.binary import Evaluation
+from calibrant.evaluation.results import Evaluation
 from calibrant.inference.decision import decide
 from calibrant.inference.design import Design
 

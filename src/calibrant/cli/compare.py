@@ -10,7 +10,7 @@ from calibrant.cli.evaluate import title_of
 from calibrant.cli.inputs import Source, source_options
 from calibrant.cli.measure import asked_of, cluster_option, measure_options
 from calibrant.cli.outputs import check_outputs, force_option, write_json, write_text
-from calibrant.report import of_comparison
+from calibrant.report import write_comparison
 
 __all__ = ["compare"]
 
@@ -37,7 +37,7 @@ def compare(cluster: str | None, html: str | None, json_file: str | None, force:
         raise InputError("compare needs at least two scores.", hint="Give --score several times.")
     result, about, left_out = _compared(source, scores, cluster, asked)
     if html is not None:
-        write_text(html, of_comparison(result, title=title_of(source.files), inputs=about).rstrip("\n"))
+        write_text(html, write_comparison(result, title=title_of(source.files), inputs=about).rstrip("\n"))
     if json_file is not None:
         used = next(iter(result.models.values())).table.n_used
         counts = {"n_in": used + left_out, "n_used": used, "n_dropped": left_out}

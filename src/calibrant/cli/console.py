@@ -10,11 +10,10 @@ from rich.text import Text
 
 from calibrant._support.text_tables import text_table
 from calibrant.evaluation import sentences
-from calibrant.evaluation.sizes import sizes_in_words
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.binary import Evaluation
-    from calibrant.evaluation.comparison import Comparison
+    from calibrant.evaluation.comparison_result import Comparison
+    from calibrant.evaluation.results import Evaluation
     from calibrant.metrics.breakdown import Breakdown
 
 __all__ = ["console", "diagram", "file_lines", "line", "show_comparison", "show_evaluation", "verdict_style"]
@@ -44,26 +43,21 @@ def verdict_style(verdict: str) -> str:
 
 def show_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> None:
     """Print the verdict, what it rests on, and where scores and outcomes part."""
-    from calibrant.metrics.calibration_errors import ACE
-    from calibrant.metrics.gce import GCE
-
     heading = line(result.headline(), verdict_style(result.verdict))
     out.print(heading if not name else line(f"{name}: ", "bold") + heading)
     _lines(map(line, result.sentences()), out)
-    out.print(line(sizes_in_words(result.table)))
+    out.print(line(result.sizes_in_words()))
     out.print()
     _lines(_table(result.cells(), left=(0,)), out)
     out.print()
     _lines((line(f"  {each}") for each in result.reasons()), out)
     out.print()
-    shown = result.settings.metrics.get("ACE")
-    breakdown = shown(result.table) if isinstance(shown, GCE) else ACE()(result.table)
-    _lines(diagram(breakdown, plain=_ascii(out)), out)
-    if result.groups:
+    _lines(diagram(result.breakdowns["ACE"], plain=_ascii(out)), out)
+    groups = result.group_table()
+    if groups is not None:
         out.print()
-        out.print(line(f"  {result.groups_heading()}"))
-        cells = result.group_cells()
-        _lines(_table(cells, left=(0, len(cells[0]) - 1)), out)
+        out.print(line(f"  {groups.heading}"))
+        _lines(_table(groups.cells, left=groups.left), out)
     _notes(result, out)
 
 

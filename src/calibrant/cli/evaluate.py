@@ -11,7 +11,7 @@ from calibrant._support.errors import InputError
 from calibrant.cli.inputs import Source, source_options
 from calibrant.cli.measure import asked_of, cluster_option, measure_options
 from calibrant.cli.outputs import check_outputs, force_option, write_json, write_text
-from calibrant.report import of_evaluations
+from calibrant.report import write_evaluations
 from calibrant.tables.score_table import left_out
 
 __all__ = ["evaluate", "evaluated", "title_of"]
@@ -39,7 +39,7 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
     files = given["files"]
     results, about = evaluated(given)
     if html is not None:
-        write_text(html, of_evaluations(results, title=title_of(files), inputs=about).rstrip("\n"))
+        write_text(html, write_evaluations(results, title=title_of(files), inputs=about).rstrip("\n"))
     if json_file is not None:
         models = {model: result.to_dict() for model, result in results.items()}
         write_json(json_file, {"schema_version": 1, "kind": "evaluations", "inputs": about, "models": models})

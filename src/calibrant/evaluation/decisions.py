@@ -1,4 +1,4 @@
-"""Decisions at a threshold: what probabilities are worth once somebody acts on them."""
+"""`decisions`: errors and costs of acting on predicted probabilities at a threshold."""
 
 import math
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ from calibrant.inference.paired import difference, paired_draws
 from calibrant.inference.resampling import PairedRows
 from calibrant.metrics.decision_cost import DecisionCost
 
-__all__ = ["Decision", "Decisions", "decisions"]
+__all__ = ["DecisionResult", "Decisions", "decisions"]
 
 
 @dataclass(frozen=True)
-class Decision:
-    """One line of `decisions`: what acting on a model's scores leads to, and what it saves against the first model."""
+class DecisionResult:
+    """Errors and mean cost of decisions by one model's scores, and the saving over the first model; see `decisions`."""
 
     name: str
     threshold: float
@@ -43,22 +43,23 @@ class Decision:
 
 @dataclass(frozen=True, repr=False)
 class Decisions:
-    """Models, or calibrators of one, by the decisions that they lead to; print it. See `decisions`."""
+    """Errors and costs of decisions by each model; see `decisions`."""
 
-    lines: tuple[Decision, ...]
+    lines: tuple[DecisionResult, ...]
     metric: DecisionCost
     level: float
     notes: tuple[Note, ...] = ()
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """One row a model."""
+        """One row per model."""
         return frame([vars(line) for line in self.lines], backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """All fields as plain data for JSON."""
         return {
-            "schema_version": 1,
-            "kind": "decisions",
+            "schema_version": 2,
+            "result": "decisions",
+            "kind": "binary",
             "metric": self.metric.spec,
             "level": self.level,
             "lines": [plain(line) for line in self.lines],
@@ -67,7 +68,7 @@ class Decisions:
 
     def __repr__(self) -> str:
         metric, level, first = self.metric, f"{100 * self.level:g} %", self.lines[0].name
-        head = ["", "accuracy", "false positives", "false negatives", "cost a row", f"{level} interval"]
+        head = ["", "accuracy", "false positives", "false negatives", "cost per row", f"{level} interval"]
         cells = [[*head, f"saves against {first}", f"{level} interval", "p-value"]]
         for line in self.lines:
             form = Form.of("1", line.high - line.low, signed=False)
@@ -76,8 +77,8 @@ class Decisions:
             row += [f"{line.false_negatives:,.6g}", form.amount(line.cost), form.span(line.low, line.high)]
             saved = [gain.amount(line.saving), gain.span(line.saving_low, line.saving_high), chance(line.pvalue)]
             cells.append(row + (["", "", ""] if line.name == first else saved))
-        said = f"Act where the score is at least {metric.cut:.4g}: a false positive costs {metric.false_positive:g}, "
-        lines = [f"{said}a false negative {metric.false_negative:g}.", "", *text_table(cells, left=(0,))]
+        rule = f"Act where the score is at least {metric.cut:.4g}: a false positive costs {metric.false_positive:g}, "
+        lines = [f"{rule}a false negative {metric.false_negative:g}.", "", *text_table(cells, left=(0,))]
         return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
 
 
@@ -94,20 +95,20 @@ def decisions(
     progress: bool | None = None,
     **rows: Any,
 ) -> Decisions:
-    """What acting on probabilities leads to, before and after calibration: errors and their cost, paired.
+    """Compare errors and costs of decisions by several models, or before and after recalibration, on the same rows.
 
     Parameters
     ----------
     y_true : column
     y_probs : mapping of name to column
-        Predictions for the same rows; the first is what others are compared with, for example the uncalibrated model.
+        Predictions for the same rows; others are compared with the first, for example the uncalibrated model.
     false_positive, false_negative : float, default=1
-        What it costs to act where the event does not happen, and not to act where it does.
+        Cost of acting on a row without the event, and of not acting on a row with it.
     threshold : float, optional
-        Act where the score is at least this; by default the Bayes threshold, `bayes_threshold`, which is right only
-        for probabilities that are.
+        Act where the score is at least this; by default `bayes_threshold`, which has the least cost if the
+        probabilities are calibrated.
     confidence_level, n_resamples, random_state, progress
-        The intervals: bootstrap of rows, drawn once for all models.
+        Of the intervals, by a bootstrap of rows with the same resamples for all models.
     sample_weight, frequency, pos_label
         How rows are read; see `ScoreTable.from_arrays`.
 
@@ -121,7 +122,7 @@ def decisions(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
     >>> y = rng.random(4000) < p
-    >>> found = decisions(y, {"squared": p**2, "right": p}, false_positive=1, false_negative=4, n_resamples=99)
+    >>> found = decisions(y, {"squared": p**2, "plain": p}, false_positive=1, false_negative=4, n_resamples=99)
     >>> [round(line.cost, 2) for line in found.lines]
     [0.58, 0.4]
     >>> found.lines[1].pvalue
@@ -155,7 +156,7 @@ def decisions(
         saving = metric.value(tables[0]) - cost
         gain = difference(saving, draws[:, 0] - draws[:, i], level) if i else (math.nan,) * 3
         lines.append(
-            Decision(
+            DecisionResult(
                 str(name), metric.cut, 1 - (wrong + missed) / table.size, wrong, missed, cost, low, high, saving, *gain
             )
         )

@@ -1,7 +1,8 @@
-"""The groups of an evaluation: the rows of each day, country or other value of a column."""
+"""The groups of an evaluation: the rows of each value of a column, and p-values adjusted for their number."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,33 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Column
+from calibrant.evaluation.results import Evaluation
+from calibrant.inference.multiplicity import holm
 from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows
 from calibrant.tables.score_table import ScoreTable
 
+__all__ = ["GroupRows", "adjust_groups", "check_tables", "split"]
+
 _MOST_GROUPS = 1_000
+
+
+def adjust_groups(groups: Mapping[Any, Evaluation]) -> dict[Any, Evaluation]:
+    """Adjust the p-values of groups for their number by Holm; groups without a test stay as they are."""
+    known = [name for name, group in groups.items() if not math.isnan(group.details.pvalue)]
+    adjusted = dict(zip(known, holm([groups[name].details.pvalue for name in known]).tolist(), strict=True))
+    return {
+        name: _adjust(group, adjusted[name], len(known)) if name in adjusted else group
+        for name, group in groups.items()
+    }
+
+
+def _adjust(group: Evaluation, adjusted: float, count: int) -> Evaluation:
+    details, factor = group.details, group.details.group_factor(adjusted, count)
+    metrics = {
+        name: replace(metric, pvalue=details.metric_pvalue(metric.pvalue, adjusted, factor))
+        for name, metric in group.metrics.items()
+    }
+    return replace(group, metrics=metrics, adjusted_pvalue=adjusted, group_factor=factor)
 
 
 def check_tables(

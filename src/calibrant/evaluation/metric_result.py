@@ -1,5 +1,6 @@
-"""One line of a result: a metric with its interval and its null, as people, frames and JSON want it."""
+"""`MetricResult`: one metric of an evaluation with its interval and its null distribution."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +21,11 @@ class MetricResult:
     interval : Interval
         NaN limits where no interval exists; a note says why.
     null : Null
-        The metric if the model is calibrated, with the p-value of this metric alone.
+        The metric if the model is calibrated, with the p-value of this metric alone; NaN where it does not exist.
+        Where only the expected value is known, the limits of the null range are NaN.
     pvalue : float
-        That of the null, but never below that of the omnibus test; NaN where there is no null.
+        The p-value adjusted so that it cannot contradict the verdict: never below that of the omnibus test. NaN where
+        the metric is not tested.
     """
 
     name: str
@@ -32,16 +35,24 @@ class MetricResult:
 
     @property
     def value(self) -> float:
+        """Value of the metric."""
         return self.interval.value
 
     @property
     def unit(self) -> str:
+        """Unit of the value: "1", "%", or the unit of the outcome ("y", "y^2")."""
         return self.interval.unit
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         parts = {"interval": self.interval.to_dict(), "null": self.null.to_dict()}
-        return {"name": self.name, **parts, **number("pvalue", self.pvalue)}
+        return {
+            "name": self.name,
+            **number("value", self.value),
+            "unit": self.unit,
+            **parts,
+            **number("pvalue", self.pvalue),
+        }
 
     def to_row(self) -> dict[str, Any]:
         """The numbers, one row of a frame."""
@@ -59,11 +70,28 @@ class MetricResult:
         }
 
     def cells(self) -> list[str]:
-        """The same for people: value, interval, null range, adjusted p-value; empty where one does not exist."""
-        form = Form.of(self.unit, self.null.high - self.null.low, signed=self.null.low < 0)
+        """The same as text: value, interval, null range, adjusted p-value; empty where one does not exist."""
+        low, high = self.null.low, self.null.high
+        form: Form | _FourDigits = _FourDigits()
+        if self.unit in ("1", "%"):
+            spread = self.interval.high - self.interval.low if math.isnan(low) else high - low
+            form = Form.of(self.unit, spread, signed=low < 0)
+        expected = form.span(low, high)
+        if math.isnan(low) and not math.isnan(self.null.expected):
+            expected = f"{self.null.expected:g}{' %' if self.unit == '%' else ''}"
         return [
             form.amount(self.value),
             form.span(self.interval.low, self.interval.high),
-            form.span(self.null.low, self.null.high),
+            expected,
             chance(self.pvalue),
         ]
+
+
+class _FourDigits:
+    """Numbers in the unit of the outcome, which may have any size: four significant digits."""
+
+    def amount(self, value: float) -> str:
+        return f"{value:.4g}"
+
+    def span(self, low: float, high: float) -> str:
+        return "" if math.isnan(low) else f"{low:.4g} to {high:.4g}"

@@ -1,7 +1,7 @@
-"""`evaluate`: measures of point predictions or predictive distributions with intervals, a joint test and a verdict."""
+"""`evaluate`: metrics of point predictions or predictive distributions with intervals, a joint test and a verdict."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,16 +13,20 @@ from calibrant._support.options import check_count, check_share
 from calibrant._support.progress import progress as counted
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats, Ints
-from calibrant.evaluation.regression_results import NumberEvaluation
+from calibrant.evaluation.groups import adjust_groups
+from calibrant.evaluation.regression_details import RegressionDetails
+from calibrant.evaluation.regression_metrics import coverage_by_level, estimate_metrics, metric_results
+from calibrant.evaluation.results import Evaluation
+from calibrant.evaluation.settings import Settings, kept_seed
 from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.forecasts.frozen import is_frozen
 from calibrant.forecasts.reading import as_forecast
 from calibrant.forecasts.transformed import is_mean
 from calibrant.inference import joint_test
-from calibrant.inference.bias_by_bin import bias_by_bin, too_alike
-from calibrant.inference.estimates import Estimate, from_error, from_influence
+from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
+from calibrant.inference.estimates import Estimate
+from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.joint_test import Component, JointTest
-from calibrant.inference.multiplicity import holm
 from calibrant.inference.point_tce import TestBasedError, tce_with_null
 from calibrant.inference.regression_verdict import (
     DISTRIBUTION_MARGIN,
@@ -33,15 +37,8 @@ from calibrant.inference.regression_verdict import (
 )
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import Quantile
-from calibrant.metrics.distribution import (
-    Coverage,
-    anderson_darling,
-    chi_square,
-    coverage,
-    kolmogorov_smirnov,
-    transforms,
-)
-from calibrant.metrics.point_bins import Bins, bins_of, group
+from calibrant.metrics.distribution import anderson_darling, chi_square, kolmogorov_smirnov, transforms
+from calibrant.metrics.point_bins import Bins, bins_of
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable
 
 __all__ = ["evaluate"]
@@ -51,7 +48,7 @@ _MOST_GROUPS = 1_000
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows as they were read: what belongs to each stays together."""
+    """Rows of a table with their forecasts and clusters."""
 
     table: MeanTable
     forecast: Any | None
@@ -64,7 +61,7 @@ class _Rows:
 
 
 @dataclass(frozen=True)
-class _Settings:
+class _Options:
     bins: Bins | None
     margin: float | None
     alpha: float
@@ -72,6 +69,11 @@ class _Settings:
     n_resamples: int
     random_state: RandomState
     progress: bool | None
+
+    def to_settings(self, margin: float) -> Settings:
+        """Return the options that a result keeps."""
+        seed = kept_seed(self.random_state)
+        return Settings(float(margin), self.alpha, self.level, self.n_resamples, seed, bins=self.bins)
 
 
 def evaluate(
@@ -90,8 +92,8 @@ def evaluate(
     n_resamples: int = 199,
     random_state: RandomState = 0,
     progress: bool | None = None,
-) -> NumberEvaluation:
-    """Evaluate the calibration of point predictions or predictive distributions: measures, a joint test, a verdict.
+) -> Evaluation:
+    """Evaluate the calibration of point predictions or predictive distributions: metrics, a joint test, a verdict.
 
     Parameters
     ----------
@@ -106,8 +108,8 @@ def evaluate(
         Importance weights, or numbers of equal rows; see `MeanTable.from_arrays`. For point predictions only.
     cluster : column, optional
         Rows of one cluster (a patient, a shop) are not independent: all tests and intervals use sums per cluster,
-        except the intervals and p-values of `bins` and the raw p-values of `uniformity`. At least 10 clusters are
-        needed; a group with fewer is not tested.
+        except those of the breakdown "bias by bin" and the tests of PIT values. At least 10 clusters are needed; a
+        group with fewer is not tested.
     n_bins, bins
         See `bias_by_bin`; by default ten bins, or fewer so that each has fifty rows.
     margin : float, optional
@@ -126,7 +128,7 @@ def evaluate(
 
     Returns
     -------
-    NumberEvaluation
+    Evaluation
 
     Notes
     -----
@@ -164,7 +166,7 @@ def evaluate(
     >>> result.verdict, result.direction
     ('miscalibrated', 'overestimates, overconfident')
     """
-    settings = _Settings(
+    options = _Options(
         None if bins is None and n_bins is None else bins_of(bins, n_bins),
         _checked_margin(margin),
         check_share("alpha", alpha),
@@ -174,7 +176,7 @@ def evaluate(
         progress,
     )
     rows, code, names = _read(y_true, y_pred, by, sample_weight, frequency, cluster)
-    whole = _evaluated(rows, settings)
+    whole = _evaluate_rows(rows, options)
     if by is None:
         return whole
     order = np.argsort(code, kind="stable")
@@ -182,9 +184,9 @@ def evaluate(
     found = {}
     for i in counted(range(len(names)), len(names), "groups", show=progress):
         own = rows.part(np.sort(order[bounds[i] : bounds[i + 1]]))
-        found[names[i]] = _evaluated(own, replace(settings, n_resamples=0))
+        found[names[i]] = _evaluate_rows(own, replace(options, n_resamples=0))
     name = getattr(by, "name", None)
-    return replace(whole, groups=_adjusted(found), by=None if name is None else str(name))
+    return replace(whole, groups=adjust_groups(found), by=None if name is None else str(name))
 
 
 def _checked_margin(margin: float | None) -> float | None:
@@ -196,22 +198,6 @@ def _checked_margin(margin: float | None) -> float | None:
             value=margin,
         )
     return margin
-
-
-def _adjusted(groups: dict[Any, NumberEvaluation]) -> dict[Any, NumberEvaluation]:
-    """The groups with p-values adjusted for their number by Holm."""
-    known = [name for name, part in groups.items() if not math.isnan(part.pvalue)]
-    raw = [groups[name].pvalue for name in known]
-    again = dict(zip(known, holm(raw), strict=True)) if known else {}
-
-    def factor(name: Any) -> float:
-        own = groups[name].pvalue
-        return float(again[name]) / own if own > 0 else float(len(known))
-
-    return {
-        name: replace(part, joint=part.joint.scaled(factor(name))) if name in again else part
-        for name, part in groups.items()
-    }
 
 
 def _read(
@@ -282,54 +268,76 @@ def _check_clusters(count: int) -> None:
         )
 
 
-def _evaluated(rows: _Rows, settings: _Settings) -> NumberEvaluation:
-    table = rows.table
-    notes: tuple[Note, ...] = table.notes
-    clusters = None if rows.cluster is None else int(rows.cluster.max()) + 1
+def _evaluate_rows(rows: _Rows, options: _Options) -> Evaluation:
+    """Evaluate rows without groups."""
+    table, level = rows.table, options.level
     of_means = rows.forecast is None or is_mean(rows.forecast)
+    halves = _halves(rows, options)
+    estimates = {e.name: e for e in estimate_metrics(table, rows.forecast, rows.cluster, level, of_means)}
+    apart = bool(np.ptp(halves.prediction) > 0)
+    line = means.fitted_line(halves, level=level, cluster=rows.cluster) if apart and of_means else None
+    tce = _tce(halves, rows.cluster, options) if options.n_resamples and of_means else None
+    u, covered = np.empty(0), None
+    uniformity: tuple[TestResult, ...] = ()
+    if rows.forecast is not None:
+        u = transforms(table.mean, rows.forecast, random_state=options.random_state)
+        covered = coverage_by_level(table.mean, rows.forecast, rows.cluster, level)
+        uniformity = _uniformity(u, rows.forecast)
+    kind = "point" if rows.forecast is None else "distribution"
+    margin = options.margin or (POINT_MARGIN if kind == "point" else DISTRIBUTION_MARGIN)
+    joint, deviation, found = _judge(rows, halves, estimates["mean error"], u, replace(options, margin=margin))
+    breakdowns = {"bias by bin": _bins(halves, options)} | ({} if covered is None else {"coverage": covered})
+    clusters = None if rows.cluster is None else int(rows.cluster.max()) + 1
+    decomposition = means.mse_decomposition.of_table(table)
+    notes = join_notes(_notes(rows, halves, of_means), *(test.notes for test in uniformity), found)
+    return Evaluation(
+        kind,
+        table,
+        metric_results(estimates, joint, tce, covered, level),
+        breakdowns,
+        RegressionDetails(kind, joint, deviation, line, decomposition, clusters, uniformity, u),
+        options.to_settings(margin),
+        own_notes=notes,
+    )
+
+
+def _notes(rows: _Rows, halves: MeanTable, of_means: bool) -> tuple[Note, ...]:
+    notes: tuple[Note, ...] = rows.table.notes
     if not of_means:
         text = "Predictions are medians, which need not be the mean outcome: bias and slope are not tested."
         notes = join_notes(notes, [Note("medians", 1, text)])
-    halves = _halves(rows, settings)
-    if halves is not table:
+    if halves is not rows.table:
         text = "Bins and slope group rows by one half of the members and use the error of the other half."
         notes = join_notes(notes, [Note("split_members", 1, text)])
-    bins = settings.bins or Quantile(int(np.clip(table.effective_size / joint_test.ROWS_PER_BIN + 1e-9, 1, 10)))
-    apart = bool(np.ptp(halves.prediction) > 0)
-    whole = NumberEvaluation(
-        table=table,
-        lines={e.name: e for e in _estimates(rows, settings.level, of_means)},
-        bins=bias_by_bin.of_table(halves, bins=bins, alpha=settings.alpha, confidence_level=settings.level),
-        line=means.fitted_line(halves, level=settings.level, cluster=rows.cluster) if apart and of_means else None,
-        decomposition=means.mse_decomposition.of_table(table),
-        alpha=settings.alpha,
-        joint=JointTest(),
-        deviation=Deviation("", "", math.nan, math.nan, math.nan, math.nan, math.nan),
-        tce=_tce(halves, rows.cluster, settings) if settings.n_resamples and of_means else None,
-        clusters=clusters,
-        notes=notes,
-    )
-    u = None
-    if rows.forecast is not None:
-        u = transforms(table.mean, rows.forecast, random_state=settings.random_state)
-        whole = _with_distributions(whole, rows, u, settings)
-    return _judged(whole, rows, halves, u, settings)
+    return notes
 
 
-def _tce(table: MeanTable, cluster: Ints | None, settings: _Settings) -> TestBasedError:
+def _bins(halves: MeanTable, options: _Options) -> BiasByBin:
+    usual = Quantile(int(np.clip(halves.effective_size / joint_test.ROWS_PER_BIN + 1e-9, 1, 10)))
+    bins = options.bins or usual
+    found: BiasByBin = bias_by_bin.of_table(halves, bins=bins, alpha=options.alpha, confidence_level=options.level)
+    return found
+
+
+def _uniformity(u: Floats, forecast: Any) -> tuple[TestResult, ...]:
+    edges = forecast.levels if isinstance(forecast, Quantiles) else None
+    return anderson_darling(u), kolmogorov_smirnov(u), chi_square(u, edges=edges)
+
+
+def _tce(table: MeanTable, cluster: Ints | None, options: _Options) -> TestBasedError:
     return tce_with_null(
         table,
         cluster,
-        alpha=settings.alpha,
-        level=settings.level,
-        n_resamples=settings.n_resamples,
-        random_state=settings.random_state,
-        progress=settings.progress,
+        alpha=options.alpha,
+        level=options.level,
+        n_resamples=options.n_resamples,
+        random_state=options.random_state,
+        progress=options.progress,
     )
 
 
-def _halves(rows: _Rows, settings: _Settings) -> MeanTable:
-    """The table whose errors, given its predictions, have mean 0 if the forecasts are calibrated.
+def _halves(rows: _Rows, options: _Options) -> MeanTable:
+    """Return the table whose errors, given its predictions, have mean 0 if the forecasts are calibrated.
 
     The mean of few members is itself noisy: given it, outcomes regress to the mean. Of an ensemble the prediction is
     therefore the mean of one half of the members, and its error that of the other half.
@@ -337,50 +345,53 @@ def _halves(rows: _Rows, settings: _Settings) -> MeanTable:
     if not isinstance(rows.forecast, Samples) or rows.forecast.draws.shape[1] < 2:
         return rows.table
     # Members are stored in rising order: a random half of each row is exchangeable with the other half.
-    members = generator(settings.random_state).permuted(rows.forecast.draws, axis=1)
+    members = generator(options.random_state).permuted(rows.forecast.draws, axis=1)
     half = members.shape[1] // 2
     first, second = members[:, :half].mean(axis=1), members[:, half:].mean(axis=1)
     return replace(rows.table, prediction=first, mean=rows.table.mean + first - second)
 
 
-def _judged(
-    whole: NumberEvaluation, rows: _Rows, halves: MeanTable, u: Floats | None, settings: _Settings
-) -> NumberEvaluation:
-    """The evaluation with its joint test and its deviation."""
+def _judge(
+    rows: _Rows, halves: MeanTable, error: Estimate, u: Floats, options: _Options
+) -> tuple[JointTest, Deviation, tuple[Note, ...]]:
+    """Return the joint test, the deviation, and notes about tests that are limited."""
     of_means = rows.forecast is None or is_mean(rows.forecast)
-    few = whole.clusters is not None and whole.clusters < joint_test.FEWEST_CLUSTERS
+    clusters = None if rows.cluster is None else int(rows.cluster.max()) + 1
+    few = clusters is not None and clusters < joint_test.FEWEST_CLUSTERS
     components: list[Component | None] = []
     limited: list[str] = []
-    notes: tuple[Note, ...] = whole.notes
-    sums = joint_test.bin_sums(halves, rows.cluster, settings.bins)
-    testable = of_means and not (isinstance(rows.forecast, Samples) and halves is rows.table)
+    notes: tuple[Note, ...] = ()
+    sums = joint_test.bin_sums(halves, rows.cluster, options.bins)
     if few:
-        text = f"There are {whole.clusters} clusters; tests need at least {joint_test.FEWEST_CLUSTERS}."
-        notes = join_notes(notes, [Note("few_clusters", 1, text)])
+        text = f"There are {clusters} clusters; tests need at least {joint_test.FEWEST_CLUSTERS}."
+        notes = (Note("few_clusters", 1, text),)
     elif of_means:
-        mean, skewed_mean = joint_test.mean_component(rows.table, rows.cluster, whole.lines["mean error"])
-        slope, skewed_slope = (
-            joint_test.slope_component(halves, rows.cluster, sums.skewness) if testable else (None, False)
-        )
-        if whole.lines["mean error"].pvalue is None:
-            slope = None
-        components += [mean, joint_test.bins_component(sums) if testable else None, slope]
-        flags = (("mean error", skewed_mean), ("slope", skewed_slope), ("bias by bins", sums.limited))
-        limited = [name for name, flag in flags if flag]
-    if u is None:
+        components, limited = _mean_components(rows, halves, error, sums)
+    assert options.margin is not None
+    if rows.forecast is None:
         spread = math.sqrt(max(means.variance(rows.table), 0.0))
         distinct = np.unique(halves.prediction).size
-        margin = POINT_MARGIN if settings.margin is None else settings.margin
-        deviation = bias_deviation(sums, spread, margin, settings.alpha, distinct)
+        deviation = bias_deviation(sums, spread, options.margin, options.alpha, distinct)
     else:
-        components += [] if few else _distribution_components(u, rows, of_means, settings.alpha)
-        margin = DISTRIBUTION_MARGIN if settings.margin is None else settings.margin
-        deviation = coverage_deviation(u, rows.forecast, rows.cluster, margin, settings.alpha)
-    if few or (u is None and limited):
+        components += [] if few else _distribution_components(u, rows, of_means, options.alpha)
+        deviation = coverage_deviation(u, rows.forecast, rows.cluster, options.margin, options.alpha)
+    if few or (rows.forecast is None and limited):
         deviation = replace(deviation, low=math.nan, high=math.nan)
-    notes = join_notes(notes, joint_test.skewness_note(limited))
-    kind = "point" if u is None else "distribution"
-    return replace(whole, joint=JointTest.of(components), deviation=deviation, kind=kind, notes=notes)
+    return JointTest.of(components), deviation, join_notes(notes, joint_test.skewness_note(limited))
+
+
+def _mean_components(
+    rows: _Rows, halves: MeanTable, error: Estimate, sums: joint_test.BinSums
+) -> tuple[list[Component | None], list[str]]:
+    """Return the components that test means, and the names of those that skewness limits."""
+    testable = not (isinstance(rows.forecast, Samples) and halves is rows.table)
+    mean, skewed_mean = joint_test.mean_component(rows.table, rows.cluster, error)
+    slope, skewed_slope = joint_test.slope_component(halves, rows.cluster, sums.skewness) if testable else (None, False)
+    if error.pvalue is None:
+        slope = None
+    flags = (("mean error", skewed_mean), ("slope", skewed_slope), ("bias by bins", sums.limited))
+    limited = [name for name, flag in flags if flag]
+    return [mean, joint_test.bins_component(sums) if testable else None, slope], limited
 
 
 def _distribution_components(u: Floats, rows: _Rows, of_means: bool, alpha: float) -> list[Component | None]:
@@ -389,84 +400,3 @@ def _distribution_components(u: Floats, rows: _Rows, of_means: bool, alpha: floa
         joint_test.pit_component(u, rows.forecast, rows.cluster),
         joint_test.coverage_component(u, rows.forecast, rows.cluster, alpha),
     ]
-
-
-def _with_distributions(whole: NumberEvaluation, rows: _Rows, u: Floats, settings: _Settings) -> NumberEvaluation:
-    forecast, y = rows.forecast, rows.table.mean
-    edges = forecast.levels if isinstance(forecast, Quantiles) else None
-    tests = (anderson_darling(u), kolmogorov_smirnov(u), chi_square(u, edges=edges))
-    levels = None if isinstance(forecast, (Quantiles, Samples)) else (0.5, 0.9)
-    try:
-        covered: Coverage | None = coverage(y, forecast, levels=levels, confidence_level=settings.level)
-    except InputError:  # quantiles of which no two are a pair
-        covered = None
-    if covered is not None and rows.cluster is not None:
-        covered = _clustered(covered, y, forecast, rows.cluster)
-    notes = join_notes(whole.notes, *(test.notes for test in tests))
-    return replace(whole, uniformity=tests, coverage=covered, notes=notes)
-
-
-def _clustered(covered: Coverage, y: Floats, forecast: Any, cluster: Ints) -> Coverage:
-    """Coverage with intervals and tests of cluster sums."""
-    found: dict[str, list[float]] = {"low": [], "high": [], "pvalue": []}
-    for level, observed in zip(covered.per_level["level"], covered.per_level["observed"], strict=True):
-        low, high = forecast.quantile([(1 - level) / 2, (1 + level) / 2]).T
-        sums = np.bincount(cluster, weights=((y >= low) & (y <= high)) - observed)
-        m = sums.size
-        error = math.sqrt(m / max(m - 1, 1) * float(sums @ sums)) / y.size
-        e = from_error("", float(observed), error, m - 1, null=float(level), level=covered.confidence_level)
-        for name, value in (("low", max(e.low, 0.0)), ("high", min(e.high, 1.0)), ("pvalue", e.pvalue or 0.0)):
-            found[name].append(value)
-    per_level = {name: np.array(found.get(name, values)) for name, values in covered.per_level.items()}
-    return Coverage(per_level, covered.size, covered.confidence_level)
-
-
-def _estimates(rows: _Rows, level: float, of_means: bool) -> Iterator[Estimate]:
-    """The averages, each with what every row adds to it."""
-    table = rows.table
-    p, y = table.prediction, table.mean
-    alike = _too_alike(table)
-    testable = of_means and not alike
-    options: dict[str, Any] = {"cluster": rows.cluster, "level": level}
-
-    def mean_of(name: str, values: Floats, null: float | None = None) -> Estimate:
-        value = table.average(values)
-        return from_influence(name, value, values - value, table, null=null, **options)
-
-    error = mean_of("mean error", p - y, 0.0 if testable else None)
-    yield replace(error, standard_error=math.nan, low=math.nan, high=math.nan) if alike else error
-    outcome = table.mean_outcome
-    if (y >= 0).all() and outcome > 0:
-        share = table.mean_prediction / outcome
-        null = 1.0 if testable else None
-        yield from_influence("ratio", share, (p - share * y) / outcome, table, null=null, **options)
-    squares = (p - y) ** 2
-    yield mean_of("MSE", squares)
-    yield mean_of("MAE", np.abs(p - y))
-    spread = means.variance(table)
-    if spread > 0:
-        relative = table.average(squares) / spread
-        influence = (squares - relative * (y - outcome) ** 2) / spread
-        yield from_influence("relative MSE", relative, influence, table, **options)
-    if rows.forecast is not None:
-        yield mean_of("CRPS", rows.forecast.crps(y))
-        try:
-            density = rows.forecast.log_density(y)
-        except InputError:
-            density = None
-        if density is not None and np.isfinite(density).all():
-            yield mean_of("NLL", -density)
-        try:
-            low, high = rows.forecast.quantile([0.05, 0.95]).T
-        except InputError:
-            return
-        yield mean_of("width of 90 % intervals", high - low)
-
-
-def _too_alike(table: MeanTable) -> bool:
-    """Whether outcomes tell too little of how they vary, and differ from their predictions."""
-    groups = group(table, Quantile(1))
-    y, p = table.mean, table.prediction
-    still = groups.spread(lambda run: y[run], groups.mean(lambda run: y[run]))
-    right = float(np.abs(p - y).max()) <= table.rounding
-    return not right and bool(too_alike(groups, still.error)[0])

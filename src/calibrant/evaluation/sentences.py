@@ -1,20 +1,33 @@
-"""Verdicts in sentences: one place for the text, the terminal and the report."""
+"""Verdicts on probabilities in sentences, for the text, the terminal and the report."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
-from calibrant._support.formatting import p_is
+from calibrant._support.formatting import chance, p_is
+from calibrant.evaluation.sizes import mean_score
+from calibrant.inference.coefficients import Coefficient
 from calibrant.inference.intervals import Interval
 from calibrant.inference.power import round_up
 
-__all__ = ["VERDICTS", "consequence", "explanation", "headline", "percent", "severity", "tone"]
+__all__ = [
+    "VERDICTS",
+    "consequence",
+    "deciding_tests",
+    "explanation",
+    "further_reasons",
+    "headline",
+    "percent",
+    "severity",
+    "tone",
+]
 
-# From worst to best; the order of groups in tables.
+# From worst to best: the order of groups in tables.
 VERDICTS = ("miscalibrated", "inconclusive", "negligible", "calibrated")
 
 _LARGE = 0.25  # log-odds from which a factor reads better than percent
 
-_UNBOUNDED = math.log(1e6)  # log-odds from which a bound says nothing
+_UNBOUNDED = math.log(1e6)  # log-odds from which a bound is uninformative
 
 _WAYS = {
     "overestimates": "overestimates",
@@ -25,17 +38,17 @@ _WAYS = {
 
 
 def severity(verdict: str) -> int:
-    """0 for the worst verdict."""
+    """Return the rank of a verdict, 0 for the worst."""
     return VERDICTS.index(verdict)
 
 
 def tone(verdict: str) -> str:
-    """Good, bad or open: the colour of a verdict."""
+    """Return the colour class of a verdict: good, bad or open."""
     return {"miscalibrated": "bad", "inconclusive": "open"}.get(verdict, "good")
 
 
 def headline(e: Any) -> str:
-    """The verdict of an evaluation in one line, with its groups."""
+    """Return the verdict of an evaluation in one line, with its groups."""
     ways = f" ({e.direction})" if e.direction and e.verdict == "miscalibrated" else ""
     text = f"{e.verdict}{ways}"
     if not e.groups:
@@ -55,7 +68,7 @@ def _bad_groups(e: Any) -> str:
 
 
 def explanation(e: Any) -> str:
-    """Why: one sentence with the estimate, its bound and the margin."""
+    """Explain the verdict in a sentence with the estimate, its bound and the margin."""
     bound, margin = amount(e, e.equivalence.bound), amount(e, e.margin)
     if e.verdict == "calibrated":
         return f"{_subject(e)} right to within {bound}; the margin is {margin}. {_none_of_all(e)} is significant."
@@ -74,24 +87,26 @@ def _none_of_all(e: Any) -> str:
 
 
 def _subject(e: Any) -> str:
-    return "On average over ten groups of equal size, scores are" if e.is_absolute else "On average the odds are"
+    return (
+        "On average over ten groups of equal size, scores are" if e.settings.is_absolute else "On average the odds are"
+    )
 
 
 def amount(e: Any, value: float) -> str:
-    """A deviation in words: percent of the odds, or percentage points of the scores."""
+    """Return a deviation as text: percent of the odds, or percentage points of the scores."""
     if math.isinf(value):
         return "any amount"
-    if not e.is_absolute:
+    if not e.settings.is_absolute:
         return percent(value)
     points = f"{100 * value:.3g}"
     return f"{points} percentage point{'' if points == '1' else 's'}"
 
 
 def percent(log_odds: float) -> str:
-    """A deviation of the log-odds as percent of the odds, or as a factor where it is large."""
+    """Return a deviation of the log-odds as percent of the odds, or as a factor if it is large."""
     if log_odds > 690:
         return "a factor beyond 1e+300"
-    if log_odds < _LARGE:  # the mean of what is added above and taken off below
+    if log_odds < _LARGE:  # the mean of the changes upwards and downwards
         return f"{_two_digits(100 * math.sinh(log_odds))} %"
     return f"a factor of {_factor(log_odds)}"
 
@@ -102,7 +117,7 @@ def _factor(log_odds: float) -> str:
 
 
 def estimate(error: Interval) -> str:
-    """A deviation of the log-odds with its confidence interval, all in percent or all as factors."""
+    """Return a deviation of the log-odds with its confidence interval, all in percent or all as factors."""
     level = f"{100 * error.level:g} % CI"
     if error.high < _LARGE:
         low, value, high = (_two_digits(100 * math.sinh(each)) for each in (error.low, error.value, error.high))
@@ -128,7 +143,7 @@ def _inconclusive(e: Any, bound: str, margin: str) -> str:
 
 
 def _more(e: Any) -> str:
-    """How many more rows would decide."""
+    """State how many more rows would probably decide."""
     more = e.rows_to_decide
     if more is None:
         return ""
@@ -138,7 +153,7 @@ def _more(e: Any) -> str:
     if clusters is not None:
         needed = round_up(more * clusters / max(e.n_rows, 1))
         return f"About {_count(needed, 'more cluster')} like these would probably decide."
-    events = more * e.mean_score
+    events = more * mean_score(e.table)
     with_events = f", with about {_count(round_up(events), 'event')}," if events >= 1 else ""
     return f"About {_count(more, 'more row')}{with_events} would probably decide."
 
@@ -149,7 +164,7 @@ def _count(number: int, noun: str) -> str:
 
 def _miscalibrated(e: Any, bound: str, margin: str) -> str:
     ways = " and ".join(_WAYS[each] for each in e.direction.split(", ") if each in _WAYS)
-    impossible = e.impossible_outcomes
+    impossible = e.details.impossible_outcomes
     if impossible:
         what = f"{impossible:,.6g} row{'s contradict their' if impossible != 1 else ' contradicts its'} score"
         if e.table.importance:
@@ -157,7 +172,7 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
         return f"{what} of 0 or 1, which no calibrated model allows.{f' The model {ways}.' if ways else ''}"
     which = f"it {ways}" if ways else "the deviation is local"
     text = f"A deviation is significant ({p_is(e.pvalue)}); {which}."
-    if e.is_absolute:
+    if e.settings.is_absolute:
         value = amount(e, e.equivalence.value)
         return f"{text} ACE is {value}, at most {bound}; the margin is {margin}."
     error = e.log_odds_error
@@ -169,9 +184,9 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
 
 
 def consequence(e: Any) -> str:
-    """What the deviation means at the mean score of the data."""
-    mean = e.mean_score
-    if e.is_absolute or e.verdict not in ("calibrated", "negligible") or not 0 < mean < 1:
+    """State the consequence of the deviation at the mean score."""
+    mean = mean_score(e.table)
+    if e.settings.is_absolute or e.verdict not in ("calibrated", "negligible") or not 0 < mean < 1:
         return ""
     low, high = (_moved(mean, side * e.equivalence.bound) for side in (-1, 1))
     return (
@@ -186,3 +201,54 @@ def _moved(p: float, by: float) -> float:
 
 def _share(p: float) -> str:
     return f"{100 * p:.3g} %"
+
+
+def reasons(e: Any) -> Iterator[str]:
+    """State the tests behind the verdict, the coefficients and the other tests."""
+    if not e.decision.components:
+        yield "Omnibus test: none; rows are in too few clusters."
+        return
+    group = "" if e.adjusted_pvalue is None else ", adjusted for the number of groups"
+    yield f"Omnibus test: {p_is(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
+    found = e.equivalence
+    what = found.metric if e.settings.is_absolute else f"the {found.metric}"
+    shown = "is" if found.within else "is not"
+    bound = "unbounded" if math.isinf(found.bound) else f"at most {found.bound:.3g}"
+    yield (
+        f"Equivalence: {what} {shown} shown to lie within the margin of {found.margin:g} "
+        f"({bound} with {100 * (1 - found.alpha):g} % confidence; errors are averaged within bins{_fine(e)})."
+    )
+    yield from further_reasons(e)
+
+
+def _fine(e: Any) -> str:
+    fine = e.decision.fine_bound
+    if not fine or e.settings.is_absolute:
+        return ""
+    return f"; over fine bins the error is significant and may be {fine:.3g}"
+
+
+def deciding_tests(e: Any) -> str:
+    """Name the tests behind the verdict, each with its adjusted p-value."""
+    found = ((name, test.adjusted_pvalue) for name, test in e.tests.items() if test.adjusted_pvalue is not None)
+    return ", ".join(f"{name} ({chance(p) or 'not tested'})" for name, p in found)
+
+
+def further_reasons(e: Any) -> Iterator[str]:
+    """State the coefficients and the tests that do not decide."""
+    if e.coefficients:
+        form = ".3f" if e.kind == "binary" else ".4g"
+        yield f"Coefficients: {'; '.join(_coefficient(c, form) for c in e.coefficients)}."
+    others = [test for test in e.tests.values() if test.adjusted_pvalue is None]
+    if others and not math.isnan(e.pvalue):
+        yield f"Other tests (adjusted): {'; '.join(f'{t.name} {p_is(_shown_pvalue(t, e.pvalue))}' for t in others)}."
+
+
+def _shown_pvalue(test: Any, least: float) -> float:
+    """Return the p-value of a test that does not decide, never below that of the omnibus test."""
+    return float(max(test.pvalue if test.resampling_pvalue is None else test.resampling_pvalue, least))
+
+
+def _coefficient(c: Coefficient, form: str) -> str:
+    form = f"+{form}" if c.target == 0 else form
+    return f"{c.name} {c.value:{form}} ({c.low:{form}} to {c.high:{form}}; {c.target:g} if calibrated)"

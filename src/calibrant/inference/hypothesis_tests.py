@@ -54,6 +54,8 @@ class TestResult:
     resampling_pvalue : float or None
         Where rows are too few for `pvalue`: the p-value by drawing outcomes from the scores. A note says so.
     notes : tuple of Note
+    adjusted_pvalue : float or None
+        Of a test behind a verdict: its p-value adjusted for the number of tests by Holm. None for other tests.
     """
 
     __test__ = False  # not a test case of pytest
@@ -64,6 +66,7 @@ class TestResult:
     df: float | None = None
     resampling_pvalue: float | None = None
     notes: tuple[Note, ...] = ()
+    adjusted_pvalue: float | None = None
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.statistic, self.pvalue))

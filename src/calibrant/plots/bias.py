@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import p_is
 from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
-from calibrant.metrics.point import slope_intercept
+from calibrant.metrics.point import LinearFit, slope_intercept
 from calibrant.plots._canvas import frame_of, headline, legend, single
 from calibrant.plots._palette import REJECTED, event, mixed, models
 from calibrant.tables.mean_table import MeanTable, table_of
@@ -42,6 +42,8 @@ class BiasDisplay:
     ----------
     table : MeanTable
     bins : BiasByBin
+    fit : LinearFit or None
+        The regression of outcomes on predictions; None where all predictions are equal.
     figure_, ax_, rows_, band_, means_, line_
         After drawing.
 
@@ -57,6 +59,7 @@ class BiasDisplay:
 
     table: MeanTable
     bins: BiasByBin
+    fit: LinearFit | None = None
 
     @classmethod
     def from_predictions(
@@ -84,7 +87,9 @@ class BiasDisplay:
             How rows are read; see `MeanTable.from_arrays`.
         """
         table = table_of(y_true, y_pred, rows)
-        return cls(table, bias_by_bin.of_table(table, n_bins=n_bins, bins=bins)).plot(ax=ax, fig=fig)
+        found = bias_by_bin.of_table(table, n_bins=n_bins, bins=bins)
+        fit = slope_intercept.of_table(table) if np.ptp(table.prediction) > 0 else None
+        return cls(table, found, fit).plot(ax=ax, fig=fig)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "BiasDisplay":
@@ -123,8 +128,8 @@ class BiasDisplay:
         handles: list[Any] = [diagonal, self.means_]
         labels = ["right on average", f"mean outcome, {100 * self.bins.level:g} % interval"]
         self.line_: Line2D | None = None
-        if np.ptp(self.table.prediction) > 0:
-            fit = slope_intercept.of_table(self.table)
+        if self.fit is not None:
+            fit = self.fit
             ends = np.array([self.table.prediction.min(), self.table.prediction.max()])
             (self.line_,) = self.ax_.plot(
                 ends, fit.intercept.value + fit.slope.value * ends, color=models(1)[0], lw=1.2, gid="bias-line"

@@ -15,8 +15,10 @@ from matplotlib.patches import Patch
 
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import Form, p_is
-from calibrant.evaluation.binary import LOG_ODDS_ERROR, Evaluation, evaluate
+from calibrant.evaluation.binary import LOG_ODDS_ERROR
+from calibrant.evaluation.evaluate import evaluate
 from calibrant.evaluation.metric_result import MetricResult
+from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.sizes import rows_in_words
 from calibrant.plots._canvas import frame_of, ids_of, legend_above, rectangle, shapes, shorter, single, strokes
 from calibrant.plots._palette import REJECTED, mixed, models

@@ -1,28 +1,30 @@
-"""`EvaluationDisplay` and `ComparisonDisplay`: what `Evaluation.plot` and `Comparison.plot` draw."""
+"""`EvaluationDisplay` and `ComparisonDisplay`: the figures of `Evaluation.plot` and `Comparison.plot`."""
 
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
+from matplotlib.gridspec import GridSpec
 from matplotlib.lines import Line2D
 
 from calibrant.evaluation import sentences
-from calibrant.evaluation.binary import LOG_ODDS_ERROR, Evaluation
-from calibrant.evaluation.comparison import Comparison
+from calibrant.evaluation.binary import LOG_ODDS_ERROR, rejection_breakdown
+from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.metric_result import MetricResult
+from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.sizes import rows_in_words
-from calibrant.metrics.calibration_errors import ACE, TCE
-from calibrant.metrics.gce import GCE
-from calibrant.metrics.losses import RejectionRate
 from calibrant.plots._canvas import headline, ids_by_name, laid_out, new_figure, shapes, shorter, strokes
 from calibrant.plots._palette import mixed, models
+from calibrant.plots._sources import texts_of
+from calibrant.plots.bias import BiasDisplay
+from calibrant.plots.covering import CoverageDisplay
 from calibrant.plots.cumulative import CumulativeDisplay
-from calibrant.plots.decomposition import DecompositionDisplay
+from calibrant.plots.decomposition import Decomposed, DecompositionDisplay
 from calibrant.plots.groups import GroupDisplay
 from calibrant.plots.null import NullDisplay
+from calibrant.plots.pit import PITDisplay, default_bars
 from calibrant.plots.rejections import TestBasedReliabilityDisplay
 from calibrant.plots.reliability import ReliabilityDisplay
 
@@ -31,10 +33,11 @@ __all__ = ["ComparisonDisplay", "EvaluationDisplay"]
 
 @dataclass(eq=False)
 class EvaluationDisplay:
-    """An evaluation at a glance: its verdict, the test-based diagram, the null of the metric that decides, and where.
+    """Overview of an evaluation: its verdict, diagrams of its kind, and its groups.
 
-    With groups they have a row of their own. Each panel is a display: ``reliability`` (test-based), ``null``,
-    ``cumulative`` and ``groups``.
+    Each panel is a display. Probabilities have ``reliability`` (test-based), ``null`` and ``cumulative``; point
+    predictions have ``bias``; predictive distributions have ``bias``, ``pit`` and ``coverage``. With groups there is
+    ``groups`` below them. Panels that are not drawn are None.
 
     Examples
     --------
@@ -51,39 +54,52 @@ class EvaluationDisplay:
     def plot(self, *, fig: FigureBase | None = None) -> "EvaluationDisplay":
         """Draw in `fig`, or in a new figure."""
         e = self.evaluation
+        draw = {"binary": self._draw_binary, "point": self._draw_point, "distribution": self._draw_distribution}[e.kind]
         size = (11.5, 6.4 if not e.groups else 9.6)
         figure = new_figure(size) if fig is None else laid_out(fig)
         self.figure_ = figure
+        self.reliability: TestBasedReliabilityDisplay | None = None
+        self.null: NullDisplay | None = None
+        self.cumulative: CumulativeDisplay | None = None
+        self.bias: BiasDisplay | None = None
+        self.pit: PITDisplay | None = None
+        self.coverage: CoverageDisplay | None = None
+        self.groups: GroupDisplay | None = None
         rows = [1.0] if not e.groups else [1.0, 0.55]
         outer = figure.add_gridspec(len(rows), 2, width_ratios=[1.25, 1], height_ratios=rows)
-        right = outer[0, 1].subgridspec(2, 1)
-        self.reliability = self._reliability(figure.add_subplot(outer[0, 0]))
-        shown = self._shown()
-        self.null = None
-        if shown is not None:
-            self.null = NullDisplay.from_null(shown.null, ax=figure.add_subplot(right[0, 0]))
-        self.cumulative = CumulativeDisplay.from_predictions(e.table, ax=figure.add_subplot(right[1, 0]))
-        self.groups = None
+        metric = draw(outer)
         if e.groups:
-            metric = LOG_ODDS_ERROR if shown is None else shown.name
-            self.groups = GroupDisplay.from_evaluation(e, metric=metric, along="x", ax=figure.add_subplot(outer[1, :]))
-        figure.suptitle(
-            f"{sentences.headline(e).capitalize()}: {rows_in_words(e.table)}", x=0.01, ha="left", weight="bold"
-        )
+            ax = figure.add_subplot(outer[1, :])
+            self.groups = GroupDisplay.from_evaluation(e, metric=metric, along="x", ax=ax)
+        verdict = sentences.headline(e).capitalize()
+        figure.suptitle(f"{verdict}: {rows_in_words(e.table)}", x=0.01, ha="left", weight="bold")
         return self
 
-    def _shown(self) -> MetricResult | None:
-        """The metric whose null is drawn: ACE, or the first with replicates; the log-odds error has none."""
-        metrics = self.evaluation.metrics
-        drawable = {name: m for name, m in metrics.items() if np.isfinite(m.null.replicates).any()}
-        return drawable.get("ACE", next(iter(drawable.values()), None))
+    def _draw_binary(self, outer: GridSpec) -> str:
+        """Draw the panels of probabilities, and return the metric of the groups."""
+        e, figure = self.evaluation, self.figure_
+        right = outer[0, 1].subgridspec(2, 1)
+        breakdown, null = rejection_breakdown(e)
+        ax = figure.add_subplot(outer[0, 0])
+        self.reliability = TestBasedReliabilityDisplay.from_breakdown(breakdown, null=null, ax=ax)
+        shown = metric_with_null(e)
+        if shown is not None:
+            self.null = NullDisplay.from_null(shown.null, ax=figure.add_subplot(right[0, 0]))
+        self.cumulative = cumulative_display(e).plot(ax=figure.add_subplot(right[1, 0]))
+        return LOG_ODDS_ERROR if shown is None else shown.name
 
-    def _reliability(self, ax: Axes) -> TestBasedReliabilityDisplay:
-        for name, line in self.evaluation.metrics.items():
-            metric = self.evaluation.settings.metrics.get(name)
-            if isinstance(metric, GCE) and isinstance(metric.loss, RejectionRate):
-                return TestBasedReliabilityDisplay.from_breakdown(metric(self.evaluation.table), null=line.null, ax=ax)
-        return TestBasedReliabilityDisplay.from_breakdown(TCE()(self.evaluation.table), ax=ax)
+    def _draw_point(self, outer: GridSpec) -> str:
+        """Draw the panel of point predictions, and return the metric of the groups."""
+        self.bias = bias_display(self.evaluation).plot(ax=self.figure_.add_subplot(outer[0, :]))
+        return "mean error"
+
+    def _draw_distribution(self, outer: GridSpec) -> str:
+        """Draw the panels of distributions, and return the metric of the groups."""
+        right = outer[0, 1].subgridspec(2, 1, height_ratios=[1, 1.4])
+        self.bias = bias_display(self.evaluation).plot(ax=self.figure_.add_subplot(outer[0, 0]))
+        self.pit = pit_display(self.evaluation).plot(ax=self.figure_.add_subplot(right[0, 0]))
+        self.coverage = coverage_display(self.evaluation).plot(ax=self.figure_.add_subplot(right[1, 0]))
+        return "mean error"
 
     def data(self, backend: str = "pandas") -> Any:
         """The numbers behind it: those of ``evaluation.to_frame()``; every panel has its own ``data()``."""
@@ -91,8 +107,41 @@ class EvaluationDisplay:
 
     def alt_text(self) -> str:
         """The panels, a sentence each."""
-        panels: list[Any] = [self.reliability, self.null, self.cumulative, self.groups]
-        return " ".join([f"Verdict: {self.evaluation.verdict}.", *(p.alt_text() for p in panels if p is not None)])
+        panels: list[Any] = [self.reliability, self.null, self.cumulative, self.bias, self.pit, self.coverage]
+        shown = [panel.alt_text() for panel in (*panels, self.groups) if panel is not None]
+        return " ".join([f"Verdict: {self.evaluation.verdict}.", *shown])
+
+
+def metric_with_null(evaluation: Evaluation) -> MetricResult | None:
+    """Return the metric whose null is drawn: ACE, or the first with replicates; the log-odds error has none."""
+    drawable = {name: m for name, m in evaluation.metrics.items() if np.isfinite(m.null.replicates).any()}
+    return drawable.get("ACE", next(iter(drawable.values()), None))
+
+
+def cumulative_display(evaluation: Evaluation) -> CumulativeDisplay:
+    """Return the display of the cumulative differences that an evaluation of probabilities holds, not yet drawn."""
+    held: Any = evaluation.details
+    c = held.cumulative
+    return CumulativeDisplay(evaluation.table, c.band, c.test, c.ecce)
+
+
+def bias_display(evaluation: Evaluation) -> BiasDisplay:
+    """Return the display of the bias by bin that an evaluation of points or distributions holds, not yet drawn."""
+    held: Any = evaluation.details
+    return BiasDisplay(evaluation.table, evaluation.breakdowns["bias by bin"], held.line)
+
+
+def pit_display(evaluation: Evaluation) -> PITDisplay:
+    """Return the histogram of the PIT values that an evaluation of distributions holds, not yet drawn."""
+    held: Any = evaluation.details
+    test = evaluation.tests["Anderson-Darling"]
+    return PITDisplay(held.pit, default_bars(held.pit.size), test, evaluation.settings.confidence_level)
+
+
+def coverage_display(evaluation: Evaluation) -> CoverageDisplay:
+    """Return the display of coverage of an evaluation of distributions, not yet drawn."""
+    held: Any = evaluation.details
+    return CoverageDisplay({"forecast": held.pit}, evaluation.settings.confidence_level)
 
 
 @dataclass(eq=False)
@@ -112,14 +161,13 @@ class ComparisonDisplay:
         self.figure_ = figure
         outer = figure.add_gridspec(1, 2, width_ratios=[1.15, 1])
         right = outer[0, 1].subgridspec(2, 1, height_ratios=[0.5 + 0.25 * len(c.adjusted), 2])
-        tables = {name: evaluation.table for name, evaluation in c.models.items()}
-        breakdowns = {name: ACE()(table) for name, table in tables.items()}
+        breakdowns = {name: evaluation.breakdowns["ACE"] for name, evaluation in c.models.items()}
         self.reliability = ReliabilityDisplay.from_breakdown(breakdowns, ax=figure.add_subplot(outer[0, 0]))
         self.ax_differences_ = figure.add_subplot(right[0, 0])
         self._draw_differences()
-        self.decomposition = DecompositionDisplay.from_predictions(
-            tables, n_resamples=0, ax=figure.add_subplot(right[1, 0])
-        )
+        held: list[Any] = [evaluation.details for evaluation in c.models.values()]
+        parts = {name: Decomposed(each.decomposition) for name, each in zip(texts_of(c.models), held, strict=True)}
+        self.decomposition = DecompositionDisplay(parts).plot(ax=figure.add_subplot(right[1, 0]))
         figure.suptitle(c.verdict, x=0.01, ha="left", weight="bold", parse_math=False, wrap=True)
         return self
 

@@ -21,6 +21,11 @@ from calibrant.plots._palette import ACCEPTED, REJECTED, mixed
 __all__ = ["PITDisplay"]
 
 
+def default_bars(rows: int) -> int:
+    """Return the number of bars: 10, or 20 from 2,000 rows on."""
+    return 20 if rows >= 2000 else 10
+
+
 @dataclass(eq=False)
 class PITDisplay:
     """Histogram of the probability integral transforms, with the band in which calibrated forecasts stay.
@@ -97,7 +102,7 @@ class PITDisplay:
     ) -> "PITDisplay":
         """Draw PIT values; options as for `from_predictions`."""
         test, values = anderson_darling(u), uniform(u)[0]
-        count = (20 if values.size >= 2000 else 10) if n_bins is None else check_count("n_bins", n_bins, 200)
+        count = default_bars(values.size) if n_bins is None else check_count("n_bins", n_bins, 200)
         return cls(values, count, test, check_share("confidence_level", confidence_level)).plot(ax=ax, fig=fig)
 
     def _counts(self) -> tuple[Floats, Floats, float, float]:

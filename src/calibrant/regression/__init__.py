@@ -11,7 +11,6 @@ _lazy = _LazyNames(
         "RecalibratedModel",
         "calibrators.trade_off": "Trade",
         "evaluation.regression": "evaluate",
-        "evaluation.regression_results": "NumberEvaluation",
         "forecasts.distributions": "Gaussian Quantiles Samples",
         "forecasts.frozen": "Frozen",
         "forecasts.transformed": "Stretched Warped",

@@ -13,7 +13,6 @@ from calibrant.calibrators.point import LocalRecalibrator as LocalRecalibrator
 from calibrant.calibrators.point import RecalibratedModel as RecalibratedModel
 from calibrant.calibrators.trade_off import Trade as Trade
 from calibrant.evaluation.regression import evaluate as evaluate
-from calibrant.evaluation.regression_results import NumberEvaluation as NumberEvaluation
 from calibrant.forecasts.distributions import Gaussian as Gaussian
 from calibrant.forecasts.distributions import Quantiles as Quantiles
 from calibrant.forecasts.distributions import Samples as Samples

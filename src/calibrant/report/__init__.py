@@ -1,44 +1,63 @@
-"""The report: one HTML file with everything in it, that people can send each other."""
+"""The report: one self-contained HTML page of an evaluation, of several, or of a comparison."""
 
+import os
 from collections.abc import Mapping
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.binary import Evaluation
-    from calibrant.evaluation.comparison import Comparison
+    from calibrant.evaluation.comparison_result import Comparison
+    from calibrant.evaluation.results import Evaluation
 
-__all__ = ["of_comparison", "of_evaluation", "of_evaluations"]
-
-
-def of_evaluation(evaluation: "Evaluation", path: str | PathLike[str] | None = None, *, title: str) -> str:
-    """The report of one evaluation."""
-    return of_evaluations({"score": evaluation}, path, title=title)
+__all__ = ["write_comparison", "write_evaluation", "write_evaluations"]
 
 
-def of_evaluations(
+def write_evaluation(evaluation: "Evaluation", path: str | PathLike[str] | None = None, *, title: str) -> str:
+    """Return the report of one evaluation; write it to `path` if one is given."""
+    return write_evaluations({_NAMES[evaluation.kind]: evaluation}, path, title=title)
+
+
+_NAMES = {"binary": "score", "point": "prediction", "distribution": "forecast"}
+
+
+def write_evaluations(
     models: "Mapping[str, Evaluation]",
     path: str | PathLike[str] | None = None,
     *,
     title: str,
     inputs: list[dict[str, Any]] | None = None,
 ) -> str:
-    """The report of several evaluations, each for itself."""
+    """Return the report of several evaluations, each for itself; write it to `path` if one is given."""
     from calibrant.report.page import page
-    from calibrant.report.writing import written
+    from calibrant.report.plain_page import plain_page
 
-    return written(page(models, title=title, inputs=inputs), path)
+    if all(evaluation.kind == "binary" for evaluation in models.values()):
+        return _write(page(models, title=title, inputs=inputs), path)
+    return _write(plain_page(models, title=title, inputs=inputs), path)
 
 
-def of_comparison(
+def write_comparison(
     comparison: "Comparison",
     path: str | PathLike[str] | None = None,
     *,
     title: str,
     inputs: list[dict[str, Any]] | None = None,
 ) -> str:
-    """The report of a comparison."""
+    """Return the report of a comparison; write it to `path` if one is given."""
     from calibrant.report.page import page
-    from calibrant.report.writing import written
 
-    return written(page(comparison.models, comparison=comparison, title=title, inputs=inputs), path)
+    return _write(page(comparison.models, comparison=comparison, title=title, inputs=inputs), path)
+
+
+def _write(page: str, path: str | PathLike[str] | None) -> str:
+    """Return the page, and write it to the file if one is named: whole or not at all."""
+    if path is not None:
+        target = Path(path)
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            part.write_text(page, encoding="utf-8", newline="\n")
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
+    return page

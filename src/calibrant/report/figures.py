@@ -1,7 +1,7 @@
-"""Diagrams for the page: the same drawings as SVG within it, with colours that follow the page's theme.
+"""Diagrams as SVG inside the page, with colours that follow the theme of the page.
 
-Nothing in them is styled by a style attribute, so that the page's Content-Security-Policy needs no exception; and every
-shape of a bin says what it stands for, to whoever points at it, moves there by keyboard, or has the page read aloud.
+No element has a style attribute, so that the Content-Security-Policy of the page needs no exception. Each shape of a
+bin has a text for mouse, keyboard and screen reader.
 """
 
 import re
@@ -19,7 +19,7 @@ _NOT_TEXT_FAMILY = ("font-family",)  # the page's own
 
 
 def inline(svg: str, *, prefix: str, alt: str, tips: Mapping[str, str], stops: str) -> str:
-    """An SVG of `calibrant.plots.svg` for the inside of a page.
+    """Return an SVG of `calibrant.plots.svg` for the inside of a page.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ def inline(svg: str, *, prefix: str, alt: str, tips: Mapping[str, str], stops: s
     prefix : str
         For ids, which must be unique in the page.
     alt : str
-        The whole diagram in words.
+        Text of the whole diagram.
     tips : mapping
-        What to say of shapes whose id begins so: ``{"test-based-bin-0": "..."}``.
+        Texts of shapes by the beginning of their id: ``{"test-based-bin-0": "..."}``.
     stops : str
-        A pattern of the ids that the keyboard stops at; one a bin.
+        A pattern of the ids that the keyboard stops at; one per bin.
     """
     root = ElementTree.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", svg).encode())
     for parent in list(root.iter()):
@@ -76,7 +76,7 @@ def _restyled(element: ElementTree.Element) -> None:
 
 
 def _themed(value: str) -> str:
-    """A colour of the drawing as one of the page's; those of data stay, but for what happened, which is dark red."""
+    """Return a colour of the drawing as one of the page; colours of data stay, except that of events."""
     known = {_INK: "var(--ink)", _PAPER: "var(--paper)", EVENT.lower(): "var(--event)"}
     if value in known:
         return known[value]
@@ -88,7 +88,7 @@ def _themed(value: str) -> str:
 
 
 def _explain(root: ElementTree.Element, prefix: str, tips: Mapping[str, str], stops: str) -> None:
-    """Give shapes what they say."""
+    """Add texts to the shapes of bins."""
     known, first = sorted(tips, key=len, reverse=True), True
     for element in root.iter():
         own = element.get("id", "").removeprefix(f"{prefix}-")
@@ -96,21 +96,21 @@ def _explain(root: ElementTree.Element, prefix: str, tips: Mapping[str, str], st
         if match is None:
             continue
         element.set("data-tip", tips[match])
-        if re.fullmatch(stops, own):  # one stop of Tab a diagram; arrows lead on
+        if re.fullmatch(stops, own):  # one stop of Tab per diagram; arrows lead on
             element.attrib |= {"tabindex": "0" if first else "-1", "role": "img", "aria-label": tips[match]}
             first = False
 
 
-def tips_of_bins(rows: list[dict[str, Any]], name: str) -> dict[str, str]:
-    """What each bin says, by the beginning of its id."""
-    return {f"{name}{i}": words_of_bin(row) for i, row in enumerate(rows)}
+def bin_tips(rows: list[dict[str, Any]], name: str) -> dict[str, str]:
+    """Return the text of each bin, by the beginning of its id."""
+    return {f"{name}{i}": bin_text(row) for i, row in enumerate(rows)}
 
 
-def words_of_bin(row: dict[str, Any]) -> str:
-    """The numbers of a bin in words."""
+def bin_text(row: dict[str, Any]) -> str:
+    """Return the numbers of a bin as text."""
     rejected = "" if row.get("rejected") is None else f"; {100 * row['rejected'] / row['n']:.3g} % of its rows rejected"
     return (
         f"scores {row['lower']:.4g} to {row['upper']:.4g}: {row['n']:,.6g} rows, {row['k']:,.6g} events; "
-        f"happened {100 * row['rate']:.4g} % ({100 * row['low']:.4g} to {100 * row['high']:.4g} %); "
-        f"said {100 * row['mean_score']:.4g} % on average{rejected}"
+        f"observed {100 * row['rate']:.4g} % ({100 * row['low']:.4g} to {100 * row['high']:.4g} %); "
+        f"predicted {100 * row['mean_score']:.4g} % on average{rejected}"
     )

@@ -1,17 +1,15 @@
-"""The page: what the summary says, in HTML that needs nothing else, and that nothing in it can break out of."""
+"""The page of evaluations of probabilities: the summary as self-contained HTML, with all names escaped."""
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
-from calibrant.evaluation.binary import Evaluation
-from calibrant.evaluation.comparison import Comparison
-from calibrant.metrics.calibration_errors import ACE, TCE
-from calibrant.report.figures import inline, tips_of_bins
-from calibrant.report.summary import summary_of
+from calibrant.evaluation.binary import LOG_ODDS_ERROR, rejection_breakdown
+from calibrant.evaluation.comparison_result import Comparison
+from calibrant.evaluation.results import Evaluation
+from calibrant.report.figures import bin_tips
+from calibrant.report.summary import summarize
+from calibrant.report.templates import SafeText, inline_figure, new_canvas, render
 
 __all__ = ["page"]
 
@@ -23,7 +21,7 @@ def page(
     title: str = "Calibration report",
     inputs: list[dict[str, Any]] | None = None,
 ) -> str:
-    """The report of one evaluation or several as one HTML page: the same text for the same results.
+    """Return the report of one evaluation or several as one HTML page; the same results give the same text.
 
     Parameters
     ----------
@@ -32,74 +30,29 @@ def page(
         Of the same models, on the same rows.
     title : str
     inputs : list of dict, optional
-        What is to be said about the files: ``file``, ``bytes`` and ``sha256`` of each.
+        About the files: ``file``, ``bytes`` and ``sha256`` of each.
 
     Returns
     -------
     str
-        Self-contained: styles, script, diagrams and numbers are in it, and its Content-Security-Policy lets a browser
-        fetch nothing and run nothing but that script.
+        Self-contained: styles, script, diagrams and numbers are in it, and its Content-Security-Policy allows a
+        browser to fetch nothing and to run only that script.
     """
-    environment = _environment()
-    summary = summary_of(models, comparison=comparison, inputs=inputs)
-    figures = _figures(models, summary)
-    style, script = _asset("style.css"), _asset("script.js")
-    policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
+    summary = summarize(models, comparison=comparison, inputs=inputs)
+    return render(
+        "page.html",
+        title=title,
+        data=SafeText(_data(summary)),
+        figures=_figures(models, summary),
+        report=summary,
+        specification=json.dumps(
+            {model["name"]: model["specification"] for model in summary["models"]}, indent=1, ensure_ascii=False
+        ),
     )
-    return str(
-        environment.get_template("page.html").render(
-            title=title,
-            policy=policy,
-            style=_Safe(style),
-            script=_Safe(script),
-            data=_Safe(_data(summary)),
-            figures=figures,
-            report=summary,
-            specification=json.dumps(
-                {model["name"]: model["specification"] for model in summary["models"]}, indent=1, ensure_ascii=False
-            ),
-        )
-    )
-
-
-class _Safe(str):
-    """Text that is HTML already: our own, or escaped."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        return str(self)
-
-
-def _environment() -> Any:
-    try:
-        from jinja2 import BaseLoader, Environment, StrictUndefined
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError('The report needs Jinja2: pip install "calibrant[report]".', name="jinja2") from error
-
-    class Assets(BaseLoader):
-        """Templates out of the package, wherever it is installed."""
-
-        def get_source(self, environment: Any, template: str) -> Any:
-            return _asset(template), None, lambda: True
-
-    return Environment(
-        loader=Assets(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-
-
-def _asset(name: str) -> str:
-    return files("calibrant.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _data(summary: dict[str, Any]) -> str:
-    """What the script needs, as JSON that no browser takes for markup."""
+    """Return the data of the script as JSON that no browser reads as markup."""
     models = {
         model["key"]: {
             "costs": model["costs"],
@@ -114,65 +67,55 @@ def _data(summary: dict[str, Any]) -> str:
     return text
 
 
-def _figures(models: Mapping[str, Evaluation], summary: dict[str, Any]) -> dict[str, dict[str, _Safe]]:
-    """The diagrams of every model, and those of all of them together."""
-    from matplotlib.figure import Figure
-
+def _figures(models: Mapping[str, Evaluation], summary: dict[str, Any]) -> dict[str, dict[str, SafeText]]:
+    """Return the diagrams of each model, and one of all models together."""
     from calibrant import plots
 
-    drawn: dict[str, dict[str, _Safe]] = {}
-    display: Any
-    for evaluation, model in zip(models.values(), summary["models"], strict=True):
-        key, own = model["key"], {}
-        breakdown, null = _tested(evaluation, model["tested"]["alpha"])
-        display = plots.TestBasedReliabilityDisplay.from_breakdown(breakdown, null=null, fig=_canvas(Figure, 7.6, 5.2))
-        tips = tips_of_bins(model["tested"]["bins"], "test-based-bin-")
-        own["tested"] = _inline(display, f"{key}-tested", tips, r"test-based-bin-\d+-rate")
-        display = plots.ReliabilityDisplay.from_breakdown(ACE()(evaluation.table), fig=_canvas(Figure, 5.6, 5.2))
-        tips = tips_of_bins(model["bins"], "reliability-model-bin-")
-        own["reliability"] = _inline(display, f"{key}-reliability", tips, r"reliability-model-bin-\d+-point")
-        display = plots.CumulativeDisplay.from_predictions(evaluation.table, fig=_canvas(Figure, 7.6, 3.8))
-        own["cumulative"] = _inline(display, f"{key}-cumulative")
-        display = plots.NullDisplay.from_null(_deciding(evaluation).null, fig=_canvas(Figure, 5.6, 3.2))
-        own["null"] = _inline(display, f"{key}-null")
-        if evaluation.groups:
-            wide = min(11.0, max(6.0, 1.6 + 0.42 * len(evaluation.groups)))
-            display = plots.GroupDisplay.from_evaluation(
-                evaluation, metric=_deciding(evaluation).name, along="x", fig=_canvas(Figure, wide, 4.2)
-            )
-            own["groups"] = _inline(display, f"{key}-groups")
-            if model["groups"]["over_time"] and "bias" in model["groups"]["metrics"]:
-                display = plots.GroupDisplay.from_evaluation(
-                    evaluation, metric="bias", along="x", fig=_canvas(Figure, wide, 4.2)
-                )
-                own["bias"] = _inline(display, f"{key}-bias")
-        drawn[key] = own
+    drawn = {
+        model["key"]: _model_figures(evaluation, model)
+        for evaluation, model in zip(models.values(), summary["models"], strict=True)
+    }
     if len(models) > 1:
         both = plots.ReliabilityDisplay.from_breakdown(
-            {name: ACE()(e.table) for name, e in models.items()}, fig=_canvas(Figure, 7.6, 5.6)
+            {name: e.breakdowns["ACE"] for name, e in models.items()}, fig=new_canvas(7.6, 5.6)
         )
-        drawn["all"] = {"reliability": _inline(both, "all-reliability")}
+        drawn["all"] = {"reliability": inline_figure(both, "all-reliability")}
     return drawn
 
 
-def _canvas(kind: Any, width: float, height: float) -> Any:
-    return kind(figsize=(width, height), layout="constrained")
+def _model_figures(evaluation: Evaluation, model: dict[str, Any]) -> dict[str, SafeText]:
+    from calibrant import plots
+    from calibrant.plots.overview import cumulative_display, metric_with_null
+
+    key, own = model["key"], {}
+    breakdown, null = rejection_breakdown(evaluation)
+    display: Any = plots.TestBasedReliabilityDisplay.from_breakdown(breakdown, null=null, fig=new_canvas(7.6, 5.2))
+    tips = bin_tips(model["tested"]["bins"], "test-based-bin-")
+    own["tested"] = inline_figure(display, f"{key}-tested", tips, r"test-based-bin-\d+-rate")
+    display = plots.ReliabilityDisplay.from_breakdown(evaluation.breakdowns["ACE"], fig=new_canvas(5.6, 5.2))
+    tips = bin_tips(model["bins"], "reliability-model-bin-")
+    own["reliability"] = inline_figure(display, f"{key}-reliability", tips, r"reliability-model-bin-\d+-point")
+    display = cumulative_display(evaluation).plot(fig=new_canvas(7.6, 3.8))
+    own["cumulative"] = inline_figure(display, f"{key}-cumulative")
+    shown = metric_with_null(evaluation)
+    if shown is not None:
+        display = plots.NullDisplay.from_null(shown.null, fig=new_canvas(5.6, 3.2))
+        own["null"] = inline_figure(display, f"{key}-null")
+    return own | _group_figures(evaluation, model)
 
 
-def _tested(evaluation: Evaluation, alpha: float) -> tuple[Any, Any]:
-    """What TCE found, and its null where the evaluation has one."""
-    wanted = TCE(alpha=alpha)
-    chosen = evaluation.settings.metrics
-    null = next((m.null for name, m in evaluation.metrics.items() if chosen.get(name) == wanted), None)
-    return wanted(evaluation.table), null
-
-
-def _deciding(evaluation: Evaluation) -> Any:
-    """ACE, or the first metric that exists."""
-    return evaluation.metrics.get("ACE", next(iter(evaluation.metrics.values())))
-
-
-def _inline(display: Any, prefix: str, tips: Mapping[str, str] | None = None, stops: str = "") -> _Safe:
+def _group_figures(evaluation: Evaluation, model: dict[str, Any]) -> dict[str, SafeText]:
+    """Return the diagrams of groups: one metric, and the bias too where groups are times."""
     from calibrant import plots
 
-    return _Safe(inline(plots.svg(display), prefix=prefix, alt=display.alt_text(), tips=tips or {}, stops=stops))
+    if not evaluation.groups:
+        return {}
+    shown = {"groups": "ACE" if "ACE" in evaluation.metrics else LOG_ODDS_ERROR}
+    if model["groups"]["over_time"] and "bias" in model["groups"]["metrics"]:
+        shown["bias"] = "bias"
+    wide = min(11.0, max(6.0, 1.6 + 0.42 * len(evaluation.groups)))
+    found = {}
+    for name, metric in shown.items():
+        display = plots.GroupDisplay.from_evaluation(evaluation, metric=metric, along="x", fig=new_canvas(wide, 4.2))
+        found[name] = inline_figure(display, f"{model['key']}-{name}")
+    return found

@@ -1,10 +1,11 @@
-"""What the report says, as plain data: the page is only its form."""
+"""The content of the report as plain data; the page is its form."""
 
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,37 +13,36 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import chance
 from calibrant._support.json_values import label as json_label
 from calibrant.evaluation import sentences
-from calibrant.evaluation.binary import LOG_ODDS_ERROR, Evaluation
-from calibrant.evaluation.comparison import Comparison
+from calibrant.evaluation.binary import LOG_ODDS_ERROR, rejection_breakdown
+from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.metric_result import MetricResult
-from calibrant.evaluation.sizes import sizes_in_words
+from calibrant.evaluation.results import Evaluation
 from calibrant.metrics.breakdown import Breakdown
-from calibrant.metrics.calibration_errors import ACE, ECC, TCE
+from calibrant.metrics.calibration_errors import ECE
 from calibrant.metrics.costs import LinearCost
-from calibrant.metrics.decompositions import corp_decomposition
-from calibrant.metrics.gce import GCE
-from calibrant.metrics.losses import RejectionRate
+from calibrant.metrics.losses import CostLoss
+from calibrant.metrics.norms import weighted_l1
 from calibrant.versions import __version__
 
-__all__ = ["ALPHAS", "RATIOS", "summary_of"]
+__all__ = ["ALPHAS", "RATIOS", "summarize"]
 
 # The slider of alpha snaps to these: 60 levels, evenly spread by their ratio, the usual two among them.
 _USUAL = (0.01, 0.05)
 ALPHAS: tuple[float, ...] = tuple(sorted({*(float(f"{a:.3g}") for a in np.geomspace(1e-6, 0.4, 58)), *_USUAL}))
-# What a point too low costs, if a point too high costs 1.
+# Cost of a point underestimated, if a point overestimated costs 1.
 RATIOS: tuple[float, ...] = tuple(float(f"{r:.3g}") for r in np.geomspace(0.05, 20, 41))
 
 
-def summary_of(
+def summarize(
     models: Mapping[str, Evaluation],
     *,
     comparison: Comparison | None = None,
     inputs: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Everything that the page shows, in its order."""
+    """Return the content of the page, in its order."""
     if not models:
         raise InputError("A report needs at least one evaluation.", argument="models")
-    levels = [_alpha_of_tce(evaluation) for evaluation in models.values()]
+    levels = [_tested_alpha(evaluation) for evaluation in models.values()]
     alphas = sorted({*ALPHAS, *levels})
     shown = [_model(name, f"m{i}", evaluation, alphas) for i, (name, evaluation) in enumerate(models.items())]
     return {
@@ -77,7 +77,7 @@ def _sentence(text: str) -> str:
 
 
 def _tone(models: Mapping[str, Evaluation], comparison: Comparison | None) -> str:
-    """The colour of the headline: that of the worst verdict; of a comparison none."""
+    """Return the colour class of the headline: that of the worst verdict; none for a comparison."""
     if comparison is not None:
         return ""
     worst = min((e.verdict for e in models.values()), key=sentences.severity)
@@ -86,9 +86,7 @@ def _tone(models: Mapping[str, Evaluation], comparison: Comparison | None) -> st
 
 
 def _model(name: str, key: str, e: Evaluation, alphas: list[float]) -> dict[str, Any]:
-    alpha = _alpha_of_tce(e)
-    tested = TCE(alpha=alpha)(e.table)
-    bins = ACE()(e.table)
+    tested, _ = rejection_breakdown(e)
     return {
         "name": name,
         "key": key,
@@ -97,33 +95,37 @@ def _model(name: str, key: str, e: Evaluation, alphas: list[float]) -> dict[str,
         "tone": sentences.tone(e.verdict),
         "heading": _sentence(sentences.headline(e)),
         "why": " ".join(e.sentences()),
-        "sizes": sizes_in_words(e.table),
+        "sizes": e.sizes_in_words(),
         "metrics": [_metric(line, e) for line in e.metrics.values()],
         "level": f"{100 * e.settings.confidence_level:g} %",
         "reasons": [tuple(part.strip() for part in line.split(":", 1)) for line in e.reasons()],
-        "bins": _bins(bins, e),
-        "tested": {"alpha": alpha, "bins": _bins(tested, e), **_by_alpha(tested, alphas)},
+        "bins": _bins(e.breakdowns["ACE"], e),
+        "tested": {"alpha": _tested_alpha(e), "bins": _bins(tested, e), **_by_alpha(tested, alphas)},
         "unit": "weight" if e.table.importance else "rows",
-        "costs": [ECC(LinearCost(over=1, under=ratio))(e.table).value for ratio in RATIOS],
+        "costs": _by_ratio(e),
         "groups": _groups(e),
         "notes": [note.text for note in e.notes],
-        "specification": e.to_dict()["settings"],
+        "specification": e.settings.to_dict(),
     }
 
 
-def _alpha_of_tce(e: Evaluation) -> float:
-    """The level of TCE in this evaluation; 0.05 where it has none."""
-    for metric in e.settings.metrics.values():
-        if isinstance(metric, GCE) and isinstance(metric.loss, RejectionRate):
-            return metric.loss.alpha
-    return 0.05
+def _tested_alpha(e: Evaluation) -> float:
+    """Return the level of the test-based breakdown."""
+    loss: Any = rejection_breakdown(e)[0].gce.loss
+    return float(loss.alpha)
+
+
+def _by_ratio(e: Evaluation) -> list[float]:
+    """Return ECC at each ratio of costs of the slider, over the bins of ECE."""
+    partition = next(b for b in e.breakdowns.values() if b.gce == ECE()).partition
+    losses = (CostLoss(LinearCost(over=1, under=ratio))(partition) for ratio in RATIOS)
+    return [float(weighted_l1(loss, partition.n)) for loss in losses]
 
 
 def _metric(line: MetricResult, e: Evaluation) -> dict[str, Any]:
-    """A metric with interval and null range, its direction where it is significant, and what it costs."""
+    """Return a metric with interval and null range, its direction where it is significant, and its cost."""
     value, interval, band, p = line.cells()
-    metric = e.settings.metrics.get(line.name)
-    breakdown = metric(e.table) if isinstance(metric, GCE) else None
+    breakdown = e.breakdowns.get(line.name) if line.name in e.settings.metrics else None
     return {
         "name": line.name,
         "value": value,
@@ -156,7 +158,8 @@ def _cost(line: MetricResult, breakdown: Breakdown | None, e: Evaluation) -> str
     if breakdown is not None and "rejected" in breakdown.per_bin:
         return f"{breakdown.per_bin['rejected'].sum():,.6g} of {rows:,.6g} rows have a score that the test rejects"
     if line.name == "Brier":
-        return f"{corp_decomposition(e.table).mcb:.4g} of it would go with a perfect recalibration"
+        details: Any = e.details
+        return f"{details.decomposition.mcb:.4g} of it would go with a perfect recalibration"
     return f"{line.value * rows:,.4g} in all rows" if line.name.startswith("ECC") else ""
 
 
@@ -170,9 +173,9 @@ def _bins(breakdown: Breakdown, e: Evaluation) -> list[dict[str, Any]]:
 
 
 def _by_alpha(breakdown: Breakdown, alphas: list[float]) -> dict[str, Any]:
-    """TCE, and how many rows of every bin are rejected, at each level of the slider. Bins do not depend on it."""
-    partition = breakdown.partition
-    losses = [RejectionRate(alpha=alpha)(partition) for alpha in alphas]
+    """Return TCE and the rejected rows of each bin at each level of the slider; bins do not depend on it."""
+    partition, loss_at_alpha = breakdown.partition, breakdown.gce.loss
+    losses = [replace(cast(Any, loss_at_alpha), alpha=alpha)(partition) for alpha in alphas]
     rejected = [loss / 100 * partition.n for loss in losses]
     if not partition.table.importance:
         rejected = [np.rint(rows).astype(int) for rows in rejected]
@@ -215,7 +218,7 @@ def _groups(e: Evaluation) -> dict[str, Any] | None:
 
 
 def _is_time(name: object) -> bool:
-    """Whether a group is a day, a month or a moment."""
+    """Return whether a group is a day, a month or a moment."""
     written = isinstance(name, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}(-[0-9]{2}.*)?", name) is not None
     return written or isinstance(name, (date, np.datetime64))
 

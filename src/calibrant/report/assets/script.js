@@ -87,7 +87,7 @@
   });
   control("ratio", (place) => {
     const ratio = data.ratios[place];
-    const words = ratio >= 1 ? "too low costs " + short(ratio) + " times as much" : "too high costs " + short(1 / ratio) + " times as much";
+    const words = ratio >= 1 ? "underestimation costs " + short(ratio) + " times as much" : "overestimation costs " + short(1 / ratio) + " times as much";
     document.getElementById("ratio-value").textContent = ratio === 1 ? "both cost the same" : words;
     document.getElementById("ratio").setAttribute("aria-valuetext", words);
     for (const [key, model] of Object.entries(data.models)) {

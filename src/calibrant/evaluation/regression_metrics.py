@@ -1,0 +1,177 @@
+"""Metrics of point predictions and predictive distributions as results, with intervals."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Floats, Ints
+from calibrant.evaluation.metric_result import MetricResult
+from calibrant.forecasts.distributions import Quantiles, Samples
+from calibrant.inference.bias_by_bin import too_alike
+from calibrant.inference.estimates import Estimate, from_error, from_influence
+from calibrant.inference.intervals import Interval, Null
+from calibrant.inference.joint_test import JointTest
+from calibrant.inference.point_tce import TestBasedError
+from calibrant.metrics import point as means
+from calibrant.metrics.bins import Quantile
+from calibrant.metrics.distribution import Coverage, coverage
+from calibrant.metrics.point_bins import group
+from calibrant.tables.mean_table import MeanTable
+
+__all__ = ["coverage_by_level", "estimate_metrics", "metric_results"]
+
+_UNITS = {
+    "mean error": "y",
+    "ratio": "1",
+    "MSE": "y^2",
+    "MAE": "y",
+    "relative MSE": "1",
+    "CRPS": "y",
+    "NLL": "nat",
+    "width of 90 % intervals": "y",
+}
+
+
+def metric_results(
+    estimates: dict[str, Estimate], joint: JointTest, tce: TestBasedError | None, covered: Coverage | None, level: float
+) -> dict[str, MetricResult]:
+    """Return all metrics; the p-value of the mean error is that of its component, that of TCE at least the joint one.
+
+    Other metrics are not components of the joint test and have no adjusted p-value.
+    """
+    found = [_estimated(each, joint) for each in estimates.values()]
+    if tce is not None:
+        found.append(_tested(tce, joint.pvalue, level))
+    if covered is not None:
+        found += _covered(covered)
+    return {metric.name: metric for metric in found}
+
+
+def _estimated(e: Estimate, joint: JointTest) -> MetricResult:
+    component = joint.components.get(e.name)
+    expected, pvalue = (math.nan if each is None else each for each in (e.null, e.pvalue))
+    adjusted = math.nan if component is None else component.adjusted
+    limits = (e.low, e.high)
+    return _result(e.name, e.value, limits, expected, pvalue, adjusted, e.level, "student", _UNITS[e.name])
+
+
+def _tested(t: TestBasedError, joint_pvalue: float, level: float) -> MetricResult:
+    # A metric counts only if the joint test rejects, so its p-value is never below that of the joint test.
+    adjusted = t.pvalue if math.isnan(joint_pvalue) else max(t.pvalue, joint_pvalue)
+    none = (math.nan, math.nan)
+    result = _result("TCE", t.value, none, t.expected, t.pvalue, adjusted, level, "none", "%")
+    null = replace(result.null, low=t.low, high=t.high, alternative="greater", n_resamples=t.n_resamples)
+    return replace(result, null=null)
+
+
+def _covered(covered: Coverage) -> Iterator[MetricResult]:
+    columns = (covered.per_level[name] for name in ("level", "observed", "low", "high", "pvalue"))
+    for nominal, observed, low, high, pvalue in zip(*columns, strict=True):
+        name, limits = f"coverage of {100 * nominal:.3g} % intervals", (100 * float(low), 100 * float(high))
+        expected, level = 100 * float(nominal), covered.confidence_level
+        yield _result(name, 100 * float(observed), limits, expected, float(pvalue), math.nan, level, "exact", "%")
+
+
+def _result(
+    name: str,
+    value: float,
+    limits: tuple[float, float],
+    expected: float,
+    pvalue: float,
+    adjusted: float,
+    level: float,
+    method: str,
+    unit: str,
+) -> MetricResult:
+    """Return a metric whose value under calibration is known, but not its distribution."""
+    spec = {"name": name}
+    interval = Interval(name, value, *limits, level, method, unit, 0, spec)
+    null = Null(name, value, expected, math.nan, math.nan, pvalue, "two-sided", level, unit, 0, spec)
+    return MetricResult(name, interval, null, adjusted)
+
+
+def estimate_metrics(
+    table: MeanTable, forecast: Any, cluster: Ints | None, level: float, of_means: bool
+) -> Iterator[Estimate]:
+    """Estimate the metrics that are means over rows, each by the influence of the rows."""
+    p, y = table.prediction, table.mean
+    alike = _too_alike(table)
+    testable = of_means and not alike
+    options: dict[str, Any] = {"cluster": cluster, "level": level}
+
+    error = _mean("mean error", table, p - y, null=0.0 if testable else None, **options)
+    yield replace(error, standard_error=math.nan, low=math.nan, high=math.nan) if alike else error
+    outcome = table.mean_outcome
+    if (y >= 0).all() and outcome > 0:
+        share = table.mean_prediction / outcome
+        null = 1.0 if testable else None
+        yield from_influence("ratio", share, (p - share * y) / outcome, table, null=null, **options)
+    squares = (p - y) ** 2
+    yield _mean("MSE", table, squares, **options)
+    yield _mean("MAE", table, np.abs(p - y), **options)
+    spread = means.variance(table)
+    if spread > 0:
+        relative = table.average(squares) / spread
+        influence = (squares - relative * (y - outcome) ** 2) / spread
+        yield from_influence("relative MSE", relative, influence, table, **options)
+    if forecast is not None:
+        yield from _distribution_estimates(table, forecast, options)
+
+
+def _distribution_estimates(table: MeanTable, forecast: Any, options: dict[str, Any]) -> Iterator[Estimate]:
+    y = table.mean
+    yield _mean("CRPS", table, forecast.crps(y), **options)
+    try:
+        density = forecast.log_density(y)
+    except InputError:
+        density = None
+    if density is not None and np.isfinite(density).all():
+        yield _mean("NLL", table, -density, **options)
+    try:
+        low, high = forecast.quantile([0.05, 0.95]).T
+    except InputError:
+        return
+    yield _mean("width of 90 % intervals", table, high - low, **options)
+
+
+def _mean(name: str, table: MeanTable, values: Floats, *, null: float | None = None, **options: Any) -> Estimate:
+    value = table.average(values)
+    return from_influence(name, value, values - value, table, null=null, **options)
+
+
+def _too_alike(table: MeanTable) -> bool:
+    """Return whether outcomes vary too little to estimate their spread, and differ from their predictions."""
+    groups = group(table, Quantile(1))
+    y, p = table.mean, table.prediction
+    still = groups.spread(lambda run: y[run], groups.mean(lambda run: y[run]))
+    exact = float(np.abs(p - y).max()) <= table.rounding
+    return not exact and bool(too_alike(groups, still.error)[0])
+
+
+def coverage_by_level(y: Floats, forecast: Any, cluster: Ints | None, level: float) -> Coverage | None:
+    """Measure the coverage of central intervals; None where the forecast has none."""
+    levels = None if isinstance(forecast, (Quantiles, Samples)) else (0.5, 0.9)
+    try:
+        covered = coverage(y, forecast, levels=levels, confidence_level=level)
+    except InputError:  # quantiles of which no two are a pair
+        return None
+    return covered if cluster is None else _clustered(covered, y, forecast, cluster)
+
+
+def _clustered(covered: Coverage, y: Floats, forecast: Any, cluster: Ints) -> Coverage:
+    """Return coverage with intervals and tests of cluster sums."""
+    found: dict[str, list[float]] = {"low": [], "high": [], "pvalue": []}
+    for level, observed in zip(covered.per_level["level"], covered.per_level["observed"], strict=True):
+        low, high = forecast.quantile([(1 - level) / 2, (1 + level) / 2]).T
+        sums = np.bincount(cluster, weights=((y >= low) & (y <= high)) - observed)
+        m = sums.size
+        error = math.sqrt(m / max(m - 1, 1) * float(sums @ sums)) / y.size
+        e = from_error("", float(observed), error, m - 1, null=float(level), level=covered.confidence_level)
+        for name, value in (("low", max(e.low, 0.0)), ("high", min(e.high, 1.0)), ("pvalue", e.pvalue or 0.0)):
+            found[name].append(value)
+    per_level = {name: np.array(found.get(name, values)) for name, values in covered.per_level.items()}
+    return Coverage(per_level, covered.size, covered.confidence_level)

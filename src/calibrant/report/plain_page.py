@@ -1,0 +1,89 @@
+"""The page of evaluations of any kind: verdict, metrics, tests, groups and figures, without sliders."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from calibrant._support.formatting import chance
+from calibrant.evaluation import sentences
+from calibrant.evaluation.results import Evaluation
+from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.report.templates import SafeText, inline_figure, new_canvas, render
+from calibrant.versions import __version__
+
+__all__ = ["plain_page"]
+
+
+def plain_page(
+    models: Mapping[str, Evaluation], *, title: str = "Calibration report", inputs: list[dict[str, Any]] | None = None
+) -> str:
+    """Return the report of evaluations of any kind as one HTML page; the same results give the same text.
+
+    Parameters
+    ----------
+    models : mapping of name to Evaluation
+    title : str
+    inputs : list of dict, optional
+        About the files: ``file``, ``bytes`` and ``sha256`` of each.
+    """
+    shown = [_model(name, f"m{i}", evaluation) for i, (name, evaluation) in enumerate(models.items())]
+    worst = min(models.values(), key=lambda e: sentences.severity(e.verdict))
+    specifications = {name: evaluation.settings.to_dict() for name, evaluation in models.items()}
+    return render(
+        "plain_page.html",
+        title=title,
+        version=__version__,
+        tone=sentences.tone(worst.verdict),
+        models=shown,
+        inputs=inputs or [],
+        specification=json.dumps(specifications, indent=1, ensure_ascii=False),
+    )
+
+
+def _model(name: str, key: str, e: Evaluation) -> dict[str, Any]:
+    groups = e.group_table()
+    return {
+        "name": name,
+        "key": key,
+        "verdict": e.verdict,
+        "tone": sentences.tone(e.verdict),
+        "headline": e.headline(),
+        "why": " ".join(e.sentences()),
+        "sizes": e.sizes_in_words(),
+        "metrics": e.cells(),
+        "tests": [["test", "statistic", "p-value", "adjusted p"], *map(_test, e.tests.values())],
+        "reasons": [tuple(part.strip() for part in line.split(":", 1)) for line in e.reasons()],
+        "groups": None if groups is None else {"heading": groups.heading, "cells": groups.cells},
+        "notes": [note.text for note in e.notes],
+        "figures": _figures(e, key),
+    }
+
+
+def _test(test: TestResult) -> list[str]:
+    adjusted = test.adjusted_pvalue
+    return [test.name, f"{test.statistic:.4g}", chance(test.pvalue), "" if adjusted is None else chance(adjusted)]
+
+
+def _figures(e: Evaluation, key: str) -> list[SafeText]:
+    """Return the diagrams of the kind, and one of the groups."""
+    from calibrant import plots
+    from calibrant.plots import overview
+
+    makers: dict[str, dict[str, Callable[[Evaluation], Any]]] = {
+        "binary": {"cumulative": overview.cumulative_display},
+        "point": {"bias": overview.bias_display},
+        "distribution": {
+            "bias": overview.bias_display,
+            "pit": overview.pit_display,
+            "coverage": overview.coverage_display,
+        },
+    }
+    found = [
+        inline_figure(make(e).plot(fig=new_canvas(6.4, 5.2)), f"{key}-{name}") for name, make in makers[e.kind].items()
+    ]
+    if e.groups:
+        metric = next(iter(e.metrics))
+        wide = min(11.0, max(6.0, 1.6 + 0.42 * len(e.groups)))
+        display = plots.GroupDisplay.from_evaluation(e, metric=metric, along="x", fig=new_canvas(wide, 4.2))
+        found.append(inline_figure(display, f"{key}-groups"))
+    return found

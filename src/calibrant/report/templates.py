@@ -1,0 +1,70 @@
+"""Templates of the report: HTML with styles, script and figures in it, and a policy that allows nothing else."""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from calibrant.report.figures import inline
+
+__all__ = ["SafeText", "inline_figure", "new_canvas", "render"]
+
+
+class SafeText(str):
+    """Text that is HTML already: our own, or escaped."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return str(self)
+
+
+def render(template: str, **values: Any) -> str:
+    """Render a template with the style, the script and their Content-Security-Policy."""
+    style, script = _asset("style.css"), _asset("script.js")
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    page = _environment().get_template(template)
+    return str(page.render(policy=policy, style=SafeText(style), script=SafeText(script), **values))
+
+
+def _environment() -> Any:
+    try:
+        from jinja2 import BaseLoader, Environment, StrictUndefined
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError('The report needs Jinja2: pip install "calibrant[report]".', name="jinja2") from error
+
+    class Assets(BaseLoader):
+        """Templates of the installed package."""
+
+        def get_source(self, environment: Any, template: str) -> Any:
+            return _asset(template), None, lambda: True
+
+    return Environment(
+        loader=Assets(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+def _asset(name: str) -> str:
+    return files("calibrant.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def new_canvas(width: float, height: float) -> Any:
+    """Return a new figure of this size."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def inline_figure(display: Any, prefix: str, tips: Mapping[str, str] | None = None, stops: str = "") -> SafeText:
+    """Return a drawn display as SVG for the inside of the page."""
+    from calibrant import plots
+
+    return SafeText(inline(plots.svg(display), prefix=prefix, alt=display.alt_text(), tips=tips or {}, stops=stops))
