@@ -1,4 +1,4 @@
-"""The documentation's pages of the reproduction, written from its results."""
+"""Write the documentation's page of the reproduction from its results."""
 
 import csv
 from collections import Counter
@@ -55,8 +55,8 @@ def write(out: Path) -> None:
     for name in ("nulls", "ties"):
         if (out / f"{name}.csv").exists():
             text += [
-                rst.heading(*_BEYOND[name][:1], "-"),
-                _BEYOND[name][1],
+                rst.heading(*_EXTENSIONS[name][:1], "-"),
+                _EXTENSIONS[name][1],
                 f".. csv-table::\n   :file: {name}.csv\n   :header-rows: 1\n",
             ]
     for name in FIGURES:
@@ -69,17 +69,17 @@ def write(out: Path) -> None:
     (out / "index.rst").write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
 
 
-_BEYOND = {
+_EXTENSIONS = {
     "nulls": (
-        "Beyond the paper: what a right model would read",
-        "The paper's models again, with the null of each number and with bins of about the root of N rows "
+        "Extension: TCE expected if calibrated",
+        "The paper's models again, with the null range of each metric and with bins of about the root of N rows "
         "(``PAVABC.consistent()``). With the paper's bins TCE of a calibrated model grows with the number of rows.\n",
     ),
     "ties": (
-        "Beyond the paper: the order of rows",
+        "Extension: the order of rows",
         "Forests and boosted trees give many rows the same prediction. The authors' program splits them by the order "
         "of a sort, so that its TCE depends on the order of rows, and on the machine; over 200 shuffles of the same "
-        "rows it reads anything in these ranges. Counted together there is one value.\n",
+        "rows it takes any value in these ranges. With equal predictions merged there is one value.\n",
     ),
 }
 
@@ -89,10 +89,10 @@ def _introduction(counts: Counter[str]) -> str:
         f"Of {counts.total():,} published numbers **{counts['equal']:,} come out as printed**, {counts['explained']} "
         f"differ for a reason given below the table, and {counts['open']} are open. ``make reproduce`` makes this page "
         "again; ``make reproduce-quick`` compares the tables in seconds.\n\n"
-        "A green number is as printed. A red one differs, and ours is beside it. Where the authors' reading of the "
-        "data is not what is right (ties split by the order of a sort, edges and cuts in floating point, a t-test "
-        "without its root, the tail of PAVA-BC), the printed number is made with *their* reading, and an arrow leads "
-        "to what the library says. :doc:`wrong` has the list.\n"
+        "A green number is as printed. A red one differs, and ours is beside it. Where the authors' program differs "
+        "from the paper or depends on the order of rows (ties split by a sort, edges and cuts in floating point, a "
+        "t-test without its root, the tail of PAVA-BC), the printed number is reproduced with *their* variant, and an "
+        "arrow leads to the value of the library. :doc:`wrong` has the list.\n"
     )
 
 
@@ -111,10 +111,10 @@ def _cell(cell: dict[str, str] | None) -> str:
     if cell is None:
         return "<td></td>"
     digits = len(cell["published"].partition(".")[2])
-    ours, right = (f"{float(cell[name]):.{digits}f}" for name in ("ours", "right"))
+    ours, corrected = (f"{float(cell[name]):.{digits}f}" for name in ("ours", "corrected"))
     equal = cell["verdict"] == "equal"
     text = cell["published"] if equal else f"{cell['published']} ({float(cell['ours']):.{digits + 1}f})"
-    text += f" → {right}" if right != ours else ""
+    text += f" → {corrected}" if corrected != ours else ""
     return rst.coloured(text, rst.GREEN if equal else rst.RED)
 
 

@@ -288,7 +288,7 @@ def test_an_interval_holds_what_the_test_does_not_reject(skewed):
 
 @pytest.mark.slow
 def test_tests_of_bins_keep_their_level(rng):
-    """Skewed and heavy-tailed errors, 50 rows a bin: far off without the correction (docs/studies/number_sizes.csv)."""
+    """Skewed and heavy-tailed errors, 50 rows per bin (docs/studies/regression_error_rates.csv)."""
     draws = {"gamma": lambda n: rng.gamma(1, 1, n) - 1, "t": lambda n: rng.standard_t(3, n)}
     for name, draw in draws.items():
         rejected = 0

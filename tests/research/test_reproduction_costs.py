@@ -1,4 +1,4 @@
-"""The tables of Yang & Bi and the examples of Bella et al.: what is kept, what is claimed, and what it is made of."""
+"""The tables of Yang & Bi and the examples of Bella et al.: stored results, verdicts and algorithms."""
 
 import json
 import math
