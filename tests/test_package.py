@@ -19,7 +19,7 @@ def python(code):
 
 
 @pytest.mark.parametrize("package", [cb, cb.regression], ids=lambda package: package.__name__)
-def test_every_public_name_can_be_had(package):
+def test_every_public_name_can_be_imported(package):
     for name in package.__all__:
         try:
             assert getattr(package, name) is not None
@@ -36,7 +36,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 @pytest.mark.parametrize("package", [cb, cb.regression], ids=lambda package: package.__name__)
-def test_the_stub_says_what_the_map_says(package):
+def test_the_stub_lists_the_names_of_the_map(package):
     stub = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
     names = {alias.asname for node in stub.body for alias in getattr(node, "names", [])}
     assert names == set(package.__all__)

@@ -41,7 +41,7 @@ DIFFER = [("table01", 1, 0), ("table04", 2, 0), ("table05", 1, 0), ("table14", 0
 
 
 @pytest.mark.parametrize(("table", "explained", "unsolved"), DIFFER)
-def test_cells_that_differ_are_known(table, explained, unsolved):
+def test_cells_that_differ_are_listed(table, explained, unsolved):
     verdicts = Counter(cell.verdict for cell in cells_of(table))
     assert (verdicts["explained"], verdicts["open"], verdicts["new"]) == (explained, unsolved, 0)
 
@@ -94,7 +94,7 @@ def test_rows_in_order_keep_ties_apart(rng):
     assert cb.brier(apart) == pytest.approx(cb.brier(counted))
 
 
-def test_without_ties_both_readings_of_bins_agree(rng):
+def test_without_ties_both_definitions_of_bins_agree(rng):
     p = rng.random(997)
     y = rng.random(997) < p
     rows, counted = rows_in_order(y, p), cb.ScoreTable.from_arrays(y, p)
@@ -111,7 +111,7 @@ def test_float_cuts_miss_a_row_where_a_product_is_rounded_down():
 
 
 @pytest.mark.parametrize(("n_min", "n_max"), [(3, 4), (5, 9), (10, 15)])
-def test_tails_agree_where_they_must(n_min, n_max, rng):
+def test_both_tail_rules_agree_for_narrow_limits(n_min, n_max, rng):
     """Where 2 n_min > n_max the program never joins the tail, and Algorithm 2 could not either."""
     p = rng.random(80)
     rows = rows_in_order(rng.random(80) < p, p)
