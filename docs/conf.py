@@ -55,7 +55,7 @@ html_sidebars = {
         "reproduction/costs",
         "reproduction/bella",
         "studies/calibrators",
-        "studies/numbers",
+        "studies/regression",
         "exactness",
         "reproduction/index",
         "reproduction/wrong",

@@ -40,7 +40,7 @@ def load(name):
 
 
 @PACKAGES
-def test_every_public_name_can_be_had(name):
+def test_every_public_name_can_be_imported(name):
     package = load(name)
     for public in package.__all__:
         try:
@@ -72,7 +72,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 @PACKAGES
-def test_the_stub_says_what_the_map_says(name):
+def test_the_stub_lists_the_names_of_the_map(name):
     package = load(name)
     stub = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
     names = {alias.asname for node in stub.body for alias in getattr(node, "names", [])}

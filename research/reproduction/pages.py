@@ -1,4 +1,4 @@
-"""The documentation's pages of the reproduction, written from its results."""
+"""Write the documentation's page of the reproduction from its results."""
 
 import csv
 from collections import Counter
@@ -55,8 +55,8 @@ def write(out: Path) -> None:
     for name in ("nulls", "ties"):
         if (out / f"{name}.csv").exists():
             text += [
-                rst.heading(*_BEYOND[name][:1], "-"),
-                _BEYOND[name][1],
+                rst.heading(*_EXTENSIONS[name][:1], "-"),
+                _EXTENSIONS[name][1],
                 f".. csv-table::\n   :file: {name}.csv\n   :header-rows: 1\n",
             ]
     for name in FIGURES:
@@ -69,7 +69,7 @@ def write(out: Path) -> None:
     (out / "index.rst").write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
 
 
-_BEYOND = {
+_EXTENSIONS = {
     "nulls": (
         "Null distributions of the reproduced values",
         "The paper's models, with the null range of each value, and with bins of about the square root of N rows "
@@ -111,10 +111,10 @@ def _cell(cell: dict[str, str] | None) -> str:
     if cell is None:
         return "<td></td>"
     digits = len(cell["published"].partition(".")[2])
-    ours, right = (f"{float(cell[name]):.{digits}f}" for name in ("ours", "right"))
+    ours, corrected = (f"{float(cell[name]):.{digits}f}" for name in ("ours", "corrected"))
     equal = cell["verdict"] == "equal"
     text = cell["published"] if equal else f"{cell['published']} ({float(cell['ours']):.{digits + 1}f})"
-    text += f" → {right}" if right != ours else ""
+    text += f" → {corrected}" if corrected != ours else ""
     return rst.coloured(text, rst.GREEN if equal else rst.RED)
 
 

@@ -1,4 +1,4 @@
-"""Every table of the TCE paper and its supplement, cell by cell: what is printed, and what comes out here."""
+"""Each table of the TCE paper and its supplement, cell by cell: the published and the reproduced value."""
 
 import csv
 from collections.abc import Callable, Iterator
@@ -13,7 +13,13 @@ from calibrant.metrics.bins import Bins
 from calibrant.metrics.significance import Test
 from calibrant.tables.score_table import ScoreTable
 from research.reproduction import gda
-from research.reproduction.readings import FloatQuantile, ReferenceTail, linspace_edges, rows_in_order, t_without_root
+from research.reproduction.author_variants import (
+    FloatQuantile,
+    ReferenceTail,
+    linspace_edges,
+    rows_in_order,
+    t_without_root,
+)
 from research.reproduction.sources import NETWORKS, imagenet, uci
 
 HERE = Path(__file__).parent
@@ -23,19 +29,19 @@ PREVALENCE = {"calibrated": 0.5, "miscalibrated": 0.4}
 
 @dataclass(frozen=True)
 class Cell:
-    """One published number, what the authors' reading of the data gives here, and what is right."""
+    """One published number, the value of the authors' variant, and the corrected value."""
 
     table: str
     row: str
     column: str
     published: str
     ours: float
-    right: float
+    corrected: float
     reason: str = ""
 
     @property
     def equal(self) -> bool:
-        """Whether our value, rounded as the paper rounds, is the printed one."""
+        """Whether our value, rounded as in the paper, equals the printed one."""
         return f"{self.ours:.{self.decimals}f}" == self.published
 
     @property
@@ -44,14 +50,14 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """Equal, explained, open (known, without a reason), or new: a difference that nobody has looked at."""
+        """Equal, explained, open (known, without a reason), or new (not investigated)."""
         if self.equal:
             return "equal"
         return "new" if not self.reason else "open" if self.reason.startswith("Open") else "explained"
 
 
 def published(table: str) -> list[dict[str, str]]:
-    """The rows of a table as printed."""
+    """Return the rows of a table as printed."""
     with open(HERE / "published" / f"{table}.csv", newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -69,13 +75,13 @@ class Setting:
     def usual(cls, size: int) -> "Setting":
         return cls(int(size / 20), int(size / 5))
 
-    def read_as_printed(self, rows: ScoreTable, test: Test = cb.significance.binomial) -> dict[str, float]:
-        """All seven columns of the supplement's tables, as the authors' programs measure them."""
+    def as_published(self, rows: ScoreTable, test: Test = cb.significance.binomial) -> dict[str, float]:
+        """Return all seven columns of the supplement's tables by the authors' variants."""
         bins = ReferenceTail(self.n_min, self.n_max), FloatQuantile(self.n_bins), linspace_edges(self.n_bins)
         return self._measure(rows, *bins, test)
 
-    def right(self, table: ScoreTable, test: Test = cb.significance.binomial) -> dict[str, float]:
-        """The same as the library measures them."""
+    def corrected(self, table: ScoreTable, test: Test = cb.significance.binomial) -> dict[str, float]:
+        """Return the same columns by the library."""
         bins = cb.PAVABC(self.n_min, self.n_max), cb.Quantile(self.n_bins), cb.EqualWidth(self.n_bins)
         return self._measure(table, *bins, test)
 
@@ -87,7 +93,7 @@ class Setting:
 
 
 def _row(cells: dict[str, str]) -> str:
-    """The words that name a row."""
+    """Return the name of a row."""
     return ", ".join(cells[c] for c in ("case", "key", "data", "algorithm", "model", "error") if cells.get(c))
 
 
@@ -96,23 +102,23 @@ def _compared(
     measure: Callable[[dict[str, str]], tuple[dict[str, float], dict[str, float]]],
     reasons: Callable[[dict[str, str], str], str] = lambda row, column: "",
 ) -> Iterator[Cell]:
-    """Every cell of a table: `measure` gives for a row what the printed reading gives, and what is right."""
+    """Yield the cells of a table; `measure` returns the values of the authors' variant and the corrected ones."""
     for row in published(table):
-        as_printed, right = measure(row)
+        as_printed, corrected = measure(row)
         for column, value in as_printed.items():
             if row.get(column):
-                yield Cell(table, _row(row), column, row[column], value, right[column], reasons(row, column))
+                yield Cell(table, _row(row), column, row[column], value, corrected[column], reasons(row, column))
 
 
 @cache
 def _simulated(train: float, test: float, n_test: int = 6000) -> tuple[ScoreTable, ScoreTable]:
-    """The rows of section 4.1 one by one, and counted."""
+    """Return the rows of section 4.1 as one entry per row, and as a table of distinct scores."""
     y, p = gda.predictions(train, test, n_test)
     return rows_in_order(y, p), ScoreTable.from_arrays(y, p)
 
 
 def _both(setting: Setting, rows: ScoreTable, counted: ScoreTable) -> tuple[dict[str, float], dict[str, float]]:
-    return setting.read_as_printed(rows), setting.right(counted)
+    return setting.as_published(rows), setting.corrected(counted)
 
 
 def table02() -> Iterator[Cell]:
@@ -176,13 +182,13 @@ def table09() -> Iterator[Cell]:
 
 
 def table11() -> Iterator[Cell]:
-    """The binomial test against the t-test: printed with a formula that lacks a root, right with it."""
+    """The binomial test against the t-test: the published formula lacks a square root."""
 
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
         setting, (rows, counted) = _RANGES[row["key"]], _simulated(0.5, PREVALENCE[row["case"]])
-        printed = setting.read_as_printed(rows), setting.read_as_printed(rows, t_without_root)
-        right = setting.right(counted), setting.right(counted, cb.significance.t)
-        return _by_test(*printed), _by_test(*right)
+        printed = setting.as_published(rows), setting.as_published(rows, t_without_root)
+        corrected = setting.corrected(counted), setting.corrected(counted, cb.significance.t)
+        return _by_test(*printed), _by_test(*corrected)
 
     yield from _compared("table11", measure)
 
@@ -215,27 +221,27 @@ def table13() -> Iterator[Cell]:
 
 def table01() -> Iterator[Cell]:
     """Errors of the bins in Figures 2 and 3: a random forest on satimage."""
-    yield from _errors_of_bins("table01", "satimage")
+    yield from _bin_errors("table01", "satimage")
 
 
 def appendix_b() -> Iterator[Cell]:
     """Errors of the bins in Figure 4: a random forest on coil_2000."""
-    yield from _errors_of_bins("appendix_b", "coil_2000")
+    yield from _bin_errors("appendix_b", "coil_2000")
 
 
-def _errors_of_bins(table: str, name: str) -> Iterator[Cell]:
+def _bin_errors(table: str, name: str) -> Iterator[Cell]:
     y, p, order = uci(name, "RF")
     rows, counted = rows_in_order(y, p, order), ScoreTable.from_arrays(y, p)
     setting = Setting.usual(y.size)
     printed = (cb.PAVA(), ReferenceTail(setting.n_min, setting.n_max), FloatQuantile(10))
-    right = (cb.PAVA(), cb.PAVABC(), cb.Quantile(10))
+    corrected = (cb.PAVA(), cb.PAVABC(), cb.Quantile(10))
     measures = {"total": cb.metrics.total_error, "mean within a bin": cb.metrics.mean_within_error}
 
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
         error, names = measures[row["error"]], ("PAVA", "PAVA-BC", "Quantile")
         return (
             {n: error(bins(rows)) for n, bins in zip(names, printed, strict=True)},
-            {n: error(bins(counted)) for n, bins in zip(names, right, strict=True)},
+            {n: error(bins(counted)) for n, bins in zip(names, corrected, strict=True)},
         )
 
     yield from _compared(table, measure, lambda row, column: _WHY.get((f"{name} bins", row["error"], column), ""))
@@ -283,8 +289,8 @@ def table05() -> Iterator[Cell]:
 
 def _without_p(both: tuple[dict[str, float], dict[str, float]]) -> tuple[dict[str, float], dict[str, float]]:
     """The main text calls TCE(P) TCE."""
-    printed, right = ({name.replace("(P)", ""): value for name, value in values.items()} for values in both)
-    return printed, right
+    printed, corrected = ({name.replace("(P)", ""): value for name, value in values.items()} for values in both)
+    return printed, corrected
 
 
 _SOLVER = "The fit stops where rounding in the linear algebra lets it: the value moves with instructions and threads."

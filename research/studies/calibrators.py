@@ -1,7 +1,7 @@
-"""Which calibrator when? Every score map, and methods of the related work, on eight real data sets.
+"""Compare the calibrators, and methods of the related work, on eight real data sets.
 
-Run by ``make study-calibrators``. The splits were fixed before anything was looked at: rows are shuffled once with seed
-0; the first half trains the model, the next quarter the calibrator, the last quarter is measured.
+Run by ``make study-calibrators``. The splits were fixed in advance: rows are shuffled once with seed 0; the first half
+trains the model, the next quarter the calibrator, and the last quarter is evaluated.
 """
 
 import csv
@@ -26,7 +26,7 @@ import calibrant as cb
 from calibrant.inference.paired import difference, paired_draws
 from calibrant.inference.resampling import PairedRows
 from research.reproduction.sources import DATA
-from research.studies.related import RELATED
+from research.studies.related_calibrators import RELATED
 
 RESULTS = Path(__file__).parents[2] / "docs" / "studies"
 N_RESAMPLES = 499
@@ -42,7 +42,7 @@ OFFERED = {
     "Beta": cb.Beta(),
     "VennAbers": cb.VennAbers(),
 }
-NEWCOMERS = {"VennAbers", *RELATED}  # named by the papers' related work: in only if they win
+CANDIDATES = {"VennAbers", *RELATED}  # of the papers' related work: included only if they win
 MODELS = {
     "naive Bayes": GaussianNB,
     "random forest": lambda: RandomForestClassifier(200, random_state=0),
@@ -80,7 +80,7 @@ def data_sets() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def study(case: tuple[str, np.ndarray, np.ndarray, str]) -> list[dict[str, Any]]:
-    """Every calibrator of one model on one data set."""
+    """Return the results of each calibrator of one model on one data set."""
     name, X, y, kind = case
     order = np.random.default_rng(0).permutation(len(y))
     train, calibrate, test = np.split(order, [len(y) // 2, len(y) * 3 // 4])
@@ -88,26 +88,28 @@ def study(case: tuple[str, np.ndarray, np.ndarray, str]) -> list[dict[str, Any]]
         warnings.simplefilter("ignore")
         model = MODELS[kind]().fit(X[train], y[train])
         p, new = (model.predict_proba(X[rows])[:, 1] for rows in (calibrate, test))
-        said = {"uncalibrated": new}
-        said |= {label: cal.fit(p, y[calibrate])(new) for label, cal in OFFERED.items()}
-        said |= {label: fit(p, y[calibrate])(new) for label, fit in RELATED.items()}
+        predicted = {"uncalibrated": new}
+        predicted |= {label: cal.fit(p, y[calibrate])(new) for label, cal in OFFERED.items()}
+        predicted |= {label: fit(p, y[calibrate])(new) for label, fit in RELATED.items()}
     return [
         {"set": name, "model": kind, "rows": len(calibrate), "events": int(y[calibrate].sum()), "tested": len(test)}
         | {"calibrator": label, **row}
-        for label, row in measured(y[test], said).items()
+        for label, row in evaluated(y[test], predicted).items()
     ]
 
 
-def measured(y: np.ndarray, said: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
-    """Values with intervals, and the difference from the uncalibrated model, of every column of predictions."""
-    labels = list(said)
-    paired, tables = PairedRows.read(y, [np.clip(q, 0, 1) for q in said.values()])
-    draws = paired_draws(paired, list(METRICS.values()), n_resamples=N_RESAMPLES, seed=SeedSequence(0), threads=False)
+def evaluated(y: np.ndarray, predicted: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
+    """Return values with intervals and differences from the uncalibrated model, for each column of predictions."""
+    labels = list(predicted)
+    paired, tables = PairedRows.read(y, [np.clip(q, 0, 1) for q in predicted.values()])
+    sampled = paired_draws(paired, list(METRICS.values()), n_resamples=N_RESAMPLES, seed=SeedSequence(0), threads=False)
     found: dict[str, dict[str, Any]] = {label: {} for label in labels}
     for j, (metric, measure) in enumerate(METRICS.items()):
         values = [measure.value(table) for table in tables]
         with np.errstate(invalid="ignore"):  # an infinite log loss less another
-            found_p = [_pvalue(value - values[0], draws[:, i, j] - draws[:, 0, j]) for i, value in enumerate(values)]
+            found_p = [
+                _pvalue(value - values[0], sampled[:, i, j] - sampled[:, 0, j]) for i, value in enumerate(values)
+            ]
         for i, label in enumerate(labels):
             row: dict[str, Any] = {metric: values[i], f"{metric} low": np.nan, f"{metric} high": np.nan}
             if np.isfinite(values[i]):
@@ -115,16 +117,16 @@ def measured(y: np.ndarray, said: dict[str, np.ndarray]) -> dict[str, dict[str, 
                 row |= {f"{metric} low": spread.low, f"{metric} high": spread.high}
             found[label] |= row | {f"{metric} p": found_p[i]}
         # A method of the related work wins where it beats the best of the others, not by chance.
-        best = min((i for i, label in enumerate(labels) if label not in NEWCOMERS), key=lambda i: values[i])
-        for i in (i for i, label in enumerate(labels) if label in NEWCOMERS):
+        best = min((i for i, label in enumerate(labels) if label not in CANDIDATES), key=lambda i: values[i])
+        for i in (i for i, label in enumerate(labels) if label in CANDIDATES):
             gain = values[i] - values[best]
-            p = _pvalue(gain, draws[:, i, j] - draws[:, best, j])
+            p = _pvalue(gain, sampled[:, i, j] - sampled[:, best, j])
             found[labels[i]][f"{metric} wins"] = bool(gain < 0 and p <= 0.05)
     return found
 
 
-def _pvalue(value: float, draws: np.ndarray) -> float:
-    return difference(value, draws, 0.95)[2] if np.isfinite(value) and np.isfinite(draws).all() else np.nan
+def _pvalue(value: float, sampled: np.ndarray) -> float:
+    return difference(value, sampled, 0.95)[2] if np.isfinite(value) and np.isfinite(sampled).all() else np.nan
 
 
 def main(only: Iterable[str]) -> None:
@@ -146,7 +148,7 @@ def main(only: Iterable[str]) -> None:
 
 
 def write_rows(rows: list[dict[str, Any]]) -> None:
-    """Every number."""
+    """Write all values."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     with (RESULTS / "calibrators.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
@@ -155,7 +157,7 @@ def write_rows(rows: list[dict[str, Any]]) -> None:
 
 
 def write_summary(rows: list[dict[str, Any]]) -> None:
-    """Mean ranks, and how often a calibrator helped and harmed by more than chance."""
+    """Write mean ranks, and how often a calibrator improved or worsened a metric significantly."""
     frame = pd.DataFrame(rows)
     cells, few = frame.groupby(["set", "model"]), frame["events"] < FEW_EVENTS
     ranks = pd.DataFrame({f"rank: {metric}": cells[metric].rank() for metric in METRICS})
@@ -173,7 +175,7 @@ def write_summary(rows: list[dict[str, Any]]) -> None:
 
 
 def write_page(rows: list[dict[str, Any]]) -> None:
-    """A table for every data set: each calibrator of each model, before and after, with intervals."""
+    """Write a table per data set: each calibrator of each model, before and after, with intervals."""
     title = "Calibrators on eight real data sets"
     lines = [title, "=" * len(title), "", *NOTE_ON_THE_PAGE, ""]
     for name, of_set in groupby(rows, key=lambda row: row["set"]):

@@ -23,7 +23,7 @@ from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread, spreads
 from calibrant.inference.resampling import PairedRows
 from calibrant.metrics.log_odds import LogOddsBins, offsets
-from research.studies.designs import DEVIATION, RESULTS, RIGHT, SHIFTED, STEEP, Truth, mean_logit
+from research.studies.designs import CALIBRATED, DEVIATION, RESULTS, SHIFTED, STEEP, Truth, mean_logit
 
 LEVEL = 0.95
 FILE = RESULTS / "coverage.csv"
@@ -102,14 +102,14 @@ def thinned(design: Design, rng: np.random.Generator) -> Rows:
 
 
 DESIGNS = (
-    Design("500 rows, 50 % events, calibrated", 500, 0.5, RIGHT),
+    Design("500 rows, 50 % events, calibrated", 500, 0.5, CALIBRATED),
     Design("500 rows, 5 % events, slope of 1.4", 500, 0.05, STEEP),
     Design("500 rows, 1 % events, shift of 0.4, tied", 500, 0.01, SHIFTED, tied=True),
     Design("5,000 rows, 50 % events, slope of 1.4", 5_000, 0.5, STEEP),
     Design("5,000 rows, 5 % events, shift of 0.4, tied", 5_000, 0.05, SHIFTED, tied=True),
-    Design("5,000 rows, 1 % events, calibrated", 5_000, 0.01, RIGHT),
-    Design("200 clusters of 10 rows, 25 % events, calibrated", 2_000, 0.25, RIGHT, sample=clustered),
-    Design("2,000 rows, 25 % events thinned to 1/4 and weighted, calibrated", 2_000, 0.25, RIGHT, sample=thinned),
+    Design("5,000 rows, 1 % events, calibrated", 5_000, 0.01, CALIBRATED),
+    Design("200 clusters of 10 rows, 25 % events, calibrated", 2_000, 0.25, CALIBRATED, sample=clustered),
+    Design("2,000 rows, 25 % events thinned to 1/4 and weighted, calibrated", 2_000, 0.25, CALIBRATED, sample=thinned),
 )
 
 

@@ -1,4 +1,4 @@
-"""What the studies have in common: simulated models whose truth is known, and work spread over all cores.
+"""Designs of the simulation studies: models with known event rates, and work spread over all cores.
 
 The logit of a score is normal with deviation 1.3 and a mean that gives the prevalence. The truth is
 P(y = 1) = expit(shift + slope * logit(score)), or, for a "bump", the score moved by 0.6 on the logit scale for the
@@ -29,7 +29,7 @@ BUMP = 0.6
 
 @dataclass(frozen=True)
 class Truth:
-    """How outcomes depend on scores."""
+    """The event rate as a function of the score."""
 
     name: str
     shift: float = 0.0
@@ -43,14 +43,14 @@ class Truth:
         return expit(self.shift + self.slope * x + self.bump * middle)
 
 
-RIGHT = Truth("right")
+CALIBRATED = Truth("calibrated")
 SHIFTED = Truth("shift of 0.4", shift=-0.4)
 STEEP = Truth("slope of 1.4", slope=1 / 1.4)
 BUMPED = Truth("bump of 0.6", bump=BUMP)
 
 
 def mean_logit(prevalence: float) -> float:
-    """The mean of the logits that makes the mean score equal the prevalence."""
+    """Return the mean of the logits for which the mean score equals the prevalence."""
     if prevalence not in _MEANS:
         grid = ndtri((np.arange(4096) + 0.5) / 4096)
         _MEANS[prevalence] = brentq(lambda m: expit(m + DEVIATION * grid).mean() - prevalence, -20, 20)
@@ -65,12 +65,12 @@ def scores(rng: np.random.Generator, size: int, prevalence: float) -> np.ndarray
 
 
 def workers() -> int:
-    """Processes to use: STUDY_WORKERS, or one per core."""
+    """Return the number of processes: STUDY_WORKERS, or one per core."""
     return int(os.environ.get("STUDY_WORKERS", os.cpu_count() or 1))
 
 
 def spread_over_cores(work: Callable[[Any], Any], tasks: Iterable[Any], what: str) -> Iterator[Any]:
-    """The results in the order of the tasks, which must carry their own seeds."""
+    """Yield the results in the order of the tasks, which must carry their own seeds."""
     tasks = list(tasks)
     with ProcessPoolExecutor(workers()) as pool:
         chunk = max(1, min(32, len(tasks) // (8 * workers())))
@@ -78,7 +78,7 @@ def spread_over_cores(work: Callable[[Any], Any], tasks: Iterable[Any], what: st
 
 
 def write(name: str, rows: list[dict[str, Any]]) -> None:
-    """The table, for the documentation; nothing is written without rows."""
+    """Write a table of the documentation; without rows, write nothing."""
     if not rows:
         return
     RESULTS.mkdir(exist_ok=True)

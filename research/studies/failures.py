@@ -204,18 +204,23 @@ OTHERS: tuple[Row, ...] = (
         "0 to 90 % for seven metrics",
         "coverage.csv: covered, conservative or refused",
     ),
-    ("12", "ensembles of 5 or 10 members, calibrated", "biased in 80 % and 43 %", "number_sizes.csv: 2.5 to 5.7 %"),
+    (
+        "12",
+        "ensembles of 5 or 10 members, calibrated",
+        "biased in 80 % and 43 %",
+        "regression_error_rates.csv: 2.5 to 5.7 %",
+    ),
     (
         "13",
         "skewed and zero-inflated outcomes, calibrated means",
         "biased in 9 to 28 %",
-        "number_sizes.csv: at most 5.7 %, or a note",
+        "regression_error_rates.csv: at most 5.7 %, or a note",
     ),
     (
         "14",
         "quantile forecasts with outer quantiles 10 % too narrow",
         "not shown to be miscalibrated",
-        "miscalibrated in 100 % (number_sizes.csv)",
+        "miscalibrated in 100 % (regression_error_rates.csv)",
     ),
     (
         "15",

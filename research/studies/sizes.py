@@ -1,7 +1,7 @@
 """How often tests of calibration reject calibrated models (their size) and miscalibrated ones (their power).
 
 10,000 data sets per design for sizes (2,000 for power): 100 (50) sets of scores, 100 (40) sets of outcomes for each.
-Tests by resampling compare each data set with 199 draws for its scores, which the data sets of the same scores share.
+Tests by resampling compare each data set with 199 resamples, which the data sets of the same scores share.
 """
 
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ import numpy as np
 import calibrant as cb
 from research.studies.designs import (
     BUMPED,
+    CALIBRATED,
     PREVALENCES,
-    RIGHT,
     SHIFTED,
     SIZES,
     STEEP,
@@ -24,7 +24,7 @@ from research.studies.designs import (
 )
 
 ALPHA = 0.05
-DRAWS = 199
+N_RESAMPLES = 199
 BY_RESAMPLING = {
     "ECE": cb.ECE(),
     "ACE": cb.ACE(),
@@ -69,7 +69,9 @@ def rejections(task: tuple[int, float, Truth, int, int]) -> dict[str, int]:
     def table() -> cb.ScoreTable:
         return cb.ScoreTable.from_arrays(rng.random(size) < p, p)
 
-    drawn = np.array([[metric.value(t) for metric in BY_RESAMPLING.values()] for t in (table() for _ in range(DRAWS))])
+    resampled = np.array(
+        [[metric.value(t) for metric in BY_RESAMPLING.values()] for t in (table() for _ in range(N_RESAMPLES))]
+    )
     by_resampling = [f"{name} (resampling)" for name in BY_RESAMPLING]
     found = dict.fromkeys([*by_resampling, *ASYMPTOTIC, "kernel (blocks)"], 0)
     for _ in range(outcomes):
@@ -77,7 +79,9 @@ def rejections(task: tuple[int, float, Truth, int, int]) -> dict[str, int]:
         data = cb.ScoreTable.from_arrays(y, p)
         for j, (name, metric) in enumerate(BY_RESAMPLING.items()):
             value = metric.value(data)
-            above, below = ((1 + np.sum(side)) / (1 + DRAWS) for side in (drawn[:, j] >= value, drawn[:, j] <= value))
+            above, below = (
+                (1 + np.sum(side)) / (1 + N_RESAMPLES) for side in (resampled[:, j] >= value, resampled[:, j] <= value)
+            )
             pvalue = above if metric.measures_gaps else 2 * min(above, below)
             found[f"{name} (resampling)"] += pvalue <= ALPHA
         for name, test in ASYMPTOTIC.items():
@@ -115,7 +119,7 @@ def main() -> None:
         for row in columns(truth, SIZES[:2], outcomes=40, sets=50)
     ]
     write("power", power)
-    write("sizes", columns(RIGHT, SIZES, outcomes=100, sets=100))
+    write("sizes", columns(CALIBRATED, SIZES, outcomes=100, sets=100))
 
 
 if __name__ == "__main__":

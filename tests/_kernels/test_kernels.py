@@ -68,7 +68,7 @@ def test_labels_of_every_type_count_the_same(rng, dtype):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -1e-300, 1.0000000000000002, 2.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_counting_refuses_what_is_no_probability(rng, bad, dtype):
+def test_counting_refuses_invalid_probabilities(rng, bad, dtype):
     p = rng.random(100).astype(dtype)
     p[37] = bad
     if 0 <= p[37] <= 1:
@@ -77,7 +77,7 @@ def test_counting_refuses_what_is_no_probability(rng, bad, dtype):
 
 
 @pytest.mark.parametrize("bad", [2, -1, 127])
-def test_counting_refuses_what_is_no_label(bad):
+def test_counting_refuses_invalid_labels(bad):
     assert _kernels.count(np.array([0.1, 0.2]), np.array([1, bad])) is None
 
 
@@ -264,7 +264,7 @@ def test_runs_of_scores_in_large_bins_are_decided_like_single_ones(rng, n, rate)
     assert total[0] == (binomial_pvalue(np.full(p.size, k), np.full(p.size, n), p) <= 0.05).sum()
 
 
-def test_bins_beyond_what_was_measured_are_asked_of_scipy():
+def test_bins_beyond_the_verified_size_use_scipy():
     n, k = 10**9, 10**6
     p = np.array([0.0009, 0.001, 0.0010001])
     total = _kernels.rejected(p, np.array([5, 7, 11]), np.array([0]), np.array([n]), np.array([k]), 0.05)
@@ -280,7 +280,7 @@ def test_borders_of_the_unit_interval(p, k, n):
 
 
 @pytest.mark.parametrize("p", [5e-324, 1e-310, 1e-300, 1e-291])
-def test_scores_too_small_for_scipy_are_decided_all_the_same(p):
+def test_scores_too_small_for_scipy_are_decided(p):
     k, n = np.array([0, 1, 2, 50]), np.full(4, 50)
     assert decisions(k, n, np.full(4, p), 0.05).tolist() == [False, True, True, True]
     assert binomial_pvalue(k, n, np.full(4, p)).tolist() == [1, 50 * p, 0, 0]

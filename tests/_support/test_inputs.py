@@ -42,7 +42,7 @@ TWO_CLASSES = [PUBLIC[name] for name in ("auc", "stratified_brier", "slope_inter
 FUNCTIONS = pytest.mark.parametrize("function", PUBLIC.values(), ids=list(PUBLIC))
 
 
-def test_every_metric_is_driven():
+def test_every_metric_is_tested():
     assert set(cb.METRICS) <= set(PUBLIC)
 
 
@@ -124,7 +124,7 @@ REFUSED = {
 
 @FUNCTIONS
 @pytest.mark.parametrize("hazard", REFUSED)
-def test_bad_input_is_refused_with_what_where_and_what_to_do(function, hazard):
+def test_bad_input_is_refused_with_value_place_and_hint(function, hazard):
     y, p, options, message, argument, row = REFUSED[hazard]
     with pytest.raises(cb.InputError, match=message) as caught:
         function(y, p, **options)
@@ -196,7 +196,7 @@ ACCEPTED = {
 
 @FUNCTIONS
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_harmless_variety_gives_the_same_answer_without_a_word(function, case):
+def test_equivalent_inputs_give_the_same_result_without_a_warning(function, case):
     y, p = ACCEPTED[case]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -235,7 +235,7 @@ def test_pandas_indexes_must_agree(function):
 
 
 @pytest.mark.parametrize("name", sorted(cb.METRICS))
-def test_a_metric_of_no_rows_or_half_an_input_is_an_error(name):
+def test_empty_or_incomplete_input_is_an_error(name):
     function = getattr(cb, name)
     with pytest.raises(cb.InputError, match="holds no rows"):
         function(cb.ScoreTable.empty())

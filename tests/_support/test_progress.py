@@ -15,7 +15,7 @@ def run(monkeypatch, *, show, count=5, patience=-1.0):
     return stream.getvalue()
 
 
-def test_a_bar_counts_and_is_wiped_away(monkeypatch):
+def test_a_progress_bar_counts_and_is_erased(monkeypatch):
     text = run(monkeypatch, show=True)
     assert "drawing" in text
     assert "5/5" in text
@@ -23,10 +23,10 @@ def test_a_bar_counts_and_is_wiped_away(monkeypatch):
     assert text.rsplit("\r", 2)[1].strip() == ""
 
 
-def test_no_bar_where_nobody_looks(monkeypatch):
+def test_no_progress_bar_without_a_terminal(monkeypatch):
     assert run(monkeypatch, show=None) == ""  # a string is not a terminal
     assert run(monkeypatch, show=False) == ""
 
 
-def test_no_bar_for_short_work(monkeypatch):
+def test_no_progress_bar_for_short_work(monkeypatch):
     assert run(monkeypatch, show=True, patience=60.0) == ""

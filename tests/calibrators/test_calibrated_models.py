@@ -28,7 +28,7 @@ X3, Y3 = make_classification(1500, n_informative=6, n_classes=3, flip_y=0.1, ran
 # CalibratedModel
 
 
-def test_the_calibrator_learns_from_out_of_fold_scores():
+def test_the_calibrator_is_fitted_on_out_of_fold_scores():
     folds = StratifiedKFold(5)
     model = cb.CalibratedModel(GaussianNB(), cb.Isotonic(), cv=folds).fit(X, Y)
     p = cross_val_predict(GaussianNB(), X, Y, cv=folds, method="predict_proba")[:, 1]
@@ -112,7 +112,7 @@ def test_weights_reach_classifier_and_calibrator():
     assert all(len(given) == size for size, given in Remembers.seen)
 
 
-def test_a_classifier_without_weights_is_told():
+def test_a_classifier_without_weights_gets_a_note():
     class NoWeights(GaussianNB):
         def fit(self, X, y):
             return super().fit(X, y)
@@ -132,7 +132,7 @@ def test_metadata_are_routed():
     assert model.table_.score == pytest.approx(np.unique(p), abs=1e-9)
 
 
-def test_jobs_change_nothing():
+def test_the_number_of_jobs_has_no_effect():
     one, two = (cb.CalibratedModel(GaussianNB(), cv=3, n_jobs=n).fit(X, Y).predict_proba(X) for n in (1, 2))
     assert np.array_equal(one, two)
 
@@ -141,7 +141,7 @@ def test_jobs_change_nothing():
     ("estimator", "calibrator", "words"),
     [(RidgeClassifier(), "isotonic", "calibrant's calibrators"), (BaseEstimator(), None, "neither")],
 )
-def test_what_cannot_be_calibrated_says_so(estimator, calibrator, words):
+def test_uncalibratable_estimators_raise_with_a_reason(estimator, calibrator, words):
     with pytest.raises(cb.InputError, match=words):
         cb.CalibratedModel(estimator, calibrator).fit(X, Y)
     with pytest.raises(cb.InputError, match="one class"):
@@ -208,7 +208,7 @@ def three(rng, size=4000, heat=2.0):
     return sharp, y, right
 
 
-def test_softmax_temperature_finds_the_heat(rng):
+def test_softmax_temperature_recovers_the_temperature(rng):
     proba, y, right = three(rng)
     cal = cb.SoftmaxTemperature().fit(proba, y)
     assert cal.temperature_ == pytest.approx(2.0, rel=0.08)
@@ -292,7 +292,7 @@ def test_matrices_keep_the_contract_of_columns(rng):
 # AutoCalibrator
 
 
-def test_the_choice_repairs_what_is_broken():
+def test_auto_recalibrates_a_miscalibrated_model():
     model = cb.AutoCalibrator(GaussianNB(), n_resamples=199).fit(X, Y)
     ranking = model.ranking_
     assert model.chosen_ != "uncalibrated"
@@ -309,7 +309,7 @@ def test_the_choice_repairs_what_is_broken():
     assert np.array_equal(model.predict_proba(X)[:, 1], model.calibrator_(p))
 
 
-def test_the_choice_leaves_alone_what_is_right():
+def test_auto_keeps_a_calibrated_model():
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(3000, 2))
     y = rng.random(3000) < 1 / (1 + np.exp(-rows[:, 0] - 0.5 * rows[:, 1]))
@@ -320,7 +320,7 @@ def test_the_choice_leaves_alone_what_is_right():
     assert np.array_equal(model.predict_proba(rows), LogisticRegression().fit(rows, y).predict_proba(rows))
 
 
-def test_no_row_is_scored_by_what_learned_from_it():
+def test_no_row_is_scored_by_a_model_fitted_on_it():
     """A classifier that remembers its rows would look perfect if any fold leaked."""
 
     class Parrot(ClassifierMixin, BaseEstimator):
@@ -348,7 +348,7 @@ def test_costs_can_decide():
     assert model.chosen_ != "uncalibrated"
 
 
-def test_infinite_log_loss_is_beaten():
+def test_a_finite_log_loss_is_preferred_to_an_infinite_one():
     model = cb.AutoCalibrator(
         DecisionTreeClassifier(random_state=0), {"isotonic": cb.Isotonic()}, scoring="log_loss", n_resamples=199, cv=3
     ).fit(X, Y)
@@ -370,7 +370,7 @@ def test_several_classes_margins_frozen_models_and_splits():
     assert by_splits.chosen_ != "uncalibrated"
 
 
-def test_the_best_sure_gain_is_chosen_not_the_best_guess():
+def test_the_best_significant_gain_is_chosen():
     rng = np.random.default_rng(1)
     truth = rng.random(4000)
     y = (rng.random(4000) < truth).astype(int)
@@ -405,7 +405,7 @@ def test_too_few_given_splits_are_refused():
             cb.AutoCalibrator(GaussianNB(), {"beta": cb.Beta()}, cv=cv, n_resamples=49).fit(X, Y)
 
 
-def test_groups_are_drawn_together():
+def test_groups_are_plotted_in_one_figure():
     again = np.repeat(np.arange(300), 5)
     rows, y = X[again], Y[again]
     with sklearn.config_context(enable_metadata_routing=True):
@@ -440,7 +440,7 @@ def test_a_candidate_that_fails_is_named():
         ({"n_resamples": 50}, "at least 119"),
     ],
 )
-def test_the_choice_must_be_well_put(options, words):
+def test_arguments_of_auto_are_checked(options, words):
     with pytest.raises(cb.InputError, match=words):
         cb.AutoCalibrator(GaussianNB(), **options).fit(X, Y)
 
@@ -509,7 +509,7 @@ def test_a_forest_is_the_mean_of_its_smoothed_trees():
 
 
 @pytest.mark.parametrize("estimator", [LogisticRegression(), GradientBoostingClassifier(n_estimators=3)])
-def test_what_has_no_trees_of_classes_is_refused(estimator):
+def test_estimators_without_classification_trees_are_refused(estimator):
     with pytest.raises(cb.InputError, match="TreeSmoothing needs"):
         cb.TreeSmoothing(estimator).fit(X, Y)
 

@@ -87,7 +87,7 @@ def test_outputs_lie_in_0_to_1_and_rise_where_promised(name, pairs, new):
 
 @every_kind
 @given(pairs=some_rows, data=st.data())
-def test_row_order_changes_nothing_and_is_kept(name, pairs, data):
+def test_the_order_of_rows_has_no_effect_and_is_kept(name, pairs, data):
     y, p = columns(pairs)
     order = np.array(data.draw(st.permutations(range(len(p)))))
     cal, other = fitted(name, p, y), fitted(name, p[order], y[order])
@@ -141,7 +141,7 @@ def test_plain_pav_is_the_min_max_formula(pairs):
 
 
 @given(some_rows)
-def test_isotonic_without_extremes_never_says_0_or_1(pairs):
+def test_isotonic_without_extremes_never_returns_0_or_1(pairs):
     y, p = columns(pairs)
     for strict in (False, True):
         q = cb.Isotonic(strict=strict).fit(p, y)(np.linspace(0, 1, 101))
@@ -216,7 +216,7 @@ def test_scikit_learn_merges_scores_that_differ_by_1e_minus_15():
     assert cb.brier(y, cb.Isotonic(extremes=True).fit(p, y)(p)) <= cb.brier(y, theirs)
 
 
-def test_between_blocks_scikit_learn_draws_lines_and_we_step_halfway():
+def test_between_blocks_scikit_learn_interpolates_and_isotonic_steps_halfway():
     y, p = [0, 1], [0.2, 0.6]
     plain = cb.Isotonic(extremes=True).fit(p, y)
     assert plain([0.39, 0.4, 0.41]).tolist() == [0, 1, 1]
@@ -256,7 +256,7 @@ def test_the_pair_of_venn_abers_is_wide_where_events_are_few(rng):
     assert widths[0] > 5 * widths[1]
 
 
-def test_a_loaded_venn_abers_has_no_pair(rng, tmp_path):
+def test_a_loaded_venn_abers_has_no_probability_pair(rng, tmp_path):
     y, p = sample(rng, 100)
     cb.save(cb.VennAbers().fit(p, y), tmp_path / "cal.json")
     loaded = cb.load(tmp_path / "cal.json")
@@ -338,7 +338,7 @@ def test_platt_smooths_targets(rng):
     assert [cal.slope_, cal.intercept_] == pytest.approx(best.x, abs=1e-6)
 
 
-def test_temperature_is_the_best_of_all(rng):
+def test_temperature_minimises_the_log_loss(rng):
     y, p = sample(rng)
     x = np.log(p / (1 - p))
     best = minimize_scalar(lambda s: np.sum(np.logaddexp(0, s * x) - y * s * x), (0.5, 1.5), options={"xtol": 1e-12})
@@ -388,7 +388,7 @@ def test_prior_shift_undoes_down_sampling(rng):
         {"sampling_rate": 0.1, "trained_prevalence": 0.5},
     ],
 )
-def test_prior_shift_must_know_what_shifts(settings):
+def test_prior_shift_needs_a_prevalence_or_sampling_rate(settings):
     with pytest.raises(cb.InputError, match="prevalence|sampling_rate"):
         cb.PriorShift(**settings).fit([0.2, 0.9], [0, 1])
 
@@ -398,7 +398,7 @@ def test_odds_keep_the_order_of_neighbouring_doubles():
     assert (np.diff(maps.Odds(34.5514)(scores)) >= 0).all()
 
 
-def test_beta_of_a_saturated_model_is_no_constant():
+def test_beta_of_a_saturated_model_is_not_constant():
     """One mistake among scores below eps: what eps makes equal is one score, which has both outcomes."""
     rng = np.random.default_rng(3)
     y = (rng.normal(0, 1, 2000) > 0).astype(int)
@@ -432,7 +432,7 @@ def test_margins_of_any_size_fit(rng, scale):
     assert cb.Platt(on="score").fit(margin * scale, y)(margin * scale) == pytest.approx(expected, abs=1e-9)
 
 
-def test_absurd_weights_end_in_an_answer_or_a_clear_error():
+def test_extreme_weights_give_a_result_or_a_clear_error():
     scores = [2.25e-191, 3.8e-165, 5.8e-223, 1.6e-209, 6.3e-277]
     for cal in (cb.Platt(on="score"), cb.Beta()):
         with warnings.catch_warnings():
@@ -443,7 +443,7 @@ def test_absurd_weights_end_in_an_answer_or_a_clear_error():
                 assert "weights" in str(error)  # noqa: PT017
 
 
-def test_a_fit_that_fails_leaves_what_was_learned():
+def test_a_failed_fit_keeps_the_fitted_state():
     cal = cb.Platt(smoothing=False).fit([0.1, 0.6, 0.4, 0.9], ["no", "no", "yes", "yes"])
     before = cal([0.3])
     with pytest.raises(cb.InputError):
@@ -452,7 +452,7 @@ def test_a_fit_that_fails_leaves_what_was_learned():
     assert np.array_equal(cal([0.3]), before)
 
 
-def test_errors_name_what_was_given():
+def test_errors_name_the_argument():
     for X, y, words in (
         (np.ma.masked_greater([0.1, 0.9], 0.5), [0, 1], "X has 1 missing value"),
         ([], [], "X and y hold no rows"),
@@ -462,7 +462,7 @@ def test_errors_name_what_was_given():
             cb.Platt().fit(X, y)
 
 
-def test_mixed_labels_stay_what_they_are():
+def test_mixed_labels_keep_their_types():
     cal = cb.Platt().fit([0.1, 0.6, 0.4, 0.9], [1, "a", 1, "a"])
     assert cal.predict([0.05, 0.95]).tolist() == [1, "a"]
 
@@ -485,7 +485,7 @@ def test_mixed_labels_stay_what_they_are():
         ([5e-324, 1e-300, 1 - 2**-53], [0, 1, 1]),
     ],
 )
-def test_degenerate_rows_work_or_say_why_not(name, p, y):
+def test_degenerate_rows_work_or_raise_with_a_reason(name, p, y):
     cal = fitted(name, p, y)
     one_class, alone = len(set(y)) == 1, {"temperature", "beta", "beta, am", "beta, ab", "platt without smoothing"}
     unfit = {"platt without smoothing"} if p != [0.3] * 6 else set()  # nothing here has a finite slope but that
@@ -497,7 +497,7 @@ def test_degenerate_rows_work_or_say_why_not(name, p, y):
     assert ((q >= 0) & (q <= 1)).all()
 
 
-def test_one_class_is_refused_by_what_needs_two():
+def test_one_class_is_refused_where_two_are_needed():
     for cal in (cb.Temperature(), cb.Beta(), cb.Platt(smoothing=False)):
         with pytest.raises(cb.InputError, match="only one class"):
             cal.fit([0.1, 0.4], [0, 0])
@@ -505,7 +505,7 @@ def test_one_class_is_refused_by_what_needs_two():
         assert cb.Platt().fit([0.1, 0.4], [0, 0])([0.2, 0.9]) == pytest.approx([0.25, 0.25])  # 1 / (2 + 2)
 
 
-def test_separated_classes_are_told():
+def test_separated_classes_are_noted():
     p, y = [0.1, 0.3, 0.6, 0.9], [0, 0, 1, 1]
     for cal in (cb.Temperature(), cb.Beta()):
         with pytest.warns(cb.CalibrantWarning, match="separates"):
@@ -515,7 +515,7 @@ def test_separated_classes_are_told():
         cb.Platt(smoothing=False).fit(p, y)
 
 
-def test_scores_that_rank_the_wrong_way_are_told(rng):
+def test_scores_with_reversed_ranking_are_noted(rng):
     y, p = sample(rng)
     with pytest.warns(cb.CalibrantWarning, match="negative"):
         assert cb.Platt().fit(1 - p, y).slope_ < 0
@@ -526,7 +526,7 @@ def test_scores_that_rank_the_wrong_way_are_told(rng):
     assert beta([0.1, 0.9]) == pytest.approx([y.mean()] * 2)
 
 
-def test_equal_scores_are_told():
+def test_equal_scores_are_noted():
     with pytest.warns(cb.CalibrantWarning, match="equal"):
         cal = cb.Platt().fit([0.4] * 10, [0] * 7 + [1] * 3)
     target = (3 * 4 / 5 + 7 / 9) / 10  # Platt's targets: 4/5 of three events, 1/9 of seven others
@@ -536,7 +536,7 @@ def test_equal_scores_are_told():
 @pytest.mark.parametrize(
     "cal", [cb.Isotonic(), cb.Isotonic(strict=True), cb.BinningAverage(), cb.VennAbers(), cb.Platt(on="score")]
 )
-def test_margins_will_do(rng, cal):
+def test_margins_are_accepted(rng, cal):
     margin = rng.normal(0, 3, 2000)
     y = (rng.random(2000) < 1 / (1 + np.exp(-margin))).astype(int)
     q = clone(cal).fit(margin, y)(margin)
@@ -578,7 +578,7 @@ def test_labels_follow_scikit_learn():
             cb.Platt().fit(p, y)
 
 
-def test_nothing_is_written_into_what_was_given(rng):
+def test_arguments_are_not_modified(rng):
     y, p = sample(rng, 100)
     weight = np.ones(100)
     for array in (y, p, weight):
@@ -590,7 +590,7 @@ def test_nothing_is_written_into_what_was_given(rng):
 
 
 @every_kind
-def test_fitted_ones_survive_pickle_and_unfitted_ones_say_so(rng, name):
+def test_fitted_estimators_survive_pickle_and_unfitted_ones_raise(rng, name):
     y, p = sample(rng, 100)
     with pytest.raises(NotFittedError):
         clone(KINDS[name])(p)
@@ -620,7 +620,7 @@ def test_half_weights_count_as_half_the_rows(rng):
         assert halved(p) == pytest.approx(fitted(name, p, y)(p), abs=1e-9)
 
 
-def test_frames_will_do():
+def test_frames_are_accepted():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"p": [0.1, 0.6, 0.4, 0.9], "y": [0, 1, 0, 1]})
     expected = cb.Platt().fit(frame["p"].to_numpy(), frame["y"].to_numpy())([0.3])

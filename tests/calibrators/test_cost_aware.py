@@ -28,7 +28,7 @@ def skewed(rng, size=1500):
 @pytest.mark.filterwarnings("ignore:.*no proper score")
 @pytest.mark.parametrize("kind", [cb.CATS, cb.CAPS])
 @pytest.mark.parametrize("name", [name for name in COSTS if name != "own"])
-def test_scaling_is_never_worse_than_nothing_on_the_rows_it_was_tuned_on(rng, kind, name):
+def test_scaling_is_never_worse_than_no_calibration_on_its_tuning_rows(rng, kind, name):
     p, y = skewed(rng, 300)
     cost = COSTS[name]
     cal = kind(cost).fit(p, y)
@@ -38,7 +38,7 @@ def test_scaling_is_never_worse_than_nothing_on_the_rows_it_was_tuned_on(rng, ki
     assert cal.slope_ > 0
 
 
-def test_a_free_search_ends_in_saying_little_and_is_told(rng):
+def test_without_a_brier_bound_the_search_worsens_brier_and_warns(rng):
     p = rng.random(2000)
     y = (rng.random(2000) < 0.3 + 0.1 * np.sin(20 * p)).astype(int)  # p says nothing
     mixed = np.where(rng.random(2000) < 0.5, y * 0.6 + 0.2, p)  # and here something that no line can mend
@@ -50,13 +50,13 @@ def test_a_free_search_ends_in_saying_little_and_is_told(rng):
     assert cb.brier(y, kept(mixed)) <= 1.01 * cb.brier(y, mixed) < cb.brier(y, free(mixed))
 
 
-def test_what_eps_moves_is_all_that_can_be_lost():
+def test_clipping_by_eps_bounds_the_loss():
     p = np.repeat([0.0, 1.0], 200)
     assert cb.CATS(eps=0.001).fit(p, p.astype(int)).ecc_ < 1e-9
 
 
 @pytest.mark.filterwarnings("ignore:.*no proper score")
-def test_scaling_finds_what_a_fine_search_finds(rng):
+def test_scaling_equals_a_fine_grid_search(rng):
     p, y = skewed(rng)
     x = np.log(p / (1 - p))
 
@@ -126,7 +126,7 @@ def test_metacal_is_algorithm_1():
 
 
 @pytest.mark.parametrize("name", ["linear", "sqrt", "exp", "step"])
-def test_relabelled_rows_never_cost_more_than_any_one_model_says(name):
+def test_relabelled_rows_cost_at_most_as_much_as_any_single_model(name):
     tree, cost = DecisionTreeClassifier(max_depth=4, random_state=0), COSTS[name]
     kept = []
 
@@ -167,7 +167,7 @@ def test_out_of_bag_labels_come_from_models_that_did_not_see_the_row():
     assert "never_out_of_bag" in [note.code for note in few.notes_]
 
 
-def test_predictions_outside_0_to_1_are_clipped_and_told():
+def test_predictions_outside_0_to_1_are_clipped_with_a_note():
     model = cb.MetaCal(LogisticRegression(C=100), LinearRegression(), FIVE, n_bootstrap=5, random_state=0).fit(X, Y)
     assert "clipped" in [note.code for note in model.notes_]
     with pytest.warns(cb.CalibrantWarning, match="outside"):
@@ -192,7 +192,7 @@ def test_weights_reach_metacal():
     assert heavy > plain + 0.1
 
 
-def test_a_random_regressor_follows_from_the_seed_and_weights_are_not_dropped_in_silence():
+def test_a_random_regressor_follows_the_seed_and_dropped_weights_are_noted():
     from sklearn.neighbors import KNeighborsRegressor
 
     tree, loose = DecisionTreeClassifier(max_depth=3), DecisionTreeRegressor(max_features=3, min_samples_leaf=20)
@@ -203,7 +203,7 @@ def test_a_random_regressor_follows_from_the_seed_and_weights_are_not_dropped_in
     assert "regressor_unweighted" in [note.code for note in model.notes_]
 
 
-def test_metacal_must_be_well_put():
+def test_arguments_of_metacal_are_checked():
     tree = DecisionTreeClassifier()
     with pytest.raises(cb.InputError, match="must be called"):
         cb.MetaCal(None, cost="linear", sampler=lambda rows: 1 / 0).fit(X, Y)

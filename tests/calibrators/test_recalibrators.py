@@ -82,7 +82,7 @@ def test_every_map_keeps_the_conventions(name, shrunk):
 
 @needs_sklearn
 @each_map
-def test_every_map_reports_what_it_trades(name, shrunk):
+def test_every_map_reports_its_trade_off(name, shrunk):
     y, p = shrunk
     trade = maps()[name].fit(p, y).trade_
     assert trade.rows == 1000
@@ -93,7 +93,7 @@ def test_every_map_reports_what_it_trades(name, shrunk):
 
 
 @needs_sklearn
-def test_the_trade_is_the_chapters(shrunk):
+def test_the_trade_off_equals_that_of_the_chapter(shrunk):
     """Against the prediction, squared error and bias fall; against the outcome, squared error pays for its bias."""
     y, p = shrunk
     forward = rg.LinearRecalibrator().fit(p, y).trade_
@@ -122,7 +122,7 @@ def test_the_line_is_least_squares_and_its_inverse_the_line_of_predictions_on_ou
 
 
 @needs_sklearn
-def test_isotonic_is_scikit_learns():
+def test_isotonic_equals_that_of_scikit_learn():
     cal = rg.IsotonicRecalibrator(cv=None).fit(FROZEN["rounded"], FROZEN["y"])
     assert cal.predict(np.linspace(0, 25, 101)) == pytest.approx(GOLDEN["sklearn"]["isotonic"], abs=1e-9)
 
@@ -139,7 +139,7 @@ def test_isotonic_rises_and_never_raises_the_squared_error(pairs):
 
 
 @needs_sklearn
-def test_a_smooth_curve_finds_what_no_line_can(rng):
+def test_a_smooth_curve_fits_a_nonlinear_bias(rng):
     p = rng.uniform(0, 6, 3000)
     y = np.sin(p) + rng.normal(size=3000) / 5
     cal = rg.LocalRecalibrator().fit(p, y)
@@ -170,7 +170,7 @@ def test_costs_turn_predictions_into_quantiles(units, shrunk):
 
 
 @needs_sklearn
-def test_a_model_is_repaired_by_what_it_says_of_rows_it_did_not_learn_from():
+def test_a_model_is_recalibrated_on_out_of_fold_predictions():
     from sklearn.datasets import make_friedman1
     from sklearn.ensemble import RandomForestRegressor
     from sklearn.frozen import FrozenEstimator
@@ -207,7 +207,7 @@ def test_bad_rows_are_refused(name, p, y, words):
 
 
 @needs_sklearn
-def test_an_origin_far_away_costs_the_spline_nothing(rng):
+def test_a_far_origin_does_not_change_the_spline(rng):
     p = rng.uniform(0, 10, 300)
     y = p + np.sin(p) + 0.1 * rng.normal(size=300)
     near = rg.LocalRecalibrator(cv=None).fit(p, y).predict(p)
@@ -219,14 +219,14 @@ def test_an_origin_far_away_costs_the_spline_nothing(rng):
 
 
 @needs_sklearn
-def test_constant_predictions_teach_a_shift_alone(rng):
+def test_constant_predictions_give_a_shift(rng):
     y = rng.normal(size=100)
     assert rg.LinearRecalibrator(cv=None).fit([0.1] * 100, y).slope_ == 1.0
     assert rg.LinearRecalibrator(against="outcome", cv=None).fit(y, [0.1] * 100).slope_ == 1.0
 
 
 @needs_sklearn
-def test_a_fold_that_cannot_be_learned_from_costs_the_trade_alone():
+def test_a_fold_that_cannot_be_fitted_removes_only_the_trade_off():
     x = np.repeat([1.0, 2.0, 3.0, 4.0, 5.0], [20, 20, 20, 20, 1])
     cal = rg.LocalRecalibrator().fit(x, x)
     assert cal.trade_ is None
@@ -262,7 +262,7 @@ NOT_FOR = {(name, kind) for name in ("PIT", "Pareto") for kind in ("Quantiles", 
 
 @pytest.mark.parametrize("kind", ["Gaussian", "logistic", "Quantiles", "Samples"])
 @pytest.mark.parametrize("name", RECALIBRATORS)
-def test_repaired_forecasts_cover_what_they_promise(name, kind, rng):
+def test_recalibrated_forecasts_have_nominal_coverage(name, kind, rng):
     y, forecasts = kinds(rng, 6000)
     forecast, half = forecasts[kind], slice(0, 3000)
     cal = RECALIBRATORS[name]()
@@ -324,7 +324,7 @@ def test_the_greatest_likelihood_scales_by_the_root_of_mean_squares(rng):
     assert best > 1.5
 
 
-def test_too_few_rows_are_said_to_be_too_few():
+def test_too_few_rows_are_noted():
     forecast = rg.Gaussian(np.zeros(8), 1.0)
     with pytest.raises(InputError, match="need at least 9 rows; there are 8"):
         rg.VarianceScaling().fit(forecast, np.arange(8.0))
@@ -390,7 +390,7 @@ def front(rng):
     return y, forecast, rg.ParetoRecalibrator().fit(forecast, y)
 
 
-def test_no_repair_of_the_front_beats_another(front):
+def test_no_recalibration_of_the_front_dominates_another(front):
     y, forecast, cal = front
     points = cal.front_
     assert len(points) >= 3
@@ -434,7 +434,7 @@ def test_a_point_can_be_chosen_and_measured_elsewhere(front):
             cal.choose(choice)
 
 
-def test_a_right_forecast_is_left_almost_as_it_is(rng):
+def test_a_calibrated_forecast_is_almost_unchanged(rng):
     y = rng.normal(size=4000)
     forecast = rg.Gaussian(np.zeros(4000), 1.0)
     m = rg.ParetoRecalibrator().fit(forecast, y).map_

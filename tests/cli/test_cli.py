@@ -64,7 +64,7 @@ def said(capsys, *arguments, code=0):
 # First looks
 
 
-def test_help_is_quick_and_imports_nothing_heavy():
+def test_help_is_fast_and_imports_no_large_library():
     watch = "import sys, calibrant.cli.main as m; m.run(['--help']); print(sorted(sys.modules), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", watch], capture_output=True, text=True, check=True)
     assert "evaluate" in done.stdout
@@ -83,7 +83,7 @@ def test_the_version_names_the_kernel(capsys):
     assert said(capsys, "--version").strip() == f"calibrant {cb.__version__} ({cb._kernels.KERNEL} kernel)"
 
 
-def test_a_command_that_is_not_there(capsys):
+def test_an_unknown_command_is_an_error(capsys):
     assert "no command 'evaluates'. Did you mean 'evaluate'?" in said(capsys, "evaluates", code=2)
     assert "Missing option '--label'" in said(capsys, "evaluate", "x.csv", code=2)
 
@@ -99,7 +99,7 @@ def test_it_runs_as_a_module(scores):
 # evaluate
 
 
-def test_evaluate_says_what_python_says(scores, capsys):
+def test_evaluate_prints_the_result_of_the_library(scores, capsys):
     expected = cb.evaluate(scores["y"], scores["p"], n_resamples=39)
     for file in ("scores.csv", "scores.parquet", "scores.jsonl"):
         text = said(capsys, "evaluate", file, "--label", "y", "--score", "p", *FEW, "--json", f"{file}.json")
@@ -119,7 +119,7 @@ def test_the_diagram_shows_bins(scores, capsys):
     assert "●" in text
 
 
-def test_a_diagram_in_plain_letters(scores):
+def test_a_diagram_in_plain_text(scores):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii:strict"}
     command = [sys.executable, "-m", "calibrant", "evaluate", "scores.csv", "-y", "y", "-p", "p", *FEW]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -187,7 +187,7 @@ def test_options_reach_the_metrics(scores, capsys):
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "jsonl"])
-def test_standard_input_is_read_whatever_it_is(scores, capsys, monkeypatch, kind):
+def test_standard_input_is_read_in_any_format(scores, capsys, monkeypatch, kind):
     content = Path(f"scores.{kind.removesuffix('.gz')}").read_bytes()
     content = gzip.compress(content) if kind.endswith("gz") else content
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
@@ -268,12 +268,12 @@ def bytes_of(kind):
         ("percent.csv", "percentages? Divide by 100"),
     ],
 )
-def test_files_that_cannot_be_used_say_why(here, capsys, kind, words):
+def test_unusable_files_raise_with_a_reason(here, capsys, kind, words):
     (here / kind).write_bytes(bytes_of(kind))
     assert words in said(capsys, "evaluate", kind, "-y", "y", "-p", "p", code=2)
 
 
-def test_what_can_be_helped_is_helped(here, capsys):
+def test_options_accept_unusual_files(here, capsys):
     for kind in ("bom.csv", "utf16.csv", "missing.csv"):
         (here / kind).write_bytes(bytes_of(kind))
     assert "2 rows" in said(capsys, "evaluate", "bom.csv", "-y", "y", "-p", "p", *FEW)
@@ -330,14 +330,14 @@ def test_bad_requests_are_refused(scores, capsys, monkeypatch, arguments, words)
     assert Path("scores.csv").read_bytes() == before
 
 
-def test_a_packed_bomb_is_not_unpacked_beyond_the_limit(here, capsys):
+def test_a_decompression_bomb_stops_at_the_limit(here, capsys):
     Path("bomb.csv.gz").write_bytes(gzip.compress(b"y,p\n" + b"0,0.25\n" * 1_000_000))
     assert "more than 1,000,000 bytes" in said(
         capsys, "evaluate", "bomb.csv.gz", "-y", "y", "-p", "p", "--max-bytes", "1MB", code=2
     )
 
 
-def test_what_nobody_foresaw_is_no_traceback(scores, capsys, monkeypatch):
+def test_unexpected_errors_print_no_traceback(scores, capsys, monkeypatch):
     def fails(*args, **kwargs):
         raise RuntimeError("the sky fell")
 
@@ -350,7 +350,7 @@ def test_what_nobody_foresaw_is_no_traceback(scores, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("command", [["evaluate"], ["check", "--max-ece", "1", "--junit", "j.xml"], ["--help"]])
-def test_a_reader_that_has_seen_enough_is_no_failed_gate(scores, command):
+def test_a_closed_pipe_does_not_fail_the_gate(scores, command):
     given = [] if command == ["--help"] else ["scores.csv", "-y", "y", "-p", "p", *FEW]
     with subprocess.Popen(
         [sys.executable, "-m", "calibrant", *command, *given], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -362,7 +362,7 @@ def test_a_reader_that_has_seen_enough_is_no_failed_gate(scores, command):
     assert "--junit" not in command or Path("j.xml").is_file()  # files are written first
 
 
-def test_names_of_any_kind_are_shown_and_not_obeyed(here, capsys):
+def test_names_are_shown_as_text_and_not_interpreted(here, capsys):
     names = ["[red]", "{count}", "\x1b[31mX", "\u00fc", "missing='drop'"]
     rows = [",".join([str(i % 2), *["0.5"] * 5, f"[/red]\x1b[{i % 2}m"]) for i in range(60)]
     Path("[red]x.csv").write_text("\n".join([",".join(["y", *names, "g"]), *rows]))
@@ -420,7 +420,7 @@ def test_compare_is_paired(scores, capsys):
     assert "Verdict" in said(capsys, "compare", "clustered.csv", *given[1:], "--cluster", "h")
 
 
-def test_compare_leaves_out_rows_for_all_scores(here, capsys):
+def test_compare_drops_rows_for_all_scores(here, capsys):
     Path("holes.csv").write_text("y,p,q\n" + "".join(f"{i % 2},{'NA' if i == 3 else i / 50},0.5\n" for i in range(50)))
     given = ["holes.csv", "-y", "y", "-p", "p", "-p", "q", *FEW]
     assert "--missing drop" in said(capsys, "compare", *given, code=2)
@@ -497,7 +497,7 @@ def test_groups_pass_each_for_itself(scores, capsys):
     assert "p, g = high" in text
 
 
-def test_the_sample_for_ci_does_what_it_says(here, capsys):
+def test_the_example_for_ci_runs(here, capsys):
     sample = (Path(__file__).parents[2] / "examples" / "ci" / "github-actions.yml").read_text()
     command = next(line.split("run: calibrant ")[1] for line in sample.splitlines() if "run: calibrant" in line)
     rng = np.random.default_rng(0)
@@ -540,7 +540,7 @@ def test_fit_apply_and_measure_again(scores, capsys, kind):
     assert "Verdict: inconclusive" in said(capsys, "evaluate", f"out.{kind}", "-y", "y", "-p", "calibrated", *FEW)
 
 
-def test_fit_says_what_the_repair_is_worth(scores, capsys):
+def test_fit_prints_the_improvement(scores, capsys):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     text = said(capsys, "fit", "scores.csv", "-y", "y", "-p", "p", "--method", "platt", "-o", "cal.json")
     before, after = (float(part.split()[0]) for part in text.split("ACE: ")[1].split(", "))
@@ -559,7 +559,7 @@ def test_fit_says_what_the_repair_is_worth(scores, capsys):
         (["--method", "prior_shift"], "prevalence"),
     ],
 )
-def test_fits_that_cannot_be(scores, capsys, arguments, words):
+def test_invalid_fits_are_refused(scores, capsys, arguments, words):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     given = ["scores.csv", "-y", "y", "-p", "p", "-o", "cal.json"]
     assert words in said(capsys, "fit", *given, *arguments, code=2)
@@ -575,7 +575,7 @@ def test_settings_and_costs_reach_the_method(scores, capsys):
     assert cb.load("cal.json").cost == cb.LinearCost(over=1, under=5)
 
 
-def test_rows_without_a_score_get_no_probability(here, capsys):
+def test_rows_with_a_missing_score_get_a_missing_probability(here, capsys):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     rows = [(i % 2, "" if i == 7 else f"{i / 40:.3f}", "NA") for i in range(40)]
     Path("s.csv").write_text("y,p,note\n" + "".join(f"{y},{p},{note}\n" for y, p, note in rows))
@@ -606,7 +606,7 @@ def test_rows_without_a_score_get_no_probability(here, capsys):
         (["cal.json", "ragged.csv", "-p", "p", "-o", "o.csv"], "ragged.csv, line 3 cannot be read: it has 3 cells"),
     ],
 )
-def test_applications_that_cannot_be(scores, capsys, arguments, words):
+def test_invalid_applications_are_refused(scores, capsys, arguments, words):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     cb.save(cb.Platt().fit(scores["p"], scores["y"]), "cal.json")
     Path("ragged.csv").write_text("y,p\n0,0.1\n1,0.2,3\n")
@@ -615,7 +615,7 @@ def test_applications_that_cannot_be(scores, capsys, arguments, words):
     assert not [name for name in os.listdir() if name.startswith(".")]
 
 
-def test_apply_keeps_what_is_there(here, capsys):
+def test_apply_keeps_existing_columns(here, capsys):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     cb.save(cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9), "cal.json")
     objects = [

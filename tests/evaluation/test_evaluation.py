@@ -166,7 +166,7 @@ def test_costs_add_lines():
     ]
 
 
-def test_metrics_of_ones_own():
+def test_user_defined_metrics():
     y, p = draw(300)
     found = quick(y, p, metrics={"worst": cb.MCE()})
     assert list(found.metrics) == ["log-odds error", "worst"]
@@ -176,7 +176,7 @@ def test_metrics_of_ones_own():
         quick(y, p, metrics={"ece": abs})
 
 
-def test_a_metric_that_does_not_exist_is_left_out_and_noted():
+def test_an_undefined_metric_is_omitted_and_noted():
     found = quick([0, 0, 0], [0.1, 0.2, 0.3], metrics={"ECE": cb.ECE(), "AUC": cb.METRICS["auc"]()})
     assert list(found.metrics) == ["log-odds error", "ECE"]
     assert "left_out" in [note.code for note in found.notes]
@@ -244,7 +244,7 @@ def test_frames(backend):
     assert names[:11] == wanted
 
 
-def test_a_frame_of_a_library_that_is_not_there():
+def test_a_frame_of_a_missing_library_is_an_error():
     with pytest.raises(ModuleNotFoundError, match="modin is not installed: pip install modin"):
         quick(*draw(50)).to_frame("modin")
 
@@ -359,7 +359,7 @@ def test_groups_without_rows_are_dropped_and_noted():
     assert list(quick({"a": cb.ScoreTable.empty(), "b": found.table}).groups) == ["b"]
 
 
-def test_a_metric_that_few_replicates_have_is_left_out():
+def test_a_metric_undefined_in_most_replicates_is_omitted():
     y = np.zeros(500, dtype=int)
     y[7] = 1
     found = quick(y, np.linspace(1e-5, 1e-4, 500), metrics={"ACE": cb.ACE(), "AUC": cb.METRICS["auc"]()})
@@ -389,7 +389,7 @@ def test_names_that_are_not_text():
     assert found["1"].value == cb.ece(y, p)
 
 
-def test_numpy_numbers_are_numbers_in_json():
+def test_numpy_scalars_are_json_numbers():
     y, p = draw(60)
     found = quick(y, p, margin=np.float64(0.02), n_resamples=np.int64(30), alpha=np.float32(0.1)).to_dict()
     assert (found["settings"]["margin"], found["settings"]["n_resamples"]) == (0.02, 30)
@@ -456,7 +456,7 @@ def test_a_comparison_as_a_frame(backend):
     assert len(found.to_frame(backend)) == 2 * (1 + len(found.models["a"].metrics))  # and log loss
 
 
-def test_what_decides_is_printed():
+def test_the_deciding_test_is_printed():
     y, p = draw(300)
     text = repr(cb.compare(y, {"a": p, "b": p**2, "c": p}, n_resamples=30, metrics={"worst": cb.MCE()}))
     assert "Squared log-odds error of b less that of a" in text

@@ -129,7 +129,7 @@ def test_the_area_over_the_rec_curve_is_the_mean_error(pairs, loss):
 
 
 @given(rows, rows)
-def test_tables_add_up_and_do_not_know_the_order_of_rows(left, right):
+def test_tables_add_up_and_ignore_the_order_of_rows(left, right):
     def table(pairs):
         return rg.MeanTable.from_arrays(*columns(pairs))
 
@@ -151,7 +151,7 @@ def test_bins_of_a_merged_table_are_those_of_its_rows(pairs, n_bins):
 
 
 @given(rows, st.integers(1, 6))
-def test_frequencies_are_so_many_rows(pairs, n_bins):
+def test_frequencies_are_counts_of_rows(pairs, n_bins):
     y, p = columns(pairs)
     times = 1 + np.arange(y.size) % 3
     again = np.repeat(y, times), np.repeat(p, times)
@@ -164,7 +164,7 @@ def test_frequencies_are_so_many_rows(pairs, n_bins):
         assert one[name] == pytest.approx(two[name], abs=1e-9, nan_ok=True), name
 
 
-def test_the_scale_of_importance_weights_changes_nothing(skewed, rng):
+def test_the_scale_of_importance_weights_has_no_effect(skewed, rng):
     y, p = skewed
     weight = rng.gamma(2, 1, y.size)
     one, two = (rg.bias_by_bin(y, p, sample_weight=c * weight).per_bin for c in (1.0, 1e-6))
@@ -178,7 +178,7 @@ def test_the_scale_of_importance_weights_changes_nothing(skewed, rng):
     assert fits[0].standard_error == pytest.approx(fits[1].standard_error, rel=1e-9)
 
 
-def test_equal_importance_weights_are_no_weights(skewed):
+def test_equal_importance_weights_change_no_value(skewed):
     y, p = skewed
     same = np.full(y.size, 0.37)
     one, two = rg.bias_by_bin(y, p).per_bin, rg.bias_by_bin(y, p, sample_weight=same).per_bin
@@ -188,7 +188,7 @@ def test_equal_importance_weights_are_no_weights(skewed):
     assert weighted.slope.standard_error == pytest.approx(plain.slope.standard_error, rel=1e-9)
 
 
-def test_a_table_is_no_window_on_the_users_array(skewed):
+def test_a_table_copies_the_arrays_of_the_user(skewed):
     y, p = (a.copy() for a in skewed)
     table = rg.MeanTable.from_arrays(y, p)
     before = rg.mse(table)
@@ -254,7 +254,7 @@ def test_without_skewness_the_test_is_scipys_t_test(rng):
     assert (found.per_bin["low"][0], found.per_bin["high"][0]) == pytest.approx((low, high), rel=1e-6)
 
 
-def test_skewness_is_corrected_as_hall_says(skewed):
+def test_skewness_is_corrected_by_the_formula_of_hall(skewed):
     y, p = skewed
     found = rg.bias_by_bin(y, p, n_bins=5).per_bin
     labels = slow_bins(p, 5)
@@ -268,7 +268,7 @@ def test_skewness_is_corrected_as_hall_says(skewed):
         assert found["pvalue"][b] == pytest.approx(2 * stats.t.sf(abs(g), own.size - 1), rel=1e-9)
 
 
-def test_an_interval_holds_what_the_test_does_not_reject(skewed):
+def test_an_interval_contains_the_values_that_the_test_accepts(skewed):
     from dataclasses import replace
 
     from calibrant.metrics.bins import Quantile
@@ -288,7 +288,7 @@ def test_an_interval_holds_what_the_test_does_not_reject(skewed):
 
 @pytest.mark.slow
 def test_tests_of_bins_keep_their_level(rng):
-    """Skewed and heavy-tailed errors, 50 rows a bin: far off without the correction (docs/studies/number_sizes.csv)."""
+    """Skewed and heavy-tailed errors, 50 rows per bin (docs/studies/regression_error_rates.csv)."""
     draws = {"gamma": lambda n: rng.gamma(1, 1, n) - 1, "t": lambda n: rng.standard_t(3, n)}
     for name, draw in draws.items():
         rejected = 0
@@ -314,7 +314,7 @@ def test_tce_counts_predictions_that_a_t_test_rejects(skewed):
     assert rg.tce(y, p, n_bins=6, alpha=0.1) == bins.tce
 
 
-def test_tce_of_a_right_model_is_about_alpha_and_of_a_wrong_one_grows(rng):
+def test_tce_of_a_calibrated_model_is_about_alpha_and_of_a_miscalibrated_one_grows(rng):
     p = rng.uniform(0, 10, 20_000)
     y = p + rng.normal(size=p.size) * (1 + 0.2 * p)
     assert rg.tce(y, p) < 12
@@ -351,7 +351,7 @@ def test_isotonic_blocks_are_those_of_the_best_rising_map(skewed):
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e9])
-def test_a_far_origin_costs_no_digits(skewed, shift):
+def test_a_far_origin_loses_no_precision(skewed, shift):
     y, p = skewed
     near, far = rg.bias_by_bin(y, p), rg.bias_by_bin(y + shift, p + shift)
     for name in ("bias", "low", "high"):
@@ -363,7 +363,7 @@ def test_a_far_origin_costs_no_digits(skewed, shift):
     assert rg.mse(merged) == pytest.approx(rg.mse(y, p), rel=1e-6)
 
 
-def test_one_row_two_rows_and_constants_work_or_say_why_not():
+def test_small_and_constant_data_work_or_raise_with_a_reason():
     one = rg.bias_by_bin([1.0], [2.0])
     assert one.per_bin["bias"].tolist() == [1.0]
     assert math.isnan(one.per_bin["low"][0])
@@ -393,7 +393,7 @@ def test_neither_unit_nor_origin_changes_a_test(skewed, scale, shift):
     assert parts.slope / scale**2 == pytest.approx(rg.mse_decomposition(y, p).slope, rel=1e-6)
 
 
-def test_right_predictions_are_not_rejected_for_their_rounding(rng):
+def test_rounding_does_not_reject_calibrated_predictions(rng):
     q = rng.uniform(size=50)
     for origin in (0.0, 1e9):
         fit = rg.slope_intercept(q + origin, q + origin)
@@ -415,7 +415,7 @@ RARE = {
 
 @pytest.mark.parametrize("design", RARE)
 @pytest.mark.slow
-def test_rare_counts_are_no_proof_of_bias(design, rng):
+def test_rare_counts_do_not_prove_bias(design, rng):
     wrong = 0
     for _ in range(150):
         p = RARE[design](rng)
@@ -433,7 +433,7 @@ def test_outcomes_that_never_vary_leave_the_verdict_open():
     assert rg.evaluate(np.full(20, 0.05), np.full(20, 0.05)).pvalue == 1
 
 
-def test_a_line_that_cannot_be_tested_is_said_to_be_so(rng):
+def test_an_untestable_line_is_noted(rng):
     y = [0.0] * 10 + [1, 2, 3, 2, 1, 4, 2, 2, 1, 3]
     fit = rg.slope_intercept(y, [0.1] * 10 + [2.0] * 10)
     assert math.isnan(fit.test.pvalue)
@@ -487,7 +487,7 @@ def test_tests_of_merged_importance_weights_are_refused(skewed, rng):
             measure(table)
 
 
-def test_one_wild_prediction_leaves_the_mean_outcome_alone(skewed):
+def test_one_extreme_prediction_does_not_change_the_mean_outcome(skewed):
     y, p = skewed
     wild = p.copy()
     wild[np.argmax(p)] = 1e17
@@ -496,7 +496,7 @@ def test_one_wild_prediction_leaves_the_mean_outcome_alone(skewed):
     )
 
 
-def test_tables_of_other_numbers_are_not_equal():
+def test_tables_of_different_values_are_not_equal():
     table = rg.MeanTable.from_arrays
     assert table([1e-10, 2e-10], [1.0, 2.0]) != table([5e-9, -5e-9], [1.0, 2.0])
     assert table([1.0, 2.0], [1.0, 2.0]) != table([1.0, 2.1], [1.0, 2.0])
@@ -518,7 +518,7 @@ def test_maps_of_tables_are_checked():
     assert rg.mae(rg.MeanTable.from_arrays([0.1] * 3, [1.0] * 3).merged()) == pytest.approx(0.9)
 
 
-def test_numbers_whose_squares_do_not_exist_are_refused():
+def test_values_with_infinite_squares_are_refused():
     for unit in (1e160, 1e-160):
         with pytest.raises(InputError, match="Use another unit"):
             rg.mse([unit, 2 * unit], [unit, unit])
@@ -667,7 +667,7 @@ def test_the_four_verdicts_follow_from_significance_and_margin(rng):
             rg.evaluate(y, p, margin=margin)
 
 
-def test_printed_p_values_are_adjusted_and_raw_ones_are_kept(skewed):
+def test_printed_p_values_are_adjusted_and_raw_ones_are_stored(skewed):
     found = rg.evaluate(*skewed, n_resamples=0)
     raw = [test.pvalue for test in found.tests.values()]
     assert [test.adjusted for test in found.tests.values()] == pytest.approx(holm(raw).tolist())
@@ -686,7 +686,7 @@ def test_the_bias_by_bin_and_its_bound_are_in_units_of_the_outcome(rng):
     assert (moved.low, moved.high) == pytest.approx((shifted.low, shifted.high), rel=1e-4)
 
 
-def test_the_upper_bound_is_never_zero_by_luck():
+def test_the_upper_bound_is_never_zero_by_chance():
     """Errors that cancel in each bin: less deviation than chance gives."""
     p = np.repeat(np.linspace(-1, 1, 500), 2)
     found = rg.evaluate(p + np.tile([0.5, -0.5], 500), p, n_resamples=0).deviation
@@ -713,7 +713,7 @@ SKEWED = {
 
 @pytest.mark.parametrize("design", SKEWED)
 @pytest.mark.slow
-def test_skewed_outcomes_are_no_proof_of_miscalibration(design, rng):
+def test_skewed_outcomes_do_not_prove_miscalibration(design, rng):
     n, draw = SKEWED[design]
     wrong = noted = 0
     for _ in range(200):
@@ -784,7 +784,7 @@ MEASURES += [
 
 @pytest.mark.parametrize("hazard", HAZARDS)
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda f: f.__name__)
-def test_bad_input_is_refused_with_what_and_where(measure, hazard):
+def test_bad_input_is_refused_with_value_and_place(measure, hazard):
     y, p, words = HAZARDS[hazard]
     with pytest.raises(InputError, match=words):
         measure(y, p)

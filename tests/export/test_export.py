@@ -104,7 +104,7 @@ def test_any_fit_survives_its_file(tmp_path_factory, pairs):
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [3, 7]])
-def test_labels_come_back(tmp_path, labels):
+def test_stored_labels_are_unchanged(tmp_path, labels):
     p, y = rows(size=100)
     cal = cb.Isotonic().fit(p, np.array(labels)[y])
     cb.save(cal, tmp_path / "cal.json")
@@ -116,7 +116,7 @@ def test_labels_come_back(tmp_path, labels):
 @pytest.mark.parametrize(
     "cal", [cb.OneVsRest(), cb.OneVsRest(cb.Isotonic(strict=True)), cb.SoftmaxTemperature(), cb.VectorScaling()]
 )
-def test_calibrators_of_classes_come_back(tmp_path, rng, cal):
+def test_stored_multiclass_calibrators_are_unchanged(tmp_path, rng, cal):
     proba = rng.dirichlet([1, 2, 1], 300)
     y = np.array([rng.choice(list("abc"), p=row) for row in proba])
     cal.fit(proba, y)
@@ -141,7 +141,7 @@ def changed(tmp_path, change, *, sign=True, cal=None):
     return path
 
 
-def test_a_changed_number_is_noticed(tmp_path):
+def test_a_changed_value_is_detected(tmp_path):
     path = changed(tmp_path, lambda body: body["map"]["values"].__setitem__(3, 0.123), sign=False)
     with pytest.raises(cb.InputError, match="checksum"):
         cb.load(path)
@@ -197,19 +197,19 @@ def test_a_wrong_field_is_refused_whatever_the_checksum(tmp_path, change, words)
         ("prior shift", lambda b: b["map"].update(ratio=True)),
     ],
 )
-def test_maps_that_no_such_fit_can_have_made_are_refused(tmp_path, name, change):
+def test_maps_that_no_fit_can_produce_are_refused(tmp_path, name, change):
     with pytest.raises(cb.InputError, match="not a calibrator"):
         cb.load(changed(tmp_path, change, cal=EVERY[name]))
 
 
-def test_numpy_settings_come_back(tmp_path):
+def test_stored_numpy_settings_are_unchanged(tmp_path):
     p, y = rows(size=200)
     cal = cb.BinningAverage(n_bins=np.int64(5)).fit(p, y)
     cb.save(cal, tmp_path / "cal.json")
     assert cb.load(tmp_path / "cal.json").n_bins == 5
 
 
-def test_what_load_could_not_read_is_not_saved(tmp_path):
+def test_unloadable_calibrators_are_not_saved(tmp_path):
     p, y = rows(size=200)
     changed_later = cb.Isotonic().fit(p, y).set_params(strict=True)
     with pytest.raises(cb.InputError, match="changed after"):
@@ -235,14 +235,14 @@ def test_threads_save_to_one_place(tmp_path):
     "data",
     [b"", b"{", b"\xff\xfe{}", b"[1, 2]", b'{"format": NaN}', b'{"a": 1, "a": 2}', pickle.dumps({"a": 1}), b"[" * 9999],
 )
-def test_what_is_no_such_file_is_refused(tmp_path, data):
+def test_other_files_are_refused(tmp_path, data):
     path = tmp_path / "cal.json"
     path.write_bytes(data)
     with pytest.raises(cb.InputError, match="not a calibrator"):
         cb.load(path)
 
 
-def test_what_is_no_calibrator_is_not_saved(tmp_path):
+def test_objects_other_than_calibrators_are_not_saved(tmp_path):
     from sklearn.linear_model import LogisticRegression
 
     model = cb.CalibratedModel(LogisticRegression(), cv=3).fit(np.arange(60).reshape(-1, 1), [0, 1] * 30)
@@ -262,7 +262,7 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
 
 
 @every
-def test_duckdb_says_the_same(name):
+def test_duckdb_gives_the_same_values(name):
     duckdb = pytest.importorskip("duckdb")
     scores = scores_for(name)
     connection = duckdb.connect()
@@ -277,7 +277,7 @@ def test_duckdb_says_the_same(name):
 
 
 @every
-def test_sqlite_says_the_same(name):
+def test_sqlite_gives_the_same_values(name):
     scores = scores_for(name)
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE rows (i INTEGER PRIMARY KEY, s REAL)")
@@ -287,7 +287,7 @@ def test_sqlite_says_the_same(name):
 
 
 @every
-def test_databases_say_null_where_python_refuses(name):
+def test_databases_return_null_where_python_refuses(name):
     duckdb = pytest.importorskip("duckdb")
     bad = ["NULL", "'NaN'::DOUBLE", "'Infinity'::DOUBLE", "'-Infinity'::DOUBLE"]
     bad += [] if name in MARGINS or not EVERY[name].map_.probabilities else ["1.5", "-0.1"]
@@ -326,7 +326,7 @@ def test_sql_of_a_thousand_steps_is_shallow():
     assert found == cal([0.25])[0]
 
 
-def test_what_cannot_be_sql_says_so():
+def test_maps_without_sql_raise_with_a_reason():
     with pytest.raises(cb.InputError, match="dialect"):
         cb.to_sql(EVERY["beta"], "s", "oracle")
     with pytest.raises(cb.InputError, match="one score"):
@@ -340,7 +340,7 @@ def test_what_cannot_be_sql_says_so():
 
 @every
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_onnxruntime_says_the_same(name, dtype):
+def test_onnxruntime_gives_the_same_values(name, dtype):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(cb.to_onnx(EVERY[name], dtype=dtype).SerializeToString())
@@ -367,7 +367,7 @@ def test_an_onnx_calibrator_goes_behind_a_model():
 
 
 @every
-def test_onnx_says_nan_where_python_refuses(name):
+def test_onnx_returns_nan_where_python_refuses(name):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(cb.to_onnx(EVERY[name]).SerializeToString())

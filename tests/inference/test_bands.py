@@ -27,7 +27,7 @@ def test_clopper_pearson_takes_arrays_and_effective_sizes():
 
 
 @pytest.mark.parametrize("level", [0, 1, 1.5, float("nan")])
-def test_a_level_that_is_none_is_refused(level):
+def test_an_invalid_level_is_refused(level):
     with pytest.raises(cb.InputError, match="confidence_level must lie between 0 and 1"):
         clopper_pearson(1, 2, confidence_level=level)
 

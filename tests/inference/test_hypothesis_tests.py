@@ -101,7 +101,7 @@ def test_ecce_test_by_hand(kind):
 
 
 @pytest.mark.parametrize("test", TESTS)
-def test_right_models_pass_and_wrong_ones_do_not(test):
+def test_calibrated_models_pass_and_miscalibrated_ones_do_not(test):
     y, p = draw(4000, seed=2)
     assert test(y, p).pvalue > 0.01
     extreme = np.clip(p + 0.25 * np.sin(np.pi * (p - 0.5)), 0.001, 0.999)
@@ -172,7 +172,7 @@ def test_adjusted_p_values():
         holm([0.5, 1.5])
 
 
-def test_a_slope_is_found_where_scores_lie_far_apart():
+def test_a_slope_is_estimated_for_distant_scores():
     """Two scores: slope and intercept have a closed form. Newton's steps from slope 0 went astray here."""
     table = cb.ScoreTable.from_counts([1e-6, 0.999], [10**7, 1000], [9, 999])
     fit = cb.slope_intercept(table)

@@ -192,7 +192,7 @@ def test_the_upper_limit_reaches_as_far_as_the_longer_tail():
     assert high == pytest.approx(0.1 + SAFETY * (up - np.mean(folded**4)))
 
 
-def test_what_pure_bins_may_hide_is_added():
+def test_pure_bins_widen_the_limit():
     """Ten of 30 rows lie in a bin without an event, ten in one with events only: exact limits, by their shares."""
     table = cb.ScoreTable.from_counts([0.1, 0.5, 0.9], [10, 10, 10], [0, 5, 10])
     plain = 0.0667
@@ -207,13 +207,13 @@ def test_what_pure_bins_may_hide_is_added():
         assert still.limits(0.95)[1] == pytest.approx(plain + hidden)
 
 
-def test_a_bootstrap_of_tce_that_cannot_move_leaves_room_for_unseen_bins():
+def test_a_degenerate_bootstrap_of_tce_allows_for_unseen_bins():
     still = spread(cb.TCE(), 100.0, [100.0] * 99, [])
     assert still.limits(0.95) == pytest.approx((100 * 0.025, 100))  # one bin
 
 
 @pytest.mark.parametrize("name", cb.METRICS)
-def test_one_class_is_no_proof_of_its_rate(name):
+def test_one_class_does_not_prove_its_rate(name):
     """Ten rows without an event do not show a rate below 10 %."""
     data = cb.ScoreTable.from_counts([0.001, 0.002], [5, 5], [0, 0])
     metric = cb.METRICS[name]()
@@ -224,7 +224,7 @@ def test_one_class_is_no_proof_of_its_rate(name):
     assert found.high > limit
 
 
-def test_nothing_is_shown_by_a_bootstrap_that_cannot_move():
+def test_a_degenerate_bootstrap_shows_neither_deviation_nor_equivalence():
     for y, p in (([0], [0.001]), ([0] * 100, [0.0001] * 100), ([0, 1], [0, 1])):
         assert not cb.equivalence(cb.ACE(), y, p, margin=0.01, random_state=0).within
     assert cb.equivalence(cb.ACE(), [0] * 1000, [0.0001] * 1000, margin=0.01, random_state=0).within
@@ -270,7 +270,7 @@ def test_equivalence_of_a_bias_looks_at_both_sides():
 
 
 @pytest.mark.slow
-def test_p_values_of_right_models_are_uniform():
+def test_p_values_of_calibrated_models_are_uniform():
     found = [cb.null(cb.ACE(), table(200, seed=s), n_resamples=39, random_state=s).pvalue for s in range(300)]
     assert np.mean(np.array(found) <= 0.25) == pytest.approx(0.25, abs=0.08)
     assert np.mean(np.array(found) <= 0.75) == pytest.approx(0.75, abs=0.08)
@@ -315,7 +315,7 @@ def test_an_infinite_log_loss_has_an_infinite_interval():
     json.dumps(right.to_dict(), allow_nan=False)
 
 
-def test_notes_travel():
+def test_notes_are_carried_to_results():
     data = cb.ScoreTable.from_arrays([0, 1, 1, None], [0.2, 0.4, 0.8, 0.1], missing="drop")
     found = cb.interval(cb.ECE(), data, n_resamples=20, random_state=0)
     assert "missing" in [note.code for note in found.notes]
@@ -442,7 +442,7 @@ def test_an_unknown_method_is_named():
         ),
     ],
 )
-def test_a_metric_without_an_honest_interval_refuses_one(name, data, message):
+def test_a_metric_without_a_valid_interval_refuses_one(name, data, message):
     metric = cb.METRICS[name]()
     with pytest.raises(cb.InputError, match=message):
         cb.interval(metric, data, n_resamples=20)
@@ -482,7 +482,7 @@ def thinned(rng):
 
 
 @pytest.mark.slow
-def test_intervals_of_calibrated_models_hold_0_in_spite_of_clusters_and_weights():
+def test_intervals_of_calibrated_models_contain_0_with_clusters_and_weights():
     excluded = {"cluster": 0, "sample_weight": 0}
     for seed in range(60):
         for option, sample in (("cluster", clustered), ("sample_weight", thinned)):

@@ -31,7 +31,7 @@ KERNELS = (_kernels, reference)
 
 
 @given(seeds, st.integers(1, 150))
-def test_drawing_equals_drawing_by_hand(seed, size):
+def test_resampling_equals_resampling_by_hand(seed, size):
     wanted = oracles.draw(SFC64(seed).random_raw(75), size)
     assert wanted.sum() == size
     for kernel in KERNELS:
@@ -41,7 +41,7 @@ def test_drawing_equals_drawing_by_hand(seed, size):
 
 
 @given(tables, seeds)
-def test_a_replicate_is_the_table_of_the_rows_that_were_drawn(table, seed):
+def test_a_replicate_is_the_table_of_its_resampled_rows(table, seed):
     rows = [(s, j < k) for s, n, k in zip(table.score, table.n, table.k, strict=True) for j in range(n)]
     times = oracles.draw(SFC64(seed).random_raw(len(rows)), len(rows))
     drawn = [row for row, t in zip(rows, times, strict=True) for _ in range(t)]
@@ -51,7 +51,7 @@ def test_a_replicate_is_the_table_of_the_rows_that_were_drawn(table, seed):
 
 
 @given(tables, seeds)
-def test_events_of_the_null_are_rows_whose_uniform_number_lies_below_the_score(table, seed):
+def test_null_events_are_rows_with_a_uniform_variate_below_the_score(table, seed):
     uniform = iter((SFC64(seed).random_raw(int(table.size)) >> np.uint64(11)) * 2.0**-53)
     wanted = [sum(next(uniform) < p for _ in range(n)) for p, n in zip(table.score, table.n, strict=True)]
     for kernel in KERNELS:
@@ -83,7 +83,7 @@ def test_metrics_that_need_more_than_sums_get_a_replicate():
 
 
 @compiled_only
-def test_what_the_kernel_cannot_draw_is_refused():
+def test_unsupported_resampling_is_refused():
     core = importlib.import_module("calibrant._kernels._core")
     table = cb.ScoreTable.from_counts([0.1, 0.5], [5, 5], [1, 2])
     with pytest.raises(ValueError, match="four words"):
@@ -168,7 +168,7 @@ def test_squared_weights_of_events_decide_the_variance():
     assert drawn.var() == pytest.approx(4.5**2, rel=0.15)
 
 
-def test_scores_of_0_and_1_never_surprise_a_right_model():
+def test_scores_of_0_and_1_do_not_reject_a_calibrated_model():
     table = cb.ScoreTable.from_counts([0.0, 1.0], [10, 10], [5, 5])
     drawn = resampling.null(table)(SFC64(0))
     assert drawn.k.tolist() == [0, 10]
@@ -188,7 +188,7 @@ def replicates(threads):
     )
 
 
-def test_threads_change_no_bit():
+def test_results_with_threads_are_bitwise_identical():
     assert np.array_equal(replicates(threads=True), replicates(threads=False))
 
 
@@ -219,7 +219,7 @@ def test_metrics_with_equal_bins_share_them():
     assert len(calls) == 1 + 2
 
 
-def test_a_metric_that_does_not_exist_is_nan_and_noted():
+def test_an_undefined_metric_is_nan_and_noted():
     table = cb.ScoreTable.from_counts([0.1, 0.5], [5, 5], [0, 0])
     assert np.isnan(resampling.values([cb.METRICS["auc"]()], table)[0])
     kept, notes = resampling.existing(np.array([0.1, np.nan, 0.2]), "auc")
@@ -234,7 +234,7 @@ def test_a_random_state_must_be_one(state):
         seed_of(state)
 
 
-def test_a_generator_moves_on_and_a_number_does_not():
+def test_a_generator_advances_and_a_seed_does_not():
     rng = np.random.default_rng(0)
     assert seed_of(rng).entropy != seed_of(rng).entropy
     assert seed_of(5).entropy == seed_of(5).entropy == 5
@@ -249,7 +249,7 @@ def rows(size=400, seed=0):
     return (rng.random(size) < p).astype(int), p, rng.integers(0, 40, size)
 
 
-def test_paired_rows_are_drawn_together():
+def test_paired_rows_are_resampled_together():
     y, p, _ = rows()
     paired, tables = resampling.PairedRows.read(y, [p, 1 - p])
     left, right = paired(SFC64(1))
@@ -260,7 +260,7 @@ def test_paired_rows_are_drawn_together():
     assert tables[0] == cb.ScoreTable.from_arrays(y, p)
 
 
-def test_clusters_are_drawn_whole():
+def test_clusters_are_resampled_as_a_whole():
     y, _, cluster = rows()
     paired, _ = resampling.PairedRows.read(y, [cluster / 100 + 0.005], cluster=cluster)  # the score names the cluster
     (drawn,) = paired(SFC64(2))
@@ -312,7 +312,7 @@ def test_frequencies_are_rows():
 
 
 @pytest.mark.parametrize("option", ["sample_weight", "frequency"])
-def test_rows_of_weight_or_frequency_0_are_no_rows(option):
+def test_rows_of_weight_or_frequency_0_are_ignored(option):
     y, p, cluster = rows(60)
     w = np.arange(60) % 3
     weighted, _ = resampling.PairedRows.read(y, [p], **{option: w})

@@ -58,7 +58,7 @@ def rare(rng, size):
     ],
     ids=["constant", "tenth", "half", "double"],
 )
-def test_wrong_scores_of_rare_events_are_miscalibrated(scores, direction):
+def test_miscalibrated_scores_of_rare_events_are_detected(scores, direction):
     y, t = rows(0, 50_000, rare)
     found = evaluated(y, scores(t))
     assert found.verdict == "miscalibrated"
@@ -73,7 +73,7 @@ def test_calibrated_scores_of_rare_events_are_not_miscalibrated():
 
 @pytest.mark.parametrize("margin", [0.1, cb.AbsoluteMargin(0.001)], ids=["log-odds", "absolute"])
 @pytest.mark.parametrize("case", ["too high", "too low", "all 0", "shuffled"])
-def test_wrong_scores_are_never_within_the_margin(case, margin):
+def test_miscalibrated_scores_are_never_within_the_margin(case, margin):
     for seed in range(3):
         y, t = rows(seed, 20_000, lambda rng, size: rng.beta(0.5, 113, size))
         wrong = {
@@ -181,7 +181,7 @@ def test_fewer_than_ten_clusters():
 
 
 @pytest.mark.slow
-def test_symmetric_overconfidence_has_no_false_direction():
+def test_symmetric_overconfidence_has_one_direction():
     claimed, false = 0, 0
     for seed in range(30):
         y, p = rows(seed, 2000)
@@ -248,7 +248,7 @@ def test_frequencies_equal_repeated_rows():
     assert one.coefficients == other.coefficients
 
 
-def test_the_order_of_rows_changes_nothing():
+def test_the_order_of_rows_has_no_effect():
     y, p = rows(4, 700)
     order = np.random.default_rng(4).permutation(700)
     one, other = evaluated(y, p), evaluated(y[order], p[order])
@@ -470,7 +470,7 @@ def test_text_html_and_json_of_each_verdict(case):
     )
 
 
-def test_an_inconclusive_verdict_says_how_many_rows_it_lacks():
+def test_an_inconclusive_verdict_states_the_additional_rows_needed():
     found = evaluated(*rows(0, 500))
     assert found.rows_to_decide > 1000
     (sentence,) = found.sentences()
@@ -516,7 +516,7 @@ def shares(count, one):
 
 
 @pytest.mark.parametrize(("clusters", "low", "high"), [(10, 0.02, 0.04), (40, 0.02, 0.04), (100, 0.05, 0.2)])
-def test_clusters_with_one_outcome_each_count_as_single_observations(clusters, low, high):
+def test_clusters_with_a_constant_outcome_count_as_single_observations(clusters, low, high):
     def rejects(rng):
         p = rng.uniform(low, high, clusters)
         y, cluster = rng.random(clusters) < p, np.repeat(np.arange(clusters), 50)

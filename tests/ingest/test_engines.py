@@ -193,7 +193,7 @@ def same(found, expected):
     ],
     ids=str,
 )
-def test_every_engine_counts_what_arrays_give(engine, rows, options):
+def test_every_engine_gives_the_table_of_the_arrays(engine, rows, options):
     options = {"y": "y", **options}
     same(engine.tables(rows, **options), cb.tables_from_frame(ROWS, **options))
 
@@ -261,7 +261,7 @@ def test_missing_cells_are_refused_or_dropped_and_counted(engine):
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_is_wrong_is_said_with_how_many_rows(engine, columns, words):
+def test_errors_state_the_number_of_bad_rows(engine, columns, words):
     rows = {"y": [0, 1, 1, 0], "p": [0.5, 0.5, 0.1, 1.0], "w": [1.0, 1.0, 2.0, 3.0], **columns}
     kept = engine.keep(pa.table(rows))
     with pytest.raises(InputError, match=words):
@@ -284,7 +284,7 @@ def test_bad_frequencies_are_refused(engine, frequency, words):
         engine.tables(kept, y="y", p="p", frequency="w")
 
 
-def test_what_lies_just_outside_is_clipped_and_counted(engine):
+def test_scores_just_outside_are_clipped_and_counted(engine):
     p = [1.0000001, 1.0000001, -1e-9, 0.3, 1.0]
     rows = pa.table({"y": [1, 1, 0, 0, 1], "p": p})
     kept = engine.keep(rows)
@@ -302,7 +302,7 @@ def test_halves_go_to_the_even_cell_as_in_numpy(engine):
         assert found == cb.ScoreTable.from_arrays([0, 1] * 18, p).round(resolution)
 
 
-def test_nothing_there_is_an_error(engine):
+def test_empty_data_and_missing_columns_are_errors(engine):
     kept = engine.keep(pa.table({"y": pa.array([], pa.int64()), "p": pa.array([], pa.float64())}))
     with pytest.raises(InputError, match="no rows"):
         engine.tables(kept, y="y", p="p")
@@ -364,12 +364,12 @@ def test_bad_queries_are_refused(sqlite, sql, words):
 
 
 @pytest.mark.parametrize("sql", [b"SELECT 1", None])
-def test_what_is_no_text_is_no_query(sqlite, sql):
+def test_a_query_must_be_text(sqlite, sql):
     with pytest.raises(InputError, match="sql must be text"):
         cb.from_query(sqlite, sql)
 
 
-def test_what_is_no_connection_is_refused(sqlite):
+def test_objects_other_than_connections_are_refused(sqlite):
     with pytest.raises(InputError, match="no connection to a known database: builtins.str"):
         cb.from_query("postgresql://", "SELECT 1")
     with pytest.raises(InputError, match="dialect must be one of duckdb, postgresql, sqlite"):
@@ -402,7 +402,7 @@ def test_groups_of_any_type_stay_apart(sqlite):
 
 
 @pytest.mark.parametrize("kind", ["ENUM('0.1')", "JSON", "VARCHAR", "BIT", "INTEGER[]"])
-def test_duckdb_converts_nothing_in_silence(kind):
+def test_duckdb_refuses_lossy_conversions(kind):
     value = {"BIT": "'1'", "INTEGER[]": "[1]"}.get(kind, "'0.1'")
     with duckdb.connect() as connection, pytest.raises(InputError, match="p must hold numbers; its type is"):
         cb.from_query(connection, f"SELECT 1 AS y, CAST({value} AS {kind}) AS p")
@@ -491,7 +491,7 @@ def test_names_of_any_kind_are_columns(spark_local, tmp_path):
 
 @needs_spark
 @pytest.mark.xdist_group("spark")
-def test_an_answer_too_large_for_the_driver_is_an_error_that_says_what_to_do(tmp_path):
+def test_a_result_too_large_for_the_driver_is_an_error_with_a_hint(tmp_path):
     with run_driver("local[2]", tmp_path, rows=200_000, settings={"spark.driver.maxResultSize": "100k"}) as driver:
         said = driver.communicate(timeout=180)[0]
     assert "InputError: The distinct scores are more than Spark's driver may take" in said
@@ -534,7 +534,7 @@ def expected_of(rows):
 
 @needs_spark
 @pytest.mark.xdist_group("spark")
-def test_a_driver_or_a_worker_that_dies_costs_time_and_no_rows(tmp_path):
+def test_a_failed_driver_or_worker_loses_no_rows(tmp_path):
     rows = 4_000_000
     with servers.spark_cluster(workers=2, memory="1g") as cluster:
         with run_driver(cluster.url, tmp_path, rows) as driver:
@@ -553,7 +553,7 @@ def test_a_driver_or_a_worker_that_dies_costs_time_and_no_rows(tmp_path):
 # Calibrators where the data lies
 
 
-def test_a_calibrator_works_where_the_scores_lie(engine):
+def test_a_calibrator_applies_in_the_engine_of_the_scores(engine):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     rng = np.random.default_rng(3)
     p = rng.random(500)

@@ -93,13 +93,13 @@ def test_real_weights_agree_within_rounding(tmp_path):
     assert cb.scan(several(tmp_path), y="y", p="p", sample_weight="w").importance
 
 
-def test_float32_scores_stay_what_they_are(tmp_path):
+def test_float32_scores_keep_their_values(tmp_path):
     p = P.astype(np.float32)
     pq.write_table(pa.table({"y": Y == 1, "p": p}), tmp_path / "f.parquet")
     assert cb.scan(tmp_path / "f.parquet", y="y", p="p") == cb.ScoreTable.from_arrays(Y, p)
 
 
-def test_groups_models_and_hive_partitions_come_from_one_reading(tmp_path):
+def test_groups_models_and_hive_partitions_come_from_one_pass(tmp_path):
     for day in range(3):
         (tmp_path / f"day={day}").mkdir()
         own = TABLE.slice(day * 10_000, 10_000).drop_columns(["day"])
@@ -221,7 +221,7 @@ def test_other_encodings_and_broken_files_are_refused(tmp_path):
         cb.scan(parquet(tmp_path), y="y", p="p", memory_limit="plenty")
 
 
-def test_nothing_is_counted_twice_when_a_later_file_is_bad(tmp_path):
+def test_no_row_is_counted_twice_when_a_later_file_is_bad(tmp_path):
     pq.write_table(TABLE, tmp_path / "a.parquet")
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(InputError, match=r"b.parquet"):
@@ -301,7 +301,7 @@ def test_truth_values_words_and_codes_of_text_files_stay_apart(tmp_path):
     assert cb.scan(path, y="y", p="p", pos_label="spam").positives == 1
 
 
-def test_capital_letters_tell_columns_apart(tmp_path):
+def test_column_names_are_case_sensitive(tmp_path):
     pq.write_table(pa.table({"y": [1, 0], "P": [0.1, 0.2], "p": [0.8, 0.9]}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match="columns 'p' and 'P'"):
         cb.scan(tmp_path / "a.parquet", y="y", p="p")
@@ -322,7 +322,7 @@ def test_the_label_of_the_event_is_looked_for_in_all_files_and_groups(tmp_path):
     assert any("No row has the label" in note.text for note in absent.notes)
 
 
-def test_no_file_is_counted_twice_and_no_hidden_one_at_all(tmp_path):
+def test_each_file_is_counted_once_and_hidden_files_are_skipped(tmp_path):
     path = parquet(tmp_path)
     (tmp_path / "link.parquet").symlink_to(path)
     assert cb.scan([path, tmp_path / "." / path.name, tmp_path / "link.parquet"], y="y", p="p").size == ROWS

@@ -74,7 +74,7 @@ def test_every_engine_gives_the_same_table(make):
 
 
 @each_engine
-def test_groups_and_models_come_from_one_reading(make):
+def test_groups_and_models_come_from_one_pass(make):
     tables = cb.tables_from_frame(make(TABLE), y="y", p=["p", "q"], by="g", frequency="w")
     assert tables.models == ["p", "q"]
     assert tables.groups == list(range(50))
@@ -184,7 +184,7 @@ def test_bad_requests_are_refused(call, words):
         call(pl.DataFrame({"y": [0, 1], "p": [0.2, 0.7]}))
 
 
-def test_arrays_of_other_libraries_are_read_where_they_lie():
+def test_arrays_of_other_libraries_are_read_without_a_copy():
     class Elsewhere:
         """An array of a library that speaks dlpack and nothing else."""
 
@@ -211,7 +211,7 @@ def table(rng):
 
 
 @pytest.mark.parametrize("option", [None, "frequency", "sample_weight"])
-def test_a_table_comes_back_as_it_went(option, rng, tmp_path):
+def test_a_stored_table_is_unchanged(option, rng, tmp_path):
     p = rng.random(500).round(2)
     options = {} if option is None else {option: rng.integers(0, 4, 500)}
     y = np.where(np.arange(500) == 3, np.nan, rng.random(500) < p)
@@ -241,7 +241,7 @@ def test_a_flipped_byte_or_a_cut_is_seen(table, tmp_path):
         cb.ScoreTable.from_parquet(tmp_path / "none.parquet")
 
 
-def test_what_is_no_table_is_refused(table):
+def test_other_files_and_versions_are_refused(table):
     with pytest.raises(InputError, match="no table that calibrant wrote"):
         cb.ScoreTable.from_arrow(TABLE)
     frame = table.to_arrow()

@@ -162,7 +162,7 @@ def test_consistent_limits_grow_with_the_root(size, limits):
     assert PAVABC.consistent().limits(ScoreTable.from_counts([0.5], [size], [0])) == limits
 
 
-def test_a_limit_that_is_given_is_kept():
+def test_a_given_limit_is_used():
     table = ScoreTable.from_counts([0.5], [1000], [0])
     assert PAVABC(n_min=300).limits(table) == (300, 300)
     assert PAVABC(n_max=10).limits(table) == (10, 10)
@@ -201,7 +201,7 @@ def test_importance_weights_use_limits_and_cuts_unrounded():
     assert PAVA()(table).rate.tolist() == pytest.approx([0, 0.5, 1])
 
 
-def test_partitions_of_your_own():
+def test_user_defined_partitions():
     table = ScoreTable.from_counts([0.1, 0.2, 0.6], [1, 2, 3], [0, 1, 3])
     assert Partition.from_labels(table, [0, 0, 7]).n.tolist() == [3, 3]
     assert Partition.from_cuts(table, [1, 1, 2]).n.tolist() == [1, 2, 3]

@@ -76,7 +76,7 @@ def test_renaming_the_event_swaps_the_unit_costs(table, over, under):
 
 
 @pytest.mark.parametrize("cost", COSTS, ids=repr)
-def test_costs_are_distances_that_know_their_shape(cost, rng):
+def test_costs_are_distances_with_declared_shape(cost, rng):
     p, a = rng.random(200), rng.random(200)
     assert (cost(p, a) >= 0).all()
     assert (cost(a, a) == 0).all()
@@ -118,7 +118,7 @@ def test_levels_of_a_step_cost_rise(levels):
         StepCost(levels)
 
 
-def test_any_callable_is_a_cost_if_it_is_one():
+def test_any_valid_callable_is_a_cost():
     table = ScoreTable.from_arrays([0, 1, 1], [0.2, 0.4, 0.9])
     assert ECC(lambda p, a: 3 * np.abs(p - a))(table).value == pytest.approx(3 * ECE()(table).value)
     with pytest.raises(cb.InputError, match="not negative"):
@@ -134,7 +134,7 @@ def test_any_callable_is_a_cost_if_it_is_one():
             ECC(nothing)
 
 
-def test_a_cost_cannot_change_what_it_is_given():
+def test_a_cost_cannot_change_its_arguments():
     def cheat(p, a):
         a[:] = p
         return np.zeros_like(p)

@@ -159,7 +159,7 @@ def test_densities_quantiles_and_distribution_functions_agree(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_quantiles_do_not_fall_and_parts_are_parts(kind):
+def test_quantiles_are_nondecreasing_and_subsets_agree(kind):
     forecast = KINDS[kind]
     q = np.array([0.1, 0.25, 0.5, 0.9])
     values = forecast.quantile(q)
@@ -243,7 +243,7 @@ def test_cells_of_quantiles_follow_their_convention():
     assert high.tolist() == [0.1, 0.1, 0.5, 0.9, 1.0]
 
 
-def test_cells_of_draws_count_ranks_and_ties():
+def test_cells_of_samples_count_ranks_and_ties():
     low, high = rg.Samples([[1.0, 2.0, 2.0, 4.0]] * 3).cells(np.array([0.0, 2.0, 3.0]))
     assert low == pytest.approx([0, 0.2, 0.6])
     assert high == pytest.approx([0.2, 0.8, 0.8])
@@ -266,7 +266,7 @@ def right(kind, rng, n):
 
 
 @pytest.mark.parametrize("kind", ["Gaussian", "Quantiles", "Samples", "Poisson"])
-def test_pit_values_of_right_forecasts_are_uniform(kind, rng):
+def test_pit_values_of_calibrated_forecasts_are_uniform(kind, rng):
     y, forecast = right(kind, rng, 20_000)
     u = rg.pit(y, forecast)
     assert stats.kstest(u, "uniform").pvalue > 1e-3
@@ -299,7 +299,7 @@ def test_coverage_counts_outcomes_inside_closed_intervals():
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_what_quantiles_do_not_know_is_not_made_up():
+def test_quantile_forecasts_are_not_extrapolated():
     forecast = rg.Quantiles([0.1, 0.9], [[0.0, 1.0]])
     with pytest.raises(InputError, match=r"know the levels 0.1 to 0.9"):
         forecast.quantile(0.95)
@@ -373,7 +373,7 @@ def test_bad_input_is_refused(make, words):
         make()
 
 
-def test_quantiles_of_repaired_forecasts_are_precise_in_the_upper_tail():
+def test_quantiles_of_recalibrated_forecasts_are_precise_in_the_upper_tail():
     """A map that widens ten times asks the base for levels that a double takes for 1."""
     wide = rg.Warped(rg.Gaussian([0.0], 0.1), rg.SinhArcsinh(scale=10.0))
     assert wide.quantile([0.001, 0.05, 0.95, 0.999])[0] == pytest.approx(stats.norm.ppf([0.001, 0.05, 0.95, 0.999]))
@@ -432,7 +432,7 @@ def test_pandas_indexes_of_outcomes_and_forecasts_must_agree():
         assert rg.pit(y[["b", "a"]].set_axis(["a", "b"]), forecast).shape == (2,)
 
 
-def test_small_ensembles_are_not_accused_of_what_they_cannot_say(rng):
+def test_coverage_of_small_ensembles_uses_their_own_levels(rng):
     y, draws = rng.normal(size=5000), rng.normal(size=(5000, 10))
     found = rg.coverage(y, rg.Samples(draws))
     assert found.per_level["level"] == pytest.approx([5 / 11, 9 / 11])  # between two draws
@@ -567,7 +567,7 @@ def test_tails_too_heavy_for_crps_make_it_infinite():
     assert math.isfinite(rg.crps([1.0], stats.cauchy([0.0])))
 
 
-def test_repaired_forecasts_take_scipys_distributions_and_keep_the_index():
+def test_recalibrators_accept_scipy_distributions_and_keep_the_index():
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     assert rg.Stretched(stats.norm([0.0, 1.0]), 2.0).quantile(0.5).tolist() == [0.0, 1.0]
     assert rg.Warped(stats.norm([0.0, 1.0]), rg.SinhArcsinh()).quantile(0.5) == pytest.approx([0.0, 1.0])
@@ -584,7 +584,7 @@ def test_repaired_forecasts_take_scipys_distributions_and_keep_the_index():
     assert rg.Gaussian([1.0, 2.0], 1.0).index is None
 
 
-def test_notes_of_numbers_become_warnings():
+def test_notes_of_float_functions_become_warnings():
     with pytest.warns(CalibrantWarning, match="clipped"):
         rg.miscalibration([0.2, 1 + 1e-9])
     with pytest.warns(CalibrantWarning, match="one column"):

@@ -86,7 +86,7 @@ def test_default_limits_are_the_papers(golden):
         assert cb.PAVABC().limits(table) == (expected["default"]["n_min"], expected["default"]["n_max"])
 
 
-def test_ten_bins_mean_five_things():
+def test_ten_bins_have_five_definitions_of_ece():
     """What other libraries call ECE, on one input, and how it comes about; see docs/peers."""
     known = json.loads((GOLDEN / "conformance.json").read_text())
     y, p, other = known["y"], known["p"], {name: each["ece"] for name, each in known["libraries"].items()}

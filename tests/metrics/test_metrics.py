@@ -90,14 +90,14 @@ def test_specification_survives_json_and_rebuilds_the_metric(name):
     assert again(table).value == metric(table).value
 
 
-def test_a_specification_of_no_metric_is_refused():
+def test_a_specification_that_is_not_a_metric_is_refused():
     with pytest.raises(cb.InputError, match="spec must name one of the metrics .*got 'nonsense'"):
         cb.metrics.from_spec({"name": "nonsense"})
     assert cb.metrics.from_spec({"name": "calbin", "window": 3}).spec["window"] == 3
 
 
 @EVERY
-def test_a_result_tells_everything(name):
+def test_a_result_holds_all_statistics(name):
     table = ScoreTable.from_arrays([0, 1, 1, 0, 1], [0.1, 0.7, np.nan, 0.4, 0.3], missing="drop")
     result = METRICS[name]()(table)
     document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
@@ -155,7 +155,7 @@ def test_ece_is_at_most_rmsce_is_at_most_mce(table):
     assert rmsce <= mce + 1e-15
 
 
-def test_a_table_whose_rates_equal_its_scores_has_no_error():
+def test_a_table_whose_rates_equal_its_scores_has_error_zero():
     table = ScoreTable.from_counts([0.0, 0.125, 0.5, 0.75, 1.0], [8, 8, 8, 8, 8], [0, 1, 4, 6, 8])
     for name in ("ece", "ace", "mce", "rmsce", "tce", "ecc", "bias", "smooth_ece", "ecce_mad", "ecce_r", "ici", "mcb"):
         assert METRICS[name]()(table).value == 0
@@ -210,7 +210,7 @@ def test_importance_weights_of_one_give_the_plain_values(rng):
         assert metric(weighted).value == metric(plain).value
 
 
-def test_importance_weights_replace_the_exact_test_and_say_so(rng):
+def test_importance_weights_replace_the_exact_test_with_a_note(rng):
     p, w = rng.random(600), rng.integers(1, 6, 600)
     y = rng.random(600) < p**2
     table = ScoreTable.from_arrays(y, p, sample_weight=w)
@@ -244,7 +244,7 @@ def test_the_weighted_test_keeps_its_level_where_repeated_rows_do_not(rng):
     assert np.mean(rejected["frequency"]) > 25
 
 
-def test_shuffling_weighted_rows_changes_no_bit(rng):
+def test_shuffled_weighted_rows_give_bitwise_identical_results(rng):
     p, w = rng.integers(0, 10, 400) / 10, rng.choice([0.1, 0.2, 0.3], 400)
     y = rng.random(400) < p
     metrics = (cb.ECE(), cb.ACE(), cb.TCE(test=significance.score), cb.TCE())
@@ -267,7 +267,7 @@ def test_weighted_bins_of_one_class_are_judged_like_counted_ones(rng, test):
         assert 0 <= metric(ScoreTable.from_arrays([1, 1, 1, 1], rng.random(4), sample_weight=w)).value <= 100 + 1e-12
 
 
-def test_scaling_importance_weights_changes_nothing(rng):
+def test_scaling_importance_weights_has_no_effect(rng):
     p, w = rng.random(400), rng.exponential(size=400)
     y = rng.random(400) < p**2
     for metric in (cb.ECE(), cb.ACE(), cb.TCE(test=significance.score), cb.TCE()):
@@ -285,7 +285,7 @@ def test_n_bins_and_bins_together_are_an_error():
 
 
 @pytest.mark.parametrize("bins", [10, "quantile", cb.Quantile, (0, 1)])
-def test_what_is_no_kind_of_bins_is_refused(bins):
+def test_objects_other_than_bins_are_refused(bins):
     with pytest.raises(cb.InputError, match=r"bins must be an object such as cb.Quantile\(10\).*use n_bins"):
         cb.ece([0, 1], [0.1, 0.9], bins=bins)
 
@@ -346,7 +346,7 @@ def my_bins(table):
     return cb.metrics.Partition.from_cuts(table, [])
 
 
-def test_parts_of_your_own_work_and_their_specification_says_it_cannot_be_rebuilt():
+def test_user_defined_parts_work_and_their_specification_cannot_be_rebuilt():
     metric = GCE(my_bins, losses.absolute_gap, norms.sup)
     assert metric(ScoreTable.from_arrays([0, 1], [0.2, 0.8])).value == pytest.approx(0)
     assert metric.spec["bins"] == f"user:{__name__}.my_bins"
@@ -355,12 +355,12 @@ def test_parts_of_your_own_work_and_their_specification_says_it_cannot_be_rebuil
 
 
 @pytest.mark.parametrize("spec", [{}, {"bins": None}, {**cb.ECE().spec, "bins": {"bins.Quantile": {"n": 3}}}])
-def test_what_is_no_specification_is_refused(spec):
+def test_invalid_specifications_are_refused(spec):
     with pytest.raises(cb.InputError, match="spec must be the specification of a GCE"):
         GCE.from_spec(spec)
 
 
-def test_parts_of_your_own_may_return_what_they_like():
+def test_user_defined_parts_may_return_any_sequence():
     metric = GCE(cb.EqualWidth(2), lambda partition: [0.25] * len(partition), lambda values, sizes: np.float32(0.25))
     breakdown = metric(ScoreTable.from_arrays([0, 1], [0.2, 0.8]))
     assert json.loads(json.dumps(breakdown.to_dict()))["value"] == 0.25
@@ -373,7 +373,7 @@ def test_a_breakdown_cannot_be_changed():
             column[0] = 1
 
 
-def test_a_specification_cannot_reach_outside_the_parts():
+def test_a_specification_can_name_only_registered_parts():
     spec = {**cb.ECE().spec, "norm": "table.ScoreTable"}
     with pytest.raises(cb.InputError, match=r"table\.ScoreTable"):
         GCE.from_spec(spec)
@@ -384,7 +384,7 @@ def test_a_specification_cannot_reach_outside_the_parts():
 # what people read
 
 
-def test_a_breakdown_reads_well():
+def test_the_repr_of_a_breakdown():
     table = ScoreTable.from_counts([0.1, 0.2, 0.5], [50, 50, 50], [15, 12, 26])
     text = repr(cb.TCE()(table))
     assert text.splitlines()[0] == "TCE = 33.33 %   (150 rows, 35.3 % events, 3 bins)"
@@ -394,7 +394,7 @@ def test_a_breakdown_reads_well():
     assert len(many.splitlines()) < 20
 
 
-def test_notes_reach_the_reader():
+def test_notes_are_printed():
     breakdown = cb.ECE()(ScoreTable.from_arrays([0, 1, 1], [0.1, 0.7, np.nan], missing="drop"))
     assert "note: Rows left out because a value is missing: 1." in repr(breakdown)
     assert "missing: 1" in breakdown._repr_html_()

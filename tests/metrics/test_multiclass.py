@@ -83,13 +83,13 @@ def test_bad_input_is_refused(y, proba, match):
         cb.classwise(cb.ECE(), y, proba)
 
 
-def test_a_label_that_is_no_class_is_refused():
+def test_a_label_outside_the_classes_is_refused():
     with pytest.raises(cb.InputError, match="row 1 is 2"):
         cb.top_label([0, 2], [[0.5, 0.5], [0.4, 0.6]], labels=[0, 1])
     assert cb.classwise(cb.ECE(), [0, 0], [[0.5, 0.5], [0.4, 0.6]], labels=[0, 1]).per_class.keys() == {0, 1}
 
 
-def test_results_read_well(forecast):
+def test_reprs_of_results(forecast):
     y, proba = forecast
     result = cb.classwise(cb.TCE(), y, proba)
     assert repr(result).startswith("class-wise TCE = ")
@@ -145,7 +145,7 @@ def test_masks_objects_and_coarse_floats_are_read_like_scores(forecast):
         cb.classwise(cb.ECE(), y, wrong)
 
 
-def test_notes_and_bias_reach_the_reader_of_a_classwise_result(forecast):
+def test_classwise_results_carry_notes_and_bias(forecast):
     y, proba = forecast
     weights = np.full(400, 2)
     weights[3] = 0
@@ -174,7 +174,7 @@ def test_a_metric_must_be_known(forecast, metric):
         cb.classwise(metric, *forecast)
 
 
-def test_a_metric_object_takes_rows_too(forecast):
+def test_a_metric_object_accepts_rows(forecast):
     y, proba = forecast
     table = cb.ScoreTable.from_arrays(y == 1, proba[:, 1])
     for metric in (cb.TCE(), cb.METRICS["brier"]()):
@@ -246,7 +246,7 @@ def test_groups_are_measured_by_themselves():
     assert json.loads(json.dumps(result.to_dict()))["groups"][1]["confusion"]["rows"] == "actual"
 
 
-def test_a_class_that_is_never_mistaken_does_not_change_the_test():
+def test_a_class_without_errors_does_not_change_the_test():
     y, z = [0] * 10 + [1] * 10, [1] * 5 + [0] * 5 + [1] * 10
     two, three = cb.proportions(y, z), cb.proportions(y, z, labels=[0, 1, 2])
     assert two.pvalue == three.pvalue == binomtest(5, 5, 0.5).pvalue
@@ -272,12 +272,12 @@ def test_proportions_cannot_be_changed():
 
 
 @pytest.mark.parametrize("y_pred", [[0.1, 0.9], [[0.1, 0.9], [0.8, 0.2]], np.array([0.5, 1.0])])
-def test_probabilities_are_no_classes(y_pred):
+def test_probabilities_are_not_classes(y_pred):
     with pytest.raises(cb.InputError, match="looks like probabilities"):
         cb.proportions([0, 1], y_pred)
 
 
-def test_a_class_that_never_occurs_counts_in_no_mean():
+def test_a_class_that_never_occurs_is_excluded_from_means():
     result = cb.proportions([0, 1, 1], [0, 1, 1], labels=[0, 1, 2])
     assert result.macro_accuracy == 1
     assert np.isnan(result.recall[2])

@@ -68,7 +68,7 @@ def test_counts_too_large_for_products_in_64_bits_are_compared_exactly():
     assert np.array_equal(OptimalBins()(table).start, PAVA()(table).start)
 
 
-def test_nothing_to_measure_is_an_error():
+def test_empty_input_is_an_error():
     with pytest.raises(cb.InputError, match="no bins"):
         total_error(PAVA()(ScoreTable.empty()))
     with pytest.raises(cb.InputError, match="no rows"):

@@ -45,7 +45,7 @@ def test_linear_optima_are_the_golden_ones(case):
 
 
 @pytest.mark.parametrize("case", GOLDEN["metacal_nonlinear"], ids=lambda c: f"{c['distance']}-{c['R']}")
-def test_nonlinear_optima_cost_no_more_than_the_golden_ones(case):
+def test_nonlinear_optima_cost_at_most_the_golden_ones(case):
     kind = {"sqrt": lambda **u: cb.PowerCost(0.5, **u), "square": lambda **u: cb.PowerCost(2, **u)}
     kind |= {"exp": cb.ExponentialCost, "log": cb.LogCost}
     cost, samples = kind[case["distance"]](over=case["Co"], under=case["Cu"]), np.array([case["a"]])
@@ -58,7 +58,7 @@ def test_nonlinear_optima_cost_no_more_than_the_golden_ones(case):
 @pytest.mark.parametrize("name", COSTS)
 @settings(max_examples=40)
 @given(samples=draws)
-def test_nothing_on_a_fine_grid_costs_less(name, samples):
+def test_no_prediction_on_a_fine_grid_costs_less(name, samples):
     samples, cost = np.array(samples), COSTS[name]
     q = cb.optimal_prediction(samples, cost)
     assert ((q >= 0) & (q <= 1)).all()
@@ -101,7 +101,7 @@ def test_ranks_are_rational_whatever_the_scale():
     assert linear_rank(0, 1, 10) == 10
 
 
-def test_costs_of_ones_own_are_checked():
+def test_user_defined_costs_are_checked():
     draws = np.random.default_rng(0).random((3, 20))
     with_zero = np.c_[draws, np.zeros(3)]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -150,7 +150,7 @@ def test_blocks_and_threads_change_nothing(rng):
         assert np.array_equal(whole[:7], cb.optimal_prediction(samples[:7], cost))
 
 
-def test_bad_draws_are_refused():
+def test_bad_samples_are_refused():
     for samples, words in (([0.1, 0.2], "shape"), ([[0.1, 1.2]], "row 0 holds 1.2"), (np.empty((0, 3)), "shape")):
         with pytest.raises(cb.InputError, match=words):
             cb.optimal_prediction(samples, cb.LinearCost())
@@ -189,7 +189,7 @@ def test_decisions_count_errors(rng):
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_for_right_probabilities_the_bayes_threshold_costs_least(rng):
+def test_for_calibrated_scores_the_bayes_threshold_has_the_least_cost(rng):
     p = rng.random(200_000)
     table = cb.ScoreTable.from_arrays(rng.random(200_000) < p, p)
     costs = [cb.metrics.DecisionCost(1, 4, threshold=t).value(table) for t in (0.1, 0.2, 0.3)]
@@ -198,7 +198,7 @@ def test_for_right_probabilities_the_bayes_threshold_costs_least(rng):
     assert cb.interval(cb.metrics.DecisionCost(1, 4), table, n_resamples=99, random_state=0).low < costs[1]
 
 
-def test_decisions_must_be_well_put():
+def test_arguments_of_decisions_are_checked():
     with pytest.raises(cb.InputError, match="at least one model"):
         cb.decisions([0, 1], {})
     with pytest.raises(cb.InputError, match="threshold must"):

@@ -170,7 +170,7 @@ def test_murphys_five_terms_add_up_to_brier(table, bins):
 
 
 @given(tables)
-def test_corp_adds_up_to_brier_and_no_part_is_negative(table):
+def test_corp_adds_up_to_brier_and_its_components_are_nonnegative(table):
     parts = cb.corp_decomposition(table)
     assert parts.mcb - parts.dsc + parts.unc == pytest.approx(cb.Brier().value(table), abs=1e-14)
     assert min(parts.mcb, parts.dsc, parts.unc) >= -1e-15
@@ -212,7 +212,7 @@ def test_auc_and_the_ranking_measures_ignore_calibration(table):
         assert cb.metrics.AUC().value(squeezed) == cb.metrics.AUC().value(table)
 
 
-def test_log_loss_is_infinite_where_the_impossible_happened():
+def test_log_loss_is_infinite_for_an_event_with_score_0():
     assert cb.log_loss([1, 0], [0.0, 0.5]) == np.inf
     assert cb.log_loss([0, 1, 0], [0.0, 1.0, 0.5]) == pytest.approx(np.log(2) / 3)
     reading = cb.METRICS["log_loss"]()(ScoreTable.from_arrays([1, 0], [0.0, 0.5]))
@@ -227,7 +227,7 @@ def test_observed_over_expected_at_its_borders():
         ratio(ScoreTable.from_counts([0.0], [3], [0]))
 
 
-def test_debiasing_removes_what_chance_adds(rng):
+def test_debiasing_removes_the_expectation_of_noise(rng):
     """A perfect model: the plain squared error is positive in the mean, the debiased one is near 0."""
     plain, debiased = [], []
     for _ in range(300):
@@ -276,7 +276,7 @@ def test_a_slope_that_does_not_exist_is_an_error(y, p, why):
         cb.slope_intercept(y, p)
 
 
-def test_scores_of_0_and_1_are_kept_off_the_border_and_counted():
+def test_scores_of_0_and_1_are_clipped_and_counted():
     fit = cb.slope_intercept([0, 1, 0, 1, 1, 0], [0, 1, 1, 0.4, 0.6, 0.7])
     assert fit.n_clipped == 3
     assert [(note.code, note.count) for note in fit.notes] == [("logit_clipped", 3)]
@@ -335,7 +335,7 @@ def test_weights_of_very_different_size_do_not_cancel():
     assert cb.auc([1, 0, 0], [0.9, 0.2, 0.95], sample_weight=[1e10 + 0.5, 1.1e-6, 1.1e-6]) == pytest.approx(0.5)
 
 
-def test_smooth_ece_of_totally_wrong_forecasts_is_one():
+def test_smooth_ece_of_reversed_forecasts_is_one():
     table = ScoreTable.from_counts(
         [7.6e-234, 5.3e-222, 1.1e-176, 8.2e-76, 1.2e-28], *[[565, 1270, 139, 1158, 1385]] * 2
     )
@@ -352,7 +352,7 @@ def test_scores_can_be_pickled_hashed_and_compared():
         cb.metrics.from_spec({"name": "brier", "unit": "%"})
 
 
-def test_calbin_does_not_try_what_memory_cannot_hold():
+def test_calbin_refuses_windows_larger_than_memory():
     with pytest.raises(cb.InputError, match="at most 1,000,000,000"):
         cb.calbin(ScoreTable.from_counts([0.1, 0.9], [10**13] * 2, [10**12] * 2))
     for window in (-3, True, 1.5):
@@ -360,7 +360,7 @@ def test_calbin_does_not_try_what_memory_cannot_hold():
             cb.metrics.CalBin(window=window)
 
 
-def test_calbin_says_that_it_needs_rows():
+def test_calbin_names_the_rows_it_needs():
     with pytest.raises(cb.InputError, match="needs counts"):
         cb.calbin([0, 1], [0.1, 0.9], sample_weight=[0.5, 0.5])
     for window, most in ((0, "of at least 1"), (3, "from 1 to 2"), (1.5, "of at least 1")):

@@ -78,7 +78,7 @@ def test_the_weighted_test_has_its_borders_symmetry_and_no_scale(case, scale):
     assert significance.weighted(k, n, 1.0, w2=n, k2=k) == (k == n)
 
 
-def test_the_weighted_test_knows_how_rare_events_are():
+def test_the_weighted_test_accounts_for_rare_events():
     """Without an event the variance of the residuals alone would reject any p."""
     assert significance.weighted(0, 100, 0.001, w2=100, k2=0) > 0.5
     assert significance.weighted(0, 100, 0.2, w2=100, k2=0) < 1e-4
@@ -100,7 +100,7 @@ def test_the_weighted_test_keeps_its_level_where_weights_depend_on_the_outcome(r
     assert 0.01 < (significance.weighted(k, n, rate, w2=w2, k2=k2) <= 0.05).mean() < 0.09
 
 
-def test_binomial_needs_whole_numbers():
+def test_binomial_needs_integers():
     with pytest.raises(cb.InputError, match="significance.weighted"):
         significance.binomial(1.5, 10, 0.2)
 
@@ -119,7 +119,7 @@ def test_t_of_equal_labels_accepts_only_their_value_and_of_one_row_everything():
 
 
 @given(cases)
-def test_score_accepts_what_wilsons_interval_holds(case):
+def test_the_score_test_accepts_the_scores_in_the_wilson_interval(case):
     k, n, p = case
     low, high = stats.binomtest(k, n).proportion_ci(0.95, method="wilson")
     pvalue = significance.score(k, n, p)
@@ -128,7 +128,7 @@ def test_score_accepts_what_wilsons_interval_holds(case):
 
 
 @given(cases)
-def test_bayes_accepts_what_jeffreys_interval_holds(case):
+def test_bayes_accepts_the_scores_in_the_jeffreys_interval(case):
     k, n, p = case
     posterior = stats.beta(k + 0.5, n - k + 0.5)
     low = 0 if k == 0 else posterior.ppf(0.025)

@@ -72,7 +72,7 @@ def measured(display, table):
 
 
 @each_display
-def test_predictions_estimators_and_breakdowns_draw_the_same(display, rows):
+def test_predictions_estimators_and_breakdowns_give_the_same_plot(display, rows):
     y, p = rows
     options = DISPLAYS[display]
     figures = [Figure(figsize=(8, 6), layout="constrained") for _ in range(3)]
@@ -104,7 +104,7 @@ def test_labels_of_any_kind_follow_the_estimators_classes(display, rows):
 
 
 @each_display
-def test_nothing_global_is_touched(display, rows):
+def test_global_state_is_unchanged(display, rows):
     before, figures = dict(mpl.rcParams), plt.get_fignums()
     drawn = display.from_predictions(*rows, fig=Figure(), **DISPLAYS[display])
     plots.svg(drawn)
@@ -122,7 +122,7 @@ def test_without_a_place_pyplot_gives_a_figure(display, rows):
 
 
 @each_display
-def test_it_is_drawn_in_the_place_of_axes_and_in_part_of_a_figure(display, rows):
+def test_a_display_is_plotted_into_axes_and_subfigures(display, rows):
     whole = Figure(figsize=(12, 6), layout="constrained")
     left, right = whole.subfigures(1, 2)
     ax = left.subplots()
@@ -138,7 +138,7 @@ def test_it_is_drawn_in_the_place_of_axes_and_in_part_of_a_figure(display, rows)
 
 
 @each_display
-def test_it_reads_well_at_several_sizes_and_in_dark(display, rows):
+def test_figures_are_legible_at_several_sizes_and_in_dark_styles(display, rows):
     looks = (
         ((8, 6), "default", 10),
         ((6, 6.4), "dark_background", 10),
@@ -350,14 +350,14 @@ def test_the_histogram_counts_every_row(tested):
     assert sorted(extents(bar)[1][0] for bar in tested.histogram_) == sorted(expected[expected > 0])
 
 
-def test_the_headline_has_the_value_and_what_a_right_model_reads(tested):
+def test_the_headline_has_the_value_and_the_null_range(tested):
     found = cb.null(cb.TCE(), tested.breakdown.partition.table, n_resamples=49, random_state=0)
     title = tested.ax_.get_title(loc="left").replace("\N{NO-BREAK SPACE}", " ")
     assert f"TCE = {tested.breakdown.value:.1f} %" in title
     assert f"{found.low:.1f} to {found.high:.1f} %" in title
 
 
-def test_without_draws_the_headline_is_the_value_alone(rows, figure):
+def test_without_resamples_the_headline_is_the_value(rows, figure):
     drawn = plots.TestBasedReliabilityDisplay.from_predictions(*rows, n_resamples=0, fig=figure)
     assert drawn.null is None
     assert drawn.ax_.get_title(loc="left") == f"TCE = {drawn.breakdown.value:.1f}\N{NO-BREAK SPACE}%"
@@ -365,7 +365,7 @@ def test_without_draws_the_headline_is_the_value_alone(rows, figure):
 
 
 @pytest.mark.parametrize("scale", ["log", "logit"])
-def test_a_log_axis_gathers_what_it_has_no_place_for_and_says_so(scale, figure, rng):
+def test_a_log_axis_draws_values_out_of_range_at_its_end_and_labels_them(scale, figure, rng):
     p = np.concatenate([np.zeros(200), rng.lognormal(-7, 1, 4000).clip(0, 0.5), np.ones(50)])
     y = rng.random(p.size) < p
     drawn = plots.TestBasedReliabilityDisplay.from_predictions(y, p, scale=scale, n_resamples=0, fig=figure)
@@ -382,7 +382,7 @@ def test_a_log_axis_gathers_what_it_has_no_place_for_and_says_so(scale, figure, 
     assert sum(extents(bar)[1][0] for bar in drawn.histogram_) == p.size
 
 
-def test_an_axis_that_the_user_ends_cuts_and_marks_what_goes_on(rows, figure):
+def test_a_user_limit_cuts_the_axis_and_marks_values_beyond(rows, figure):
     drawn = plots.TestBasedReliabilityDisplay.from_predictions(*rows, ymax=0.3, n_resamples=0, fig=figure)
     b = drawn.breakdown.per_bin
     assert drawn.ax_.get_ylim()[1] == pytest.approx(0.3075)
@@ -393,17 +393,17 @@ def test_an_axis_that_the_user_ends_cuts_and_marks_what_goes_on(rows, figure):
 
 
 @pytest.mark.parametrize(("name", "value"), [("scale", "sqrt"), ("ymax", 0), ("ymax", 1.5), ("ymax", -1)])
-def test_an_axis_that_makes_no_sense_is_refused(name, value, rows):
+def test_invalid_axis_limits_are_refused(name, value, rows):
     with pytest.raises(cb.InputError, match=f"{name} must"):
         plots.TestBasedReliabilityDisplay.from_predictions(*rows, n_resamples=0, fig=Figure(), **{name: value})
 
 
-def test_a_loss_that_is_no_test_is_refused(rows):
+def test_a_loss_without_a_test_is_refused(rows):
     with pytest.raises(cb.InputError, match=r"ECE is not a test.*cb\.TCE"):
         plots.TestBasedReliabilityDisplay.from_breakdown(cb.ECE()(*rows), fig=Figure())
 
 
-def test_other_tests_and_weights_are_drawn_too(rows, rng, figure):
+def test_other_tests_and_weights_are_plotted(rows, rng, figure):
     y, p = rows
     metric = cb.TCE(test=cb.significance.score)
     drawn = plots.TestBasedReliabilityDisplay.from_predictions(
@@ -555,7 +555,7 @@ def test_a_thinned_curve_keeps_its_extremes(rng, figure):
     assert (x[0], x[-1]) == (0, 1)
 
 
-def test_a_curve_is_drawn_where_its_test_does_not_exist(rng, figure):
+def test_a_curve_without_a_test_is_plotted(rng, figure):
     drawn = plots.CumulativeDisplay.from_predictions([0, 1, 1], [0, 0, 1], fig=figure)
     assert drawn.test is None
     assert "p =" not in drawn.ax_.get_title(loc="left")
@@ -581,14 +581,14 @@ def test_points_of_a_decomposition_lie_on_the_line_of_their_score(rows, figure):
     assert all(min(abs(score - label) for score in scores) < 1e-9 for label in labels)
 
 
-def test_models_of_other_rows_share_no_uncertainty(rows, figure):
+def test_models_of_different_rows_show_no_common_uncertainty(rows, figure):
     y, p = rows
     tables = {"a": cb.ScoreTable.from_arrays(y, p), "b": cb.ScoreTable.from_arrays(y[:300], p[:300])}
     drawn = plots.DecompositionDisplay.from_predictions(tables, n_resamples=0, fig=figure)
     assert any("less the uncertainty" in text.get_text() for text in drawn.ax_.texts)
 
 
-def test_the_bars_of_a_null_hold_every_draw(rows, figure):
+def test_the_bars_of_a_null_count_every_replicate(rows, figure):
     found = cb.null(cb.ECE(), *rows, n_resamples=199, random_state=1)
     drawn = plots.NullDisplay.from_null(found, fig=figure)
     values, edges, _ = drawn.histogram_.get_data()
@@ -601,7 +601,7 @@ def test_the_bars_of_a_null_hold_every_draw(rows, figure):
     )
 
 
-def test_the_null_of_a_reading_is_that_of_its_score(rows, figure):
+def test_the_null_of_a_metric_value_is_that_of_its_metric(rows, figure):
     reading = cb.METRICS["brier"]()(*rows)
     drawn = plots.NullDisplay.from_breakdown(reading, n_resamples=49, fig=figure)
     assert drawn.null.metric == "brier"
@@ -624,7 +624,7 @@ def test_the_cost_at_every_ratio_is_ecc(rows, figure):
 
 
 @pytest.mark.parametrize("ratios", [[], [0], [-1, 1], [float("inf")], [[1]]])
-def test_ratios_that_are_none_are_refused(ratios, rows):
+def test_invalid_ratios_are_refused(ratios, rows):
     with pytest.raises(cb.InputError, match="ratios must be positive"):
         plots.CostDisplay.from_predictions(*rows, ratios=ratios, fig=Figure())
 
@@ -730,7 +730,7 @@ def test_groups_come_from_predictions_estimators_and_breakdowns(rng):
     assert three.data()["value"].tolist() == [cb.ece(y[week == w], p[week == w]) for w in (1, 2)]
 
 
-def test_groups_that_are_not_there_are_refused(evaluation, rows):
+def test_missing_groups_are_refused(evaluation, rows):
     with pytest.raises(cb.InputError, match="no groups"):
         plots.GroupDisplay.from_predictions(*rows, n_resamples=49, fig=Figure())
     with pytest.raises(cb.InputError, match="metric must be one of log-odds error, bias, ECE"):
@@ -741,7 +741,7 @@ def test_groups_that_are_not_there_are_refused(evaluation, rows):
         plots.GroupDisplay.from_breakdown(cb.ECE()(*rows), fig=Figure())
 
 
-def test_an_evaluation_draws_itself(evaluation):
+def test_an_evaluation_plots(evaluation):
     drawn = evaluation.plot(fig=Figure(figsize=(12, 9.6), layout="constrained"))
     assert drawn.reliability.breakdown.value == evaluation["TCE"].value
     assert drawn.reliability.null is evaluation["TCE"].null
@@ -754,7 +754,7 @@ def test_an_evaluation_draws_itself(evaluation):
     assert len(ids) == len(set(ids))
 
 
-def test_an_evaluation_without_tce_or_with_weights_draws_itself(rows, rng):
+def test_an_evaluation_without_tce_or_with_weights_plots(rows, rng):
     plain = cb.evaluate(*rows, metrics={"ECE": cb.ECE()}, n_resamples=49).plot(fig=Figure())
     assert isinstance(plain.reliability, plots.TestBasedReliabilityDisplay)
     assert plain.null.null.metric == "ECE"
@@ -764,7 +764,7 @@ def test_an_evaluation_without_tce_or_with_weights_draws_itself(rows, rng):
     assert drawn.ax_sizes_.get_ylabel() == "weight"
 
 
-def test_a_comparison_draws_itself(rows):
+def test_a_comparison_plots(rows):
     y, p = rows
     compared = cb.compare(y, {"old": p**2, "new": p, "$": p**3}, n_resamples=99)
     drawn = compared.plot(fig=Figure(figsize=(12, 7), layout="constrained"))
@@ -779,7 +779,7 @@ def test_a_comparison_draws_itself(rows):
 # Files
 
 
-def test_a_display_that_was_not_drawn_cannot_be_saved(rows):
+def test_a_display_without_a_figure_cannot_be_saved(rows):
     display = plots.ReliabilityDisplay({"model": cb.ECE()(*rows)})
     with pytest.raises(cb.InputError, match="has not been drawn yet"):
         plots.svg(display)
@@ -813,7 +813,7 @@ def test_without_matplotlib_the_message_names_the_extra():
     assert done.stdout.splitlines() == ['Diagrams need matplotlib: pip install "calibrant[plot]".'] * 2
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error():
+def test_a_missing_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'PieChart'"):
         _ = plots.PieChart
     assert {*plots.__all__} <= {*dir(plots)}
@@ -836,7 +836,7 @@ def test_rejected_predictions_beyond_the_axis_are_red_at_its_end(scale):
 
 @pytest.mark.parametrize("size", [600, 30_000])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_concavities_are_what_the_hull_gains(size, weighted, rng):
+def test_concavities_are_the_gain_of_the_hull(size, weighted, rng):
     p = rng.random(size)
     y = rng.random(size) < p
     rows = {"sample_weight": rng.exponential(size=size)} if weighted else {}
@@ -849,7 +849,7 @@ def test_concavities_are_what_the_hull_gains(size, weighted, rng):
     assert area == pytest.approx(drawn.hull_auc - drawn.auc, abs=slack)
 
 
-def test_groups_are_marked_by_the_omnibus_test_and_it_is_said(rng):
+def test_groups_are_marked_by_the_omnibus_test_and_the_legend_states_it(rng):
     p = rng.uniform(0.05, 0.95, 3000)
     y = rng.random(3000) < 0.5 + (p - 0.5) * 0.4  # too bold, without any bias
     drawn = plots.GroupDisplay.from_predictions(y, p, by=np.arange(3000) % 3, metric="bias", n_resamples=99, fig=page())
@@ -872,7 +872,7 @@ def test_infinite_values_are_marked_at_the_end_of_the_axis(rng):
     assert groups.points_[0].get_ydata()[0] == groups.ax_.get_ylim()[1]
 
 
-def test_what_was_measured_is_what_is_drawn(rows):
+def test_plots_show_the_measured_values(rows):
     y, p = rows
     half = [cb.ScoreTable.from_arrays(y[i::2], p[i::2]) for i in range(2)]
     brier = cb.METRICS["brier"]()
@@ -901,7 +901,7 @@ def test_weights_are_not_called_rows(rows, rng):
     assert "weight" in plots.BinningDisplay.from_predictions(y, p, sample_weight=w, fig=page()).alt_text()
 
 
-def test_drawn_again_it_is_the_same_picture(rows):
+def test_plotting_twice_gives_the_same_figure(rows):
     drawn = plots.ReliabilityDisplay.from_predictions(
         *rows, band="consistency", scale="log", n_resamples=49, fig=page()
     )
@@ -972,7 +972,7 @@ def test_threads_leave_nothing_behind(rows):
     assert dict(mpl.rcParams) == before
 
 
-def test_words_of_users_stay_words(rows):
+def test_names_given_by_users_are_not_interpreted(rows):
     y, p = rows
     odd = cb.GCE(cb.Quantile(3), cb.losses.absolute_gap, cb.norms.sup, name="gap $x^{$")
     ET.fromstring(plots.svg(plots.NullDisplay.from_predictions(y, p, metric=odd, n_resamples=19, fig=page())))
@@ -982,7 +982,7 @@ def test_words_of_users_stay_words(rows):
     assert {'x="0.123456"', r"two\nlines"} <= words
 
 
-def test_estimators_that_cannot_be_drawn_say_why(rows):
+def test_estimators_that_cannot_be_plotted_raise_with_a_reason(rows):
     y, p = rows
 
     class OneClass(Fitted):
@@ -1009,7 +1009,7 @@ def test_a_display_can_be_pickled(scale, rows):
     assert plots.svg(again) == plots.svg(drawn)
 
 
-def test_files_are_known_by_their_suffix(rows, tmp_path):
+def test_the_suffix_selects_the_file_format(rows, tmp_path):
     drawn = plots.CumulativeDisplay.from_predictions(*rows, fig=page())
     plots.save(drawn, tmp_path / "a.SVG")
     assert (tmp_path / "a.SVG").read_text(encoding="utf-8") == plots.svg(drawn)
@@ -1061,7 +1061,7 @@ def test_too_many_bins_are_refused(rng):
         )
 
 
-def test_edges_are_written_between_the_bins_that_they_part(rng):
+def test_edges_are_labelled_between_their_bins(rng):
     p = np.r_[rng.uniform(0, 0.2, 300), rng.uniform(0.5, 0.6, 100)]
     breakdown = cb.TCE(bins=cb.EqualWidth(10))(rng.random(400) < p, p)
     drawn = plots.TestBasedReliabilityDisplay.from_breakdown(breakdown, fig=page())
@@ -1100,7 +1100,7 @@ def test_the_cheapest_model_is_named(rows):
     assert "cheapest is low, then high" in sides.alt_text()
 
 
-def test_ratios_are_drawn_in_order(rows):
+def test_ratios_are_plotted_in_order(rows):
     drawn = plots.CostDisplay.from_predictions(*rows, ratios=[5, 0.2, 1], n_resamples=0, fig=page())
     assert drawn.lines_["model"].get_xdata().tolist() == [0.2, 1, 5]
 
@@ -1153,7 +1153,7 @@ def test_long_names_are_shortened(rows):
     assert unreadable(compared.plot(fig=Figure(figsize=(12, 7))).figure_) == []
 
 
-def test_one_of_everything_reads_well():
+def test_alt_texts_of_single_bins_and_perfect_fits():
     one = plots.BinningDisplay.from_predictions([1], [0.5], bins={"one": cb.EqualWidth(1)}, fig=page())
     assert "in 1 way: one, 1 bin of 1 rows, total error" in one.alt_text()
     right = plots.ReliabilityDisplay.from_predictions([0, 1, 0, 1], [0.5] * 4, fig=page())
@@ -1162,7 +1162,7 @@ def test_one_of_everything_reads_well():
     assert calm.alt_text().endswith("0.0 % of predictions are rejected.")
 
 
-def test_what_a_newcomer_tries_first(rows):
+def test_common_mistakes_have_clear_errors(rows):
     y, p = rows
     with pytest.raises(cb.InputError, match=r"bins must be a kind of bins; it is 10.*EqualWidth\(10\)"):
         plots.ReliabilityDisplay.from_predictions(y, p, bins=10, fig=page())

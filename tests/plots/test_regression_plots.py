@@ -72,7 +72,7 @@ def test_every_display_keeps_the_conventions(draw, tmp_path):
 
 
 @each
-def test_it_reads_well_at_several_sizes_and_in_dark(draw):
+def test_figures_are_legible_at_several_sizes_and_in_dark_styles(draw):
     looks = (((9, 6), "default", 10), ((8, 6.4), "dark_background", 10), ((12, 7), "ggplot", 12))
     for size, style, letters in looks:
         with mpl.rc_context(), plt.style.context([style, {"font.size": letters}]):
@@ -130,7 +130,7 @@ def test_many_rows_are_shades_and_extremes_are_counted(rng):
         (np.arange(50.0) * 1e80, np.arange(50.0) * 1.1e80),
     ],
 )
-def test_hard_numbers_are_drawn_readably(y, p):
+def test_extreme_values_are_plotted_legibly(y, p):
     drawn = plots.BiasDisplay.from_predictions(y, p, fig=page(6, 6))
     assert unreadable(drawn.figure_) == []
     assert "nan" not in drawn.ax_.get_title(loc="left") + drawn.alt_text()
@@ -159,7 +159,7 @@ def test_bars_hold_every_row_and_the_band_is_binomial():
         (lambda rng: rng.beta(1, 2, 500), "too high"),
     ],
 )
-def test_the_shape_of_a_histogram_is_said_in_words(u, words):
+def test_the_alt_text_describes_the_shape_of_a_histogram(u, words):
     drawn = plots.PITDisplay.from_pit(u(np.random.default_rng(5)), fig=page())
     assert words in drawn.alt_text()
     assert unreadable(drawn.figure_) == []
@@ -177,7 +177,7 @@ def test_coverage_curves_count_outcomes_in_central_intervals():
         plots.CoverageDisplay.from_predictions(REAL, {}, fig=page())
 
 
-def test_the_front_is_drawn_with_its_choice():
+def test_the_front_is_plotted_with_its_choice():
     drawn = DRAW["Pareto"](fig=page())
     front = PARETO.front_
     assert np.array_equal(drawn.curves_[0].get_xdata(), front.nll)

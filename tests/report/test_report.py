@@ -79,7 +79,7 @@ def test_the_same_rows_give_the_same_bytes(page, found):
     assert again == page
 
 
-def test_it_needs_nothing_else(page):
+def test_the_page_needs_no_other_file(page):
     elements = Elements(page).all
     assert not [tag for tag, _ in elements if tag in ("link", "img", "iframe", "object", "embed", "base", "form")]
     links = [v for _, a in elements for k, v in a.items() if k in ("href", "src", "xlink:href", "action")]
@@ -94,7 +94,7 @@ def test_it_needs_nothing_else(page):
     assert "unsafe" not in policy
 
 
-def test_every_number_of_the_evaluation_is_in_it(page, found):
+def test_the_report_contains_every_value_of_the_evaluation(page, found):
     text = re.sub(r"<[^>]*>", " ", page)
     for evaluation in found.values():
         assert evaluation.verdict in text
@@ -120,7 +120,7 @@ def test_the_page_has_the_level_and_the_intervals_that_were_asked_for():
     assert [(row["low"], row["high"]) for row in tested["bins"]] == list(zip(low, high, strict=True))
 
 
-def test_scores_with_other_metrics_stand_under_the_right_headings():
+def test_scores_with_other_metrics_have_the_correct_headings():
     y, scores, _ = rows(size=500)
     p = scores["model 0"]
     weighted = cb.evaluate(y, p, sample_weight=np.linspace(0.5, 1.5, 500), n_resamples=49)
@@ -129,7 +129,7 @@ def test_scores_with_other_metrics_stand_under_the_right_headings():
     assert [row.count("<td") for row in table.split("<tr>")[2:]] == [8, 8]
 
 
-def test_groups_that_are_days_are_shown_over_time():
+def test_groups_that_are_days_are_plotted_over_time():
     y, scores, group = rows(groups=4)
     days = np.datetime64("2026-11-01") + group
     page = cb.evaluate(y, scores["model 0"], by=days, n_resamples=49).to_html()
@@ -179,7 +179,7 @@ def test_five_models_and_fifty_groups_stay_small():
     assert len(page.encode()) < LARGEST
 
 
-def test_it_is_written_whole(found, tmp_path):
+def test_the_file_is_written_atomically(found, tmp_path):
     evaluation = next(iter(found.values()))
     page = evaluation.to_html(tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == page
@@ -246,7 +246,7 @@ def browsed(test):
 
 
 @browsed
-def test_a_browser_is_content_and_asks_for_nothing(opened, page):
+def test_a_browser_logs_no_error_and_makes_no_request(opened, page):
     tab = opened(page)
     assert tab.title() == "A report"
     assert tab.complaints == []
@@ -254,7 +254,7 @@ def test_a_browser_is_content_and_asks_for_nothing(opened, page):
 
 
 @browsed
-def test_bins_speak_by_mouse_and_by_keyboard(opened, page):
+def test_bins_have_tooltips_for_mouse_and_keyboard(opened, page):
     tab = opened(page, viewport={"width": 1200, "height": 900})
     tip = tab.locator("#tip")
     assert tip.is_hidden()
@@ -278,7 +278,7 @@ def test_bins_speak_by_mouse_and_by_keyboard(opened, page):
 
 
 @browsed
-def test_sliders_show_what_python_says(opened, page, found):
+def test_sliders_show_the_values_of_the_library(opened, page, found):
     tab = opened(page)
     table = next(iter(found.values())).table
     for place in (0, 17, 59):
@@ -300,7 +300,7 @@ def test_sliders_show_what_python_says(opened, page, found):
 
 
 @browsed
-def test_tables_sort_by_numbers(opened, page):
+def test_report_tables_sort_numerically(opened, page):
     tab = opened(page)
     heading = tab.locator("#m0-bins thead th").nth(1)
     for order in (1, -1):
@@ -313,7 +313,7 @@ def test_tables_sort_by_numbers(opened, page):
 
 
 @browsed
-def test_it_can_be_read_without_script(opened, page, found):
+def test_the_page_works_without_scripts(opened, page, found):
     tab = opened(page, script=False)
     assert tab.locator("svg.diagram").count() >= 9
     assert all(box["width"] > 200 for box in (tab.locator("svg.diagram").nth(i).bounding_box() for i in range(3)))
@@ -324,7 +324,7 @@ def test_it_can_be_read_without_script(opened, page, found):
 
 
 @browsed
-def test_hostile_names_stay_names(opened):
+def test_hostile_names_are_escaped(opened):
     assert len(HOSTILE) == 50
     (one,) = evaluations(models=1, groups=50, size=4000, labels=HOSTILE).values()
     found = {HOSTILE[0]: one, HOSTILE[1]: one}
@@ -343,7 +343,7 @@ def test_hostile_names_stay_names(opened):
 
 @browsed
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(opened, page, scheme):
+def test_axe_finds_no_serious_problem(opened, page, scheme):
     folder = Path(os.environ.get("CALIBRANT_NODE_MODULES", ROOT / "build" / "npm" / "node_modules"))
     axe = folder / "axe-core" / "axe.min.js"
     if not axe.is_file():

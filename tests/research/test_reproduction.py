@@ -1,4 +1,4 @@
-"""The published numbers of the TCE paper, and the authors' readings beside the right ones."""
+"""The published numbers of the TCE paper: the authors' variants and the corrected values."""
 
 from collections import Counter
 
@@ -7,7 +7,13 @@ import pytest
 
 import calibrant as cb
 from calibrant import significance
-from research.reproduction.readings import FloatQuantile, ReferenceTail, linspace_edges, rows_in_order, t_without_root
+from research.reproduction.author_variants import (
+    FloatQuantile,
+    ReferenceTail,
+    linspace_edges,
+    rows_in_order,
+    t_without_root,
+)
 from research.reproduction.sources import ALGORITHMS, SETS, NoDataError, uci
 from research.reproduction.tables import TABLES, Cell, published
 
@@ -35,7 +41,7 @@ DIFFER = [("table01", 1, 0), ("table04", 2, 0), ("table05", 1, 0), ("table14", 0
 
 
 @pytest.mark.parametrize(("table", "explained", "unsolved"), DIFFER)
-def test_cells_that_differ_are_known(table, explained, unsolved):
+def test_cells_that_differ_are_listed(table, explained, unsolved):
     verdicts = Counter(cell.verdict for cell in cells_of(table))
     assert (verdicts["explained"], verdicts["open"], verdicts["new"]) == (explained, unsolved, 0)
 
@@ -58,18 +64,18 @@ def test_the_predictions_of_all_models_are_kept():
 
 
 def test_the_tail_of_the_program_changes_two_published_numbers():
-    for algorithm, printed, right in (("RF", "19.4039", "8.3458"), ("SVM", "20.2683", "20.3875")):
+    for algorithm, printed, corrected in (("RF", "19.4039", "8.3458"), ("SVM", "20.2683", "20.3875")):
         rows = rows_in_order(*uci("mammography", algorithm))
         limits = int(rows.size / 20), int(rows.size / 5)
         assert f"{cb.TCE(bins=ReferenceTail(*limits)).value(rows):.4f}" == printed
-        assert f"{cb.TCE(bins=cb.PAVABC(*limits)).value(rows):.4f}" == right
+        assert f"{cb.TCE(bins=cb.PAVABC(*limits)).value(rows):.4f}" == corrected
         assert ReferenceTail(*limits)(rows).n[-1] > limits[1]
 
 
 def test_the_t_test_with_its_root_is_as_good_as_the_binomial_test():
     cells = {(c.row, c.column): c for c in cells_of("table11")}
     cell = cells["calibrated, [5, 20]", "TCE(P)-T"]
-    assert (cell.published, round(cell.right, 2)) == ("37.8000", 7.35)
+    assert (cell.published, round(cell.corrected, 2)) == ("37.8000", 7.35)
 
 
 def test_a_cell_is_judged_by_its_printed_digits():
@@ -88,7 +94,7 @@ def test_rows_in_order_keep_ties_apart(rng):
     assert cb.brier(apart) == pytest.approx(cb.brier(counted))
 
 
-def test_without_ties_both_readings_of_bins_agree(rng):
+def test_without_ties_both_definitions_of_bins_agree(rng):
     p = rng.random(997)
     y = rng.random(997) < p
     rows, counted = rows_in_order(y, p), cb.ScoreTable.from_arrays(y, p)
@@ -105,7 +111,7 @@ def test_float_cuts_miss_a_row_where_a_product_is_rounded_down():
 
 
 @pytest.mark.parametrize(("n_min", "n_max"), [(3, 4), (5, 9), (10, 15)])
-def test_tails_agree_where_they_must(n_min, n_max, rng):
+def test_both_tail_rules_agree_for_narrow_limits(n_min, n_max, rng):
     """Where 2 n_min > n_max the program never joins the tail, and Algorithm 2 could not either."""
     p = rng.random(80)
     rows = rows_in_order(rng.random(80) < p, p)

@@ -1,4 +1,4 @@
-"""The tables of Yang & Bi and the examples of Bella et al.: what is kept, what is claimed, and what it is made of."""
+"""The tables of Yang & Bi and the examples of Bella et al.: stored results, verdicts and algorithms."""
 
 import json
 import math
@@ -75,7 +75,7 @@ def test_the_picture_shows_every_mean_of_the_papers_own_sets():
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_split_comes_out_again(part, data_folder):
+def test_a_split_is_reproduced(part, data_folder):
     try:
         again, kept = PARTS[part]("Cancer", "tree", 1), KEPT["Cancer", "tree", 1]
     except NoDataError as error:
@@ -94,7 +94,7 @@ def kept_elsewhere(tmp_path, monkeypatch):
 KEY = ("Cancer", "tree", 0)
 
 
-def test_parts_that_are_kept_are_not_done_again(kept_elsewhere, monkeypatch, capsys):
+def test_stored_parts_are_not_computed_again(kept_elsewhere, monkeypatch, capsys):
     results.write({KEY: {"linear: NoCal": 0.25, "seconds, scores": 1.0}})
     monkeypatch.setattr(command, "timed", _half)
     command.run([("scores", *KEY), ("MetaCal", *KEY), ("MetaCal", *KEY)], jobs=1)
@@ -103,7 +103,7 @@ def test_parts_that_are_kept_are_not_done_again(kept_elsewhere, monkeypatch, cap
     assert "2 parts of splits, 1 to do" in capsys.readouterr().out
 
 
-def test_a_set_that_is_not_there_is_left_out_and_the_rest_is_done(kept_elsewhere, monkeypatch, capsys):
+def test_a_missing_data_set_is_skipped(kept_elsewhere, monkeypatch, capsys):
     monkeypatch.setattr(command, "timed", _no_reviews)
     command.run([("scores", "Sentiment", "softmax", 0), ("scores", *KEY)], jobs=1)
     assert results.read().keys() == {KEY}
@@ -138,12 +138,12 @@ def _fails_once(folder, part, name, model, seed):
 @pytest.mark.parametrize(
     "text", ["Cancer:tree", "Cancer:softmax:scores:3", "Cancer:tree:scores:x", "Cancr:tree:scores:3"]
 )
-def test_what_cannot_be_run_is_said(text):
+def test_invalid_experiments_are_refused(text):
     with pytest.raises(SystemExit, match=r"SET:MODEL:PART:SEEDS, of Cancer:tree, .* the parts scores, isotonic"):
         list(command._tasks(text))
 
 
-def test_features_are_as_many_as_the_numbers_say(data_folder):
+def test_the_number_of_features_matches_the_published_results(data_folder):
     """The paper counts 9, 21, 17, 23 and 16; its numbers say 15 of the last."""
     counts = {name: columns(name).shape[1] for name in TABULAR}
     assert counts == {"Cancer": 9, "CTG": 21, "Churn": 17, "Default": 23, "Bank": 15}
@@ -195,7 +195,7 @@ def test_paired_t_tests_have_one_side_and_two():
     assert cell(gap=np.zeros(5)).pvalues is None  # MetaCal itself
 
 
-def test_stars_are_told_by_their_levels():
+def test_stars_are_defined_by_their_levels():
     few = cell(gap=np.array([-0.2, -0.18, -0.2]))
     one, two = few.pvalues
     assert one < 0.001 < two < 0.01
@@ -213,7 +213,7 @@ def test_costs_of_the_same_predictions_lie_within_their_bounds(rows):
         assert low - 1e-12 <= ecc[name] <= high + 1e-12
 
 
-def test_cells_that_cannot_be_right():
+def test_impossible_cells_are_marked():
     found = tables.impossible()
     assert {key[:2] for key in found if key[1] != "Bank"} == {(6, "Sentiment"), (7, "Sentiment")}
     assert {key for key in found if key[1] == "Bank"} == {(table, "Bank", "IR") for table in (1, 5, 6, 7)}
@@ -274,7 +274,7 @@ def test_trees_are_those_of_rpart(case):
     assert PrunedRegressionTree().fit(X, q).predict(X) == pytest.approx(case["mean"], abs=1e-12)
 
 
-def test_a_branch_too_small_to_be_kept_need_not_be_grown(monkeypatch):
+def test_a_branch_that_pruning_removes_is_not_grown(monkeypatch):
     """The pruned tree of a tree grown to 20 rows is that of the tree grown to twice the penalty."""
     rng = np.random.default_rng(0)
     X = rng.random((6000, 4))
@@ -315,7 +315,7 @@ def test_a_local_search_is_never_below_the_exact_minimum(cost, rng):
     assert above > 1e-3 if cost == "sqrt" else above < 1e-3  # which has far more local minima than the others
 
 
-def test_the_softmax_layer_learns_probabilities(rng):
+def test_the_softmax_layer_fits_probabilities(rng):
     X = rng.normal(size=(300, 3))
     hard = (rng.random(300) < 0.5 + 0.3 * np.sign(X[:, 0])).astype(float)
     whole = SoftmaxLayer().fit(X, hard).predict(X)
@@ -332,7 +332,7 @@ def test_the_examples_of_the_chapter():
     assert verdicts == {"equal": 31, "explained": 4}
 
 
-def test_what_the_library_says_of_the_examples():
+def test_results_of_the_library_on_the_examples():
     """Values computed by hand and with other programs from the chapter's text."""
     formulas = {row[0]: row[1:3] for row in bella.formulas()}
     assert formulas["CalBin"] == ["0.5156", "0.2455"]

@@ -45,7 +45,7 @@ def test_tables_of_means_can_be_summed_and_other_numbers_are_not_added():
 
 
 @given(some_rows, st.randoms(use_true_random=False))
-def test_shuffling_rows_changes_nothing(pairs, random):
+def test_shuffling_rows_has_no_effect(pairs, random):
     table = count(pairs)
     random.shuffle(pairs)
     assert count(pairs) == table
@@ -302,7 +302,7 @@ def test_counts_with_other_indexes_are_refused():
         ScoreTable.from_counts(score, [100, 100], k)
 
 
-def test_arrays_in_odd_places_of_memory_are_read():
+def test_unaligned_arrays_are_read():
     raw = np.zeros(8 * 5 + 1, dtype=np.uint8)
     shifted = raw[1:].view(np.float64)
     shifted[:] = P
@@ -326,7 +326,7 @@ def test_notes_of_two_tables_add_up():
     assert (both.n_in, both.n_dropped) == (6, 2)
 
 
-def test_what_a_table_is_is_noted_anew_after_adding():
+def test_notes_are_rebuilt_after_adding_tables():
     one = ScoreTable.from_arrays([1], [0.5])
     assert {note.code for note in one.notes} == {"one_row", "one_class"}
     assert (one + ScoreTable.from_arrays([0], [0.5])).notes == ()
@@ -410,7 +410,7 @@ def test_adding_weighted_tables_agrees_with_weighting_at_once(rng):
         np.testing.assert_allclose(getattr(at_once, name), getattr(total, name), rtol=1e-12)
 
 
-def test_rows_of_weight_zero_are_left_out_and_counted():
+def test_rows_of_weight_zero_are_dropped_and_counted():
     table = ScoreTable.from_arrays([0, 1, 1], [0.1, 0.2, 0.3], sample_weight=[1, 0, 2])
     assert (table.size, table.n_in, table.n_dropped) == (3, 3, 1)
     assert {note.code: note.count for note in table.notes}["zero_weight"] == 1
@@ -435,16 +435,16 @@ def test_rows_of_weight_zero_are_left_out_and_counted():
         ([0.1, 0.2], [2**53, 1], [0, 0], "less than 2"),
     ],
 )
-def test_from_counts_refuses_what_is_no_count(score, n, k, match):
+def test_from_counts_refuses_invalid_counts(score, n, k, match):
     with pytest.raises(cb.InputError, match=match):
         ScoreTable.from_counts(score, n, k)
 
 
-def test_from_counts_of_nothing_is_the_empty_table():
+def test_from_counts_without_rows_is_the_empty_table():
     assert ScoreTable.from_counts([], [], []) == ScoreTable.empty() == ScoreTable.from_counts([0.5], [0], [0])
 
 
-def test_the_empty_table_says_so():
+def test_the_repr_of_the_empty_table():
     assert repr(ScoreTable.empty()) == "ScoreTable(0 rows, 0 distinct scores, 0 positives)"
     assert np.isnan(ScoreTable.empty().prevalence)
 
@@ -469,7 +469,7 @@ def test_rounding_is_bounded_and_noted():
             table.round(resolution)
 
 
-def test_a_table_equals_no_other_thing_and_is_not_hashed():
+def test_a_table_equals_only_tables_and_is_not_hashable():
     assert TABLE != 5
     assert (TABLE == "x") is False
     with pytest.raises(TypeError):

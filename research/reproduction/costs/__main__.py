@@ -2,9 +2,9 @@
 
 ``python -m research.reproduction.costs [--run Cancer:tree:MetaCal:100 ...] [--quick]``.
 
-Without options the page is written again from the results that are kept. ``--run`` works on splits that are not kept
-yet; it can be stopped at any time and goes on where it was. ``--quick`` does one split of the smallest set again,
-compares it with what is kept, and writes nothing.
+Without options the page is written from the stored results. ``--run`` computes the splits that are not stored; it can
+be stopped at any time and continues later. ``--quick`` repeats one split of the smallest set, compares it with the
+stored result, and writes nothing.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
 Three questions, each in several designs and sample sizes: how often a calibrated model is called significantly
 miscalibrated and how often each direction is claimed ("size"); how often a deviation equal to the margin is called
-within it ("margin"); how often real deviations are found ("power"). ``make study-numbers`` writes
-docs/studies/number_sizes.csv. Finished rows are kept, so an interrupted run continues; one process.
+within it ("margin"); how often real deviations are found ("power"). ``make study-regression`` writes
+docs/studies/regression_error_rates.csv. Finished rows are kept, so an interrupted run continues; one process.
 """
 
 import csv
@@ -23,7 +23,7 @@ SIZES = (200, 1000, 5000)
 VERDICTS = ("calibrated", "negligible", "miscalibrated", "inconclusive")
 DIRECTIONS = ("overestimates", "underestimates", "overconfident", "underconfident", "local")
 COLUMNS = ("question", "design", "rows", "data sets", "significant", *VERDICTS, *DIRECTIONS, "skewed")
-OUTPUT = Path(__file__).parents[2] / "docs" / "studies" / "number_sizes.csv"
+OUTPUT = Path(__file__).parents[2] / "docs" / "studies" / "regression_error_rates.csv"
 
 Rng = np.random.Generator
 Drawn = tuple[np.ndarray, Any, dict[str, Any]]  # outcomes, predictions or forecasts, options
@@ -31,7 +31,7 @@ LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 
 def scales(rng: Rng, n: int) -> np.ndarray:
-    """Levels of predictions that vary by a factor."""
+    """Return scales of predictions that vary by a factor."""
     return np.exp(0.5 * rng.normal(size=n))
 
 
@@ -101,7 +101,7 @@ def clustered_gaussian(rng: Rng, n: int) -> Drawn:
 
 
 def shifted(shift: float, rng: Rng, n: int) -> Drawn:
-    """Predictions that are too high by so many standard deviations of the outcome."""
+    """Predictions that overestimate by a number of standard deviations of the outcome."""
     y, mean, options = normal(rng, n)
     return y, mean + shift * np.sqrt(2), options
 

@@ -1,4 +1,4 @@
-"""Beyond the paper: its tables with nulls and with consistent bins, and what the order of tied rows did to them."""
+"""Extensions of the paper's tables: null distributions, consistent bins, and the effect of the order of tied rows."""
 
 import csv
 from collections.abc import Callable, Iterator
@@ -11,26 +11,26 @@ import calibrant as cb
 from calibrant._support.progress import progress
 from calibrant.tables.score_table import ScoreTable
 from research.reproduction import gda
-from research.reproduction.readings import rows_in_order
+from research.reproduction.author_variants import rows_in_order
 from research.reproduction.sources import ALGORITHMS, NETWORKS, NoDataError, imagenet, uci
 from research.reproduction.tables import Setting
 
-_DRAWS = 199
+_RESAMPLES = 199
 _SHUFFLES = 200
 
 
 def nulls() -> Iterator[dict[str, Any]]:
-    """TCE of the paper's models with what a right model would read, for the paper's bins and for consistent ones."""
+    """Yield TCE of the paper's models with its null range, for the paper's bins and for consistent ones."""
     models = list(_models())
     for name, y, p in progress(models, len(models), "nulls"):
         table = ScoreTable.from_arrays(y, p)
         row: dict[str, Any] = {"model": name, "rows": int(table.size), "prevalence": f"{100 * table.prevalence:.3g} %"}
         kinds = {"TCE": cb.TCE(), "TCE (consistent)": cb.TCE(bins=cb.PAVABC.consistent()), "ACE": cb.ACE()}
         for column, metric in kinds.items():
-            null = cb.null(metric, table, n_resamples=_DRAWS, random_state=0, progress=False)
+            null = cb.null(metric, table, n_resamples=_RESAMPLES, random_state=0, progress=False)
             digits = 1 if null.unit == "%" else 4
             row[column] = f"{null.value:.{digits}f}"
-            row[f"{column}: a right model reads"] = f"{null.low:.{digits}f} to {null.high:.{digits}f}"
+            row[f"{column}: expected if calibrated"] = f"{null.low:.{digits}f} to {null.high:.{digits}f}"
             row[f"{column}: p"] = f"{null.pvalue:.3f}"
         yield row
 
@@ -49,10 +49,9 @@ def _models() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def ties() -> Iterator[dict[str, Any]]:
-    """TCE as the authors' program reads it, over shuffles of the same rows: from the lowest to the highest.
+    """Yield the range of TCE of the authors' program over shuffles of the same rows.
 
-    Equal predictions are split by the order that rows happen to be in. Counted together, as the library does, there is
-    one value.
+    It splits equal predictions by the order of rows. The library merges them, so that there is one value.
     """
     rng = np.random.default_rng(0)
     cases = (
@@ -68,13 +67,13 @@ def ties() -> Iterator[dict[str, Any]]:
         y, p, order = uci(name, algorithm)
         setting = Setting.usual(y.size)
         counted = ScoreTable.from_arrays(y, p)
-        read = []
+        shuffled = []
         for _ in range(_SHUFFLES):
             again = rng.permutation(y.size)
-            values = setting.read_as_printed(rows_in_order(y[again], p[again]))
-            read.append((values["TCE(P)"], values["TCE(Q)"]))
-        lows, highs = np.min(read, axis=0), np.max(read, axis=0)
-        printed, right = setting.read_as_printed(rows_in_order(y, p, order)), setting.right(counted)
+            values = setting.as_published(rows_in_order(y[again], p[again]))
+            shuffled.append((values["TCE(P)"], values["TCE(Q)"]))
+        lows, highs = np.min(shuffled, axis=0), np.max(shuffled, axis=0)
+        printed, corrected = setting.as_published(rows_in_order(y, p, order)), setting.corrected(counted)
         row: dict[str, Any] = {
             "set": name,
             "algorithm": algorithm,
@@ -84,7 +83,7 @@ def ties() -> Iterator[dict[str, Any]]:
         for i, column in enumerate(("TCE(P)", "TCE(Q)")):
             row[f"{column} published order"] = f"{printed[column]:.2f}"
             row[f"{column} over shuffles"] = f"{lows[i]:.2f} to {highs[i]:.2f}"
-            row[f"{column} counted"] = f"{right[column]:.2f}"
+            row[f"{column} counted"] = f"{corrected[column]:.2f}"
         yield row
 
 
@@ -92,14 +91,14 @@ PARTS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {"nulls": nulls, "tie
 
 
 def write(out: Path, only: list[str] | None) -> None:
-    """Both tables as CSV."""
+    """Write both tables as CSV."""
     for name, part in PARTS.items():
         if only and name not in only:
             continue
         try:
             rows = list(part())
         except NoDataError as error:
-            print(f"{name}: left out. {error}")
+            print(f"{name}: skipped. {error}")
             continue
         with (out / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")

@@ -1,23 +1,23 @@
-"""What TCE reads: of models that are right, as rows grow in number; of models that are not; and under prior shift.
+"""TCE of calibrated models by sample size, the power of its consistency test, and TCE under prior shift.
 
-Writes three tables. `readings`: 50 draws a design, paper's and consistent bins. `readings_power`: how often the
-consistency test of TCE finds a shift of 0.4 and a slope of 1.4. `prior_shift`: section 1 of the TCE paper: a model is
-recalibrated for each prevalence, so that it is right everywhere; its reading should stay in its null band, while the
-scale of ECE moves with the prevalence.
+Writes three tables. `tce_sample_size`: 50 data sets per design, the paper's and consistent bins. `tce_power`: how often
+the consistency test of TCE detects a shift of 0.4 and a slope of 1.4. `prior_shift` (section 1 of the TCE paper):
+a model is recalibrated for each prevalence; its TCE should stay in the null range, while the scale of ECE depends on
+the prevalence.
 """
 
 import numpy as np
 from scipy.special import expit, logit
 
 import calibrant as cb
-from research.studies.designs import PREVALENCES, RIGHT, SHIFTED, STEEP, Truth, scores, spread_over_cores, write
+from research.studies.designs import CALIBRATED, PREVALENCES, SHIFTED, STEEP, Truth, scores, spread_over_cores, write
 
-DRAWS = 50
+DATA_SETS = 50
 SIZES = (2_000, 6_000, 20_000, 60_000, 200_000)
 RULES = {"paper": cb.TCE(), "consistent": cb.TCE(bins=cb.PAVABC.consistent())}
 
 
-def reading(task: tuple[int, float, int]) -> list[float]:
+def simulated_tce(task: tuple[int, float, int]) -> list[float]:
     size, prevalence, seed = task
     rng = np.random.default_rng([seed, size, round(1000 * prevalence)])
     p = rng.random(size) if prevalence == 0 else scores(rng, size, prevalence)
@@ -25,19 +25,19 @@ def reading(task: tuple[int, float, int]) -> list[float]:
     return [metric.value(table) for metric in RULES.values()]
 
 
-def readings() -> None:
+def by_sample_size() -> None:
     rows = []
     for prevalence in (0, *PREVALENCES):
         for size in SIZES:
-            tasks = [(size, prevalence, seed) for seed in range(DRAWS)]
-            found = np.array(list(spread_over_cores(reading, tasks, f"readings of N = {size:,}")))
+            tasks = [(size, prevalence, seed) for seed in range(DATA_SETS)]
+            found = np.array(list(spread_over_cores(simulated_tce, tasks, f"TCE of N = {size:,}")))
             row = {"scores": "uniform" if prevalence == 0 else f"{prevalence:.0%} events", "N": f"{size:,}"}
             for name, values in zip(RULES, found.T, strict=True):
                 row[f"{name}: mean"] = f"{values.mean():.1f}"
                 row[f"{name}: 5th"] = f"{np.quantile(values, 0.05):.1f}"
                 row[f"{name}: 95th"] = f"{np.quantile(values, 0.95):.1f}"
             rows.append(row)
-    write("readings", rows)
+    write("tce_sample_size", rows)
 
 
 def rejected(task: tuple[int, float, Truth, int]) -> tuple[float, bool, float, bool]:
@@ -54,28 +54,28 @@ def rejected(task: tuple[int, float, Truth, int]) -> tuple[float, bool, float, b
 
 def power() -> None:
     rows = []
-    for truth in (RIGHT, SHIFTED, STEEP):
+    for truth in (CALIBRATED, SHIFTED, STEEP):
         for prevalence in PREVALENCES:
             for size in (2_000, 20_000):
                 tasks = [(size, prevalence, truth, seed) for seed in range(200)]
                 what = f"power, N = {size:,}, {truth.name}"
-                reads, rejects, reads_c, rejects_c = np.array(list(spread_over_cores(rejected, tasks, what))).T
+                values, rejects, values_c, rejects_c = np.array(list(spread_over_cores(rejected, tasks, what))).T
                 rows.append(
                     {
                         "truth": truth.name,
                         "events": f"{prevalence:.0%}",
                         "N": f"{size:,}",
-                        "paper: mean": f"{reads.mean():.1f}",
+                        "paper: mean": f"{values.mean():.1f}",
                         "paper: rejected": f"{rejects.mean():.2f}",
-                        "consistent: mean": f"{reads_c.mean():.1f}",
+                        "consistent: mean": f"{values_c.mean():.1f}",
                         "consistent: rejected": f"{rejects_c.mean():.2f}",
                     }
                 )
-    write("readings_power", rows)
+    write("tce_power", rows)
 
 
 def shifted(task: tuple[float, int]) -> list[tuple[float, float, float]]:
-    """A model of two normal classes, recalibrated by Bayes' rule for a prevalence; readings with their null bands."""
+    """Return TCE and ECE with null ranges of a model of two normal classes, recalibrated by Bayes' rule."""
     prevalence, seed = task
     rng = np.random.default_rng([seed, round(10_000 * prevalence)])
     size = 20_000
@@ -99,13 +99,13 @@ def prior_shift() -> None:
             value, low, high = found[:, j].T
             digits = ".1f" if j < 2 else ".5f"
             row[f"{name}: mean"] = f"{value.mean():{digits}}"
-            row[f"{name}: null band"] = f"{low.mean():{digits}} to {high.mean():{digits}}"
+            row[f"{name}: null range"] = f"{low.mean():{digits}} to {high.mean():{digits}}"
             row[f"{name}: inside"] = f"{((low <= value) & (value <= high)).mean():.2f}"
         rows.append(row)
     write("prior_shift", rows)
 
 
 if __name__ == "__main__":
-    readings()
+    by_sample_size()
     prior_shift()
     power()

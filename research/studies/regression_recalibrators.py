@@ -1,8 +1,8 @@
-"""Predicted numbers and predictive distributions on real data: models before and after every recalibrator.
+"""Compare the recalibrators of point predictions and predictive distributions on real data.
 
 California housing, abalone and diabetes, 50 random splits each (seeds 0 to 49): half of the rows train a model, a
-quarter the recalibrators, a quarter is measured. ``make study-numbers`` writes docs/studies/numbers.rst and two CSV
-files.
+quarter the recalibrators, and a quarter is evaluated. ``make study-regression`` writes
+docs/studies/regression.rst and two CSV files.
 """
 
 import sys
@@ -26,16 +26,16 @@ from research.reproduction.sources import DATA
 from research.studies.designs import RESULTS, spread_over_cores, write
 
 SPLITS = 50
-MOST_ROWS = 6_000  # of california_housing, drawn anew for each split
+MOST_ROWS = 6_000  # of california_housing, sampled for each split
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
-MEANS: dict[str, Callable[[], Any]] = {
+POINT: dict[str, Callable[[], Any]] = {
     "LinearRecalibrator()": lambda: rg.LinearRecalibrator(cv=None),
     "LinearRecalibrator(against='outcome')": lambda: rg.LinearRecalibrator(against="outcome", cv=None),
     "IsotonicRecalibrator()": lambda: rg.IsotonicRecalibrator(cv=None),
     "LocalRecalibrator()": lambda: rg.LocalRecalibrator(cv=None),
 }
-DISTRIBUTIONS: dict[str, Callable[[], Any]] = {
+DISTRIBUTION: dict[str, Callable[[], Any]] = {
     "VarianceScaling()": rg.VarianceScaling,
     "VarianceScaling(level=None)": lambda: rg.VarianceScaling(level=None),
     "PITRecalibrator()": rg.PITRecalibrator,
@@ -45,7 +45,7 @@ DISTRIBUTIONS: dict[str, Callable[[], Any]] = {
 
 
 def data_sets() -> dict[str, tuple[pd.DataFrame, np.ndarray]]:
-    """Features and targets by name."""
+    """Return features and targets by name."""
     found = {}
     for name, target in (("california_housing", "median_house_value"), ("abalone", "rings")):
         frame = pd.read_csv(DATA / "regression" / f"{name}.csv.gz")
@@ -56,7 +56,7 @@ def data_sets() -> dict[str, tuple[pd.DataFrame, np.ndarray]]:
 
 
 def columns(X: pd.DataFrame) -> Any:
-    """Numbers with gaps filled, categories one column each."""
+    """Return a transformer that imputes numbers and encodes categories."""
     text = [name for name in X if not pd.api.types.is_numeric_dtype(X[name])]
     numbers = [name for name in X if name not in text]
     encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
@@ -64,12 +64,12 @@ def columns(X: pd.DataFrame) -> Any:
 
 
 def forecasts(X: pd.DataFrame, y: np.ndarray, seed: int, *parts: pd.DataFrame) -> Iterator[tuple[str, list[Any]]]:
-    """Every model, and its forecasts of the parts."""
+    """Yield each model with its forecasts of the parts."""
     linear = make_pipeline(columns(X), LinearRegression()).fit(X, y)
     spread = float(np.sqrt(np.sum((y - linear.predict(X)) ** 2) / (len(y) - X.shape[1] - 1)))
     yield "linear model", [rg.Gaussian(linear.predict(part), spread) for part in parts]
     forest = make_pipeline(columns(X), RandomForestRegressor(100, min_samples_leaf=3, random_state=seed)).fit(X, y)
-    yield "random forest", [_of_trees(forest, part) for part in parts]
+    yield "random forest", [_tree_forecast(forest, part) for part in parts]
     boosted = []
     for level in LEVELS:
         model = HistGradientBoostingRegressor(loss="quantile", quantile=level, max_iter=100, random_state=seed)
@@ -80,51 +80,52 @@ def forecasts(X: pd.DataFrame, y: np.ndarray, seed: int, *parts: pd.DataFrame) -
     )
 
 
-def _of_trees(forest: Any, X: pd.DataFrame) -> rg.Gaussian:
-    """Mean and spread of the trees: what many people take for the uncertainty of a forest."""
+def _tree_forecast(forest: Any, X: pd.DataFrame) -> rg.Gaussian:
+    """Return the mean and standard deviation over trees, often taken for the uncertainty of a forest."""
     encoded = forest[:-1].transform(X)
-    said = np.array([tree.predict(encoded) for tree in forest[-1].estimators_])
-    return rg.Gaussian(said.mean(axis=0), np.maximum(said.std(axis=0), 1e-6))
+    predicted = np.array([tree.predict(encoded) for tree in forest[-1].estimators_])
+    return rg.Gaussian(predicted.mean(axis=0), np.maximum(predicted.std(axis=0), 1e-6))
 
 
 def split(task: tuple[str, int]) -> list[dict[str, Any]]:
-    """All measures of one split."""
+    """Return all metrics of one split."""
     name, seed = task
     X, y = data_sets()[name]
     order = np.random.default_rng(seed).permutation(len(y))[:MOST_ROWS]
     half, three = len(order) // 2, 3 * len(order) // 4
-    train, learn, test = order[:half], order[half:three], order[three:]
+    train, recalibrate, test = order[:half], order[half:three], order[three:]
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for model, (known, new) in forecasts(X.iloc[train], y[train], seed, X.iloc[learn], X.iloc[test]):
+        for model, (known, new) in forecasts(X.iloc[train], y[train], seed, X.iloc[recalibrate], X.iloc[test]):
             common = {"data": name, "model": model, "split": seed}
             points = known.point(), new.point()
-            for method, said in repaired_means(points[0], y[learn], points[1]):
-                rows.append({**common, "kind": "mean", "method": method, **of_means(y[test], said)})
-            for method, said in repaired_forecasts(known, y[learn], new):
-                rows.append({**common, "kind": "distribution", "method": method, **of_forecasts(y[test], said)})
+            for method, predicted in recalibrated_points(points[0], y[recalibrate], points[1]):
+                rows.append({**common, "kind": "point", "method": method, **point_metrics(y[test], predicted)})
+            for method, predicted in recalibrated_forecasts(known, y[recalibrate], new):
+                found = distribution_metrics(y[test], predicted)
+                rows.append({**common, "kind": "distribution", "method": method, **found})
     return rows
 
 
-def repaired_means(known: np.ndarray, y: np.ndarray, new: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    yield "as it is", new
-    for method, make in MEANS.items():
+def recalibrated_points(known: np.ndarray, y: np.ndarray, new: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    yield "none", new
+    for method, make in POINT.items():
         yield method, make().fit(known, y).predict(new)
 
 
-def repaired_forecasts(known: Any, y: np.ndarray, new: Any) -> Iterator[tuple[str, Any]]:
-    yield "as it is", new
-    for method, make in DISTRIBUTIONS.items():
+def recalibrated_forecasts(known: Any, y: np.ndarray, new: Any) -> Iterator[tuple[str, Any]]:
+    yield "none", new
+    for method, make in DISTRIBUTION.items():
         if isinstance(known, rg.Quantiles) and method in ("PITRecalibrator()", "ParetoRecalibrator()"):
             continue
         yield method, make().fit(known, y)(new)
 
 
-def of_means(y: np.ndarray, said: np.ndarray) -> dict[str, float]:
-    table = rg.MeanTable.from_arrays(y, said)
+def point_metrics(y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    table = rg.MeanTable.from_arrays(y, predicted)
     bins = rg.bias_by_bin(table)
-    turned = rg.bias_by_bin(rg.MeanTable.from_arrays(said, y))
+    turned = rg.bias_by_bin(rg.MeanTable.from_arrays(predicted, y))
     return {
         "relative_mse": rg.relative_mse(table),
         "mean_error": rg.mean_error(table) / y.std(),
@@ -134,22 +135,22 @@ def of_means(y: np.ndarray, said: np.ndarray) -> dict[str, float]:
     }
 
 
-def of_forecasts(y: np.ndarray, said: Any) -> dict[str, float]:
-    covered = rg.coverage(y, said, levels=[0.5, 0.9])
-    u = rg.pit(y, said)
-    density = not isinstance(said, rg.Quantiles)
+def distribution_metrics(y: np.ndarray, predicted: Any) -> dict[str, float]:
+    covered = rg.coverage(y, predicted, levels=[0.5, 0.9])
+    u = rg.pit(y, predicted)
+    density = not isinstance(predicted, rg.Quantiles)
     return {
         "coverage_50": 100 * covered.per_level["observed"][0],
         "coverage_90": 100 * covered.per_level["observed"][1],
         "width_90": covered.per_level["width"][1] / y.std(),
-        "crps": rg.crps(y, said) / y.std(),
-        "nll": rg.nll(y, said) if density else np.nan,
+        "crps": rg.crps(y, predicted) / y.std(),
+        "nll": rg.nll(y, predicted) if density else np.nan,
         "a_squared": rg.anderson_darling(u).statistic,
     }
 
 
 SHOWN = {
-    "mean": {
+    "point": {
         "relative_mse": ("relative MSE", "{:.4f}"),
         "mean_error": ("mean error / sd", "{:+.4f}"),
         "bias_by_prediction": ("bias by prediction / sd", "{:.4f}"),
@@ -168,7 +169,7 @@ SHOWN = {
 
 
 def averages(rows: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """Means over splits, with the standard error of the coverage."""
+    """Return means over splits."""
     groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
         if row["kind"] == kind:
@@ -181,16 +182,17 @@ def averages(rows: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 
 def write_page(kinds: dict[str, list[dict[str, Any]]]) -> None:
-    """The tables, for the documentation."""
-    titles = {"mean": "Point predictions", "distribution": "Predictive distributions"}
+    """Write the tables of the documentation."""
+    titles = {"point": "Point predictions", "distribution": "Predictive distributions"}
     lines = [
-        "Regression on real data",
-        "=======================",
+        "Recalibrators for regression on real data",
+        "=========================================",
         "",
-        "``make study-numbers`` writes this page. Values are means over 50 random splits: half of the rows train the "
-        f"model, a quarter the recalibrators, and a quarter evaluates the result (of California housing, {MOST_ROWS:,} "
-        "rows are sampled per split). sd is the standard deviation of the outcomes. :doc:`../regression` summarises "
-        "the results; the values are in ``docs/studies/numbers_mean.csv`` and ``numbers_distribution.csv``.",
+        "Written by ``make study-regression``: means over 50 random splits. Half of the rows train the model, a "
+        "quarter the recalibrators, and the last quarter is evaluated (of California housing, "
+        f"{MOST_ROWS:,} rows are sampled for each split). sd is the standard deviation of the outcomes. The "
+        "conclusions are in :doc:`../regression`; the values are in ``docs/studies/regression_point.csv`` and "
+        "``docs/studies/regression_distribution.csv``.",
         "",
     ]
     for kind, rows in kinds.items():
@@ -211,7 +213,7 @@ def write_page(kinds: dict[str, list[dict[str, Any]]]) -> None:
                 lines += _cells(["" if row["model"] == last else row["model"], row["method"], *shown])
                 last = row["model"]
             lines.append("")
-    (RESULTS / "numbers.rst").write_text("\n".join(lines))
+    (RESULTS / "regression.rst").write_text("\n".join(lines))
 
 
 def _cells(cells: list[str]) -> list[str]:
@@ -224,9 +226,8 @@ def main(splits: int) -> None:
     rows.sort(key=lambda row: list(data_sets()).index(row["data"]))
     kinds = {kind: averages(rows, kind) for kind in SHOWN}
     for kind, found in kinds.items():
-        write(
-            f"numbers_{kind}", [{k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()} for row in found]
-        )
+        rows = [{k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()} for row in found]
+        write(f"regression_{kind}", rows)
     write_page(kinds)
 
 

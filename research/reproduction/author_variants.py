@@ -1,7 +1,6 @@
-"""How the authors' programs read the data, where that differs from what is right.
+"""Variants of the algorithms in the authors' programs that differ from the paper or depend on the order of rows.
 
-Each stands beside what the library does instead, and none is used outside this folder. They were written from the
-facts of the published numbers; with them the printed digits come out, and without them the right ones.
+They reproduce the published digits; the library gives the corrected values. No variant is used outside this folder.
 """
 
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ from calibrant.tables.score_table import ScoreTable
 
 
 def rows_in_order(y: np.ndarray, p: np.ndarray, order: np.ndarray | None = None) -> ScoreTable:
-    """Rows one by one in order of prediction, equal predictions kept apart in the order that a sort left them in.
+    """Return a table with one entry per row, sorted by prediction; ties keep the order of the sort.
 
-    The library counts equal predictions together (``ScoreTable.from_arrays``), so that no order decides. `order` is
-    that of the sort in the authors' program, which differs between machines; without it the sort is stable.
+    The library merges equal predictions (``ScoreTable.from_arrays``), so that the order has no effect. `order` is that
+    of the sort in the authors' program, which differs between machines; without it the sort is stable.
     """
     order = np.argsort(p, kind="stable") if order is None else order
     ones = np.ones(p.size, dtype=np.int64)
@@ -77,10 +76,10 @@ class ReferenceTail:
 
 
 def t_without_root(k: np.ndarray, n: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """The t-test with r (1 - r) as the standard deviation of outcomes of rate r, whose root it is.
+    """Return p-values of a t-test that uses the variance r (1 - r) as the standard deviation.
 
-    So Table 11 finds the t-test far worse than the binomial test. Where all outcomes are equal it rejects everything.
-    The library's is ``significance.t``.
+    This is why the t-test performs far worse than the binomial test in Table 11. Where all outcomes are equal, it
+    always rejects. The library has ``significance.t``.
     """
     k, n, p = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (k, n, p)))
     rate = k / n

@@ -1,6 +1,6 @@
-"""Methods of the papers' related work, as they are published, to see whether they earn a place in the library.
+"""Calibrators of the papers' related work, as published, compared in the study of calibrators.
 
-Each takes scores and outcomes and gives a function of scores. Written for one study, not for speed.
+Each takes scores and outcomes and returns a function of scores. They are written for one study, not for speed.
 """
 
 from collections.abc import Callable
