@@ -1,7 +1,7 @@
-"""What ``make demo`` shows on the command line, in Python: whose probabilities can be believed, can they be repaired?
+"""The steps of ``make demo`` in Python: evaluate two models, compare them, and recalibrate one of them.
 
-Handwritten digits that ship with scikit-learn; the event is "this is an 8". Every prediction is made by a model that
-has not seen that digit (five-fold cross-validation).
+The data are the handwritten digits of scikit-learn; the event is "this digit is an 8". All predictions are out of fold
+(five-fold cross-validation).
 """
 
 from pathlib import Path
@@ -19,50 +19,50 @@ PICTURES = Path(__file__).parent.parent / "build" / "demo"
 
 
 def predictions() -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Outcomes, and the predictions of both models."""
+    """Return the outcomes and the predictions of both models."""
     found = digit_scores()
     return found["is_8"], {name: found[name] for name in ("forest", "logistic")}
 
 
-def repaired() -> np.ndarray:
-    """The forest's predictions once more, calibrated; model and calibrator have not seen the digit either."""
+def recalibrated() -> np.ndarray:
+    """Return out-of-fold predictions of the recalibrated forest."""
     pixels, digit = load_digits(return_X_y=True)
     model = cb.CalibratedModel(RandomForestClassifier(random_state=0), cb.Isotonic(strict=True))
     return cross_val_predict(model, pixels, digit == 8, cv=5, method="predict_proba", n_jobs=-1)[:, 1]
 
 
 def ink() -> np.ndarray:
-    """How much ink every digit took, in five groups of equal size."""
+    """Return the group of each digit by its amount of ink, five groups of equal size."""
     return digit_scores()["ink"]
 
 
 def main() -> None:
     y, scores = predictions()
     print(f"Is this digit an 8?  {y.size:,} handwritten digits, {y.mean():.1%} are; scores are out of fold.")
-    print("A random forest, evaluated: every metric with a confidence interval and its value expected if calibrated.\n")
+    print("Evaluation of a random forest, each metric with its confidence interval and its null range:\n")
     print(cb.evaluate(y, scores["forest"]))
 
-    print("\n\nWhere do its scores deviate? Bin by bin (its high scores underestimate: it is underconfident):\n")
+    print("\n\nTCE per bin (the high scores underestimate: the forest is underconfident):\n")
     print(cb.TCE()(y, scores["forest"]))
 
-    print("\n\nAnd a logistic regression beside it, on the same digits:\n")
+    print("\n\nComparison with a logistic regression on the same digits:\n")
     comparison = cb.compare(y, scores)
     print(comparison)
     print(
-        "\nTCE: the percentage of predictions that an exact test finds incompatible with what happened near them."
-        "\nECE, ACE: how far predictions and outcomes lie apart, from 0 to 1. Lower is better for all."
+        "\nTCE: the percentage of predictions that an exact test against the outcomes of their bin rejects."
+        "\nECE, ACE: mean absolute difference between predictions and event rates. Lower is better for all."
     )
 
-    print("\n\nRepaired: the same forest behind cb.CalibratedModel(forest, cb.Isotonic(strict=True)):\n")
-    repair = cb.compare(y, {"forest": scores["forest"], "repaired": repaired()})
-    print(repair)
+    print("\n\nRecalibration of the forest by cb.CalibratedModel(forest, cb.Isotonic(strict=True)):\n")
+    recalibration = cb.compare(y, {"forest": scores["forest"], "recalibrated": recalibrated()})
+    print(recalibration)
 
     PICTURES.mkdir(parents=True, exist_ok=True)
-    pictures = {"forest": comparison.models["forest"], "comparison": comparison, "repaired": repair}
+    pictures = {"forest": comparison.models["forest"], "comparison": comparison, "recalibrated": recalibration}
     for name, result in pictures.items():
         figure = Figure(figsize=(11, 6.2), layout="constrained")
         cb.plots.save(result.plot(fig=figure), PICTURES / f"{name}.png")
-    print(f"\nThe same in pictures: {', '.join(f'{name}.png' for name in pictures)} in {PICTURES}")
+    print(f"\nFigures: {', '.join(f'{name}.png' for name in pictures)} in {PICTURES}")
 
 
 if __name__ == "__main__":

@@ -505,7 +505,7 @@ def test_the_example_for_ci_runs(here, capsys):
     y = (rng.random(2000) < p).astype(int)
     for said_, code in ((p, 0), (p**3, 1)):
         rows = "".join(f"{a},{b}\n" for a, b in zip(y, said_, strict=True))
-        Path("validation.csv").write_text(f"happened,said\n{rows}")
+        Path("validation.csv").write_text(f"outcome,score\n{rows}")
         said(capsys, *command.split(), "--force", code=code)
         suite = ElementTree.parse("calibration.xml").getroot().find("testsuite")
         assert suite.get("failures") == str(code)

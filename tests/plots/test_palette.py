@@ -1,4 +1,4 @@
-"""Colours are told apart by people with each kind of colour blindness, and in grey."""
+"""Colours are distinguishable with each kind of colour blindness and in greyscale."""
 
 from itertools import combinations
 
@@ -48,13 +48,13 @@ def lightness(colour):
 
 @pytest.mark.parametrize("sight", SEEN)
 @pytest.mark.parametrize("pair", [*combinations((*MEANINGS, "white"), 2), *combinations((*ON_DARK, "black"), 2)])
-def test_meanings_have_distinct_colours(pair, sight):
+def test_meanings_are_distinguishable(pair, sight):
     """A distance of 2 is just noticeable side by side; 20 is another colour at a glance."""
     assert np.linalg.norm(seen(pair[0], sight) - seen(pair[1], sight)) > 20
 
 
 @pytest.mark.parametrize("pair", list(combinations((*MEANINGS, "white"), 2)))
-def test_meanings_are_distinct_in_grey(pair):
+def test_meanings_are_distinguishable_in_grey(pair):
     assert abs(lightness(pair[0]) - lightness(pair[1])) > 12
 
 

@@ -43,6 +43,13 @@ def page(width=9.0, height=6.0):
 
 
 @each
+def test_reprs_are_short(draw):
+    drawn = draw(fig=page())
+    assert repr(drawn).startswith(f"{type(drawn).__name__}(")
+    assert len(repr(drawn)) <= 130
+
+
+@each
 def test_every_display_keeps_the_conventions(draw, tmp_path):
     before, figures = dict(mpl.rcParams), plt.get_fignums()
     drawn = draw(fig=page())
@@ -67,7 +74,7 @@ def test_every_display_keeps_the_conventions(draw, tmp_path):
     left, right = page(14).subfigures(1, 2)
     assert draw(ax=left.subplots()).data().equals(first)
     assert drawn.plot(fig=right).figure_ is right
-    with pytest.raises(InputError, match="both given"):
+    with pytest.raises(InputError, match="must not be given together"):
         drawn.plot(ax=left.axes[0], fig=right)
 
 
@@ -115,7 +122,7 @@ def test_many_rows_are_shades_and_extremes_are_counted(rng):
     assert drawn.ax_.get_ylim()[1] < 20
     shown = " ".join(text.get_text() for text in drawn.ax_.texts)
     beyond = np.count_nonzero((y < drawn.ax_.get_ylim()[0]) | (y > drawn.ax_.get_ylim()[1]))
-    assert f"{beyond:,} outcomes beyond the axis" in shown
+    assert f"{beyond:,} outcomes outside the axes" in shown
     assert beyond >= 1
 
 
@@ -144,7 +151,7 @@ def test_bars_hold_every_row_and_the_band_is_binomial():
     assert data["band_low"][0] == stats.binom.ppf(0.0025, 800, 0.1)
     assert data["band_high"][0] == stats.binom.ppf(0.9975, 800, 0.1)
     assert len(drawn.bars_) == 10
-    assert "too narrow" in drawn.alt_text()
+    assert "overconfident" in drawn.alt_text()
     again = plots.PITDisplay.from_pit(u, fig=page())
     assert again.data().equals(data)
 
@@ -153,13 +160,13 @@ def test_bars_hold_every_row_and_the_band_is_binomial():
     ("u", "words"),
     [
         (lambda rng: rng.random(500), "flat"),
-        (lambda rng: rng.beta(2, 2, 500), "too wide"),
-        (lambda rng: rng.beta(0.5, 0.5, 500), "too narrow"),
-        (lambda rng: rng.beta(2, 1, 500), "too low"),
-        (lambda rng: rng.beta(1, 2, 500), "too high"),
+        (lambda rng: rng.beta(2, 2, 500), "underconfident"),
+        (lambda rng: rng.beta(0.5, 0.5, 500), "overconfident"),
+        (lambda rng: rng.beta(2, 1, 500), "underestimate"),
+        (lambda rng: rng.beta(1, 2, 500), "overestimate"),
     ],
 )
-def test_the_alt_text_describes_the_shape_of_a_histogram(u, words):
+def test_the_alt_text_names_the_deviation_of_a_histogram(u, words):
     drawn = plots.PITDisplay.from_pit(u(np.random.default_rng(5)), fig=page())
     assert words in drawn.alt_text()
     assert unreadable(drawn.figure_) == []
@@ -173,7 +180,7 @@ def test_coverage_curves_count_outcomes_in_central_intervals():
     low, high = stats.binom.ppf([0.025, 0.975], 800, 0.5) / 800
     row = drawn.data().query("level == 0.5").iloc[0]
     assert (row["band_low"], row["band_high"]) == (low, high)
-    with pytest.raises(InputError, match="no forecasts"):
+    with pytest.raises(InputError, match="forecast must have at least one forecast"):
         plots.CoverageDisplay.from_predictions(REAL, {}, fig=page())
 
 
@@ -183,12 +190,12 @@ def test_the_front_is_plotted_with_its_choice():
     assert np.array_equal(drawn.curves_[0].get_xdata(), front.nll)
     assert np.array_equal(drawn.curves_[0].get_ydata(), front.a_squared)
     assert drawn.chosen_[0].get_xdata()[0] == front.nll[front.knee]
-    assert list(drawn.axes_) == ["rows learned from", "other rows"]
+    assert list(drawn.axes_) == ["fitted rows", "held-out rows"]
     alone = plots.ParetoDisplay.from_recalibrator(PARETO.choose("sharp"), fig=page())
     assert alone.chosen == 0
     assert len(alone.data()) == len(front) + 1
-    for wrong, words in ((5, "is needed"), (rg.ParetoRecalibrator(), "no front yet")):
+    for wrong, words in ((5, "must be a ParetoRecalibrator"), (rg.ParetoRecalibrator(), "must be fitted")):
         with pytest.raises(InputError, match=words):
             plots.ParetoDisplay.from_recalibrator(wrong)
-    with pytest.raises(InputError, match="go together"):
+    with pytest.raises(InputError, match="must be passed together"):
         plots.ParetoDisplay.from_recalibrator(PARETO, FORECAST)

@@ -144,12 +144,12 @@ def documentation() -> dict[str, tuple[tuple[float, float], Draw]]:
         "null": ((5.6, 3.2), partial(plots.NullDisplay.from_predictions, forest)),
         "costs": ((5.6, 3.8), partial(plots.CostDisplay.from_predictions, y, scores)),
         "roc_hull": ((5.0, 5.0), partial(plots.RocHullDisplay.from_predictions, forest)),
-        "repair": (
+        "recalibration": (
             (5.4, 5.4),
             partial(
                 plots.ReliabilityDisplay.from_predictions,
                 y,
-                {"forest": scores["forest"], "repaired": demo.repaired()},
+                {"forest": scores["forest"], "recalibrated": demo.recalibrated()},
                 bins=cb.Quantile(10),
             ),
         ),
@@ -166,7 +166,7 @@ def number_pictures() -> dict[str, tuple[tuple[float, float], Draw]]:
     pareto = regression.ParetoRecalibrator().fit(forecast.part(learn), y[learn])
     narrow = regression.Gaussian(new.mean, new.sd / 2)
     scaled = regression.VarianceScaling().fit(regression.Gaussian(forecast.mean, forecast.sd / 2).part(learn), y[learn])
-    several = {"half as wide": narrow, "scaled": scaled(narrow), "as it is": new, "Pareto": pareto(new)}
+    several = {"half as wide": narrow, "scaled": scaled(narrow), "original": new, "Pareto": pareto(new)}
     return {
         "bias": ((5.6, 5.6), partial(plots.BiasDisplay.from_predictions, real, new.mean)),
         "pit": ((6.2, 3.6), partial(plots.PITDisplay.from_predictions, real, new)),

@@ -1,30 +1,30 @@
-"""Diagrams, drawn with matplotlib from what was measured: one display a file.
+"""Diagrams of results, drawn with matplotlib: one display per module.
 
-Every display is made by ``from_predictions``, ``from_estimator`` or ``from_breakdown``, which draw it at once, and is
-drawn again elsewhere by ``plot(ax=...)`` or ``plot(fig=...)``. It keeps its artists (``figure_``, ``ax_`` and others),
-gives back what it drew as a frame (``data()``) and says it in one sentence (``alt_text()``). `save` and `svg` write
-files that are the same bytes for the same input.
+A display is created by ``from_predictions``, ``from_estimator`` or ``from_breakdown``, which also draw it.
+``plot(ax=...)`` and ``plot(fig=...)`` draw it again elsewhere. It keeps its artists (``figure_``, ``ax_`` and others),
+returns the drawn values as a frame (``data()``) and describes itself in one sentence (``alt_text()``). `save` and `svg`
+write identical bytes for identical input.
 """
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 _HOME = {
-    "BiasDisplay": "bias",
-    "BinningDisplay": "binning",
+    "BiasDisplay": "bias_scatter",
+    "BinningDisplay": "bin_comparison",
     "ComparisonDisplay": "overview",
-    "CostDisplay": "cost",
-    "CoverageDisplay": "covering",
-    "CumulativeDisplay": "cumulative",
-    "DecompositionDisplay": "decomposition",
+    "CostDisplay": "cost_curve",
+    "CoverageDisplay": "coverage_curve",
+    "CumulativeDisplay": "cumulative_differences",
+    "DecompositionDisplay": "brier_decomposition",
     "EvaluationDisplay": "overview",
-    "GroupDisplay": "groups",
-    "NullDisplay": "null",
-    "PITDisplay": "pit",
-    "ParetoDisplay": "pareto",
+    "GroupDisplay": "group_metrics",
+    "NullDisplay": "null_distribution",
+    "PITDisplay": "pit_histogram",
+    "ParetoDisplay": "pareto_front",
     "ReliabilityDisplay": "reliability",
     "RocHullDisplay": "roc_hull",
-    "TestBasedReliabilityDisplay": "rejections",
+    "TestBasedReliabilityDisplay": "tce_reliability",
     "save": "_canvas",
     "svg": "_canvas",
 }
@@ -34,21 +34,21 @@ __all__ = [*_HOME]  # noqa: PLE0604  (built from the map)
 if TYPE_CHECKING:
     from calibrant.plots._canvas import save as save
     from calibrant.plots._canvas import svg as svg
-    from calibrant.plots.bias import BiasDisplay as BiasDisplay
-    from calibrant.plots.binning import BinningDisplay as BinningDisplay
-    from calibrant.plots.cost import CostDisplay as CostDisplay
-    from calibrant.plots.covering import CoverageDisplay as CoverageDisplay
-    from calibrant.plots.cumulative import CumulativeDisplay as CumulativeDisplay
-    from calibrant.plots.decomposition import DecompositionDisplay as DecompositionDisplay
-    from calibrant.plots.groups import GroupDisplay as GroupDisplay
-    from calibrant.plots.null import NullDisplay as NullDisplay
+    from calibrant.plots.bias_scatter import BiasDisplay as BiasDisplay
+    from calibrant.plots.bin_comparison import BinningDisplay as BinningDisplay
+    from calibrant.plots.brier_decomposition import DecompositionDisplay as DecompositionDisplay
+    from calibrant.plots.cost_curve import CostDisplay as CostDisplay
+    from calibrant.plots.coverage_curve import CoverageDisplay as CoverageDisplay
+    from calibrant.plots.cumulative_differences import CumulativeDisplay as CumulativeDisplay
+    from calibrant.plots.group_metrics import GroupDisplay as GroupDisplay
+    from calibrant.plots.null_distribution import NullDisplay as NullDisplay
     from calibrant.plots.overview import ComparisonDisplay as ComparisonDisplay
     from calibrant.plots.overview import EvaluationDisplay as EvaluationDisplay
-    from calibrant.plots.pareto import ParetoDisplay as ParetoDisplay
-    from calibrant.plots.pit import PITDisplay as PITDisplay
-    from calibrant.plots.rejections import TestBasedReliabilityDisplay as TestBasedReliabilityDisplay
+    from calibrant.plots.pareto_front import ParetoDisplay as ParetoDisplay
+    from calibrant.plots.pit_histogram import PITDisplay as PITDisplay
     from calibrant.plots.reliability import ReliabilityDisplay as ReliabilityDisplay
     from calibrant.plots.roc_hull import RocHullDisplay as RocHullDisplay
+    from calibrant.plots.tce_reliability import TestBasedReliabilityDisplay as TestBasedReliabilityDisplay
 
 
 def __getattr__(name: str) -> object:

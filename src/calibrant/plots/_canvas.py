@@ -1,4 +1,4 @@
-"""Where diagrams are drawn: figures and their panels, axes of probabilities, shapes with an id, files."""
+"""Figures and their panels, axes of probabilities, shapes with an id, image files."""
 
 import io
 import re
@@ -32,13 +32,13 @@ from calibrant.plots._palette import mixed
 
 Scale: TypeAlias = Literal["linear", "log", "logit"]
 
-# With more bins than this, all shapes of a kind are one artist: nobody reads a bin's id then, and files stay small.
+# With more bins than this, all shapes of a kind are one artist without ids per bin, which keeps files small.
 MOST_SINGLE = 200
 
-_ONE_AT_A_TIME = Lock()  # what is set for one file must not reach another
+_ONE_AT_A_TIME = Lock()  # rc_context is global: settings of one file must not affect another
 _TAG = re.compile(r"<[^>]*>")
 _ID = re.compile(r' id="([^"]*)"')
-# Places, in points: a hundredth of one is finer than any screen or press.
+# Coordinates in points: a hundredth is finer than any screen or printer.
 _PLACES = re.compile(r' (?:d|x|y|width|height|transform)="[^"]*"')
 _DIGITS = re.compile(r"(\.\d\d)\d+")
 _BETWEEN_TAGS = re.compile(r">\n\s*<(?!text|tspan)")
@@ -46,7 +46,7 @@ _CLIP = re.compile(r'<clipPath id="(\w+)">(.*?)</clipPath>')
 
 
 def _shortened(text: str) -> str:
-    """An SVG with two decimals a place and no blanks between tags, and clips named after what they are then."""
+    """Round the coordinates of an SVG to two decimals, remove blanks between tags, and name clips by their content."""
 
     def short(place: re.Match[str]) -> str:
         found = place.group()
@@ -72,10 +72,10 @@ class Drawn(Protocol):
 
 
 def svg(display: Drawn) -> str:
-    """The display's figure as SVG, the same text for the same input: ids from a fixed salt, no date, text as text.
+    """Return the figure of a display as SVG, identical for identical input (fixed ids, no date).
 
-    Text stays text (searched, selected, read aloud) in the reader's own sans-serif font. Where two displays share a
-    figure, the ids of the second end in ``-2``.
+    Text is stored as text, so that it can be searched, selected and read by screen readers, in the sans-serif font of
+    the viewer. If two displays share a figure, the ids of the second end in ``-2``.
     """
     stream = io.StringIO()
     figure = _settled(display)
@@ -85,10 +85,10 @@ def svg(display: Drawn) -> str:
 
 
 def save(display: Drawn, path: str | PathLike[str], *, dpi: float = 150) -> None:
-    """Write the display's figure to a file, by its suffix (.svg, .png, .pdf): the same bytes for the same input."""
+    """Write the figure of a display to a .svg, .png or .pdf file, with identical bytes for identical input."""
     kind = Path_(path).suffix.lower()
     if kind not in (".svg", ".png", ".pdf"):
-        raise InputError(f"The name of the file must end in .svg, .png or .pdf; it is {str(path)!r}.", argument="path")
+        raise InputError(f"path must end in .svg, .png or .pdf; got {str(path)!r}.", argument="path")
     if kind == ".svg":
         Path_(path).write_text(svg(display), encoding="utf-8", newline="\n")
         return
@@ -99,7 +99,7 @@ def save(display: Drawn, path: str | PathLike[str], *, dpi: float = 150) -> None
 
 
 def _settled(display: Drawn) -> Figure:
-    """The figure, its layout done: an engine moves things a little at its second look, and no more at its third."""
+    """Return the figure after two layout passes: the layout engine changes nothing in a third one."""
     figure = _whole(display)
     for _ in range(2 if figure.get_layout_engine() is not None else 0):
         figure.draw_without_rendering()
@@ -109,7 +109,7 @@ def _settled(display: Drawn) -> Figure:
 def _whole(display: Drawn) -> Figure:
     figure = getattr(display, "figure_", None)
     if figure is None:
-        raise InputError("This display has not been drawn yet.", hint="Call its plot() first.", argument="display")
+        raise InputError("display must be drawn.", hint="Call its plot() first.", argument="display")
     while isinstance(figure, SubFigure):
         figure = figure.figure
     assert isinstance(figure, Figure)
@@ -124,12 +124,12 @@ def panels(
     heights: Sequence[float] = (1.0,),
     size: tuple[float, float] = (6.4, 4.8),
 ) -> tuple[FigureBase, Any]:
-    """A grid of places for axes: in the place of `ax`, in `fig`, or in a new figure of pyplot's.
+    """Create a grid of panels in the place of `ax`, in `fig`, or in a new pyplot figure.
 
-    Returns the figure, and a grid specification to be indexed by row and column.
+    Returns the figure, and a grid specification that is indexed by row and column.
     """
     if ax is not None and fig is not None:
-        raise InputError("ax and fig were both given.", hint="Pass one: where to draw.", argument="ax")
+        raise InputError("ax and fig must not be given together; got both.", hint="Pass one of them.", argument="ax")
     shape: dict[str, Any] = {"nrows": len(heights), "ncols": len(widths)}
     shape |= {"width_ratios": widths, "height_ratios": heights}
     if ax is not None:
@@ -137,8 +137,8 @@ def panels(
         place = ax.get_subplotspec()
         if place is None:
             raise InputError(
-                "This diagram has several panels, and ax has no place in a grid that could be divided.",
-                hint="Make ax with plt.subplots(), or pass fig.",
+                "ax must belong to a grid, because this diagram has several panels; got axes without a grid.",
+                hint="Create ax with plt.subplots(), or pass fig.",
                 argument="ax",
             )
         ax.set_axis_off()
@@ -148,7 +148,7 @@ def panels(
 
 
 def laid_out(fig: FigureBase) -> FigureBase:
-    """The figure; if it is empty and nobody cares for its layout, matplotlib shall."""
+    """Return the figure, with constrained layout if it is empty and has no layout engine."""
     if isinstance(fig, Figure) and fig.get_layout_engine() is None and not fig.axes:
         fig.set_layout_engine("constrained")
     return fig
@@ -156,11 +156,11 @@ def laid_out(fig: FigureBase) -> FigureBase:
 
 def _check_axes(ax: Axes) -> None:
     if ax.name != "rectilinear":
-        raise InputError(f"ax must be plain axes; these are {ax.name}.", argument="ax")
+        raise InputError(f"ax must be rectilinear axes; got {ax.name} axes.", argument="ax")
 
 
 def single(ax: Axes | None, fig: FigureBase | None, size: tuple[float, float] = (6.4, 4.8)) -> Axes:
-    """One pair of axes: `ax` itself, a new one in `fig`, or in a new figure of pyplot's."""
+    """Return `ax` itself, or new axes in `fig` or in a new pyplot figure."""
     if ax is not None and fig is None:
         _check_axes(ax)
         return ax
@@ -169,7 +169,7 @@ def single(ax: Axes | None, fig: FigureBase | None, size: tuple[float, float] = 
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """A figure that ``plt.show()`` will show, as every library of displays makes it."""
+    """Create a figure that ``plt.show()`` shows."""
     import matplotlib.pyplot as plt
 
     return plt.figure(figsize=size, layout="constrained")
@@ -178,11 +178,9 @@ def new_figure(size: tuple[float, float]) -> Figure:
 def headline(
     ax: Axes, text: str, small: str = "", *, room: float = 0.0, reach: float = 1.1, size: str | None = None
 ) -> None:
-    """A title at the left, beneath it a line in small print, and `room` (in heights of a letter) under both.
+    """Draw a title at the left, a line in small print below it, and `room` (in letter heights) below both.
 
-    A title that reaches farther than `reach` times the width of the axes continues on a second line.
-
-    Names of users hold no formulas: a $ is a $.
+    A title longer than `reach` times the width of the axes is wrapped. Math text is off, because names may contain $.
     """
     letter = FontProperties(size="small").get_size_in_points()
     above = room * letter + 6
@@ -204,7 +202,7 @@ def legend_above(
     reach: float = 1.1,
     size: str | None = None,
 ) -> None:
-    """A title, and under it a legend over the axes, in as many columns as there is room for."""
+    """Draw a title and below it a legend above the axes, in as many columns as fit."""
     letter = FontProperties(size="small").get_size_in_points()
     words = [(0.58 * len(label) + 3.6) * letter for label in labels]
     columns = len(labels)
@@ -212,23 +210,23 @@ def legend_above(
         columns -= 1
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
     drawn = legend(ax, handles, labels, ncols=columns, handlelength=1.6, columnspacing=1.4, **place)
-    drawn.set_in_layout(False)  # it may be wider than the axes, which must not shrink for it
+    drawn.set_in_layout(False)  # it may be wider than the axes, which must keep their width
     headline(ax, title, room=0.5 + 1.75 * -(-len(labels) // columns), reach=reach, size=size)
 
 
 def have_room(ax: Axes, labels: Sequence[str]) -> bool:
-    """Whether small words, spread along the width of axes, keep clear of each other."""
+    """Return whether labels in small print fit along the width of the axes."""
     letter = FontProperties(size="small").get_size_in_points()
     return max(map(len, labels), default=0) * 0.62 * letter + letter < _width(ax) / max(len(labels) - 1, 1)
 
 
 def _width(ax: Axes) -> float:
-    """Of axes as they were placed at first, in points."""
+    """Return the initial width of axes in points."""
     return ax.get_position().width * ax.figure.bbox.width / ax.figure.dpi * 72
 
 
 def legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], **options: Any) -> Legend:
-    """A legend without a frame, its labels taken as they are."""
+    """Draw a legend without a frame and without math text."""
     for handle, label in zip(handles, labels, strict=True):
         handle.set_label(label)
     drawn = ax.legend(handles, [""] * len(labels), frameon=False, fontsize="small", **options)
@@ -239,7 +237,7 @@ def legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], **options: A
 
 
 def label_right(ax: Axes, text: str) -> None:
-    """What upright axes show, written along their right side."""
+    """Write a label along the right side of axes."""
     ax.yaxis.set_label_position("right")
     ax.set_ylabel(text, rotation=270, va="bottom", fontsize="small")
 
@@ -248,8 +246,8 @@ def label_right(ax: Axes, text: str) -> None:
 class Axis:
     """An axis of probabilities from `low` to `high`.
 
-    A log or logit axis has no place for 0 (and 1): what is beyond its ends is gathered at them. Where the user ends the
-    axis (`cut`), what is beyond is out of sight, as on any axis.
+    A log or logit axis does not contain 0 (and 1): values beyond its ends are drawn at the ends. If the user sets the
+    upper end (`cut`), values beyond it are not shown.
     """
 
     scale: Scale
@@ -259,17 +257,15 @@ class Axis:
 
     @classmethod
     def fitting(cls, scale: Scale, values: Iterable[Any], limit: float | None = None, name: str = "ymax") -> "Axis":
-        """The axis on which all of these probabilities have a place, up to `limit` if that is given.
+        """Return an axis that contains all of these probabilities, up to `limit` if given.
 
-        A linear axis starts at 0 and ends at 1, or at the limit. A log axis starts below the smallest of the values
-        that is not 0; a logit axis ends as far from 1.
+        A linear axis starts at 0 and ends at 1, or at the limit. A log axis starts below the smallest positive value; a
+        logit axis ends at the same distance from 1.
         """
         if scale not in ("linear", "log", "logit"):
-            raise InputError(
-                f"scale must be 'linear', 'log' or 'logit'; it is {scale!r}.", argument="scale", value=scale
-            )
+            raise InputError(f"scale must be 'linear', 'log' or 'logit'; got {scale!r}.", argument="scale", value=scale)
         if limit is not None and not 0 < limit <= 1:
-            raise InputError(f"{name} must lie in (0, 1]; it is {limit!r}.", argument=name, value=limit)
+            raise InputError(f"{name} must lie in (0, 1]; got {limit!r}.", argument=name, value=limit)
         limit = None if limit == 1 else limit
         if scale == "linear":
             return cls(scale, 0.0, limit or 1.0, limit is not None)
@@ -283,27 +279,27 @@ class Axis:
         return cls(scale, min(low, limit / 10), min(limit, 1 - 1e-9), cut=True)
 
     def inside(self, p: Any) -> Any:
-        """The probabilities, those that have no place moved to the end where they are gathered."""
+        """Clip probabilities to the ends of a log or logit axis."""
         if self.scale == "linear":
             return np.asarray(p, dtype=np.float64)
         top = 1.0 if self.scale == "log" else 1 - 1e-12 if self.cut else self.high
         return np.clip(p, self.low, top)
 
     def forward(self, p: Any) -> Any:
-        """Places along the axis."""
+        """Transform probabilities to positions along the axis."""
         p = np.asarray(self.inside(p), dtype=np.float64)
         if self.scale == "linear":
             return p
         return np.log(p) if self.scale == "log" else np.log(p / (1 - p))
 
     def backward(self, place: Any) -> Any:
-        """Probabilities at places along the axis."""
+        """Transform positions along the axis to probabilities."""
         if self.scale == "linear":
             return place
         return np.exp(place) if self.scale == "log" else 1 / (1 + np.exp(-place))
 
     def apply(self, side: Side) -> None:
-        """Set scale, limits and ticks of one side of axes; the ticks at gathering ends say "or less", "or more"."""
+        """Set scale, limits and ticks of one side of axes; tick labels at clipping ends start with ≤ or ≥."""
         axes, upright = side.axes, side is side.axes.yaxis
         if self.scale == "linear":
             (axes.set_ylim if upright else axes.set_xlim)(-0.025 * self.high, 1.025 * self.high)
@@ -312,12 +308,12 @@ class Axis:
         low, high = self.forward(self.low), self.forward(self.high)
         room = 0.02 * (high - low)
         (axes.set_ylim if upright else axes.set_xlim)(self.backward(low - room), self.backward(high + room))
-        side.set_major_locator(FixedLocator(self._ticks(0.07 if upright else 0.15)))  # words are wider than high
+        side.set_major_locator(FixedLocator(self._ticks(0.07 if upright else 0.15)))  # labels are wider than high
         side.set_minor_locator(NullLocator())
         side.set_major_formatter(FuncFormatter(self._label))
 
     def _ticks(self, room: float) -> list[float]:
-        """Both ends, and powers of ten between them (and a few more, where these are few), each with so much room."""
+        """Return both ends, and the powers of ten between them (or more, if there are few) that have enough room."""
         below = [10.0**d for d in np.arange(np.floor(np.log10(self.low) + 1e-9), 0)]
         above = [1.0] if self.scale == "log" else [0.5, *(1 - p for p in reversed(below))]
         every = below + above
@@ -341,14 +337,14 @@ class Axis:
 
 
 def _step_below(value: float) -> float:
-    """The largest of 1, 2 and 5 times a power of ten that is below the value, and no less than 1e-9."""
+    """Return the largest of 1, 2 and 5 times a power of ten below the value, at least 1e-9."""
     value = max(float(value), 2e-9)
     decade = 10.0 ** np.floor(np.log10(value))
     return float(max(m * decade for m in (0.5, 1, 2, 5) if m * decade < value * (1 - 1e-9)))
 
 
 def _plain(p: float) -> str:
-    """A probability without more digits than it needs."""
+    """Format a probability with as few digits as needed."""
     if 0 < p < 1e-4:
         return f"{p:.0e}".replace("e-0", "e-")
     if 0 < 1 - p < 1e-3:
@@ -356,8 +352,8 @@ def _plain(p: float) -> str:
     return f"{p:.9f}".rstrip("0").rstrip(".")
 
 
-def ids_of(names: Iterable[object]) -> list[str]:
-    """Each name as part of an id: letters, digits and hyphens, no two alike."""
+def unique_ids(names: Iterable[object]) -> list[str]:
+    """Return a unique id per name, of letters, digits and hyphens."""
     found: dict[str, None] = {}
     often: Counter[str] = Counter()
     for name in names:
@@ -371,30 +367,36 @@ def ids_of(names: Iterable[object]) -> list[str]:
 
 
 def ids_by_name(names: Sequence[str] | Mapping[str, Any]) -> dict[str, str]:
-    """The ids of names that are no two alike."""
-    return dict(zip(names, ids_of(names), strict=True))
+    """Map unique names to their ids."""
+    return dict(zip(names, unique_ids(names), strict=True))
 
 
 def shorter(name: str, most: int = 30) -> str:
-    """A name that fits: its beginning, and an ellipsis."""
+    """Shorten a name with an ellipsis."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
+def short_list(items: Sequence[str], most: int = 3) -> str:
+    """Join the first items, and count the others."""
+    shown = "; ".join(shorter(item, 60) for item in items[:most])
+    return shown if len(items) <= most else f"{shown}; and {len(items) - most} more"
+
+
 def rectangle(left: float, right: float, bottom: float, top: float) -> Path:
-    """A box as a path."""
+    """Return a rectangle as a path."""
     corners = [(left, bottom), (right, bottom), (right, top), (left, top), (left, bottom)]
     return Path(corners, closed=True)
 
 
 def strokes(*lines: Sequence[tuple[float, float]]) -> Path:
-    """Lines from one point to another, as one path."""
+    """Return line segments as one path."""
     return Path([point for line in lines for point in line], [Path.MOVETO, Path.LINETO] * len(lines))
 
 
 def shapes(ax: Axes, paths: Sequence[Path | None], ids: str, **style: Any) -> list[Artist]:
-    """A patch for every path, with the id ``ids`` in which ``{}`` is its number; None leaves a number out.
+    """Draw a patch per path, with the id ``ids`` in which ``{}`` is its number; None skips a number.
 
-    Where they are very many, one patch of all. The limits of the axes do not follow.
+    More than `MOST_SINGLE` paths become one patch. The limits of the axes do not change.
     """
     present = {str(i): path for i, path in enumerate(paths) if path is not None}
     if len(paths) > MOST_SINGLE and present:
@@ -404,23 +406,23 @@ def shapes(ax: Axes, paths: Sequence[Path | None], ids: str, **style: Any) -> li
         patch = PathPatch(path, gid=ids.format(number), joinstyle="round", **style)
         ax.add_artist(patch)
         patch.set_clip_path(ax.patch)
-        patch.set_in_layout(False)  # inside the axes by their limits; layouts need not measure each
+        patch.set_in_layout(False)  # clipped by the axes, so the layout need not measure it
         found.append(patch)
     return found
 
 
 def uprights(x: Floats, low: Floats, high: Floats) -> list[Path]:
-    """Vertical lines, one at each x."""
+    """Return vertical lines, one at each x."""
     return [strokes([(at, a), (at, z)]) for at, a, z in zip(x, low, high, strict=True)]
 
 
 def rows_label(importance: bool) -> str:
-    """What sizes are counted in."""
+    """Return the unit of bin sizes."""
     return "weight" if importance else "rows"
 
 
 def thin(values: Floats, most: int) -> Any:
-    """Which points draw a curve as well as all of them: in each of `most` runs the first, the last and the extremes."""
+    """Return the indices of points that draw a curve: first, last and extremes of each of `most` runs."""
     if values.size <= 4 * most:
         return np.arange(values.size)
     bounds = np.linspace(0, values.size, most + 1).astype(np.int64)
@@ -430,7 +432,7 @@ def thin(values: Floats, most: int) -> Any:
 
 
 def distinct(values: Floats) -> list[str]:
-    """Numbers with as few digits as tell neighbours apart, from three to six."""
+    """Format values with as few digits as make them distinct, from three to six."""
     for digits in range(3, 7):
         texts = [f"{v:.{digits}g}" for v in values]
         if len(set(texts)) == len(set(values.tolist())):
@@ -438,11 +440,11 @@ def distinct(values: Floats) -> list[str]:
     return texts
 
 
-def frame_of(columns: Mapping[str, Any], backend: str) -> Any:
-    """Arrays of equal length as a frame of the library that the user names."""
+def drawn_frame(columns: Mapping[str, Any], backend: str) -> Any:
+    """Return arrays of equal length as a frame of the given backend."""
     return frame({name: np.asarray(column).tolist() for name, column in columns.items()}, backend)
 
 
-def frame_of_all(parts: Sequence[Mapping[str, Any]], backend: str) -> Any:
-    """Parts with the same columns beneath each other."""
-    return frame_of({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, backend)
+def stacked_frame(parts: Sequence[Mapping[str, Any]], backend: str) -> Any:
+    """Concatenate parts with the same columns into one frame."""
+    return drawn_frame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, backend)

@@ -1,4 +1,4 @@
-"""How predictions are distributed, from the table: what a violin and a histogram need, whatever the number of rows."""
+"""Distribution of predictions, computed from a table: violins, histograms, quantiles."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ from calibrant.tables.score_table import ScoreTable
 
 @dataclass(frozen=True, eq=False)
 class Violin:
-    """The outline of a distribution: half its width at each of several probabilities; the widest is 1.
+    """Outline of a distribution: half its width at several probabilities; the maximum is 1.
 
-    `score` is what is drawn at a place: the probability there, but at the ends the lowest and the highest of the bin,
-    which an axis may have moved.
+    `score` is the probability at each position; at the ends it is the lowest and the highest score of the bin, which
+    the axis may have clipped.
     """
 
     at: Floats
@@ -24,7 +24,7 @@ class Violin:
 
 
 def violins(partition: Partition, axis: Axis, cells: int) -> list[Violin]:
-    """The distribution of predictions in every bin, from its lowest to its highest score.
+    """Return the distribution of predictions per bin, from its lowest to its highest score.
 
     Rows are counted in cells of equal length along the axis, exactly, and smoothed over neighbouring cells, reflected
     at the ends: by 0.9 s n^(-1/5), s the standard deviation (Silverman's rule), and at least 0.6 cells.
@@ -56,9 +56,9 @@ def violins(partition: Partition, axis: Axis, cells: int) -> list[Violin]:
 
 
 def histogram(table: ScoreTable, axis: Axis, cells: int = 40) -> tuple[Floats, Floats]:
-    """Edges, and rows between them: cells of equal length along the axis.
+    """Return edges of cells of equal length along the axis, and the rows between them.
 
-    Cells are closed on the left, the last one on both sides. What the axis gathers at its ends counts there.
+    Cells are closed on the left, the last one on both sides. Values beyond the ends count in the outer cells.
     """
     edges = axis.backward(np.linspace(axis.forward(axis.low), axis.forward(axis.high), cells + 1))
     inner = np.searchsorted(table.score, edges[1:-1])
@@ -68,6 +68,6 @@ def histogram(table: ScoreTable, axis: Axis, cells: int = 40) -> tuple[Floats, F
 
 
 def quantile(table: ScoreTable, share: float) -> float:
-    """The lowest score that at least this share of rows does not exceed."""
+    """Return the lowest score that at least this share of rows does not exceed."""
     reached = np.cumsum(table.n, dtype=np.float64)
     return float(table.score[min(np.searchsorted(reached, share * reached[-1]), len(table) - 1)])

@@ -16,22 +16,22 @@ from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.sizes import rows_in_words
 from calibrant.plots._canvas import headline, ids_by_name, laid_out, new_figure, shapes, shorter, strokes
+from calibrant.plots._inputs import display_names
 from calibrant.plots._palette import mixed, models
-from calibrant.plots._sources import texts_of
-from calibrant.plots.bias import BiasDisplay
-from calibrant.plots.covering import CoverageDisplay
-from calibrant.plots.cumulative import CumulativeDisplay
-from calibrant.plots.decomposition import Decomposed, DecompositionDisplay
-from calibrant.plots.groups import GroupDisplay
-from calibrant.plots.null import NullDisplay
-from calibrant.plots.pit import PITDisplay, default_bars
-from calibrant.plots.rejections import TestBasedReliabilityDisplay
+from calibrant.plots.bias_scatter import BiasDisplay
+from calibrant.plots.brier_decomposition import Decomposed, DecompositionDisplay
+from calibrant.plots.coverage_curve import CoverageDisplay
+from calibrant.plots.cumulative_differences import CumulativeDisplay
+from calibrant.plots.group_metrics import GroupDisplay
+from calibrant.plots.null_distribution import NullDisplay
+from calibrant.plots.pit_histogram import PITDisplay, default_bars
 from calibrant.plots.reliability import ReliabilityDisplay
+from calibrant.plots.tce_reliability import TestBasedReliabilityDisplay
 
 __all__ = ["ComparisonDisplay", "EvaluationDisplay"]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class EvaluationDisplay:
     """Overview of an evaluation: its verdict, diagrams of its kind, and its groups.
 
@@ -102,8 +102,11 @@ class EvaluationDisplay:
         return "mean error"
 
     def data(self, backend: str = "pandas") -> Any:
-        """The numbers behind it: those of ``evaluation.to_frame()``; every panel has its own ``data()``."""
+        """Return ``evaluation.to_frame()``; each panel has its own ``data()``."""
         return self.evaluation.to_frame(backend)
+
+    def __repr__(self) -> str:
+        return f"EvaluationDisplay({self.evaluation.verdict}, {rows_in_words(self.evaluation.table)})"
 
     def alt_text(self) -> str:
         """The panels, a sentence each."""
@@ -144,12 +147,12 @@ def coverage_display(evaluation: Evaluation) -> CoverageDisplay:
     return CoverageDisplay({"forecast": held.pit}, evaluation.settings.confidence_level)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ComparisonDisplay:
-    """A comparison at a glance: its verdict, reliability of all models, differences with intervals, decomposition.
+    """Overview of a comparison: verdict, reliability of all models, differences with intervals, decomposition.
 
-    Panels that are displays: ``reliability`` over ten quantiles, and ``decomposition``; ``ax_differences_`` has the
-    differences of squared log-odds errors from the baseline, filled where they are significant (adjusted by Holm).
+    The panels ``reliability`` (over ten quantiles) and ``decomposition`` are displays. ``ax_differences_`` shows the
+    differences of squared log-odds errors from the baseline, filled if significant (adjusted by Holm).
     """
 
     comparison: Comparison
@@ -166,7 +169,7 @@ class ComparisonDisplay:
         self.ax_differences_ = figure.add_subplot(right[0, 0])
         self._draw_differences()
         held: list[Any] = [evaluation.details for evaluation in c.models.values()]
-        parts = {name: Decomposed(each.decomposition) for name, each in zip(texts_of(c.models), held, strict=True)}
+        parts = {name: Decomposed(each.decomposition) for name, each in zip(display_names(c.models), held, strict=True)}
         self.decomposition = DecompositionDisplay(parts).plot(ax=figure.add_subplot(right[1, 0]))
         figure.suptitle(c.verdict, x=0.01, ha="left", weight="bold", parse_math=False, wrap=True)
         return self
@@ -210,20 +213,23 @@ class ComparisonDisplay:
         level = f"{100 * c.settings.confidence_level:g} %"
         headline(
             ax,
-            f"Squared {c.decides}, less that of {shorter(c.baseline, 16)}",
-            f"below 0 is better; {level} intervals",
+            f"Squared {c.decides} minus that of {shorter(c.baseline, 16)}",
+            f"below 0 is better; {level} CI",
         )
 
     def data(self, backend: str = "pandas") -> Any:
-        """The numbers behind it: those of ``comparison.to_frame()``; panels have their own ``data()``."""
+        """Return ``comparison.to_frame()``; each panel has its own ``data()``."""
         return self.comparison.to_frame(backend)
 
+    def __repr__(self) -> str:
+        return f"ComparisonDisplay({self.comparison.verdict})"
+
     def alt_text(self) -> str:
-        """The panels, a sentence each."""
+        """Return a description, one sentence per panel."""
         c = self.comparison
         differences = "; ".join(
             f"{d.model} undefined" if math.isnan(d.low) else f"{d.model} {d.value:+.4f} ({d.low:+.4f} to {d.high:+.4f})"
             for d in c.deciding
         )
-        less = f"Squared {c.decides}, less that of {c.baseline}: {differences}."
+        less = f"Squared {c.decides} minus that of {c.baseline}: {differences}."
         return f"{c.verdict}. {less} {self.reliability.alt_text()} {self.decomposition.alt_text()}"

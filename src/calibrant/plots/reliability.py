@@ -1,4 +1,4 @@
-"""`ReliabilityDisplay`: rates against predictions, bin by bin, of one model or several."""
+"""`ReliabilityDisplay`: event rates against predictions per bin, of one or several models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,46 +25,46 @@ from calibrant.plots._canvas import (
     MOST_SINGLE,
     Axis,
     Scale,
-    frame_of_all,
     ids_by_name,
     legend_above,
     rectangle,
     shapes,
+    short_list,
     shorter,
+    stacked_frame,
     strokes,
     uprights,
 )
 from calibrant.plots._density import histogram, quantile
-from calibrant.plots._margins import Panels, histogram_bars
+from calibrant.plots._inputs import estimated, named, need_breakdown, tables
 from calibrant.plots._palette import ACCEPTED, DASHES, MARKERS, mixed, models
-from calibrant.plots._sources import estimated, named, need_breakdown, tables
+from calibrant.plots._panels import Panels, histogram_bars
 
 __all__ = ["ReliabilityDisplay"]
 
 Bands: TypeAlias = Literal["confidence", "consistency", "both"]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ReliabilityDisplay:
-    """The reliability diagram: the rate of the event in every bin against its mean prediction.
+    """The reliability diagram: the event rate of each bin against its mean prediction.
 
     Each bin is a point at (mean prediction, rate), on a line from its lowest to its highest prediction, with the exact
-    interval of the rate. A right model's points lie on the diagonal but for chance, which the consistency band shows, a
-    grey bar for every bin: outcomes drawn from the predictions, binned anew. Below are the sizes of the bins, at the
-    right the histogram of all predictions. A bin without rows is left out and the line to it broken; small bins have
-    hollow points.
+    confidence interval of the rate. The consistency band is the null range of each rate, drawn as a grey bar: outcomes
+    are simulated from the predictions and binned again. The lower panel shows the sizes of the bins, the right panel
+    the histogram of all predictions. Empty bins are not drawn and interrupt the line; small bins have hollow points.
 
-    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+    `from_predictions`, `from_estimator` or `from_breakdown` creates and draws it.
 
     Attributes
     ----------
     breakdowns : mapping of name to Breakdown
     bands : mapping of name to Band
-        Consistency bands, of those models that have one.
+        Consistency bands of the models that have one.
     confidence_level : float
         Of intervals and bands.
     small : int
-        Bins of fewer rows than this (of effective rows, with importance weights) are small.
+        Bins with fewer rows (with importance weights: effective rows) are small.
     scale, ymax, intervals
         See `plot`.
     figure_, ax_, ax_sizes_, ax_histogram_
@@ -107,7 +107,7 @@ class ReliabilityDisplay:
         fig: FigureBase | None = None,
         **rows: Any,
     ) -> "ReliabilityDisplay":
-        """Bin predictions, and draw.
+        """Bin predictions and draw their event rates.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class ReliabilityDisplay:
         bins : callable, default=EqualWidth(10)
             Kind of bins: ``Quantile(10)``, ``PAVA()``, ``PAVABC()`` and others.
         band : {"confidence", "consistency", "both"} or None
-            See `plot`. A consistency band takes `n_resamples` draws, which for a million rows is minutes of work.
+            See `plot`. A consistency band needs `n_resamples` replicates, which take minutes for a million rows.
         n_resamples, random_state
             Of the consistency band.
         confidence_level : float, default=0.95
@@ -129,7 +129,7 @@ class ReliabilityDisplay:
         """
         if isinstance(bins, int):
             raise InputError(
-                f"bins must be a kind of bins; it is {bins}.",
+                f"bins must be a kind of bins; got {bins}.",
                 hint=f"For example cb.EqualWidth({bins}).",
                 argument="bins",
             )
@@ -166,19 +166,19 @@ class ReliabilityDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "ReliabilityDisplay":
-        """Draw what was measured, of one model or a mapping of name to Breakdown for several."""
+        """Draw the result of one model, or a mapping of name to Breakdown."""
         if band not in (None, "confidence", "consistency", "both"):
             raise InputError(
-                f"band must be 'confidence', 'consistency', 'both' or None; it is {band!r}.",
+                f"band must be 'confidence', 'consistency', 'both' or None; got {band!r}.",
                 argument="band",
                 value=band,
             )
         breakdowns = {name: need_breakdown(each) for name, each in named(breakdown).items()}
         bands = {}
         if band in ("consistency", "both"):
-            draws: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
-            draws["confidence_level"] = confidence_level
-            bands = {name: consistency_band(each, **draws) for name, each in breakdowns.items()}
+            options: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
+            options["confidence_level"] = confidence_level
+            bands = {name: consistency_band(each, **options) for name, each in breakdowns.items()}
         display = cls(breakdowns, bands, confidence_level, scale=scale, ymax=ymax)
         return display.plot(ax=ax, fig=fig, intervals=band in ("confidence", "both"))
 
@@ -191,25 +191,25 @@ class ReliabilityDisplay:
         ymax: float | None = None,
         intervals: bool | None = None,
     ) -> "ReliabilityDisplay":
-        """Draw in the place of `ax`, in `fig`, or in a new figure; what is not given stays as it was.
+        """Draw in the place of `ax`, in `fig`, or in a new figure; omitted options keep their values.
 
         Parameters
         ----------
         ax : Axes, optional
-            Its place is divided into the panels.
+            Replaced by the panels.
         fig : Figure or SubFigure, optional
         scale : {"linear", "log", "logit"}
-            Of both axes of probabilities; what is beyond the end of a log or logit axis is drawn at its end.
+            Of both axes of probabilities; values beyond the end of a log or logit axis are drawn at its end.
         ymax : float, optional
-            Where both axes end; what lies beyond is not shown, and the title says how many bins that are.
+            Upper end of both axes; bins beyond it are not shown, and the title gives their number.
         intervals : bool, optional
-            Draw the exact interval of every rate (Clopper and Pearson).
+            Draw the exact confidence interval of each rate (Clopper and Pearson).
         """
         self.scale = self.scale if scale is None else scale
         self.ymax = self.ymax if ymax is None else ymax
         self.intervals = self.intervals if intervals is None else intervals
         axis = self._axis()
-        panels = Panels.of(ax, fig, heights=(5, 1), size=(6.4, 6.4))
+        panels = Panels.create(ax, fig, heights=(5, 1), size=(6.4, 6.4))
         self.figure_, self.ax_, self.ax_sizes_, self.ax_histogram_ = (
             panels.figure,
             panels.main,
@@ -300,7 +300,7 @@ class ReliabilityDisplay:
         ]
 
     def _draw_margins(self, name: str, colour: str, number: int, axis: Axis) -> float:
-        """Sizes of bins and histogram: of one model as bars, of several as lines; gives the longest bar."""
+        """Draw bin sizes and histogram, of one model as bars, of several as lines; return the longest bar."""
         p, ids = self.breakdowns[name].partition, f"reliability-{self._ids[name]}-bin-{{}}-size"
         spans = list(zip(axis.inside(p.lower), axis.inside(p.upper), p.n.astype(np.float64), strict=True))
         if len(self.breakdowns) == 1:
@@ -323,7 +323,7 @@ class ReliabilityDisplay:
         self.ax_sizes_.locator_params(axis="y", nbins=2)
         self.ax_sizes_.set_xlabel("predicted probability")
         self.ax_.tick_params(labelbottom=False)
-        self.ax_.set_ylabel("rate of the event")
+        self.ax_.set_ylabel("event rate")
         beyond = sum(int((np.maximum(b.partition.rate, b.partition.mean_score) > axis.high).sum()) for b in breakdowns)
         title = self._title()
         if beyond and axis.cut:
@@ -338,7 +338,7 @@ class ReliabilityDisplay:
             for i, c in enumerate(colours)
         ]
         level = f"{100 * self.confidence_level:g} %"
-        single = f"bins, {level} interval" if self.intervals else "bins"
+        single = f"bins, {level} CI" if self.intervals else "bins"
         labels = [shorter(name) for name in self.breakdowns] if several else [single]
         if any((b.partition.effective_n < self.small).any() for b in self.breakdowns.values()):
             effective = "effective " if any(b.partition.table.importance for b in self.breakdowns.values()) else ""
@@ -346,7 +346,7 @@ class ReliabilityDisplay:
             labels.append(f"fewer than {self.small} {effective}rows")
         if self.bands:
             handles.append(Patch(color=mixed(0.5), alpha=0.25, lw=0))
-            labels.append(f"{100 * next(iter(self.bands.values())).level:g} % of right models")
+            labels.append(f"{100 * next(iter(self.bands.values())).level:g} % null range")
         return handles, labels
 
     def _title(self) -> str:
@@ -361,7 +361,7 @@ class ReliabilityDisplay:
         return ids_by_name(self.breakdowns)
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row a model and bin: intervals and bands where they were."""
+        """Return the drawn values, one row per model and bin, with intervals and bands if drawn."""
         shown = ("lower", "upper", "min_score", "max_score", "n", "k", "rate", "mean_score")
         parts = []
         for name, b in self.breakdowns.items():
@@ -379,10 +379,14 @@ class ReliabilityDisplay:
                     "band_high": none if band is None else band.high,
                 }
             parts.append(columns)
-        return frame_of_all(parts, backend)
+        return stacked_frame(parts, backend)
+
+    def __repr__(self) -> str:
+        described = [f"{name}: {bins_in_words(len(b.partition))}" for name, b in self.breakdowns.items()]
+        return f"ReliabilityDisplay({short_list(described)})"
 
     def alt_text(self) -> str:
-        """The diagram in one sentence."""
+        """Return a description of the diagram in one sentence."""
         return "Reliability diagram: " + "; ".join(self._in_words(name) for name in self.breakdowns) + "."
 
     def _in_words(self, name: str) -> str:
@@ -390,28 +394,31 @@ class ReliabilityDisplay:
         gap = p.mean_score - p.rate
         worst = int(np.argmax(np.abs(gap) * p.n))
         who = "" if name == "model" else f"{name}, "
-        heaviest = "no gap between predictions and rates"
+        deviation = "no deviation of event rates from predictions"
         if gap[worst]:
             side = "above" if gap[worst] > 0 else "below"
-            heaviest = f"the heaviest gap at {p.mean_score[worst]:.3g}, {side} the rate of {p.rate[worst]:.3g}"
-        return f"{who}{rows_in_words(p.table)} in {bins_in_words(len(p))}, {self._outside(name)}{heaviest}"
+            deviation = (
+                f"the largest deviation (by rows) at a mean prediction of {p.mean_score[worst]:.3g}, "
+                f"{side} the event rate of {p.rate[worst]:.3g}"
+            )
+        return f"{who}{rows_in_words(p.table)} in {bins_in_words(len(p))}, {self._outside(name)}{deviation}"
 
     def _outside(self, name: str) -> str:
-        """How many bins chance alone does not explain, by what was drawn."""
+        """Count the bins outside the drawn intervals and bands."""
         b, found = self.breakdowns[name], []
         if self.intervals:
             low, high = b.rate_interval(self.confidence_level)
             off = int(((b.partition.mean_score < low) | (b.partition.mean_score > high)).sum())
-            found.append(f"mean predictions outside of their rate's {100 * self.confidence_level:g} % interval: {off}")
+            found.append(f"mean predictions outside the {100 * self.confidence_level:g} % CI of their rate: {off}")
         if name in self.bands:
             band = self.bands[name]
             off = int(((b.partition.rate < band.low) | (b.partition.rate > band.high)).sum())
-            found.append(f"rates outside of the band of {100 * band.level:g} % of right models: {off}")
+            found.append(f"rates outside the {100 * band.level:g} % null range: {off}")
         return "".join(f"{each}, " for each in found)
 
 
 def _broken(points: Floats, breakdown: Breakdown) -> Floats:
-    """The points with a gap wherever bins without rows lie between two of them."""
+    """Return the points with a gap where empty bins lie between two of them."""
     p = breakdown.partition
     gaps = np.flatnonzero(p.lower[1:] > p.upper[:-1]) + 1
     return np.insert(points, gaps, np.nan, axis=0)

@@ -16,9 +16,9 @@ from calibrant._support.typing import Floats
 from calibrant.evaluation.sizes import rows_in_words
 from calibrant.metrics.bins import PAVA
 from calibrant.metrics.discrimination import auc
-from calibrant.plots._canvas import frame_of, headline, legend, shapes, single, strokes
+from calibrant.plots._canvas import drawn_frame, headline, legend, shapes, single, strokes
+from calibrant.plots._inputs import counted, estimated
 from calibrant.plots._palette import REJECTED, event, mixed, models
-from calibrant.plots._sources import counted, estimated
 from calibrant.tables.partition import Partition
 from calibrant.tables.rows import need_both_classes, table_of
 from calibrant.tables.score_table import ScoreTable
@@ -28,25 +28,25 @@ __all__ = ["RocHullDisplay"]
 _MOST_POINTS = 1_000
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RocHullDisplay:
     """The ROC curve with its convex hull.
 
-    Each segment of the hull is a bin of `PAVA`, and its slope is that bin's odds of the event, over those of all rows.
-    Where the curve sags below the hull (a concavity, shaded), the model ranks rows worse than if it gave them one and
-    the same score: isotonic recalibration would do that (Flach and Wu 2005).
+    Each segment of the hull is a bin of `PAVA`, and its slope is the odds of the event in that bin over the odds in all
+    rows. Where the curve lies below the hull (a concavity, shaded), the ranking of the rows is worse than a tie;
+    isotonic recalibration merges these scores (Flach and Wu 2005).
 
-    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+    `from_predictions`, `from_estimator` or `from_breakdown` creates and draws it.
 
     Attributes
     ----------
     hull : Partition
-        The bins of PAVA.
+        Bins of PAVA.
     auc, hull_auc : float
         Areas under curve and hull.
     figure_, ax_, curve_, segments_, concavities_
-        After drawing; segments and concavities have the id (gid) ``roc-hull-bin-<number>-<part>``, numbers from 0 for
-        the lowest scores.
+        After drawing; segments and concavities have the id (gid) ``roc-hull-bin-<number>-<part>``, numbered from 0
+        for the lowest scores.
 
     Examples
     --------
@@ -62,12 +62,12 @@ class RocHullDisplay:
     def from_predictions(
         cls, y_true: Any, y_prob: Any = None, *, ax: Axes | None = None, fig: FigureBase | None = None, **rows: Any
     ) -> "RocHullDisplay":
-        """Rank predictions, and draw.
+        """Compute the ROC curve and its hull, and draw them.
 
         Parameters
         ----------
         y_true, y_prob : columns
-            Outcomes and predicted probabilities; or one `ScoreTable`. Both classes are needed.
+            Outcomes and predicted probabilities; or one `ScoreTable`. Both classes must occur.
         ax, fig
             See `plot`.
         sample_weight, frequency, pos_label, missing
@@ -79,17 +79,17 @@ class RocHullDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "RocHullDisplay":
-        """Predict with a fitted classifier, and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier and draw; options as for `from_predictions`."""
         return cls.from_predictions(y, estimated(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "RocHullDisplay":
-        """Draw the curve of the rows behind what was measured."""
+        """Draw the curve of the table of a result."""
         return cls.from_predictions(counted(breakdown), **options)
 
     @property
     def table(self) -> ScoreTable:
-        """The rows."""
+        """Table of the rows."""
         return self.hull.table
 
     @property
@@ -99,17 +99,17 @@ class RocHullDisplay:
 
     @property
     def hull_auc(self) -> float:
-        """Area under the hull: that of the scores recalibrated by PAVA."""
+        """Area under the hull: the AUC of the scores recalibrated by PAVA."""
         p = self.hull
         return float(auc.of_table(ScoreTable(np.arange(len(p), dtype=np.float64), p.n, p.k)))
 
     def _rates(self, n: Any, k: Any) -> tuple[Floats, Floats]:
-        """False and true positive rates at thresholds from above all scores to below all of them."""
+        """Return false and true positive rates, by falling threshold."""
         others, events = np.cumsum((n - k)[::-1]), np.cumsum(k[::-1])
         return np.append(0.0, others / others[-1]), np.append(0.0, events / events[-1])
 
     def _kept(self) -> Any:
-        """Which points of the curve are drawn: all, or so many that none left out is 0.2 % away, and all corners."""
+        """Return the indices of the drawn points: all, or so many that the curve is exact to 0.2 %, and all corners."""
         x, y = self._rates(self.table.n, self.table.k)
         if x.size <= _MOST_POINTS:
             return np.arange(x.size)
@@ -117,7 +117,7 @@ class RocHullDisplay:
         return np.unique(np.concatenate([np.minimum(steps, x.size - 1), self._corners(), [x.size - 1]]))
 
     def _corners(self) -> Any:
-        """Which points of the curve the hull touches, from the highest scores on."""
+        """Return the indices of the points that the hull touches, by falling score."""
         return np.concatenate([[0], len(self.table) - self.hull.start[::-1]])
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "RocHullDisplay":
@@ -130,7 +130,7 @@ class RocHullDisplay:
         self.ax_.plot([0, 1], [0, 1], color=mixed(0.45), lw=1, ls=(0, (4, 3)))
         self.concavities_: list[Artist] = shapes(
             self.ax_,
-            [_sag(x, y, kept[(kept >= a) & (kept <= z)]) for a, z in runs],
+            [_concavity(x, y, kept[(kept >= a) & (kept <= z)]) for a, z in runs],
             "roc-hull-bin-{}-concavity",
             facecolor=REJECTED,
             alpha=0.45,
@@ -155,14 +155,14 @@ class RocHullDisplay:
         ax.set_xlim(-0.01, 1.01)
         ax.set_ylim(-0.01, 1.01)
         ax.set_aspect("equal")
-        ax.set_xlabel("share of other rows above the threshold")
-        ax.set_ylabel("share of events above the threshold")
+        ax.set_xlabel("false positive rate")
+        ax.set_ylabel("true positive rate")
         ax.spines[["top", "right"]].set_visible(False)
         hull = Line2D([], [], color=event(), lw=1.8, marker="o", ms=4)
         legend(
             ax,
             [Line2D([], [], color=colour, lw=1.3), hull, Patch(color=REJECTED, alpha=0.45, lw=0)],
-            ["ROC curve", "its convex hull: bins of PAVA", "concavities"],
+            ["ROC curve", "convex hull (PAVA bins)", "concavities"],
             loc="lower right",
         )
         count = len(self.hull)
@@ -173,9 +173,10 @@ class RocHullDisplay:
         )
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row a segment of the hull, by rising score.
+        """Return the drawn values, one row per segment of the hull, by rising score.
 
-        Where it ends (fpr, tpr), scores, size and rate of its bin, and how far the curve lies from it at most.
+        Columns: end of the segment (fpr, tpr), scores, size and event rate of its bin, and the largest distance of the
+        curve from it (depth).
         """
         p = self.hull
         hx, hy = self._rates(p.n, p.k)
@@ -190,10 +191,10 @@ class RocHullDisplay:
             "tpr": hy[1:][::-1],
             "depth": self._depths(),
         }
-        return frame_of(columns, backend)
+        return drawn_frame(columns, backend)
 
     def _depths(self) -> Floats:
-        """The largest distance of the curve from each segment."""
+        """Return the largest distance of the curve from each segment."""
         p, (x, y), (hx, hy) = self.hull, self._rates(self.table.n, self.table.k), self._rates(self.hull.n, self.hull.k)
         bins = p.labels[::-1]  # of the curve's points, from the highest score on
         before = len(p) - 1 - bins  # the corner of the hull that their segment starts from
@@ -201,8 +202,11 @@ class RocHullDisplay:
         across = ((x[1:] - hx[before]) * dy - (y[1:] - hy[before]) * dx) / np.hypot(dx, dy)
         return np.maximum(np.maximum.reduceat(across[::-1], p.start), 0.0)
 
+    def __repr__(self) -> str:
+        return f"RocHullDisplay(AUC = {self.auc:.4f}, of the hull {self.hull_auc:.4f}, {rows_in_words(self.table)})"
+
     def alt_text(self) -> str:
-        """The diagram in one sentence."""
+        """Return a description of the diagram in one sentence."""
         count = len(self.hull)
         return (
             f"ROC curve of {rows_in_words(self.table)} with an area of {self.auc:.4f}, and its convex hull of {count} "
@@ -210,8 +214,8 @@ class RocHullDisplay:
         )
 
 
-def _sag(x: Floats, y: Floats, run: Any) -> Path | None:
-    """What lies between a segment of the hull and the run of the curve below it; None if the curve follows it."""
+def _concavity(x: Floats, y: Floats, run: Any) -> Path | None:
+    """Return the area between a segment and the curve below it; None if the curve follows the segment."""
     points = np.column_stack([x[run], y[run]])
     (ax, ay), (zx, zy) = points[0], points[-1]
     across = (points[:, 0] - ax) * (zy - ay) - (points[:, 1] - ay) * (zx - ax)

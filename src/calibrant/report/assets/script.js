@@ -3,7 +3,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const tip = document.getElementById("tip");
 
-  // What a shape says, to whoever points at it or stops there by keyboard.
+  // Tooltip of a shape, by pointer or keyboard focus.
   const show = (shape, x, y) => {
     tip.textContent = "";
     for (const part of shape.dataset.tip.split("; ")) {
@@ -37,7 +37,7 @@
     if (next) { next.focus(); event.preventDefault(); }
   });
 
-  // Tables sort by a click on a heading; numbers by what they are, not by how they are written.
+  // A click on a heading sorts its table; numbers sort by value, not by text.
   const value = (row, place) => {
     const cell = row.cells[place];
     return cell.dataset.number === undefined ? cell.textContent.trim() : Number(cell.dataset.number);
@@ -60,7 +60,7 @@
     });
   }
 
-  // Sliders snap to what Python computed.
+  // Sliders select values that Python computed.
   const short = (x) => String(Number(x.toPrecision(3)));
   const control = (id, change) => {
     const input = document.getElementById(id);
@@ -88,7 +88,7 @@
   control("ratio", (place) => {
     const ratio = data.ratios[place];
     const words = ratio >= 1 ? "underestimation costs " + short(ratio) + " times as much" : "overestimation costs " + short(1 / ratio) + " times as much";
-    document.getElementById("ratio-value").textContent = ratio === 1 ? "both cost the same" : words;
+    document.getElementById("ratio-value").textContent = ratio === 1 ? "equal costs" : words;
     document.getElementById("ratio").setAttribute("aria-valuetext", words);
     for (const [key, model] of Object.entries(data.models)) {
       document.getElementById(key + "-cost").textContent = model.costs[place].toPrecision(4);

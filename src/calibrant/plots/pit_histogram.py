@@ -1,4 +1,4 @@
-"""`PITDisplay`: histogram of PIT values, flat for calibrated forecasts."""
+"""`PITDisplay`: histogram of PIT values, uniform for calibrated forecasts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Floats
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.metrics.distribution import anderson_darling, pit, uniform
-from calibrant.plots._canvas import frame_of, headline, rectangle, shapes, single
+from calibrant.plots._canvas import drawn_frame, headline, rectangle, shapes, single
 from calibrant.plots._palette import ACCEPTED, REJECTED, mixed
 
 __all__ = ["PITDisplay"]
@@ -26,15 +26,16 @@ def default_bars(rows: int) -> int:
     return 20 if rows >= 2000 else 10
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PITDisplay:
-    """Histogram of the probability integral transforms, with the band in which calibrated forecasts stay.
+    """Histogram of the probability integral transforms, with its null range.
 
-    Flat is right. High at both ends: forecasts too narrow; high in the middle: too wide; sloping: too low or too high.
-    The grey band holds all bars of a calibrated forecast at once, in 95 % of cases (exact binomial limits of each bar,
-    at a level divided by the number of bars); bars beyond it are orange.
+    The PIT values of calibrated forecasts are uniform. A histogram that is high at both ends shows overconfident
+    forecasts, one that is high in the middle underconfident ones, a rising one underestimation, a falling one
+    overestimation. The grey band is the simultaneous 95 % null range of all bars (exact binomial limits of each bar, at
+    a level divided by the number of bars); bars outside of it are orange.
 
-    Make it with `from_predictions` or `from_pit`, which draw it.
+    `from_predictions` or `from_pit` creates and draws it.
 
     Attributes
     ----------
@@ -72,14 +73,14 @@ class PITDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "PITDisplay":
-        """Transform outcomes by their forecasts, and draw.
+        """Compute PIT values and draw their histogram.
 
         Parameters
         ----------
         y_true : column
         forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
         n_bins : int, optional
-            Bars; by default 10, or 20 from 2,000 rows on.
+            Number of bars; by default 10, or 20 from 2,000 rows on.
         confidence_level : float, default=0.95
             Of the band.
         random_state
@@ -133,32 +134,32 @@ class PITDisplay:
         )
         self.ax_.set_xlim(0, 1)
         self.ax_.set_ylim(0, 1.1 * max(float(counts.max()), high))
-        self.ax_.set_xlabel("PIT: the chance that the forecast gave to less than happened")
+        self.ax_.set_xlabel("PIT value: predicted probability of a lower outcome")
         self.ax_.set_ylabel("rows")
         self.ax_.spines[["top", "right"]].set_visible(False)
         headline(
             self.ax_,
             f"A² = {self.test.statistic:.3g}, {p_is(self.test.pvalue)} ({self.u.size:,} rows)",
-            f"grey: all bars of {100 * self.confidence_level:g} % of calibrated forecasts; {self._shape()}",
+            f"grey: {100 * self.confidence_level:g} % null range; {self._shape()}",
         )
         return self
 
     def _shape(self) -> str:
-        """What the form of the histogram says."""
+        """Return the deviation that the histogram shows."""
         if self.test.pvalue > 1 - self.confidence_level:
-            return "flat up to chance"
+            return "no significant deviation"
         mean, spread = float(self.u.mean()), float(self.u.std())
         lean = (mean - 0.5) * np.sqrt(12 * self.u.size)
         width = (spread**2 * 12 - 1) * np.sqrt(self.u.size / 0.8)  # the variance of (u - 1/2)^2 is 1/180
         if abs(lean) >= abs(width):
-            return "forecasts too low" if lean > 0 else "forecasts too high"
-        return "forecasts too narrow" if width > 0 else "forecasts too wide"
+            return "forecasts underestimate" if lean > 0 else "forecasts overestimate"
+        return "forecasts overconfident" if width > 0 else "forecasts underconfident"
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row a bar."""
+        """Return the drawn values, one row per bar."""
         edges, counts, low, high = self._counts()
         size = np.full(self.n_bins, 1.0)
-        return frame_of(
+        return drawn_frame(
             {
                 "left": edges[:-1],
                 "right": edges[1:],
@@ -170,12 +171,15 @@ class PITDisplay:
             backend,
         )
 
+    def __repr__(self) -> str:
+        return f"PITDisplay(A² = {self.test.statistic:.3g}, {p_is(self.test.pvalue)}, {self.u.size:,} rows)"
+
     def alt_text(self) -> str:
-        """The diagram in one sentence."""
+        """Return a description of the diagram in one sentence."""
         _, counts, low, high = self._counts()
         beyond = int(np.count_nonzero((counts < low) | (counts > high)))
         return (
-            f"Histogram of the PIT values of {self.u.size:,} rows in {self.n_bins} bars, {beyond} of them beyond the "
-            f"band of calibrated forecasts: {self._shape()} (Anderson-Darling {self.test.statistic:.3g}, "
+            f"Histogram of the PIT values of {self.u.size:,} rows in {self.n_bins} bars, {beyond} of them outside the "
+            f"null range: {self._shape()} (Anderson-Darling {self.test.statistic:.3g}, "
             f"{p_is(self.test.pvalue)})."
         )

@@ -1,4 +1,4 @@
-"""`GroupDisplay`: a metric of every group or day, each against its own null."""
+"""`GroupDisplay`: a metric per group or day, with confidence intervals and null ranges."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,38 +20,38 @@ from calibrant.evaluation.evaluate import evaluate
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.sizes import rows_in_words
-from calibrant.plots._canvas import frame_of, ids_of, legend_above, rectangle, shapes, shorter, single, strokes
+from calibrant.plots._canvas import drawn_frame, legend_above, rectangle, shapes, shorter, single, strokes, unique_ids
+from calibrant.plots._inputs import counted, display_names, estimated, named, shared_metric
 from calibrant.plots._palette import REJECTED, mixed, models
-from calibrant.plots._sources import counted, estimated, metric_of, named, texts_of
 
 __all__ = ["GroupDisplay"]
 
 Along: TypeAlias = Literal["x", "y"]
 
-_MOST_NAMES = 30  # groups that have room for their names beneath each other
+_MOST_NAMES = 30  # groups whose names fit below each other
 _MOST_LABELS = 12  # along a horizontal axis
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class GroupDisplay:
-    """One metric of every part of the data: its value with an interval, and the band of a right model.
+    """One metric per group: its value with a confidence interval, and its null range.
 
-    Groups are listed, days run from left to right. The grey bar of a group is what a right model would read on its
-    rows: it is wide where rows are few, so that a large value there is no alarm. A filled point is a group whose
-    deviation is beyond chance by the omnibus test of `evaluate`, whatever the metric that is drawn, adjusted for the
-    number of groups (Holm). Dates and numbers lie at their place, in order.
+    Groups are listed from top to bottom, days from left to right. The grey bar of a group is the null range; it is wide
+    if the group has few rows. A filled point is a group with a significant deviation: the omnibus test of `evaluate`
+    rejects, adjusted for the number of groups (Holm). The test does not depend on the drawn metric. Dates and numbers
+    are drawn in order, at proportional distances.
 
-    Make it with `from_predictions` and ``by=``, `from_estimator`, `from_breakdown` or `from_evaluation`, which draw it.
+    `from_predictions` with ``by=``, `from_estimator`, `from_breakdown` or `from_evaluation` creates and draws it.
 
     Attributes
     ----------
     evaluation : Evaluation
-        With parts.
+        With groups.
     metric : str
-        The name of one of its lines.
+        Name of one of its metrics.
     figure_, ax_ : Figure, Axes
     points_, intervals_, bands_ : lists of artists
-        One a group, with the id (gid) ``group-<name>-<part>``.
+        One per group, with the id (gid) ``group-<name>-<part>``.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class GroupDisplay:
     ...     "south": ScoreTable.from_counts([0.2, 0.7], [200, 100], [80, 50]),
     ... }
     >>> display = GroupDisplay.from_predictions(tables, n_resamples=99, fig=Figure())
-    >>> display.data()["beyond_chance"].tolist()
+    >>> display.data()["significant"].tolist()
     [False, True]
     """
 
@@ -72,14 +72,14 @@ class GroupDisplay:
     def __post_init__(self) -> None:
         if not self.evaluation.groups:
             raise InputError(
-                "There are no groups to draw.",
-                hint="Pass by=, the group of every row; or a mapping of tables.",
+                "evaluation must have groups; got none.",
+                hint="Pass by=, the group of each row, or a mapping of tables.",
                 argument="by",
             )
         names = list(self.evaluation.metrics)
         if self.metric not in names:
             raise InputError(
-                f"metric must be one of {', '.join(names)}; it is {self.metric!r}.",
+                f"metric must be one of {', '.join(names)}; got {self.metric!r}.",
                 argument="metric",
                 value=self.metric,
             )
@@ -97,16 +97,16 @@ class GroupDisplay:
         fig: FigureBase | None = None,
         **options: Any,
     ) -> "GroupDisplay":
-        """Evaluate every group, and draw.
+        """Evaluate each group and draw its metric.
 
         Parameters
         ----------
         y_true, y_prob : columns
             Outcomes and predicted probabilities; or a mapping of group to `ScoreTable`.
         by : column
-            The group, or the day, of every row.
-        metric : str, default="ACE"
-            Which of the evaluation's metrics to draw.
+            Group, or day, of each row.
+        metric : str, default="log-odds error"
+            Name of the metric to draw.
         along, ax, fig
             See `plot`.
         **options
@@ -118,15 +118,18 @@ class GroupDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "GroupDisplay":
-        """Predict with a fitted classifier, evaluate, and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier and draw; options as for `from_predictions`."""
         return cls.from_predictions(y, estimated(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Mapping[Any, Any], **options: Any) -> "GroupDisplay":
-        """Draw a mapping of group to Breakdown, all of one metric, with intervals and nulls; options as above."""
+        """Draw a mapping of group to Breakdown of one metric, with intervals and null ranges; options as above."""
         if not isinstance(breakdown, Mapping):
-            raise InputError("Groups are needed: a mapping of name to Breakdown.", argument="breakdown")
-        metric = metric_of(named(breakdown).values())
+            raise InputError(
+                f"breakdown must be a mapping of group to Breakdown; got {type(breakdown).__name__}.",
+                argument="breakdown",
+            )
+        metric = shared_metric(named(breakdown).values())
         options = {"metrics": {metric.name: metric}, "metric": metric.name, **options}
         return cls.from_predictions({name: counted(each) for name, each in breakdown.items()}, **options)
 
@@ -140,12 +143,12 @@ class GroupDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "GroupDisplay":
-        """Draw the parts of an evaluation."""
+        """Draw the groups of an evaluation."""
         return cls(evaluation, metric).plot(along=along, ax=ax, fig=fig)
 
     @property
     def lines(self) -> dict[Any, MetricResult]:
-        """The metric of every group that has it; dates and numbers in order."""
+        """Metric of each group that has it; dates and numbers in order."""
         groups = self.evaluation.groups
         names = [name for name in groups if self.metric in groups[name].metrics]
         return {name: groups[name][self.metric] for name in (sorted(names) if self._ordered else names)}
@@ -155,31 +158,31 @@ class GroupDisplay:
     ) -> "GroupDisplay":
         """Draw in `ax`, in `fig`, or in a new figure.
 
-        `along` says which axis groups lie along: "y" lists them, "x" runs through them. By default "x" for dates and
-        numbers, and for more than 30 groups.
+        `along` is the axis of the groups: "y" lists them from top to bottom, "x" from left to right. The default is "x"
+        for dates, numbers and more than 30 groups.
         """
         if along not in (None, "x", "y"):
-            raise InputError(f"along must be 'x' or 'y'; it is {along!r}.", argument="along", value=along)
+            raise InputError(f"along must be 'x' or 'y'; got {along!r}.", argument="along", value=along)
         upright = (along or self._usual()) == "y"
         lines = self.lines
         size = (7.2, 1.4 + 0.3 * len(lines)) if upright else (8.0, 4.0)
         self.ax_ = single(ax, fig, size)
         self.figure_ = self.ax_.figure
         self._limits = _span(list(lines.values()))
-        ids, places = ids_of(lines), self._places(upright)
-        real = [self.evaluation.groups[name].is_significant for name in lines]
+        ids, places = unique_ids(lines), self._places(upright)
+        significant = [self.evaluation.groups[name].is_significant for name in lines]
         boxes = [self._box(at, each, upright) for at, each in zip(places, lines.values(), strict=True)]
         bars = [self._bar(at, each, upright) for at, each in zip(places, lines.values(), strict=True)]
         self.bands_ = self._each("band", ids, boxes)
         self.intervals_ = self._each("interval", ids, bars)
         self.points_: list[Line2D] = []
-        for at, each, beyond, name in zip(places, lines.values(), real, ids, strict=True):
+        for at, each, beyond, name in zip(places, lines.values(), significant, ids, strict=True):
             self.points_ += self._point(at, each, beyond, upright, f"group-{name}-point")
-        self._dress(upright, places, lines, real)
+        self._dress(upright, places, lines, significant)
         return self
 
     def _places(self, upright: bool) -> list[float]:
-        """Where groups lie: one after the other, dates and numbers at distances in proportion, if there is room."""
+        """Return the positions of the groups; dates and numbers have proportional distances if they fit."""
         count = len(self.lines)
         if upright or not self._ordered:
             return [float(i) for i in range(count)]
@@ -190,7 +193,7 @@ class GroupDisplay:
         return [float(at) for at in (values - values[0]) / gaps.min()]
 
     def _point(self, at: float, each: MetricResult, beyond: bool, upright: bool, gid: str) -> list[Line2D]:
-        """A point at the value; an infinite one is a triangle at the end of the axis."""
+        """Draw a point at the value; an infinite value is a triangle at the end of the axis."""
         low, high = self._limits
         value = float(np.clip(each.value, low, high))
         away = {1: ">" if upright else "^", -1: "<" if upright else "v"}
@@ -235,8 +238,10 @@ class GroupDisplay:
         ends = [(float(low), place), (float(high), place)]
         return strokes(ends if upright else [(p, v) for v, p in ends])
 
-    def _dress(self, upright: bool, places: list[float], lines: dict[Any, MetricResult], real: list[bool]) -> None:
-        ax, names, limits = self.ax_, texts_of(lines), self._limits
+    def _dress(
+        self, upright: bool, places: list[float], lines: dict[Any, MetricResult], significant: list[bool]
+    ) -> None:
+        ax, names, limits = self.ax_, display_names(lines), self._limits
         unit = " (%)" if next(iter(lines.values())).unit == "%" else ""
         if upright:
             ax.set_yticks(places, [shorter(n) for n in names], parse_math=False)
@@ -263,12 +268,14 @@ class GroupDisplay:
             Line2D([], [], mfc=REJECTED, mec=REJECTED, **line),
             Patch(facecolor=mixed(0.16)),
         ]
-        labels = [f"value, {level} interval", "beyond chance (omnibus)", "a right model"]
+        labels = [f"value, {level} CI", "significant (omnibus test)", "null range"]
         by = self.evaluation.by or "group"
-        legend_above(ax, f"{self.metric} by {by}: {sum(real)} of {len(real)} beyond chance", handles, labels)
+        legend_above(
+            ax, f"{self.metric} by {by}: {sum(significant)} of {len(significant)} significant", handles, labels
+        )
 
     def _sizes_at_right(self, lines: dict[Any, MetricResult]) -> None:
-        """Rows and adjusted p-value of every group, in a column beside it."""
+        """Write the rows and the adjusted p-value of each group at its right."""
         for i, name in enumerate(lines):
             part = self.evaluation.groups[name]
             self.ax_.annotate(
@@ -284,7 +291,7 @@ class GroupDisplay:
             )
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row a group."""
+        """Return the drawn values, one row per group."""
         lines = self.lines
         parts = [self.evaluation.groups[name] for name in lines]
         columns = {
@@ -296,12 +303,16 @@ class GroupDisplay:
             "null_low": np.array([each.null.low for each in lines.values()]),
             "null_high": np.array([each.null.high for each in lines.values()]),
             "omnibus_pvalue": np.array([part.pvalue for part in parts]),
-            "beyond_chance": np.array([part.is_significant for part in parts]),
+            "significant": np.array([part.is_significant for part in parts]),
         }
-        return frame_of(columns, backend)
+        return drawn_frame(columns, backend)
+
+    def __repr__(self) -> str:
+        significant = sum(group.is_significant for group in self.evaluation.groups.values())
+        return f"GroupDisplay({self.metric}, {len(self.evaluation.groups)} groups, {significant} significant)"
 
     def alt_text(self) -> str:
-        """The diagram in one sentence."""
+        """Return a description of the diagram in one sentence."""
         lines = self.lines
         beyond = [str(name) for name in lines if self.evaluation.groups[name].is_significant]
         form = Form.of(next(iter(lines.values())).unit, 0, signed=False)
@@ -311,13 +322,13 @@ class GroupDisplay:
         name, deviate = f"{self.metric[0].upper()}{self.metric[1:]}", "deviates" if len(beyond) == 1 else "deviate"
         return (
             f"{name} of {len(lines)} groups, from {form.amount(min(values.values()))} to {form.amount(values[top])} "
-            f"({top}); {len(beyond)} of them {deviate} significantly by the omnibus test, adjusted for their "
-            f"number{which}."
+            f"({top}); {len(beyond)} of them {deviate} significantly by the omnibus test, adjusted for the "
+            f"number of groups{which}."
         )
 
 
 def _span(lines: list[MetricResult]) -> tuple[float, float]:
-    """Limits of the axis that hold all values, intervals and bands that are finite."""
+    """Return axis limits that contain all finite values, intervals and null ranges."""
     every: list[float] = []
     for each in lines:
         every += [each.value, each.interval.low, each.interval.high, each.null.low, each.null.high]

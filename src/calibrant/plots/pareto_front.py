@@ -1,4 +1,4 @@
-"""`ParetoDisplay`: sharpness against calibration, the repairs of a `ParetoRecalibrator`."""
+"""`ParetoDisplay`: sharpness against calibration, the Pareto front of a `ParetoRecalibrator`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,20 +10,21 @@ from matplotlib.lines import Line2D
 
 from calibrant._support.errors import InputError
 from calibrant.calibrators.pareto import Front, ParetoRecalibrator
-from calibrant.plots._canvas import frame_of_all, headline, panels
+from calibrant.plots._canvas import headline, panels, stacked_frame
 from calibrant.plots._palette import REJECTED, models
 
 __all__ = ["ParetoDisplay"]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ParetoDisplay:
-    """The front of repairs: negative log-likelihood (across) against A^2 (upwards), both better when lower.
+    """Pareto front of recalibration maps: negative log-likelihood (horizontal) against A^2 (vertical), lower is better.
 
-    Points run from the sharpest to the best calibrated; the filled one is chosen. With rows that were not learned from
-    a second panel shows the same repairs there. Where the forecasts stood before is far off, and written.
+    Points run from the sharpest to the best calibrated map; the filled one is selected. With held-out rows a second
+    panel shows the same maps on these rows. The values of the original forecasts are printed, because they usually lie
+    outside the axes.
 
-    Make it with `from_recalibrator`, which draws it.
+    `from_recalibrator` creates and draws it.
 
     Attributes
     ----------
@@ -58,26 +59,27 @@ class ParetoDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "ParetoDisplay":
-        """Draw the front of a fitted recalibrator, and with forecasts and outcomes that of other rows too."""
+        """Draw the front of a fitted recalibrator; forecasts and outcomes add the panel of held-out rows."""
         if not isinstance(recalibrator, ParetoRecalibrator):
             raise InputError(
-                f"A ParetoRecalibrator is needed; this is {type(recalibrator).__name__}.", argument="recalibrator"
+                f"recalibrator must be a ParetoRecalibrator; got {type(recalibrator).__name__}.",
+                argument="recalibrator",
             )
         front = getattr(recalibrator, "front_", None)
         if front is None:
-            raise InputError("This recalibrator has no front yet.", hint="Call fit(forecast, y) first.")
+            raise InputError("recalibrator must be fitted.", hint="Call fit(forecast, y) first.")
         if (forecast is None) != (y is None):
-            raise InputError("forecast and y go together: pass both or neither.", argument="forecast")
+            raise InputError("forecast and y must be passed together; got only one of them.", argument="forecast")
         held_out = None if forecast is None else recalibrator.on(forecast, y)
         chosen = next(i for i, point in enumerate(front) if point.map == recalibrator.map_)
         return cls(front, chosen, held_out).plot(ax=ax, fig=fig)
 
     def _series(self) -> dict[str, Front]:
-        found = {"rows learned from": self.front}
-        return found if self.held_out is None else {**found, "other rows": self.held_out}
+        found = {"fitted rows": self.front}
+        return found if self.held_out is None else {**found, "held-out rows": self.held_out}
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "ParetoDisplay":
-        """Draw in `ax`, in `fig`, or in a new figure; other rows beside those learned from."""
+        """Draw in `ax`, in `fig`, or in a new figure, with one panel per set of rows."""
         series = self._series()
         count = len(series)
         self.figure_, grid = panels(ax, fig, widths=(1.0,) * count, size=(5.2 * count + 0.6, 4.2))
@@ -86,7 +88,7 @@ class ParetoDisplay:
         self.chosen_: list[Line2D] = []
         for i, (name, front) in enumerate(series.items()):
             self.axes_[name] = self._panel(self.figure_.add_subplot(grid[0, i]), name, front)
-        self.ax_ = self.axes_["rows learned from"]
+        self.ax_ = self.axes_["fitted rows"]
         return self
 
     def _panel(self, ax: Axes, name: str, front: Front) -> Axes:
@@ -100,7 +102,7 @@ class ParetoDisplay:
         )
         ax.margins(0.1)
         ax.ticklabel_format(useOffset=False)
-        ax.set_xlabel("NLL a row (lower: sharper)")
+        ax.set_xlabel("NLL per row (lower: sharper)")
         ax.set_ylabel("A² (lower: better calibrated)")
         ax.locator_params(axis="x", nbins=4)
         ax.spines[["top", "right"]].set_visible(False)
@@ -108,7 +110,7 @@ class ParetoDisplay:
         return ax
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn: each point of each front, and where forecasts stood before (point -1)."""
+        """Return the drawn values: each point of each front, and the original forecasts (point -1)."""
         parts = []
         for name, front in self._series().items():
             points = [front.before, *front]
@@ -121,13 +123,19 @@ class ParetoDisplay:
                     "chosen": np.arange(-1, len(front)) == self.chosen,
                 }
             )
-        return frame_of_all(parts, backend)
+        return stacked_frame(parts, backend)
+
+    def __repr__(self) -> str:
+        point = self.front[self.chosen]
+        return f"ParetoDisplay({len(self.front)} maps; selected: NLL {point.nll:.4g}, A² {point.a_squared:.3g})"
 
     def alt_text(self) -> str:
-        """The diagram in one sentence."""
-        first, last, point = self.front[0], self.front[-1], self.front[self.chosen]
+        """Return a description of the diagram in one sentence."""
+        front = self.front
+        ends = [
+            f"NLL {point.nll:.4g} and A² {point.a_squared:.3g}" for point in (front[0], front[-1], front[self.chosen])
+        ]
         return (
-            f"Front of {len(self.front)} repairs from NLL {first.nll:.4g} and A² {first.a_squared:.3g} to NLL "
-            f"{last.nll:.4g} and A² {last.a_squared:.3g}, with NLL {point.nll:.4g} and A² {point.a_squared:.3g} "
-            f"chosen; before repair NLL was {self.front.before.nll:.4g} and A² {self.front.before.a_squared:.4g}."
+            f"Pareto front of {len(front)} recalibration maps from {ends[0]} to {ends[1]}, with {ends[2]} selected; "
+            f"before recalibration NLL was {front.before.nll:.4g} and A² {front.before.a_squared:.4g}."
         )

@@ -1,4 +1,4 @@
-"""`CostDisplay`: what miscalibration costs, whatever the ratio of the two unit costs."""
+"""`CostDisplay`: expected calibration cost against the ratio of the two unit costs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -22,9 +22,9 @@ from calibrant.metrics.calibration_errors import ECC
 from calibrant.metrics.costs import Cost, LinearCost
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.losses import CostLoss
-from calibrant.plots._canvas import frame_of_all, headline, ids_by_name, legend, shorter, single
+from calibrant.plots._canvas import headline, ids_by_name, legend, short_list, shorter, single, stacked_frame
+from calibrant.plots._inputs import counted, estimated, named, shared_metric, tables
 from calibrant.plots._palette import DASHES, mixed, models
-from calibrant.plots._sources import counted, estimated, metric_of, named, tables
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["CostDisplay"]
@@ -34,7 +34,7 @@ _RATIOS = tuple(float(r) for r in np.geomspace(0.05, 20, 61))
 
 @dataclass(frozen=True, eq=False)
 class CostCurve:
-    """One model: what its gaps up and down cost at a unit cost of 1, and the interval of ECC at every ratio."""
+    """Costs of one model: of overestimation and underestimation at unit cost 1, and the CI of ECC per ratio."""
 
     over: float
     under: float
@@ -42,19 +42,19 @@ class CostCurve:
     high: Floats | None = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class CostDisplay:
     r"""Expected calibration cost against the ratio of unit costs, C_u / C_o.
 
-    How dear is a prediction that is too low, compared with one as far too high? Few people know exactly; the curve
-    shows ECC for every answer, and which model is cheapest at which. Unit costs have the mean 1, so that curves stay on
-    one scale and at ratio 1 linear ECC is ECE:
+    The ratio of the unit cost of underestimation, C_u, to that of overestimation, C_o, is rarely known exactly. The
+    curve shows ECC for each ratio, and which model has the lowest cost. Unit costs have the mean 1, so that all ratios
+    share one scale and at ratio 1 linear ECC equals ECE:
 
     .. math::
 
        C_o = \frac{2}{1 + r}, \quad C_u = \frac{2 r}{1 + r}, \quad r = C_u / C_o
 
-    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+    `from_predictions`, `from_estimator` or `from_breakdown` creates and draws it.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class CostDisplay:
         fig: FigureBase | None = None,
         **rows: Any,
     ) -> "CostDisplay":
-        """Measure costs, and draw.
+        """Compute the costs and draw them.
 
         Parameters
         ----------
@@ -103,14 +103,14 @@ class CostDisplay:
             Outcomes and predicted probabilities, or a mapping of name to predictions for several models; or one
             `ScoreTable`, or a mapping of them.
         cost : callable, default=LinearCost
-            A cost of `calibrant.costs`, whose own unit costs do not matter here, or its kind: called as
-            ``cost(over=..., under=...)`` it gives a cost of (p, a), as ``ExponentialCost`` and
-            ``partial(PowerCost, 2)`` do. Costs must be in proportion to the two units, as all of `calibrant.costs` are.
+            A cost of `calibrant.costs`, whose own unit costs are ignored, or a callable that returns one:
+            ``cost(over=..., under=...)``, such as ``ExponentialCost`` and ``partial(PowerCost, 2)``. The cost must be
+            proportional to the two unit costs, as all of `calibrant.costs` are.
         bins : callable, default=EqualWidth(10)
         ratios : sequence of float
             C_u / C_o, from 1/20 to 20 by default.
         n_resamples : int, default=199
-            Draws behind the intervals; 0 leaves them out.
+            Replicates of the confidence intervals; 0 skips them.
         confidence_level, random_state
             Of the intervals; see `calibrant.interval`.
         ax, fig
@@ -121,7 +121,7 @@ class CostDisplay:
         level = check_share("confidence_level", confidence_level)
         asked = np.sort(np.asarray(ratios, dtype=np.float64))
         if asked.ndim != 1 or not asked.size or not ((asked > 0) & np.isfinite(asked)).all():
-            raise InputError("ratios must be positive, finite numbers; at least one.", argument="ratios", value=ratios)
+            raise InputError("ratios must be positive and finite, at least one.", argument="ratios", value=ratios)
         family = _family(cost) if is_dataclass(cost) and not isinstance(cost, type) else cost
 
         def metric(over: float, under: float) -> GCE:
@@ -139,12 +139,12 @@ class CostDisplay:
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "CostDisplay":
-        """Draw the costs of the rows behind what was measured, by its bins and its kind of cost.
+        """Draw the costs of the table of a result, with the bins and the kind of cost of its metric.
 
-        Options as for `from_predictions`. Results without bins and without a cost take its defaults.
+        Options as for `from_predictions`. Metrics without bins or without a cost use the defaults.
         """
         results = named(breakdown)
-        metric = metric_of(results.values())
+        metric = shared_metric(results.values())
         if isinstance(metric, GCE):
             options.setdefault("bins", metric.bins)
             if isinstance(metric.loss, CostLoss):
@@ -152,7 +152,7 @@ class CostDisplay:
         return cls.from_predictions({name: counted(each) for name, each in results.items()}, **options)
 
     def values(self, name: str) -> Floats:
-        """ECC of one model at every ratio."""
+        """Return ECC of one model at each ratio."""
         over, under = _units(self.ratios)
         return over * self.curves[name].over + under * self.curves[name].under
 
@@ -195,14 +195,14 @@ class CostDisplay:
         if low < 1 < high:
             ax.axvline(1, color=mixed(0.4), lw=1, ls=(0, (4, 3)), zorder=0.5)
         ax.set_ylim(bottom=0)
-        ax.set_xlabel("unit cost of too low : of too high")
+        ax.set_xlabel("unit cost of underestimation : of overestimation")
         ax.set_ylabel("expected calibration cost")
         ax.spines[["top", "right"]].set_visible(False)
         if len(self.curves) > 1:
             legend(ax, list(self.lines_.values()), [shorter(name) for name in self.lines_])
         small = "unit costs have the mean 1"
         if self.bands_:
-            small += f"; bands: {100 * self.confidence_level:g} % intervals"
+            small += f"; bands: {100 * self.confidence_level:g} % CI"
         headline(ax, "ECC by the ratio of unit costs", small)
 
     @property
@@ -210,7 +210,7 @@ class CostDisplay:
         return ids_by_name(self.curves)
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row a model and ratio."""
+        """Return the drawn values, one row per model and ratio."""
         parts = []
         over, under = _units(self.ratios)
         for name, curve in self.curves.items():
@@ -224,30 +224,33 @@ class CostDisplay:
             if curve.low is not None and curve.high is not None:
                 columns |= {"low": curve.low, "high": curve.high}
             parts.append(columns)
-        return frame_of_all(parts, backend)
+        return stacked_frame(parts, backend)
+
+    def __repr__(self) -> str:
+        return f"CostDisplay({short_list(list(self.curves))}; ratios {self.ratios[0]:.3g} to {self.ratios[-1]:.3g})"
 
     def alt_text(self) -> str:
-        """The diagram in one sentence."""
+        """Return a description of the diagram in one sentence."""
         costs = {name: self.values(name)[[0, -1]] for name in self.curves}
         each = "; ".join(f"{'' if n == 'model' else n + ' '}from {a:.4f} to {z:.4f}" for n, (a, z) in costs.items())
         best = ""
         if len(costs) > 1:
             names, ends = list(costs), np.argmin(list(costs.values()), axis=0)
             first, last = names[ends[0]], names[ends[1]]
-            best = f"; cheapest is {first} at both ends" if first == last else f"; cheapest is {first}, then {last}"
+            best = f"; lowest for {first} at both ends" if first == last else f"; lowest for {first}, then for {last}"
         return (
-            f"Expected calibration cost, where a prediction that is too low costs {self.ratios[0]:g} to "
-            f"{self.ratios[-1]:g} times what one too high does: {each}{best}."
+            f"Expected calibration cost, where underestimation costs {self.ratios[0]:g} to "
+            f"{self.ratios[-1]:g} times as much as overestimation: {each}{best}."
         )
 
 
 def _family(cost: Cost) -> Callable[..., Cost]:
-    """From the two unit costs to a cost of this kind."""
+    """Return a function of the two unit costs that gives a cost of this kind."""
     settings = {f.name for f in fields(cost)} if is_dataclass(cost) else set()
     if not {"over", "under"} <= settings:
         raise InputError(
-            f"The cost {cost!r} has no unit costs over and under that could be varied.",
-            hint="Pass cost=, a function of over and under that gives a cost.",
+            f"cost must have the unit costs over and under; got {cost!r}.",
+            hint="Pass cost=, a function of over and under that returns a cost.",
             argument="cost",
         )
     kind: Any = type(cost)
@@ -255,7 +258,7 @@ def _family(cost: Cost) -> Callable[..., Cost]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Of 1, 2 and 5 times powers of ten between the ends those for which there is room; the ends if there are none."""
+    """Return those of 1, 2 and 5 times powers of ten that fit between the ends; the ends if none does."""
     decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     every = [m * d for d in decades for m in (1, 2, 5) if low * 0.999 <= m * d <= high * 1.001]
     room, found = np.log(high / low) / 9, list[float]()
@@ -266,7 +269,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _units(ratios: Floats) -> tuple[Floats, Floats]:
-    """Unit costs of too high and too low, with the mean 1."""
+    """Return the unit costs of overestimation and underestimation, with the mean 1."""
     return 2 / (1 + ratios), 2 * ratios / (1 + ratios)
 
 
@@ -278,14 +281,14 @@ def _curve(
     level: float,
     random_state: RandomState,
 ) -> CostCurve:
-    """ECC at each ratio; `metric` gives it for the costs of predicting too high and too low."""
+    """Compute ECC at each ratio; `metric` maps the unit costs of over- and underestimation to a metric."""
     metrics: list[Any] = [metric(1, 0), metric(0, 1)]
     if not n_resamples:
         return CostCurve(*(one.value(table) for one in metrics))
     a, b = spreads(metrics, table, seed=seed_of(random_state), n_resamples=n_resamples)
     limits = []
     for over, under in zip(*_units(ratios), strict=True):
-        # ECC is a sum in proportion to the units, in the data and in every replicate.
+        # ECC is linear in the unit costs, in the data and in each replicate.
         both = Spread(
             metric(float(over), float(under)),
             over * a.value + under * b.value,

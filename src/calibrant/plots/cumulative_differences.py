@@ -1,4 +1,4 @@
-"""`CumulativeDisplay`: cumulative differences between outcomes and predictions, the picture of ECCE."""
+"""`CumulativeDisplay`: cumulative differences between outcomes and predictions, the diagram of ECCE."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +16,10 @@ from calibrant.evaluation.sizes import rows_in_words
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.hypothesis_tests import TestResult, ecce_test
 from calibrant.metrics.cumulative import Ecce, ecce
-from calibrant.plots._canvas import distinct, frame_of, headline, single, thin
+from calibrant.plots._canvas import distinct, drawn_frame, headline, single, thin
 from calibrant.plots._density import quantile
+from calibrant.plots._inputs import counted, estimated
 from calibrant.plots._palette import event, mixed
-from calibrant.plots._sources import counted, estimated
 from calibrant.tables.rows import table_of
 from calibrant.tables.score_table import ScoreTable
 
@@ -28,23 +28,23 @@ __all__ = ["CumulativeDisplay"]
 _RUNS = 500  # of the curve, each drawn by at most four points
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class CumulativeDisplay:
     """Cumulative differences, in order of prediction: the curve whose extremes are ECCE.
 
     At a share of rows x the curve is the sum of (outcome - prediction) over the rows with the lowest predictions, over
-    the number of all rows. Where it rises, predictions are too low; where it falls, too high; its slope says by how
-    much. No bins, no bandwidth. The curve of a right model wanders inside the band with a probability of 95 %
-    (Arrieta-Ibarra, Gujral, Tannen, Tygert and Xu 2022).
+    the number of all rows. Where it rises, predictions underestimate; where it falls, they overestimate; its slope is
+    the size of the deviation. It needs neither bins nor a bandwidth. The whole curve of a calibrated model lies inside
+    the band with a probability of 95 % (Arrieta-Ibarra, Gujral, Tannen, Tygert and Xu 2022).
 
-    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+    `from_predictions`, `from_estimator` or `from_breakdown` creates and draws it.
 
     Attributes
     ----------
     table : ScoreTable
     band : Band
-        One height for all rows: for many of them, and a little wide. Where few events are expected, `test` has a
-        p-value by resampling, which may differ from it.
+        Of constant height; asymptotic and slightly conservative. With few expected events, `test` has a p-value by
+        resampling, which may differ from the band.
     test : TestResult or None
         ``ecce_test(kind="mad")``; None where it does not exist (importance weights, scores of 0 and 1 only).
     ecce : Ecce
@@ -75,14 +75,14 @@ class CumulativeDisplay:
         fig: FigureBase | None = None,
         **rows: Any,
     ) -> "CumulativeDisplay":
-        """Add up the differences, and draw.
+        """Compute the cumulative differences and draw them.
 
         Parameters
         ----------
         y_true, y_prob : columns
             Outcomes and predicted probabilities; or one `ScoreTable`.
         confidence_level : float, default=0.95
-            Share of right models whose whole curve stays in the band.
+            Probability that the whole curve of a calibrated model lies inside the band.
         ax, fig
             See `plot`.
         sample_weight, frequency, pos_label, missing
@@ -98,12 +98,12 @@ class CumulativeDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CumulativeDisplay":
-        """Predict with a fitted classifier, and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier and draw; options as for `from_predictions`."""
         return cls.from_predictions(y, estimated(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "CumulativeDisplay":
-        """Draw the curve of the rows behind what was measured; options as for `from_predictions`."""
+        """Draw the curve of the table of a result; options as for `from_predictions`."""
         return cls.from_predictions(counted(breakdown), **options)
 
     def points(self) -> tuple[Floats, Floats, Floats]:
@@ -146,38 +146,42 @@ class CumulativeDisplay:
         scores = distinct(np.array([quantile(self.table, s) for s in shares]))
         ax.set_xlim(0, 1)
         ax.set_xticks(shares, [f"{100 * share:.0f} %\n{score}" for share, score in zip(shares, scores, strict=True)])
-        ax.set_xlabel("share of rows, and prediction there")
+        ax.set_xlabel("share of rows, and prediction at that share")
         ax.set_ylabel("sum of (outcome - prediction) / rows")
         ax.spines[["top", "right"]].set_visible(False)
         p = "" if self.test is None else f", {p_is(self.pvalue)}"
-        small = f"grey: about {100 * self.band.level:g} % of right models stay inside"
+        small = f"grey: {100 * self.band.level:g} % null range of the curve"
         headline(ax, f"ECCE-MAD = {self.ecce.mad:.4f}{p}", small)
 
     @property
     def pvalue(self) -> float:
-        """Of the test; by resampling where few events are expected; NaN where it does not exist."""
+        """p-value of the test, by resampling with few expected events; NaN where the test does not exist."""
         if self.test is None:
             return float("nan")
         by_draws = self.test.resampling_pvalue
         return self.test.pvalue if by_draws is None else by_draws
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn: the curve's points, and the band."""
+        """Return the drawn values: the points of the curve, and the band."""
         share, curve, score = self.points()
         kept = thin(curve, _RUNS)
         reach = float(self.band.high[0])
         columns = {"share": share[kept], "score": score[kept], "difference": curve[kept]}
         sides = {"band_low": np.full(kept.size, -reach), "band_high": np.full(kept.size, reach)}
-        return frame_of(columns | sides, backend)
+        return drawn_frame(columns | sides, backend)
+
+    def __repr__(self) -> str:
+        p = "" if self.test is None else f", {p_is(self.pvalue)}"
+        return f"CumulativeDisplay(ECCE-MAD = {self.ecce.mad:.4f}{p}, {rows_in_words(self.table)})"
 
     def alt_text(self) -> str:
-        """The diagram in one sentence."""
+        """Return a description of the diagram in one sentence."""
         share, curve, score = self.points()
         far = int(np.argmax(np.abs(curve)))
-        leaves = "leaves" if self.ecce.mad > float(self.band.high[0]) else "stays inside"
+        leaves = "leaves" if self.ecce.mad > float(self.band.high[0]) else "lies inside"
         p = "" if self.test is None else f" ({p_is(self.pvalue)} by the test)"
         return (
             f"Cumulative differences of {rows_in_words(self.table)} in order of prediction: farthest from 0 is "
             f"{curve[far]:+.3g}, at a prediction of {score[far]:.3g} and {100 * share[far]:.0f} % of rows; the curve "
-            f"{leaves} the band in which about {100 * self.band.level:g} % of right models stay{p}."
+            f"{leaves} the {100 * self.band.level:g} % null range{p}."
         )

@@ -1,4 +1,4 @@
-"""`NullDisplay`: where a value falls among those that a right model would read."""
+"""`NullDisplay`: the null distribution of a metric, with the observed value."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,21 +16,21 @@ from calibrant.inference.intervals import Null
 from calibrant.inference.intervals import null as null_of
 from calibrant.inference.resampling import Measure
 from calibrant.metrics.calibration_errors import TCE
-from calibrant.plots._canvas import frame_of, headline, single
+from calibrant.plots._canvas import drawn_frame, headline, single
+from calibrant.plots._inputs import counted, estimated, shared_metric
 from calibrant.plots._palette import ACCEPTED, event, mixed
-from calibrant.plots._sources import counted, estimated, metric_of
 
 __all__ = ["NullDisplay"]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class NullDisplay:
-    """A value of a metric in its null distribution: what the same predictions would read if they were right.
+    """The null distribution of a metric (its distribution if the model is calibrated), with the observed value.
 
-    The histogram holds the readings of data sets whose outcomes were drawn from the predictions; their middle 95 % is
-    the grey band. A value far to the right of it is not chance.
+    The histogram shows the metric of data sets whose outcomes are simulated from the predictions. The grey band is the
+    null range, the central 95 % of these values; the dashed line is their mean.
 
-    Make it with `from_predictions`, `from_estimator`, `from_breakdown` or `from_null`, which draw it.
+    `from_predictions`, `from_estimator`, `from_breakdown` or `from_null` creates and draws it.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class NullDisplay:
         fig: FigureBase | None = None,
         **rows: Any,
     ) -> "NullDisplay":
-        """Measure predictions, draw outcomes from them, and draw.
+        """Compute the metric and its null distribution, and draw them.
 
         Parameters
         ----------
@@ -83,17 +83,17 @@ class NullDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "NullDisplay":
-        """Predict with a fitted classifier, measure, and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier and draw; options as for `from_predictions`."""
         return cls.from_predictions(y, estimated(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "NullDisplay":
-        """The null of what was measured; options as for `from_predictions` but the metric."""
-        return cls.from_predictions(counted(breakdown), metric=metric_of([breakdown]), **options)
+        """Draw the null distribution of a result; options as for `from_predictions` except the metric."""
+        return cls.from_predictions(counted(breakdown), metric=shared_metric([breakdown]), **options)
 
     @classmethod
     def from_null(cls, null: Null, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "NullDisplay":
-        """Draw what `calibrant.null` gave."""
+        """Draw the result of `calibrant.null`."""
         return cls(null).plot(ax=ax, fig=fig)
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "NullDisplay":
@@ -108,20 +108,20 @@ class NullDisplay:
         )
         self.value_: Line2D = self._mark_value(edges)
         self.ax_.set_ylim(0, counts.max() * 1.15)
-        self.ax_.set_xlabel(f"{n.metric}{' (%)' if n.unit == '%' else ''} of right models", parse_math=False)
-        self.ax_.set_ylabel("draws")
+        self.ax_.set_xlabel(f"{n.metric}{' (%)' if n.unit == '%' else ''} if calibrated", parse_math=False)
+        self.ax_.set_ylabel("replicates")
         self.ax_.locator_params(axis="x", nbins=6)
         self.ax_.spines[["top", "right"]].set_visible(False)
         form = Form.of(n.unit, n.high - n.low, signed=n.low < 0)
         headline(
             self.ax_,
             f"{n.metric} = {form.amount(n.value)} (red), {p_is(n.pvalue)}",
-            f"a right model reads {form.span(n.low, n.high)} (grey; dashed: on average)",
+            f"expected if calibrated: {form.span(n.low, n.high)} (grey; dashed: mean)",
         )
         return self
 
     def _mark_value(self, edges: Any) -> Line2D:
-        """A line at the value; an infinite one has an arrow at the end of the axis."""
+        """Draw a line at the value, or an arrow at the end of the axis if it is infinite."""
         n = self.null
         if np.isfinite(n.value):
             return self.ax_.axvline(n.value, color=event(), lw=2.4, gid="null-value")
@@ -133,7 +133,7 @@ class NullDisplay:
     def _counts(self) -> tuple[Any, Any]:
         values = self.null.replicates[np.isfinite(self.null.replicates)]
         if not values.size:
-            raise InputError("This null has no finite replicates to draw.", argument="null")
+            raise InputError("null must have finite replicates; got none.", argument="null")
         low, high = float(values.min()), float(values.max())
         if high - low <= 1e-12 * max(abs(low), abs(high), 1e-300):  # all equal: one narrow bar
             reach = max(abs(low), abs(self.null.value), 1.0) * 0.01
@@ -141,20 +141,27 @@ class NullDisplay:
         return np.histogram(values, bins=int(np.clip(np.sqrt(values.size) * 1.3, 8, 60)))
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row a bar; the value, what is expected and the band stand in each."""
+        """Return the drawn values, one row per bar; value, expected value and null range are repeated in each row."""
         counts, edges = self._counts()
         n = self.null
         marks = {"value": n.value, "expected": n.expected, "band_low": n.low, "band_high": n.high, "pvalue": n.pvalue}
-        bars = {"left": edges[:-1], "right": edges[1:], "draws": counts}
-        return frame_of(bars | {name: np.full(counts.size, mark) for name, mark in marks.items()}, backend)
+        bars = {"left": edges[:-1], "right": edges[1:], "replicates": counts}
+        return drawn_frame(bars | {name: np.full(counts.size, mark) for name, mark in marks.items()}, backend)
 
-    def alt_text(self) -> str:
-        """The diagram in one sentence."""
+    def __repr__(self) -> str:
         n = self.null
         form = Form.of(n.unit, n.high - n.low, signed=n.low < 0)
-        place = "above" if n.value > n.high else "below" if n.value < n.low else "inside"
         return (
-            f"Histogram of {n.metric} in {n.n_resamples:,} draws from a right model, the middle {100 * n.level:g} % "
-            f"from {form.span(n.low, n.high)}; the value of the data, {form.amount(n.value)}, lies {place} that band "
+            f"NullDisplay({n.metric} = {form.amount(n.value)}, null range {form.span(n.low, n.high)}, {p_is(n.pvalue)})"
+        )
+
+    def alt_text(self) -> str:
+        """Return a description of the diagram in one sentence."""
+        n = self.null
+        form = Form.of(n.unit, n.high - n.low, signed=n.low < 0)
+        place = "above" if n.value > n.high else "below" if n.value < n.low else "within"
+        return (
+            f"Null distribution of {n.metric} ({n.n_resamples:,} replicates), {100 * n.level:g} % null range "
+            f"{form.span(n.low, n.high)}; the observed value, {form.amount(n.value)}, lies {place} that range "
             f"({p_is(n.pvalue)})."
         )

@@ -16,9 +16,19 @@ from calibrant._support.typing import Floats
 from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread
 from calibrant.metrics.decompositions import MCB, CorpDecomposition, corp_decomposition
-from calibrant.plots._canvas import frame_of, headline, ids_by_name, legend, shapes, shorter, single, strokes
+from calibrant.plots._canvas import (
+    drawn_frame,
+    headline,
+    ids_by_name,
+    legend,
+    shapes,
+    short_list,
+    shorter,
+    single,
+    strokes,
+)
+from calibrant.plots._inputs import counted, estimated, named, tables
 from calibrant.plots._palette import MARKERS, mixed, models
-from calibrant.plots._sources import counted, estimated, named, tables
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["DecompositionDisplay"]
@@ -26,22 +36,22 @@ __all__ = ["DecompositionDisplay"]
 
 @dataclass(frozen=True, eq=False)
 class Decomposed:
-    """One model: its decomposition, and the intervals of mcb and dsc where they were asked for."""
+    """Decomposition of one model, with the confidence intervals of mcb and dsc if requested."""
 
     parts: CorpDecomposition
     mcb: tuple[float, float] | None = None
     dsc: tuple[float, float] | None = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class DecompositionDisplay:
-    """Miscalibration (MCB) against discrimination (DSC): what is wrong with a model, and what it is worth.
+    """Miscalibration (MCB) against discrimination (DSC) of one or several models.
 
-    The Brier score is MCB - DSC + UNC (`corp_decomposition`), so models on one line have equal scores; the best are
-    towards the upper left. A model to the right of another of equal height loses by its probabilities alone, which
-    recalibration can repair; a lower one ranks worse, which it cannot. Dimitriadis, Gneiting and Jordan (2021).
+    The Brier score is MCB - DSC + UNC (`corp_decomposition`), so models on one line have equal scores; the best lie at
+    the upper left. Recalibration can lower MCB (move a model to the left). It cannot raise DSC, which is a property of
+    the ranking. Dimitriadis, Gneiting and Jordan (2021).
 
-    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+    `from_predictions`, `from_estimator` or `from_breakdown` creates and draws it.
 
     Attributes
     ----------
@@ -74,7 +84,7 @@ class DecompositionDisplay:
         fig: FigureBase | None = None,
         **rows: Any,
     ) -> "DecompositionDisplay":
-        """Decompose the Brier scores, and draw.
+        """Decompose the Brier scores and draw them.
 
         Parameters
         ----------
@@ -82,9 +92,9 @@ class DecompositionDisplay:
             Outcomes and predicted probabilities, or a mapping of name to predictions for several models; or one
             `ScoreTable`, or a mapping of them.
         n_resamples : int, default=199
-            Draws behind the intervals; 0 leaves them out.
+            Replicates of the confidence intervals; 0 skips them.
         confidence_level, random_state
-            Of the intervals: that of MCB is the one of `calibrant.interval`, that of DSC is of percentiles.
+            Of the confidence intervals: for MCB that of `calibrant.interval`, for DSC the percentile interval.
         ax, fig
             See `plot`.
         sample_weight, frequency, pos_label, missing
@@ -104,7 +114,7 @@ class DecompositionDisplay:
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "DecompositionDisplay":
-        """Decompose the rows behind what was measured, of one model or a mapping of them."""
+        """Decompose the Brier score of the table of a result, or of a mapping of results."""
         return cls.from_predictions({name: counted(each) for name, each in named(breakdown).items()}, **options)
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "DecompositionDisplay":
@@ -149,7 +159,7 @@ class DecompositionDisplay:
         self.ax_.set_ylim(max(-0.02 * height, y[0] - 0.15 * height), y[1] + 0.15 * height)
 
     def _reach(self, part: str) -> tuple[float, float]:
-        """From the lowest to the highest of what is drawn; from 0 where that is near."""
+        """Return the range of the drawn values, from 0 if the lowest is close to 0."""
         values = [getattr(each.parts, part) for each in self.models.values()]
         for each in self.models.values():
             values += list(getattr(each, part) or ())
@@ -157,7 +167,7 @@ class DecompositionDisplay:
         return (0.0 if low < 0.5 * high or len(self.models) == 1 else low), high
 
     def _draw_isolines(self) -> None:
-        """Lines of equal score, DSC = MCB + UNC - score, labelled where they leave the axes."""
+        """Draw lines of equal score, DSC = MCB + UNC - score, with labels at the edge of the axes."""
         (x0, x1), (y0, y1) = self.ax_.get_xlim(), self.ax_.get_ylim()
         unc = self._shared_uncertainty()
         base = 0.0 if unc is None else unc
@@ -185,7 +195,7 @@ class DecompositionDisplay:
         self.ax_.set_ylim(y0, y1)
 
     def _shared_uncertainty(self) -> float | None:
-        """That of all models, if it is one: if they were measured on the same outcomes."""
+        """Return the uncertainty of all models if it is the same: if they share their outcomes."""
         every = [each.parts.unc for each in self.models.values()]
         return every[0] if max(every) - min(every) <= 1e-12 else None
 
@@ -196,9 +206,9 @@ class DecompositionDisplay:
         ax.spines[["top", "right"]].set_visible(False)
         if len(self.models) > 1:
             legend(ax, list(self.points_.values()), [shorter(name) for name in self.points_])
-        lines = "lines: equal Brier scores" if unc is not None else "lines: equal Brier scores, less the uncertainty"
+        lines = "lines: equal Brier scores" if unc is not None else "lines: equal Brier scores minus uncertainty"
         if self.crosses_:
-            lines += f"; crosses: {100 * self.confidence_level:g} % intervals"
+            lines += f"; crosses: {100 * self.confidence_level:g} % CI"
         known = "" if unc is None else f" ({unc:.4f})"
         headline(ax, f"Brier = MCB - DSC + UNC{known}", lines, room=1.0)  # isolines have labels at the top
         ax.locator_params(axis="x", nbins=5)
@@ -208,7 +218,7 @@ class DecompositionDisplay:
         return ids_by_name(self.models)
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row a model."""
+        """Return the drawn values, one row per model."""
         parts = [each.parts for each in self.models.values()]
         columns: dict[str, Any] = {"model": np.array(list(self.models), dtype=object)}
         columns |= {part: np.array([getattr(p, part) for p in parts]) for part in ("mcb", "dsc", "unc", "brier")}
@@ -219,10 +229,14 @@ class DecompositionDisplay:
                     f"{part}_low": np.array([a for a, _ in limits]),
                     f"{part}_high": np.array([z for _, z in limits]),
                 }
-        return frame_of(columns, backend)
+        return drawn_frame(columns, backend)
+
+    def __repr__(self) -> str:
+        described = [f"{name}: MCB {m.parts.mcb:.4f}, DSC {m.parts.dsc:.4f}" for name, m in self.models.items()]
+        return f"DecompositionDisplay({short_list(described)})"
 
     def alt_text(self) -> str:
-        """The diagram in one sentence."""
+        """Return a description of the diagram in one sentence."""
         each = "; ".join(
             f"{'' if name == 'model' else name + ', '}miscalibration {m.parts.mcb:.4f}, "
             f"discrimination {m.parts.dsc:.4f}, Brier score {m.parts.brier:.4f}"
@@ -235,10 +249,10 @@ def _decomposed(table: ScoreTable, n_resamples: int, level: float, random_state:
     parts = corp_decomposition(table)
     if not n_resamples:
         return Decomposed(parts)
-    again, right = resampling.bootstrap(table), resampling.null(table)
+    resample, simulate = resampling.bootstrap(table), resampling.null(table)
 
-    def both(drawn: ScoreTable) -> list[float]:
-        found = corp_decomposition(drawn)
+    def both(replicate: ScoreTable) -> list[float]:
+        found = corp_decomposition(replicate)
         return [found.mcb, found.dsc]
 
     common: dict[str, Any] = {
@@ -246,14 +260,14 @@ def _decomposed(table: ScoreTable, n_resamples: int, level: float, random_state:
         "seed": seed_of(random_state),
         "threads": table.size >= resampling.THREADS_FROM,
     }
-    draws: Floats = resampling.replicates(lambda bits: both(again(bits)), purpose="bootstrap", **common)
-    null = resampling.replicates(lambda bits: both(right(bits)), purpose="null", **common)
-    low, high = np.quantile(draws[:, 1], ((1 - level) / 2, (1 + level) / 2))
-    mcb = Spread(MCB(), parts.mcb, draws[:, 0], null[:, 0], table).limits(level)
+    bootstrap: Floats = resampling.replicates(lambda bits: both(resample(bits)), purpose="bootstrap", **common)
+    null = resampling.replicates(lambda bits: both(simulate(bits)), purpose="null", **common)
+    low, high = np.quantile(bootstrap[:, 1], ((1 - level) / 2, (1 + level) / 2))
+    mcb = Spread(MCB(), parts.mcb, bootstrap[:, 0], null[:, 0], table).limits(level)
     return Decomposed(parts, mcb, (float(low), float(high)))
 
 
 def _nice(step: float) -> float:
-    """The step of 1, 2 or 5 times a power of ten that is nearest above."""
+    """Return the smallest of 1, 2 or 5 times a power of ten that is at least `step`."""
     decade = 10.0 ** np.floor(np.log10(step))
     return float(next(m * decade for m in (1, 2, 5, 10) if m * decade >= step * (1 - 1e-9)))

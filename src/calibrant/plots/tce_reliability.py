@@ -1,4 +1,4 @@
-"""`TestBasedReliabilityDisplay`: which predictions the outcomes of their bin reject."""
+"""`TestBasedReliabilityDisplay`: the reliability diagram of TCE."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ from calibrant.plots._canvas import (
     Axis,
     Scale,
     distinct,
-    frame_of,
+    drawn_frame,
     have_room,
     legend_above,
     rectangle,
@@ -34,44 +34,44 @@ from calibrant.plots._canvas import (
     strokes,
 )
 from calibrant.plots._density import Violin, quantile, violins
-from calibrant.plots._margins import Panels, histogram_bars
+from calibrant.plots._inputs import estimated, need_breakdown
 from calibrant.plots._palette import ACCEPTED, REJECTED, event
-from calibrant.plots._sources import estimated, need_breakdown
+from calibrant.plots._panels import Panels, histogram_bars
 from calibrant.tables.rows import table_of
 
 __all__ = ["TestBasedReliabilityDisplay"]
 
-_HALF = 0.42  # half the width of a bin's place that its shapes take
+_HALF = 0.42  # half the width of the shapes of a bin; bins are 1 apart
 _MOST_BINS = 1_000
-_MANY = 60  # bins: beyond, shapes are simpler, so that files stay small
+_MANY = 60  # bins; with more, shapes are simpler and files smaller
 _MOST_CELLS = 800  # of all violins together, for the same reason
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TestBasedReliabilityDisplay:
-    """The test-based reliability diagram: Figure 1 (left) of Matsubara et al. (2023), the picture of TCE.
+    """The test-based reliability diagram: Figure 1 (left) of Matsubara et al. (2023), the diagram of TCE.
 
-    For every bin, side by side: the distribution of its predictions (a violin, orange where the exact test against the
-    bin's outcomes rejects them), the rate of the event as a dark red line with its exact interval, and below the size
-    of the bin with the rejected part in orange. At the right the histogram of all predictions. A well calibrated model
-    has its lines where its violins are.
+    Each bin shows the distribution of its predictions (a violin, orange where the exact test against the bin's outcomes
+    rejects them) and the event rate as a dark red line with its exact confidence interval. The lower panel shows the
+    size of each bin with the rejected rows in orange, the right panel the histogram of all predictions. If a model is
+    calibrated, the lines lie within the violins.
 
-    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+    `from_predictions`, `from_estimator` or `from_breakdown` creates and draws it.
 
     Attributes
     ----------
     breakdown : Breakdown
         Of TCE, or any metric whose loss is `losses.RejectionRate`.
     null : Null or None
-        What a right model would read, shown beside the value.
+        Null distribution of the metric; its range is part of the title.
     confidence_level : float
-        Of the rates' intervals (Clopper and Pearson).
+        Of the confidence intervals of the rates (Clopper and Pearson).
     figure_, ax_, ax_sizes_, ax_histogram_
         Figure and axes, after drawing.
     accepted_violins_, rejected_violins_, rates_, intervals_, accepted_sizes_, rejected_sizes_, histogram_
-        Lists of artists: one a bin, where the bin has such a part. The id (gid) of each is
-        ``test-based-bin-<number>-<part>``, numbers from 0 as in ``Breakdown.per_bin``. With more than 60 bins rate and
-        interval are one shape; with more than 200 there are no intervals, and all of a kind are one artist.
+        Lists of artists: one per bin that has such a part. The id (gid) of each is
+        ``test-based-bin-<number>-<part>``, numbered from 0 as in ``Breakdown.per_bin``. With more than 60 bins rate and
+        interval are one shape; with more than 200 there are no intervals, and all parts of a kind are one artist.
 
     Examples
     --------
@@ -96,14 +96,14 @@ class TestBasedReliabilityDisplay:
     def __post_init__(self) -> None:
         if not isinstance(need_breakdown(self.breakdown).gce.loss, RejectionRate):
             raise InputError(
-                f"A test-based diagram shows what tests reject; the loss of {self.breakdown.metric} is not a test.",
-                hint="Pass the Breakdown of cb.TCE(); for others there is ReliabilityDisplay.",
+                f"breakdown must be of a metric with the loss RejectionRate; got {self.breakdown.metric}.",
+                hint="Pass the Breakdown of cb.TCE(), or use ReliabilityDisplay.",
                 argument="breakdown",
             )
         if len(self.breakdown.partition) > _MOST_BINS:
             raise InputError(
-                f"This diagram shows at most {_MOST_BINS:,} bins; there are {len(self.breakdown.partition):,}.",
-                hint="Larger bins, such as PAVABC() or Quantile(100), can be read.",
+                f"breakdown must have at most {_MOST_BINS:,} bins; got {len(self.breakdown.partition):,}.",
+                hint="Use larger bins, such as PAVABC() or Quantile(100).",
                 argument="breakdown",
             )
 
@@ -123,7 +123,7 @@ class TestBasedReliabilityDisplay:
         fig: FigureBase | None = None,
         **rows: Any,
     ) -> "TestBasedReliabilityDisplay":
-        """Measure predictions, and draw.
+        """Compute TCE and draw its diagram.
 
         Parameters
         ----------
@@ -132,10 +132,10 @@ class TestBasedReliabilityDisplay:
         metric : GCE, default=TCE()
             Any with the loss `losses.RejectionRate`: ``TCE(bins=PAVABC.consistent(), alpha=0.01)``.
         n_resamples : int, default=199
-            Draws behind "a right model reads"; 0 leaves it out.
+            Replicates of the null distribution; 0 skips it.
         random_state : int, Generator or None, default=0
         confidence_level : float, default=0.95
-            Of the rates' intervals.
+            Of the confidence intervals of the rates.
         scale, ymax, ax, fig
             See `plot`.
         sample_weight, frequency, pos_label, missing
@@ -144,14 +144,14 @@ class TestBasedReliabilityDisplay:
         gce = TCE() if metric is None else metric
         table = table_of(y_true, y_prob, rows)
         breakdown = gce(table)
-        display = cls(breakdown, None, confidence_level, scale, ymax)  # refuses other losses before any draws
+        display = cls(breakdown, None, confidence_level, scale, ymax)  # rejects other losses before resampling
         if n_resamples:
             display.null = null_of(gce, table, n_resamples=n_resamples, random_state=random_state)
         return display.plot(ax=ax, fig=fig)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "TestBasedReliabilityDisplay":
-        """Predict with a fitted classifier, measure, and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier and draw; options as for `from_predictions`."""
         return cls.from_predictions(y, estimated(estimator, X, options), **options)
 
     @classmethod
@@ -166,7 +166,7 @@ class TestBasedReliabilityDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "TestBasedReliabilityDisplay":
-        """Draw what was measured; `null`, from `calibrant.null`, adds what a right model would read."""
+        """Draw a result; `null`, from `calibrant.null`, adds the null range to the title."""
         return cls(breakdown, null, confidence_level, scale, ymax).plot(ax=ax, fig=fig)
 
     def plot(
@@ -177,26 +177,26 @@ class TestBasedReliabilityDisplay:
         scale: Scale | None = None,
         ymax: float | None = None,
     ) -> "TestBasedReliabilityDisplay":
-        """Draw in the place of `ax`, in `fig`, or in a new figure; what is not given stays as it was.
+        """Draw in the place of `ax`, in `fig`, or in a new figure; omitted options keep their values.
 
         Parameters
         ----------
         ax : Axes, optional
-            Its place is divided into the panels.
+            Replaced by the panels.
         fig : Figure or SubFigure, optional
         scale : {"linear", "log", "logit"}
-            Of the axis of probabilities. "log" shows rare events, "logit" both ends. They have no place for 0 and 1:
-            what is beyond an end is drawn at it, and its tick says "or less" or "or more".
+            Of the axis of probabilities. "log" magnifies rare events, "logit" both ends. Values beyond an end, such as
+            0 and 1, are drawn at the end, and its tick label starts with "≤" or "≥".
         ymax : float, optional
-            Where the axis ends; triangles mark bins that go on above it. By default at 1, or below where a linear axis
-            holds everything.
+            Upper end of the axis; triangles mark bins that continue above it. The default is 1, or less if a linear
+            axis contains all values.
         """
         self.scale = self.scale if scale is None else scale
         self.ymax = self.ymax if ymax is None else ymax
         b, table = self.breakdown.per_bin, self.breakdown.partition.table
         low, high = self.breakdown.rate_interval(self.confidence_level)
         axis = self._axis(high)
-        panels = Panels.of(ax, fig, heights=(4, 1), size=(8, 5.6))
+        panels = Panels.create(ax, fig, heights=(4, 1), size=(8, 5.6))
         self.figure_, self.ax_, self.ax_sizes_, self.ax_histogram_ = (
             panels.figure,
             panels.main,
@@ -218,7 +218,7 @@ class TestBasedReliabilityDisplay:
         if self.scale == "linear" and self.ymax is None:
             top = float(max(p.max_score.max(), high.max()))
             steps = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-            return Axis("linear", 0.0, next((step for step in steps if top <= step), 1.0))  # holds everything
+            return Axis("linear", 0.0, next((step for step in steps if top <= step), 1.0))  # contains all values
         extremes = quantile(p.table, 0.01), quantile(p.table, 0.99)
         return Axis.fitting(self.scale, (p.rate, p.mean_score, *extremes), self.ymax)
 
@@ -257,7 +257,7 @@ class TestBasedReliabilityDisplay:
             )
 
     def _stairs(self, sizes: Any, part: str) -> list[Artist]:
-        """All bars as one outline, rejected rows in front."""
+        """Draw all bars as one outline, rejected rows in front."""
         colour = REJECTED if part.endswith("rejected") else ACCEPTED
         edges = np.arange(len(sizes) + 1) - 0.5
         return [self.ax_sizes_.stairs(sizes, edges, fill=True, color=colour, gid=f"test-based-bin-all-{part}")]
@@ -268,7 +268,7 @@ class TestBasedReliabilityDisplay:
 
     @property
     def _half(self) -> float:
-        """Half the width of a bin's bar: with very many bins there is no room for gaps."""
+        """Half the width of a bar; many bins have no gaps between them."""
         return _HALF if len(self.breakdown.partition) <= _MANY else 0.5
 
     def _filled(self, ax: Axes, paths: list[Path | None], part: str) -> list[Artist]:
@@ -277,7 +277,7 @@ class TestBasedReliabilityDisplay:
         return shapes(ax, paths, f"test-based-bin-{{}}-{part}", facecolor=colour, **outline)
 
     def _draw_rates(self, axis: Axis, low: Any, high: Any) -> None:
-        """Rates and their intervals: with many bins both as one shape, with very many no intervals, which hide all."""
+        """Draw rates and intervals: with many bins as one shape, with very many without intervals."""
         rate = self.breakdown.per_bin["rate"]
         ends = list(enumerate(zip(axis.inside(rate), axis.inside(low), axis.inside(high), strict=True)))
         style = {"facecolor": "none", "edgecolor": event()}
@@ -307,19 +307,19 @@ class TestBasedReliabilityDisplay:
         loss = self.breakdown.gce.loss
         assert isinstance(loss, RejectionRate)
         self.ax_.set_xlim(-0.6, len(self.breakdown.partition) - 0.4)
-        self.ax_.set_ylabel("prediction, and rate of the event")
+        self.ax_.set_ylabel("prediction and event rate")
         self.ax_.tick_params(labelbottom=False, bottom=False)
         self._label_edges()
-        self.ax_sizes_.set_xlabel("bins, with their edges")
+        self.ax_sizes_.set_xlabel("bins and their edges")
         self.ax_sizes_.locator_params(axis="y", nbins=3)
-        level = f", {100 * self.confidence_level:g} % interval" if self._shows_intervals else ""
+        level = f", {100 * self.confidence_level:g} % CI" if self._shows_intervals else ""
         rate = Line2D([], [], color=event(), linewidth=2.4, marker="|", markersize=10, markeredgewidth=1.1)
         keys = [Patch(color=ACCEPTED), Patch(color=REJECTED), rate]
-        words = ["predictions", f"rejected at {loss.alpha:g}", "rate of the event" + level]
+        words = ["predictions", f"rejected at {loss.alpha:g}", "event rate" + level]
         legend_above(self.ax_, self.headline(), keys, words, reach=1.3)
 
     def _label_edges(self) -> None:
-        """Edges between bins, every one or every other as there is room; two where bins without rows lie between."""
+        """Label as many edges as fit; two labels where empty bins lie between."""
         lower, upper = self.breakdown.per_bin["lower"], self.breakdown.per_bin["upper"]
         for step in range(1, lower.size + 1):
             shown = np.arange(0, lower.size + 1, step)
@@ -333,36 +333,42 @@ class TestBasedReliabilityDisplay:
         self.ax_sizes_.tick_params(axis="x", labelsize="small")
 
     def headline(self) -> str:
-        """The value, with what a right model reads where that is known."""
+        """Return the value, with its null range if known."""
         b = self.breakdown
         text = f"{b.metric} = {b.value:.1f} %"
         if self.null is None:
             return text
         form = Form.of("%", 0, signed=False)
-        return f"{text}   (a right model reads {form.span(self.null.low, self.null.high)}, {p_is(self.null.pvalue)})"
+        expected = form.span(self.null.low, self.null.high)
+        return f"{text}   (expected if calibrated: {expected}; {p_is(self.null.pvalue)})"
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row a bin: edges, sizes, rate with its interval, predictions, rejected rows."""
+        """Return the drawn values, one row per bin: edges, sizes, rate with interval, predictions, rejected rows."""
         low, high = self.breakdown.rate_interval(self.confidence_level)
         bins = {"bin": np.arange(low.size), **self.breakdown.per_bin}
-        return frame_of({**bins, "rate_low": low, "rate_high": high}, backend)
+        return drawn_frame({**bins, "rate_low": low, "rate_high": high}, backend)
+
+    def __repr__(self) -> str:
+        size = rows_in_words(self.breakdown.partition.table)
+        bins = bins_in_words(len(self.breakdown.partition))
+        return f"TestBasedReliabilityDisplay({self.breakdown.metric} = {self.breakdown.value:.1f} %, {size}, {bins})"
 
     def alt_text(self) -> str:
-        """The diagram in one sentence."""
+        """Return a description of the diagram in one sentence."""
         b, cells = self.breakdown, self.breakdown.per_bin
         assert isinstance(b.gce.loss, RejectionRate)
         share = 100 * float(cells["rejected"].sum() / cells["n"].sum())
-        reads = ""
+        expected = ""
         if self.null is not None:
-            reads = f"; a right model would read {self.null.low:.1f} to {self.null.high:.1f} %"
+            expected = f"; expected if calibrated: {self.null.low:.1f} to {self.null.high:.1f} %"
         return (
-            f"Test-based reliability diagram of {b.metric} ({b.value:.1f} %{reads}), "
+            f"Test-based reliability diagram of {b.metric} ({b.value:.1f} %{expected}), "
             f"{rows_in_words(b.partition.table)} in {bins_in_words(len(b.partition))}: at {b.gce.loss.alpha:g} "
             f"{share:.1f} % of predictions are rejected{self._worst()}."
         )
 
     def _worst(self) -> str:
-        """Where most rows are rejected."""
+        """Describe the bin with the most rejected rows."""
         cells = self.breakdown.per_bin
         if not cells["rejected"].any():
             return ""
@@ -371,12 +377,12 @@ class TestBasedReliabilityDisplay:
         side = "above" if mean > rate else "below"
         return (
             f", most of them in the bin from {cells['lower'][worst]:.3g} to {cells['upper'][worst]:.3g}, where the "
-            f"mean prediction of {mean:.3g} is {side} the rate of {rate:.3g}"
+            f"mean prediction of {mean:.3g} is {side} the event rate of {rate:.3g}"
         )
 
 
 def _outline(place: int, violin: Violin, shown: Any) -> Path | None:
-    """The parts of a violin where `shown` holds, each a closed shape; a part of one point reaches half way on."""
+    """Return the parts of a violin where `shown` is true, as closed shapes that reach half way to their neighbours."""
     at, half = violin.at, _HALF * violin.width
     parts = []
     for first, after in _runs(shown):
@@ -387,7 +393,7 @@ def _outline(place: int, violin: Violin, shown: Any) -> Path | None:
 
 
 def _spine(place: int, violin: Violin, shown: Any) -> Path | None:
-    """As `_outline`, as lines: for bins too narrow for an outline."""
+    """Return the same parts as lines, for narrow bins."""
     parts = []
     for first, after in _runs(shown):
         y, _ = _reaching(violin.at, violin.width, first, after)
@@ -396,13 +402,13 @@ def _spine(place: int, violin: Violin, shown: Any) -> Path | None:
 
 
 def _runs(shown: Any) -> list[tuple[int, int]]:
-    """Where it begins to hold, and where no longer."""
+    """Return the runs of true values: first index, and index after the last."""
     turns = np.flatnonzero(np.diff(np.concatenate([[False], shown, [False]]).astype(np.int8)))
     return list(zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True))
 
 
 def _reaching(at: Any, half: Any, first: int, after: int) -> tuple[Any, Any]:
-    """Points of a part, from half way to its neighbour below to half way to the one above."""
+    """Return the points of a part, from half way to its lower neighbour to half way to the upper one."""
     y, x = [*at[first:after]], [*half[first:after]]
     if first > 0:
         y, x = [(at[first - 1] + at[first]) / 2, *y], [(half[first - 1] + half[first]) / 2, *x]

@@ -1,4 +1,4 @@
-"""`CoverageDisplay`: how often central intervals hold the outcome, at every level."""
+"""`CoverageDisplay`: observed against nominal coverage of central intervals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,29 +15,32 @@ from calibrant._support.options import check_share
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Floats
 from calibrant.metrics.distribution import pit
-from calibrant.plots._canvas import frame_of_all, headline, ids_by_name, legend, single
+from calibrant.plots._canvas import headline, ids_by_name, legend, short_list, single, stacked_frame
+from calibrant.plots._inputs import display_names
 from calibrant.plots._palette import DASHES, mixed, models
-from calibrant.plots._sources import texts_of
 
 __all__ = ["CoverageDisplay"]
 
 _LEVELS = np.arange(1, 100) / 100
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class CoverageDisplay:
     """Observed against nominal coverage of central intervals, at 1 % to 99 %, of one or several forecasts.
 
-    On the diagonal intervals hold as many outcomes as they promise; below it they are too narrow, above it too wide.
-    The grey band is where calibrated forecasts of that many rows stay, at each level in 95 % of cases (exact binomial
-    limits). An outcome counts as inside the interval of level L if its PIT value lies within L/2 of 1/2.
+    On the diagonal the coverage is nominal; below it the forecasts are overconfident (narrow intervals), above it
+    underconfident (wide intervals). The grey band is the pointwise 95 % null range of calibrated forecasts of that many
+    rows (exact binomial limits). An outcome lies inside the interval of level L if its PIT value lies within L/2 of
+    1/2.
 
-    Make it with `from_predictions`, which draws it.
+    `from_predictions` creates and draws it.
 
     Attributes
     ----------
     u : dict of name to PIT values
-    figure_, ax_, band_ : of the most rows
+    figure_, ax_
+    band_ : PolyCollection
+        Of the forecast with the most rows.
     curves_ : dict of name to line
 
     Examples
@@ -64,7 +67,7 @@ class CoverageDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "CoverageDisplay":
-        """Transform outcomes by their forecasts, and draw.
+        """Compute PIT values and draw their coverage.
 
         Parameters
         ----------
@@ -80,8 +83,8 @@ class CoverageDisplay:
         """
         several = forecast if isinstance(forecast, Mapping) else {"forecast": forecast}
         if not several:
-            raise InputError("There are no forecasts; at least one is needed.", argument="forecast")
-        names = texts_of(several)
+            raise InputError("forecast must have at least one forecast; got an empty mapping.", argument="forecast")
+        names = display_names(several)
         u = {
             name: pit(y_true, each, random_state=random_state)
             for name, each in zip(names, several.values(), strict=True)
@@ -107,7 +110,7 @@ class CoverageDisplay:
         self.band_: PolyCollection = self.ax_.fill_between(
             _LEVELS, low, high, color=mixed(0.5), alpha=0.25, lw=0, gid="coverage-band"
         )
-        self.ax_.plot([0, 1], [0, 1], color=mixed(0.6), lw=1, ls=(0, (4, 3)), gid="coverage-right")
+        self.ax_.plot([0, 1], [0, 1], color=mixed(0.6), lw=1, ls=(0, (4, 3)), gid="coverage-diagonal")
         ids = ids_by_name(list(self.u))
         self.curves_: dict[str, Line2D] = {}
         for i, (name, u) in enumerate(self.u.items()):
@@ -125,8 +128,11 @@ class CoverageDisplay:
             above = np.mean([self._observed(u) - _LEVELS for u in self.u.values()]) > 0
             corner = "lower right" if above else "upper left"  # where fewer curves are
             legend(self.ax_, list(self.curves_.values()), list(self.curves_), loc=corner)
-        headline(self.ax_, self._title(), "below the diagonal: intervals too narrow; grey: calibrated, up to chance")
+        headline(self.ax_, self._title(), self._note())
         return self
+
+    def _note(self) -> str:
+        return f"below the diagonal: overconfident; grey: {100 * self.confidence_level:g} % null range"
 
     def _at_ninety(self) -> dict[str, float]:
         return {name: float(self._observed(u)[89]) for name, u in self.u.items()}
@@ -134,11 +140,13 @@ class CoverageDisplay:
     def _title(self) -> str:
         shares = self._at_ninety()
         if len(shares) == 1:
-            return f"90 % intervals hold {100 * next(iter(shares.values())):.1f} % of outcomes"
-        return f"90 % intervals hold {100 * min(shares.values()):.1f} to {100 * max(shares.values()):.1f} % of outcomes"
+            return f"90 % intervals cover {100 * next(iter(shares.values())):.1f} % of outcomes"
+        return (
+            f"90 % intervals cover {100 * min(shares.values()):.1f} to {100 * max(shares.values()):.1f} % of outcomes"
+        )
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row for every forecast and level."""
+        """Return the drawn values, one row per forecast and level."""
         low, high = self._band()
         parts = [
             {
@@ -150,9 +158,13 @@ class CoverageDisplay:
             }
             for name, u in self.u.items()
         ]
-        return frame_of_all(parts, backend)
+        return stacked_frame(parts, backend)
+
+    def __repr__(self) -> str:
+        shares = [f"{name}: {100 * share:.1f} % in 90 % intervals" for name, share in self._at_ninety().items()]
+        return f"CoverageDisplay({short_list(shares)})"
 
     def alt_text(self) -> str:
-        """The diagram in one sentence."""
+        """Return a description of the diagram in one sentence."""
         shares = "; ".join(f"{name} {100 * share:.1f} %" for name, share in self._at_ninety().items())
-        return f"Observed against nominal coverage of central intervals; of outcomes, 90 % intervals hold: {shares}."
+        return f"Observed against nominal coverage of central intervals; share of outcomes in 90 % intervals: {shares}."

@@ -1,4 +1,4 @@
-"""What both reliability diagrams have: a main panel, the sizes of bins below it, and a histogram at its right."""
+"""Panels of both reliability diagrams: main panel, bin sizes below it, histogram at its right."""
 
 from dataclasses import dataclass
 
@@ -22,17 +22,17 @@ class Panels:
     histogram: Axes
 
     @classmethod
-    def of(
+    def create(
         cls, ax: Axes | None, fig: FigureBase | None, heights: tuple[float, float], size: tuple[float, float]
     ) -> "Panels":
-        """In the place of `ax`, in `fig`, or in a new figure; the panels share their axes with the main one."""
+        """Create panels in the place of `ax`, in `fig`, or in a new figure, with shared axes."""
         figure, grid = panels(ax, fig, widths=(6, 1), heights=heights, size=size)
         main = figure.add_subplot(grid[0, 0])
         below = figure.add_subplot(grid[1, 0], sharex=main)
         return cls(figure, main, below, figure.add_subplot(grid[0, 1], sharey=main))
 
     def dress(self, axis: Axis, fullest: float, importance: bool) -> None:
-        """Ticks, labels and limits of the margins; `fullest` is the longest bar of the histogram."""
+        """Set ticks, labels and limits of the outer panels; `fullest` is the longest bar of the histogram."""
         unit = rows_label(importance)
         self.sizes.set_ylabel(unit)
         self.histogram.set_xlim(0, max(fullest, 1.0) * 1.05)
@@ -44,7 +44,7 @@ class Panels:
 
 
 def histogram_bars(ax: Axes, table: ScoreTable, axis: Axis, ids: str) -> tuple[list[Artist], float]:
-    """The histogram of all predictions, upright along the axis; also the length of its longest bar."""
+    """Draw the histogram of all predictions along the vertical axis; return its bars and the longest length."""
     edges, counts = histogram(table, axis)
     bars = [rectangle(0, c, a, z) for c, a, z in zip(counts, edges[:-1], edges[1:], strict=True) if c > 0]
     return shapes(ax, bars, ids, facecolor=mixed(0.45), linewidth=0), float(counts.max())

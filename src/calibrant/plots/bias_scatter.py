@@ -1,4 +1,4 @@
-"""`BiasDisplay`: predicted numbers against real ones, with the mean outcome and its interval in every bin."""
+"""`BiasDisplay`: observed outcomes against point predictions, with the mean outcome of each bin."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,27 +16,26 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import p_is
 from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
 from calibrant.metrics.point import LinearFit, slope_intercept
-from calibrant.plots._canvas import frame_of, headline, legend, single
+from calibrant.plots._canvas import drawn_frame, headline, legend, single
 from calibrant.plots._palette import REJECTED, event, mixed, models
 from calibrant.tables.mean_table import MeanTable, table_of
 
 __all__ = ["BiasDisplay"]
 
-_MOST_POINTS = 2_000  # rows that are drawn one by one
-_CELLS = 80  # of the picture of more rows, along each side
+_MOST_POINTS = 2_000  # rows that are drawn as dots
+_CELLS = 80  # of the density image of more rows, along each side
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class BiasDisplay:
-    """Predicted numbers (across) against real ones (upwards): where predictions are too high or too low.
+    """Observed outcomes (vertical) against point predictions (horizontal).
 
-    Dots are rows (many are drawn as shades), the dashed diagonal is where predictions are right. The line goes through
-    the mean outcome of every bin of predictions, the band around it is the interval of these means; where it leaves the
-    diagonal, predictions are biased: below it they are too high. Filled points are bins whose bias is beyond chance
-    (Holm). The thin line is the straight one of outcomes on predictions, the recalibration of Bella et al. (their
-    Figure 2).
+    Dots are rows (a density image for many rows). The line connects the mean outcomes of the bins, and the band is
+    their confidence interval. On the dashed diagonal the mean outcome equals the prediction; below it predictions
+    overestimate, above it they underestimate. Filled points are bins with a significant bias (Holm). The thin line is
+    the linear regression of outcomes on predictions, the recalibration of Bella et al. (their Figure 2).
 
-    Make it with `from_predictions` or `from_estimator`, which draw it.
+    `from_predictions` or `from_estimator` creates and draws it.
 
     Attributes
     ----------
@@ -73,7 +72,7 @@ class BiasDisplay:
         fig: FigureBase | None = None,
         **rows: Any,
     ) -> "BiasDisplay":
-        """Measure predictions, and draw.
+        """Compute the bias by bin and draw it.
 
         Parameters
         ----------
@@ -93,7 +92,7 @@ class BiasDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "BiasDisplay":
-        """Predict with a fitted regressor, and draw; options as for `from_predictions`."""
+        """Predict with a fitted regressor and draw; options as for `from_predictions`."""
         if not hasattr(estimator, "predict"):
             raise InputError(f"{type(estimator).__name__} has no predict.", argument="estimator")
         return cls.from_predictions(y, estimator.predict(X), **options)
@@ -104,7 +103,9 @@ class BiasDisplay:
         self.figure_ = self.ax_.figure
         low, high = self._limits()
         self.rows_: Artist | None = self._rows(low, high)
-        (diagonal,) = self.ax_.plot([low, high], [low, high], color=mixed(0.6), lw=1, ls=(0, (4, 3)), gid="bias-right")
+        (diagonal,) = self.ax_.plot(
+            [low, high], [low, high], color=mixed(0.6), lw=1, ls=(0, (4, 3)), gid="bias-diagonal"
+        )
         b = self.bins.per_bin
         known = np.isfinite(b["outcome_low"])
         x = b["mean_prediction"]
@@ -123,19 +124,19 @@ class BiasDisplay:
         self.points_: list[Line2D] = []
         for some, face in ((beyond, REJECTED), (~beyond, paper)):
             style: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6, "mec": event(), "mfc": face}
-            name = "bias-beyond-chance" if some is beyond else "bias-within-chance"
+            name = "bias-significant" if some is beyond else "bias-not-significant"
             self.points_ += self.ax_.plot(x[some], b["mean_outcome"][some], gid=name, zorder=4, **style)
         handles: list[Any] = [diagonal, self.means_]
-        labels = ["right on average", f"mean outcome, {100 * self.bins.level:g} % interval"]
+        labels = ["expected if calibrated", f"mean outcome, {100 * self.bins.level:g} % CI"]
         self.line_: Line2D | None = None
         if self.fit is not None:
             fit = self.fit
-            ends = np.array([self.table.prediction.min(), self.table.prediction.max()])
+            reach = np.array([self.table.prediction.min(), self.table.prediction.max()])
             (self.line_,) = self.ax_.plot(
-                ends, fit.intercept.value + fit.slope.value * ends, color=models(1)[0], lw=1.2, gid="bias-line"
+                reach, fit.intercept.value + fit.slope.value * reach, color=models(1)[0], lw=1.2, gid="bias-line"
             )
             handles.append(self.line_)
-            labels.append(f"line: slope {fit.slope.value:.3g}")
+            labels.append(f"linear fit, slope {fit.slope.value:.3g}")
         self._dress(low, high, handles, labels)
         return self
 
@@ -161,7 +162,7 @@ class BiasDisplay:
         counts, _, _ = np.histogram2d(t.prediction, t.mean, bins=_CELLS, range=span, weights=t.n)
         shades = LinearSegmentedColormap.from_list("rows", [self.ax_.get_facecolor(), mixed(0.75)])
         return self.ax_.imshow(
-            np.sqrt(counts.T),  # so that few rows are seen beside many
+            np.sqrt(counts.T),  # makes cells with few rows visible
             origin="lower",
             extent=(low, high, low, high),
             cmap=shades,
@@ -176,7 +177,7 @@ class BiasDisplay:
         ax.set_ylim(low, high)
         ax.set_aspect("equal", adjustable="box")
         ax.set_xlabel("predicted")
-        ax.set_ylabel("real")
+        ax.set_ylabel("observed")
         ax.locator_params(nbins=6)
         for side in (ax.xaxis, ax.yaxis):  # no multiplier at the end of the axis, where the title is
             side.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}" if abs(v) < 1e7 else f"{v:.3g}"))
@@ -184,26 +185,31 @@ class BiasDisplay:
         legend(ax, handles, labels, loc="upper left")
         outside = int(np.count_nonzero((t.mean < low) | (t.mean > high)))
         beyond = int(np.count_nonzero(self.bins.significant))
-        small = f"{beyond} of {len(self.bins)} bins beyond chance (filled)"
-        small += f"; {outside:,} outcomes beyond the axis" if outside else ""
+        small = f"{beyond} of {len(self.bins)} bins significant (filled)"
+        small += f"; {outside:,} outcomes outside the axes" if outside else ""
         error = t.mean_prediction - t.mean_outcome
         headline(ax, f"mean error {error:+.4g}, {self._test_in_words()}", small)
 
     def _test_in_words(self) -> str:
         p = self.bins.test.pvalue
-        return "too few rows to test" if np.isnan(p) else f"all bins: {p_is(p)}"
+        return "too few rows for a test" if np.isnan(p) else f"all bins: {p_is(p)}"
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row a bin."""
-        return frame_of({**self.bins.per_bin, "significant": self.bins.significant}, backend)
+        """Return the drawn values, one row per bin."""
+        return drawn_frame({**self.bins.per_bin, "significant": self.bins.significant}, backend)
+
+    def __repr__(self) -> str:
+        error = self.table.mean_prediction - self.table.mean_outcome
+        return f"BiasDisplay(mean error {error:+.4g}, {self._test_in_words()}, {self.table.size:,.6g} rows)"
 
     def alt_text(self) -> str:
-        """The diagram in one sentence."""
+        """Return a description of the diagram in one sentence."""
         t = self.table
         error = t.mean_prediction - t.mean_outcome
         beyond = int(np.count_nonzero(self.bins.significant))
-        side = f"{abs(error):.4g} too {'high' if error > 0 else 'low'}" if error else "neither too high nor too low"
+        direction = "overestimate" if error > 0 else "underestimate"
+        mean = f"predictions {direction} by {abs(error):.4g} on average" if error else "predictions have no mean error"
         return (
-            f"Predicted against real numbers, rows: {t.size:,.6g}; predictions are {side} on average, beyond chance in "
+            f"Observed outcomes against predictions, rows: {t.size:,.6g}; {mean}; the bias is significant in "
             f"{beyond} of {len(self.bins)} bins ({self._test_in_words()})."
         )

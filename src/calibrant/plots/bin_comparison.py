@@ -1,4 +1,4 @@
-"""`BinningDisplay`: kinds of bins of one model's predictions, beneath each other."""
+"""`BinningDisplay`: kinds of bins compared on one model's predictions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,6 @@ from calibrant.metrics.optimal_bins import mean_within_error, total_error
 from calibrant.plots._canvas import (
     Axis,
     Scale,
-    frame_of_all,
     headline,
     ids_by_name,
     legend_above,
@@ -30,12 +29,14 @@ from calibrant.plots._canvas import (
     rectangle,
     rows_label,
     shapes,
+    short_list,
     shorter,
+    stacked_frame,
     strokes,
 )
 from calibrant.plots._density import quantile
+from calibrant.plots._inputs import estimated, named, need_breakdown
 from calibrant.plots._palette import ACCEPTED, REJECTED, event, mixed
-from calibrant.plots._sources import estimated, named, need_breakdown
 from calibrant.tables.partition import Partition
 from calibrant.tables.rows import table_of
 
@@ -44,16 +45,16 @@ __all__ = ["BinningDisplay"]
 _KINDS: Mapping[str, Bins] = {"PAVA": PAVA(), "PAVA-BC": PAVABC(), "10 quantiles": Quantile(10)}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class BinningDisplay:
     """Kinds of bins compared: Figures 2 to 4 of Matsubara et al. (2023).
 
-    A row of panels for each kind: at the left the size of every bin between its edges (dotted), at the right the rate
-    of the event in it. A bin whose rate is below that of the bin before it violates monotony: a triangle marks it.
-    Above each row the two yardsticks of the paper's Table 1: the total estimation error (equation (8)) and the mean
-    over bins of the error within each.
+    Each kind has a row of panels: at the left the size of each bin between its edges (dotted), at the right its event
+    rate. A triangle marks a bin whose rate is below that of the previous bin (a violation of monotonicity). The titles
+    have the two criteria of the paper's Table 1: the total estimation error (equation (8)) and the mean over bins of
+    the error within each.
 
-    Make it with `from_predictions`, `from_estimator` or `from_breakdown`, which draw it.
+    `from_predictions`, `from_estimator` or `from_breakdown` creates and draws it.
 
     Attributes
     ----------
@@ -88,7 +89,7 @@ class BinningDisplay:
         fig: FigureBase | None = None,
         **rows: Any,
     ) -> "BinningDisplay":
-        """Bin predictions in several ways, and draw.
+        """Bin predictions in several ways and draw the bins.
 
         Parameters
         ----------
@@ -108,7 +109,7 @@ class BinningDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "BinningDisplay":
-        """Predict with a fitted classifier, bin, and draw; options as for `from_predictions`."""
+        """Predict with a fitted classifier and draw; options as for `from_predictions`."""
         return cls.from_predictions(y, estimated(estimator, X, options), **options)
 
     @classmethod
@@ -121,7 +122,7 @@ class BinningDisplay:
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "BinningDisplay":
-        """Draw the bins of what was measured: of one Breakdown, or a mapping of name to Breakdown."""
+        """Draw the bins of one Breakdown, or of a mapping of name to Breakdown."""
         measured = named(breakdown, default="bins")
         partitions = {name: need_breakdown(each).partition for name, each in measured.items()}
         return cls(partitions, scale, xmax).plot(ax=ax, fig=fig)
@@ -134,10 +135,10 @@ class BinningDisplay:
         scale: Scale | None = None,
         xmax: float | None = None,
     ) -> "BinningDisplay":
-        """Draw in the place of `ax`, in `fig`, or in a new figure; what is not given stays as it was.
+        """Draw in the place of `ax`, in `fig`, or in a new figure; omitted options keep their values.
 
-        `scale` ("linear", "log" or "logit") is that of predictions and rates; `xmax` ends both axes there, as in the
-        paper's Figure 4.
+        `scale` ("linear", "log" or "logit") is that of predictions and rates; `xmax` is the upper end of both axes, as
+        in the paper's Figure 4.
         """
         self.scale = self.scale if scale is None else scale
         self.xmax = self.xmax if xmax is None else xmax
@@ -194,18 +195,18 @@ class BinningDisplay:
             for side in (left, right)
         )
         axis.apply(right.yaxis)
-        wrong = self.falling(p)
-        wrong = wrong[shown[wrong]]
-        middle = axis.backward((axis.forward(p.lower[wrong]) + axis.forward(p.upper[wrong])) / 2)
+        falling = self.falling(p)
+        falling = falling[shown[falling]]
+        middle = axis.backward((axis.forward(p.lower[falling]) + axis.forward(p.upper[falling])) / 2)
         (self.violations_[name],) = right.plot(
-            middle, axis.inside(rate[wrong]), ls="", marker="v", ms=6, mfc=REJECTED, mec=mixed(0.9), mew=0.7, zorder=5
+            middle, axis.inside(rate[falling]), ls="", marker="v", ms=6, mfc=REJECTED, mec=mixed(0.9), mew=0.7, zorder=5
         )
         left.set_ylim(0, float(p.n.max()) * 1.08)
         left.locator_params(axis="y", nbins=4)
         left.set_ylabel(rows_label(p.table.importance))
-        right.set_ylabel("rate of the event")
+        right.set_ylabel("event rate")
         count = bins_in_words(len(p))
-        errors = f"error {total_error(p):.4f}, mean of bins {mean_within_error(p):.4f}"
+        errors = f"total error {total_error(p):.4f}, mean per bin {mean_within_error(p):.4f}"
         if name == next(iter(self.partitions)):
             self._keys(left, f"{shorter(name)}: {count}", right, errors)
         else:
@@ -214,18 +215,18 @@ class BinningDisplay:
 
     @staticmethod
     def falling(partition: Partition) -> Any:
-        """Numbers of the bins whose rate is below that of the bin before, compared in exact products of counts."""
+        """Return the indices of bins whose rate is below that of the previous bin, by exact products of counts."""
         k, n = partition.k.astype(object), partition.n.astype(object)
         return np.flatnonzero((k[1:] * n[:-1] < k[:-1] * n[1:]).astype(bool)) + 1
 
     def _keys(self, left: Axes, sizes: str, right: Axes, rates: str) -> None:
-        """Titles of the first row, with legends."""
+        """Draw the titles of the first row, with legends."""
         edge = Line2D([], [], color=mixed(0.55), ls=":", lw=0.8)
-        legend_above(left, sizes, [Patch(color=ACCEPTED), edge], ["size of a bin", "edge"])
-        handles, labels = [Line2D([], [], color=event(), lw=2)], ["rate"]
+        legend_above(left, sizes, [Patch(color=ACCEPTED), edge], ["bin size", "edge"])
+        handles, labels = [Line2D([], [], color=event(), lw=2)], ["event rate"]
         if any(self.falling(p).size for p in self.partitions.values()):
             handles.append(Line2D([], [], ls="", marker="v", ms=6, mfc=REJECTED, mec=mixed(0.9), mew=0.7))
-            labels.append("falls below the last")
+            labels.append("below the previous bin")
         legend_above(right, rates, handles, labels, size="small")
 
     @property
@@ -233,7 +234,7 @@ class BinningDisplay:
         return ids_by_name(self.partitions)
 
     def data(self, backend: str = "pandas") -> Any:
-        """What was drawn, one row a kind and bin; the errors of a kind stand in each of its rows."""
+        """Return the drawn values, one row per kind and bin; the errors of a kind are repeated in its rows."""
         parts = []
         for name, p in self.partitions.items():
             falls = np.zeros(len(p), dtype=bool)
@@ -253,10 +254,14 @@ class BinningDisplay:
                     "mean_within_error": np.full(len(p), mean_within_error(p)),
                 }
             )
-        return frame_of_all(parts, backend)
+        return stacked_frame(parts, backend)
+
+    def __repr__(self) -> str:
+        kinds = [f"{name}: {bins_in_words(len(p))}" for name, p in self.partitions.items()]
+        return f"BinningDisplay({short_list(kinds)})"
 
     def alt_text(self) -> str:
-        """The diagram in one sentence."""
+        """Return a description of the diagram in one sentence."""
         ways = len(self.partitions)
         each = "; ".join(f"{name}, {self._in_words(p)}" for name, p in self.partitions.items())
         return f"Bins of the same predictions in {ways} way{'s' * (ways != 1)}: {each}."
@@ -265,8 +270,8 @@ class BinningDisplay:
         least, most = (f"{n:,.6g}" if p.table.importance else f"{n:,}" for n in (p.n.min(), p.n.max()))
         size = f"of {least}" if least == most else f"of {least} to {most}"
         falling = self.falling(p).size
-        falls = f", {falling} of which fall{'s' * (falling == 1)} below the one before" if falling else ""
+        falls = f", {falling} with a rate below the previous bin" if falling else ""
         return (
             f"{bins_in_words(len(p))} {size} {rows_label(p.table.importance)}{falls}, "
-            f"total error {total_error(p):.4f}, mean within a bin {mean_within_error(p):.4f}"
+            f"total error {total_error(p):.4f}, mean error per bin {mean_within_error(p):.4f}"
         )
