@@ -12,9 +12,8 @@ import pytest
 import calibrant as cb
 
 PACKAGE = Path(cb.__file__).parent
-PACKAGES = pytest.mark.parametrize(
-    "name", ["calibrant", *(f"calibrant.{folder}" for folder in ("calibrators", "inference", "metrics", "regression"))]
-)
+FOLDERS = ("calibrators", "inference", "metrics", "plots", "regression")
+PACKAGES = pytest.mark.parametrize("name", ["calibrant", *(f"calibrant.{folder}" for folder in FOLDERS)])
 MAX_PUBLIC_NAMES = 120
 # Scripts outside this repository use these names.
 FIXED = """
@@ -47,7 +46,7 @@ def test_every_public_name_can_be_imported(name):
             assert getattr(package, public) is not None
         except ModuleNotFoundError as error:
             # Without an optional library: the error names the command that installs it.
-            assert error.name in ("sklearn", "onnx")  # noqa: PT017
+            assert error.name in ("sklearn", "onnx", "matplotlib")  # noqa: PT017
             assert 'pip install "calibrant[' in str(error)  # noqa: PT017
     assert set(package.__all__) <= set(dir(package))
 

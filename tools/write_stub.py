@@ -5,7 +5,14 @@ from pathlib import Path
 from types import ModuleType
 
 SOURCE = Path(__file__).parent.parent / "src"
-PACKAGES = ("calibrant", "calibrant.calibrators", "calibrant.inference", "calibrant.metrics", "calibrant.regression")
+PACKAGES = (
+    "calibrant",
+    "calibrant.calibrators",
+    "calibrant.inference",
+    "calibrant.metrics",
+    "calibrant.plots",
+    "calibrant.regression",
+)
 
 
 def text(package: ModuleType) -> str:

@@ -251,7 +251,7 @@ def test_a_frame_of_a_missing_library_is_an_error():
 
 def test_json_carries_the_whole_specification():
     found = json.loads(json.dumps(quick(*draw(200)).to_dict()))
-    assert (found["schema_version"], found["kind"], found["forecast"]) == (2, "evaluation", "binary")
+    assert (found["schema_version"], found["result"], found["kind"]) == (3, "evaluation", "binary")
     settings = found["settings"]
     assert (settings["margin"], settings["alpha"], settings["n_resamples"], settings["random_state"]) == (
         0.1,

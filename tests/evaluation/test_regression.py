@@ -172,8 +172,9 @@ def test_the_scale_of_importance_weights_has_no_effect(skewed, rng):
         if name not in ("n", "rejected"):
             assert two[name] == pytest.approx(one[name], rel=1e-9), name
     one, two = (rg.evaluate(y, p, sample_weight=c * weight, n_resamples=0) for c in (1.0, 1e-6))
-    for name, line in one.lines.items():
-        assert (two[name].low, two[name].high) == pytest.approx((line.low, line.high), rel=1e-9)
+    for name, metric in one.metrics.items():
+        limits = metric.interval.low, metric.interval.high
+        assert (two[name].interval.low, two[name].interval.high) == pytest.approx(limits, rel=1e-9)
     fits = [rg.slope_intercept(y, p, sample_weight=c * weight).slope for c in (1.0, 1e-6)]
     assert fits[0].standard_error == pytest.approx(fits[1].standard_error, rel=1e-9)
 
@@ -377,7 +378,7 @@ def test_small_and_constant_data_work_or_raise_with_a_reason():
     assert right.tce == 0
     with pytest.raises(InputError, match="All predictions are equal"):
         rg.slope_intercept([1.0, 2.0], [1.0, 1.0])
-    assert rg.evaluate([1.0, 2.0], [1.0, 1.0]).line is None
+    assert rg.evaluate([1.0, 2.0], [1.0, 1.0]).details.line is None
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(1e-9, 0.0), (1e7, 0.0), (1.0, 1e5), (1e80, 0.0), (1e-80, 0.0)])
@@ -428,7 +429,7 @@ def test_outcomes_that_never_vary_leave_the_verdict_open():
     assert found.verdict == "inconclusive"
     assert math.isnan(found.pvalue)
     assert "do not allow a test" in found.headline()
-    assert math.isnan(found["mean error"].low)
+    assert math.isnan(found["mean error"].interval.low)
     json.dumps(found.to_dict(), allow_nan=False)
     assert rg.evaluate(np.full(20, 0.05), np.full(20, 0.05)).pvalue == 1
 
@@ -567,14 +568,15 @@ def test_an_evaluation_has_intervals_a_verdict_and_groups(skewed):
     assert repr(found).startswith("Verdict: miscalibrated (overestimates, overconfident) overall; miscalibrated in ")
     assert list(found.groups) == ["cheap", "dear"]
     assert sum(part.table.size for part in found.groups.values()) == 600
-    assert found.tce.expected < 15
+    assert found["TCE"].null.expected < 15
     t = stats.ttest_1samp(p - y, 0)
     error = found["mean error"]
-    assert (error.value, error.pvalue) == pytest.approx((np.mean(p - y), t.pvalue))
+    assert (error.value, error.null.pvalue) == pytest.approx((np.mean(p - y), t.pvalue))
+    assert error.pvalue == found.tests["mean error"].adjusted_pvalue > t.pvalue
     json.dumps(found.to_dict(), allow_nan=False)
     assert "mean error" in repr(found)
     assert "<table" in found._repr_html_()
-    with pytest.raises(KeyError, match="There is no 'bias'"):
+    with pytest.raises(KeyError, match="'bias'; there are mean error, ratio, MSE"):
         found["bias"]
 
 
@@ -589,7 +591,7 @@ def test_intervals_of_averages_cover(rng):
         y, p = mean + rng.normal(0, 0.5, 200), 1.1 * mean
         found = rg.evaluate(y, p, confidence_level=0.9, n_resamples=0)
         for name in hits:
-            hits[name] += found[name].low <= truth[name] <= found[name].high
+            hits[name] += found[name].interval.low <= truth[name] <= found[name].interval.high
     assert all(335 <= hit <= 385 for hit in hits.values()), hits
 
 
@@ -599,29 +601,30 @@ def test_clusters_widen_intervals(rng):
     p = rng.normal(size=1200)
     y = p + effect + rng.normal(size=1200) / 2
     alone, together = rg.evaluate(y, p, n_resamples=0), rg.evaluate(y, p, cluster=shop, n_resamples=0)
-    width = [e["mean error"].high - e["mean error"].low for e in (alone, together)]
+    width = [e["mean error"].interval.high - e["mean error"].interval.low for e in (alone, together)]
     assert width[1] > 2.5 * width[0]
-    assert together["mean error"].df == 59
-    assert together.clusters == 60
+    assert together.details.n_clusters == 60
     by_hand = np.array([np.sum((p - y)[shop == s]) for s in range(60)]) / 1200
     error = np.sqrt(60 / 59 * np.sum((by_hand - by_hand.mean()) ** 2))
-    assert together["mean error"].standard_error == pytest.approx(error)
+    found = together["mean error"].interval
+    reach = stats.t(59).ppf(0.975) * error
+    assert (found.low, found.high) == pytest.approx((np.mean(p - y) - reach, np.mean(p - y) + reach))
 
 
 def test_clusters_reach_the_line(rng):
     shop = np.repeat(np.arange(200), 2)  # every row twice
     p = rng.normal(size=200)[shop]
     y = p + rng.normal(size=200)[shop]
-    once = rg.evaluate(y[::2], p[::2], cluster=np.arange(200), n_resamples=0).line
-    twice = rg.evaluate(y, p, cluster=shop, n_resamples=0).line
+    once = rg.evaluate(y[::2], p[::2], cluster=np.arange(200), n_resamples=0).details.line
+    twice = rg.evaluate(y, p, cluster=shop, n_resamples=0).details.line
     assert twice.slope.standard_error == pytest.approx(once.slope.standard_error)
     assert twice.test.pvalue == pytest.approx(once.test.pvalue)
 
 
 def test_the_null_of_tce_is_that_of_repeated_rows_in_any_order(skewed):
     y, p = (a[:150] for a in skewed)
-    one = rg.evaluate(y, p, frequency=np.full(150, 4), n_resamples=19).tce
-    two = rg.evaluate(np.repeat(y, 4)[::-1], np.repeat(p, 4)[::-1], n_resamples=19).tce
+    one = rg.evaluate(y, p, frequency=np.full(150, 4), n_resamples=19)["TCE"].null
+    two = rg.evaluate(np.repeat(y, 4)[::-1], np.repeat(p, 4)[::-1], n_resamples=19)["TCE"].null
     assert one == two
 
 
@@ -631,7 +634,7 @@ def test_the_null_of_tce_keeps_its_level(rng):
     for seed in range(60):
         p = rng.uniform(0, 5, 400)
         y = p + (1 + p / 3) * (rng.gamma(2, 1, 400) - 2)
-        low += rg.evaluate(y, p, n_resamples=59, random_state=seed).tce.pvalue <= 0.1
+        low += rg.evaluate(y, p, n_resamples=59, random_state=seed)["TCE"].null.pvalue <= 0.1
     assert low <= 14
 
 
@@ -670,26 +673,26 @@ def test_the_four_verdicts_follow_from_significance_and_margin(rng):
 def test_printed_p_values_are_adjusted_and_raw_ones_are_stored(skewed):
     found = rg.evaluate(*skewed, n_resamples=0)
     raw = [test.pvalue for test in found.tests.values()]
-    assert [test.adjusted for test in found.tests.values()] == pytest.approx(holm(raw).tolist())
-    assert found.pvalue == min(test.adjusted for test in found.tests.values())
-    assert f"{found.tests['slope'].adjusted:.2g}" in repr(found)
+    assert [test.adjusted_pvalue for test in found.tests.values()] == pytest.approx(holm(raw).tolist())
+    assert found.pvalue == min(test.adjusted_pvalue for test in found.tests.values())
+    assert f"{found.tests['slope'].adjusted_pvalue:.2g}" in repr(found)
     assert list(found.tests) == ["mean error", "bias by bins", "slope"]
 
 
 def test_the_bias_by_bin_and_its_bound_are_in_units_of_the_outcome(rng):
     p = rng.normal(size=50_000)
     y = p + rng.normal(size=50_000)
-    shifted = rg.evaluate(y, p + 0.3, n_resamples=0).deviation
+    shifted = rg.evaluate(y, p + 0.3, n_resamples=0).equivalence
     assert shifted.value == pytest.approx(0.3 / y.std(), rel=0.05)
     assert shifted.low < shifted.value < shifted.high < 1.1 * shifted.value
-    moved = rg.evaluate(1000 * y, 1000 * (p + 0.3), n_resamples=0).deviation
+    moved = rg.evaluate(1000 * y, 1000 * (p + 0.3), n_resamples=0).equivalence
     assert (moved.low, moved.high) == pytest.approx((shifted.low, shifted.high), rel=1e-4)
 
 
 def test_the_upper_bound_is_never_zero_by_chance():
     """Errors that cancel in each bin: less deviation than chance gives."""
     p = np.repeat(np.linspace(-1, 1, 500), 2)
-    found = rg.evaluate(p + np.tile([0.5, -0.5], 500), p, n_resamples=0).deviation
+    found = rg.evaluate(p + np.tile([0.5, -0.5], 500), p, n_resamples=0).equivalence
     assert found.value == 0
     assert found.high > 0.01
 
@@ -700,7 +703,7 @@ def test_a_deviation_at_the_margin_is_rarely_called_within_it(rng):
     for _ in range(200):
         p = rng.normal(size=5000)
         y = p + rng.normal(size=5000)
-        within += rg.evaluate(y, p + 0.05 * math.sqrt(2), n_resamples=0).deviation.within
+        within += rg.evaluate(y, p + 0.05 * math.sqrt(2), n_resamples=0).equivalence.within
     assert within <= 20
 
 
@@ -747,15 +750,16 @@ def test_groups_are_adjusted_for_their_number(rng):
     p = rng.normal(size=21_000)
     y = p + rng.normal(size=21_000)
     found = rg.evaluate(y, p + np.select([group == 1, group == 2], [0.2, -0.2]), by=group, n_resamples=0)
-    assert found.headline().startswith("calibrated overall; 2 of 7 groups are not: ")
+    assert found.headline().startswith("Verdict: calibrated overall; 2 of 7 groups are not: ")
     assert [name for name, part in found.groups.items() if part.verdict == "miscalibrated"] == [1, 2]
     assert [found.groups[i].direction for i in (0, 1, 2)] == ["", "overestimates", "underestimates"]
 
 
 def test_bins_of_an_evaluation_hold_fifty_rows(skewed):
     y, p = skewed
-    assert [len(rg.evaluate(y[:n], p[:n], n_resamples=0).bins) for n in (30, 120, 600)] == [1, 2, 10]
-    assert len(rg.evaluate(y[:30], p[:30], n_bins=5, n_resamples=0).bins) == 5
+    found = [rg.evaluate(y[:n], p[:n], n_resamples=0) for n in (30, 120, 600)]
+    assert [len(each.breakdowns["bias by bin"]) for each in found] == [1, 2, 10]
+    assert len(rg.evaluate(y[:30], p[:30], n_bins=5, n_resamples=0).breakdowns["bias by bin"]) == 5
 
 
 # Input

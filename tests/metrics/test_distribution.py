@@ -321,15 +321,17 @@ def test_an_evaluation_of_forecasts_has_both_kinds_of_measures():
     narrow = rg.evaluate(y, rg.Gaussian(mean, 0.5), n_resamples=0)
     assert (narrow.verdict, narrow.direction, narrow.kind) == ("miscalibrated", "overconfident", "distribution")
     assert rg.evaluate(y, rg.Gaussian(mean, 2.0), n_resamples=0).direction == "underconfident"
-    assert narrow.coverage.per_level["observed"][1] < 0.7
+    assert narrow.breakdowns["coverage"].per_level["observed"][1] < 0.7
     assert narrow["NLL"].value == pytest.approx(rg.nll(y, rg.Gaussian(mean, 0.5)))
-    assert narrow["CRPS"].low < narrow["CRPS"].value < narrow["CRPS"].high
+    crps = narrow["CRPS"].interval
+    assert crps.low < crps.value < crps.high
+    assert crps.value == pytest.approx(rg.crps(y, rg.Gaussian(mean, 0.5)))
     fine = rg.evaluate(y, stats.norm(mean, 1.0), by=np.where(mean > 4, "a", "b"), n_resamples=0)
     assert fine.verdict == "inconclusive"
-    assert [len(part.uniformity) for part in fine.groups.values()] == [3, 3]
+    assert [len(part.details.other_tests) for part in fine.groups.values()] == [3, 3]
     q = rg.evaluate(y, rg.Quantiles([0.5], mean[:, None]), n_resamples=0)
-    assert q.coverage is None
-    assert "NLL" not in q.lines
+    assert list(q.breakdowns) == ["bias by bin"]
+    assert "NLL" not in q.metrics
     json.dumps(fine.to_dict(), allow_nan=False)
     with pytest.raises(InputError, match="forecasts take none"):
         rg.evaluate(y, rg.Gaussian(mean, 1.0), sample_weight=np.ones(1500))
@@ -448,7 +450,9 @@ def test_medians_are_not_judged_as_means():
     y = rng.gamma(a)
     found = rg.evaluate(y, rg.Quantiles(q, stats.gamma(a[:, None]).ppf(q)))
     assert found.verdict == "inconclusive"
-    assert list(found.tests) == ["median", "PIT", "coverage"]
+    deciding = [name for name, test in found.tests.items() if test.adjusted_pvalue is not None]
+    assert deciding == list(found.decision.components) == ["median", "PIT", "coverage"]
+    assert [*found.tests][3:] == ["Anderson-Darling", "Kolmogorov-Smirnov", "chi-squared"]
     assert any("medians" in note.text for note in found.notes)
     heavy = rg.Frozen(stats.invgamma(np.full(10, 0.9)))
     assert not heavy.point_is_mean
@@ -501,8 +505,8 @@ def test_miscalibrated_ensembles_are_found(rng):
     shifted = rg.evaluate(y, rg.Samples(mean[:, None] + 0.3 + noise), n_resamples=0)
     assert "overestimates" in shifted.direction
     wide = rg.evaluate(y, rg.Samples(1.5 * mean[:, None] + noise), n_resamples=0)
-    assert wide.tests["slope"].direction == "overconfident"
-    assert wide.tests["slope"].adjusted < 0.001
+    assert wide.decision.components["slope"].direction == "overconfident"
+    assert wide.tests["slope"].adjusted_pvalue < 0.001
     again = rg.evaluate(y, rg.Samples(1.5 * mean[:, None] + noise), n_resamples=0)
     assert repr(again) == repr(wide)
 
@@ -516,7 +520,7 @@ def test_quantiles_whose_outer_levels_are_too_narrow_are_miscalibrated(rng):
         y = mean + rng.normal(size=2000)
         result = rg.evaluate(y, rg.Quantiles(levels, mean[:, None] + at), n_resamples=0)
         found += result.verdict == "miscalibrated"
-        if result.coverage.per_level["pvalue"].min() < 1e-4:
+        if result.breakdowns["coverage"].per_level["pvalue"].min() < 1e-4:
             assert result.verdict == "miscalibrated"
     assert found >= 48
 
@@ -528,7 +532,8 @@ def test_one_sided_quantiles_are_judged_by_their_levels(rng):
     low = rg.Quantiles([0.5, *levels], mean[:, None] + stats.norm.ppf([0.5, *levels]) - 0.2)
     assert good.pvalue > 0.05
     found = rg.evaluate(y, low, n_resamples=0)
-    assert (found.verdict, found.coverage) == ("miscalibrated", None)
+    assert found.verdict == "miscalibrated"
+    assert "coverage" not in found.breakdowns
     assert "underestimates" in found.direction
 
 
@@ -536,7 +541,7 @@ def test_the_coverage_error_has_bounds(rng):
     mean = rng.normal(size=40_000)
     y = mean + rng.normal(size=40_000)
     assert rg.evaluate(y, rg.Gaussian(mean, 1.0), n_resamples=0).verdict in ("calibrated", "negligible")
-    narrow = rg.evaluate(y, rg.Gaussian(mean, 0.8), n_resamples=0).deviation
+    narrow = rg.evaluate(y, rg.Gaussian(mean, 0.8), n_resamples=0).equivalence
     q = np.arange(1, 20) / 20
     truth = np.mean(np.abs(stats.norm.cdf(0.8 * stats.norm.ppf(q)) - q))
     assert narrow.value == pytest.approx(truth, abs=0.004)

@@ -159,7 +159,7 @@ def test_bars_hold_every_row_and_the_band_is_binomial():
 @pytest.mark.parametrize(
     ("u", "words"),
     [
-        (lambda rng: rng.random(500), "flat"),
+        (lambda rng: rng.random(500), "no significant deviation"),
         (lambda rng: rng.beta(2, 2, 500), "underconfident"),
         (lambda rng: rng.beta(0.5, 0.5, 500), "overconfident"),
         (lambda rng: rng.beta(2, 1, 500), "underestimate"),

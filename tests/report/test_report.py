@@ -14,7 +14,7 @@ import calibrant as cb
 
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-of_evaluations = pytest.importorskip("calibrant.report").of_evaluations
+write_evaluations = pytest.importorskip("calibrant.report").write_evaluations
 summary = pytest.importorskip("calibrant.report.summary")
 
 LARGEST = 1_500_000
@@ -56,7 +56,7 @@ def found():
 
 @pytest.fixture(scope="module")
 def page(found):
-    return of_evaluations(found, title="A report", inputs=[{"file": "a.csv", "bytes": 5, "sha256": "0" * 64}])
+    return write_evaluations(found, title="A report", inputs=[{"file": "a.csv", "bytes": 5, "sha256": "0" * 64}])
 
 
 class Elements(HTMLParser):
@@ -75,7 +75,7 @@ class Elements(HTMLParser):
 
 
 def test_the_same_rows_give_the_same_bytes(page, found):
-    again = of_evaluations(found, title="A report", inputs=[{"file": "a.csv", "bytes": 5, "sha256": "0" * 64}])
+    again = write_evaluations(found, title="A report", inputs=[{"file": "a.csv", "bytes": 5, "sha256": "0" * 64}])
     assert again == page
 
 
@@ -111,7 +111,7 @@ def test_the_page_has_the_level_and_the_intervals_that_were_asked_for():
     result = cb.evaluate(
         y, p, metrics={"TCE": cb.TCE(alpha=0.001), "ACE": cb.ACE()}, confidence_level=0.8, n_resamples=49
     )
-    shown = summary.summary_of({"p": result})
+    shown = summary.summarize({"p": result})
     assert len(summary.ALPHAS) == 60
     assert shown["alpha"] == 0.001
     tested = shown["models"][0]["tested"]
@@ -124,7 +124,7 @@ def test_scores_with_other_metrics_have_the_correct_headings():
     y, scores, _ = rows(size=500)
     p = scores["model 0"]
     weighted = cb.evaluate(y, p, sample_weight=np.linspace(0.5, 1.5, 500), n_resamples=49)
-    page = of_evaluations({"a": cb.evaluate(y, p, n_resamples=49), "b": weighted}, title="t")
+    page = write_evaluations({"a": cb.evaluate(y, p, n_resamples=49), "b": weighted}, title="t")
     table = page.split('aria-label="Metrics of all scores"')[1].split("</table>")[0]
     assert [row.count("<td") for row in table.split("<tr>")[2:]] == [8, 8]
 
@@ -137,7 +137,7 @@ def test_groups_that_are_days_are_plotted_over_time():
     assert page.count("<svg") == 6  # bias beside ACE
     assert "2026-11-04" in page
     assert "T00:00" not in page
-    assert "Over time" not in of_evaluations(evaluations(models=1), title="t")
+    assert "Over time" not in write_evaluations(evaluations(models=1), title="t")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_hard_cases_have_a_page_too(table):
 
 def test_five_models_and_fifty_groups_stay_small():
     (one,) = evaluations(models=1, groups=50, size=20000).values()
-    page = of_evaluations({f"model {i}": one for i in range(5)}, title="t")
+    page = write_evaluations({f"model {i}": one for i in range(5)}, title="t")
     assert len(page.encode()) < LARGEST
 
 
@@ -262,7 +262,7 @@ def test_bins_have_tooltips_for_mouse_and_keyboard(opened, page):
     shape.scroll_into_view_if_needed()
     shape.hover()
     assert re.search(
-        r"scores .* rows, .* events.*happened .* %.*said .* % on average.*rejected", tip.inner_text(), re.S
+        r"scores .* rows, .* events.*observed .* %.*predicted .* % on average.*rejected", tip.inner_text(), re.S
     )
     tab.mouse.move(2, 2)
     assert tip.is_hidden()
@@ -329,8 +329,8 @@ def test_hostile_names_are_escaped(opened):
     (one,) = evaluations(models=1, groups=50, size=4000, labels=HOSTILE).values()
     found = {HOSTILE[0]: one, HOSTILE[1]: one}
     inputs = [{"file": name, "bytes": 1, "sha256": "0" * 64} for name in HOSTILE]
-    page = of_evaluations(found, title=HOSTILE[0], inputs=inputs)
-    plain = of_evaluations({"a": one, "b": one}, title="t")
+    page = write_evaluations(found, title=HOSTILE[0], inputs=inputs)
+    plain = write_evaluations({"a": one, "b": one}, title="t")
     tab = opened(page)
     assert tab.evaluate("window.pwned") is None
     assert tab.complaints == []

@@ -64,7 +64,25 @@ def source_options(*, several: bool = False, groups: bool = False, counted: bool
     if groups:
         text = "A column that splits rows into groups; may be given several times."
         options.append(click.option("--by", multiple=True, metavar="COLUMN", help=text))
-    options += [
+    options += _reading_options()
+    if counted:
+        options += [
+            click.option("--memory", metavar="SIZE", help="What counting may take: 2GB. By default what is free."),
+            click.option("--resolution", metavar="STEP", help="Round scores to a grid, such as 2**-20 or 1e-6."),
+            click.option("--spark", metavar="URL", help="Let Spark count Parquet files: local[4], spark://host:7077."),
+        ]
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _reading_options() -> list[Callable[[F], F]]:
+    """Return the options for weights, labels and file formats."""
+    return [
         click.option("--weight", "-w", metavar="COLUMN", help="The column of importance weights."),
         click.option("--frequency", metavar="COLUMN", help="The column of frequencies: numbers of equal rows."),
         click.option("--pos-label", metavar="LABEL", help="The label of the event, where labels are not 0 and 1."),
@@ -80,19 +98,6 @@ def source_options(*, several: bool = False, groups: bool = False, counted: bool
         click.option("--max-bytes", metavar="SIZE", help="Refuse to read more than this, unpacked (not Parquet)."),
         click.option("--sha256", is_flag=True, help="Put the checksums of the files into the result."),
     ]
-    if counted:
-        options += [
-            click.option("--memory", metavar="SIZE", help="What counting may take: 2GB. By default what is free."),
-            click.option("--resolution", metavar="STEP", help="Round scores to a grid, such as 2**-20 or 1e-6."),
-            click.option("--spark", metavar="URL", help="Let Spark count Parquet files: local[4], spark://host:7077."),
-        ]
-
-    def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,7 @@ def evaluate(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(3000)
     >>> found = evaluate(rng.random(3000) < p**1.3, p, n_resamples=99)

@@ -78,6 +78,7 @@ class ECE(GCE):
     --------
     >>> round(ece([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9]), 3)
     0.1
+    >>> from calibrant import ScoreTable
     >>> table = ScoreTable.from_arrays([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9])
     >>> round(ECE()(table).value, 3)
     0.1
@@ -210,6 +211,7 @@ class TCE(GCE):
 
     Examples
     --------
+    >>> from calibrant import ScoreTable
     >>> table = ScoreTable.from_counts([0.1, 0.2, 0.5], [50, 50, 50], [15, 12, 26])
     >>> round(tce(table), 2)
     33.33
@@ -255,6 +257,7 @@ class ECC(GCE):
 
     Examples
     --------
+    >>> from calibrant import ScoreTable
     >>> table = ScoreTable.from_counts(
     ...     score=[0.10, 0.35, 0.45, 0.70, 0.95], n=[180, 40, 40, 40, 100], k=[9, 12, 24, 28, 85]
     ... )
@@ -290,6 +293,7 @@ class DebiasedSCE(GCE):
     --------
     >>> round(debiased_sce([0, 0, 1, 1], [0.1, 0.4, 0.5, 0.9], n_bins=2), 4)
     0.0763
+    >>> from calibrant import ScoreTable
     >>> table = ScoreTable.from_counts([0.2, 0.8], [50, 50], [20, 30])
     >>> round(DebiasedSCE(n_bins=2)(table).value, 4)
     0.0351

@@ -46,7 +46,7 @@ def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> M
 
     Examples
     --------
-    >>> from calibrant import EqualWidth
+    >>> from calibrant import EqualWidth, brier
     >>> parts = murphy_decomposition([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9], bins=EqualWidth(10))
     >>> round(parts.reliability, 4), round(parts.resolution, 4), parts.uncertainty
     (0.01, 0.125, 0.25)

@@ -1,0 +1,17 @@
+from calibrant.plots._canvas import save as save
+from calibrant.plots._canvas import svg as svg
+from calibrant.plots.bias_scatter import BiasDisplay as BiasDisplay
+from calibrant.plots.bin_comparison import BinningDisplay as BinningDisplay
+from calibrant.plots.brier_decomposition import DecompositionDisplay as DecompositionDisplay
+from calibrant.plots.cost_curve import CostDisplay as CostDisplay
+from calibrant.plots.coverage_curve import CoverageDisplay as CoverageDisplay
+from calibrant.plots.cumulative_differences import CumulativeDisplay as CumulativeDisplay
+from calibrant.plots.group_metrics import GroupDisplay as GroupDisplay
+from calibrant.plots.null_distribution import NullDisplay as NullDisplay
+from calibrant.plots.overview import ComparisonDisplay as ComparisonDisplay
+from calibrant.plots.overview import EvaluationDisplay as EvaluationDisplay
+from calibrant.plots.pareto_front import ParetoDisplay as ParetoDisplay
+from calibrant.plots.pit_histogram import PITDisplay as PITDisplay
+from calibrant.plots.reliability import ReliabilityDisplay as ReliabilityDisplay
+from calibrant.plots.roc_hull import RocHullDisplay as RocHullDisplay
+from calibrant.plots.tce_reliability import TestBasedReliabilityDisplay as TestBasedReliabilityDisplay
