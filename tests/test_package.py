@@ -104,7 +104,7 @@ def test_a_wrong_kernel_name_is_an_error():
     code = "import os; os.environ['CALIBRANT_KERNEL'] = 'fast'; import calibrant as cb; cb.ece"
     with pytest.raises(subprocess.CalledProcessError) as caught:
         python(code)
-    assert "must be 'compiled' or 'reference', not 'fast'" in caught.value.stderr
+    assert "must be 'compiled' or 'reference'; got 'fast'" in caught.value.stderr
 
 
 def test_the_package_is_typed():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import calibrant as cb
-from calibrant._support.progress import progress
+from calibrant._support.progress import progress_bar
 from calibrant.tables.score_table import ScoreTable
 from research.reproduction import gda
 from research.reproduction.author_variants import rows_in_order
@@ -22,7 +22,7 @@ _SHUFFLES = 200
 def nulls() -> Iterator[dict[str, Any]]:
     """Yield TCE of the paper's models with its null range, for the paper's bins and for consistent ones."""
     models = list(_models())
-    for name, y, p in progress(models, len(models), "nulls"):
+    for name, y, p in progress_bar(models, len(models), "nulls"):
         table = ScoreTable.from_arrays(y, p)
         row: dict[str, Any] = {"model": name, "rows": int(table.size), "prevalence": f"{100 * table.prevalence:.3g} %"}
         kinds = {"TCE": cb.TCE(), "TCE (consistent)": cb.TCE(bins=cb.PAVABC.consistent()), "ACE": cb.ACE()}
@@ -63,7 +63,7 @@ def ties() -> Iterator[dict[str, Any]]:
         ("webpage", "GB"),
         ("webpage", "RF"),
     )
-    for name, algorithm in progress(cases, len(cases), "shuffling ties"):
+    for name, algorithm in progress_bar(cases, len(cases), "shuffling ties"):
         y, p, order = uci(name, algorithm)
         setting = Setting.usual(y.size)
         counted = ScoreTable.from_arrays(y, p)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 
-from calibrant._support.progress import progress
+from calibrant._support.progress import progress_bar
 
 RESULTS = Path(__file__).parents[2] / "docs" / "studies"
 SIZES = (500, 5_000, 50_000)
@@ -74,7 +74,7 @@ def spread_over_cores(work: Callable[[Any], Any], tasks: Iterable[Any], what: st
     tasks = list(tasks)
     with ProcessPoolExecutor(workers()) as pool:
         chunk = max(1, min(32, len(tasks) // (8 * workers())))
-        yield from progress(pool.map(work, tasks, chunksize=chunk), len(tasks), what)
+        yield from progress_bar(pool.map(work, tasks, chunksize=chunk), len(tasks), what)
 
 
 def write(name: str, rows: list[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""What is running: for bug reports."""
+"""Versions of the package and its dependencies, for bug reports."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -12,7 +12,7 @@ _OPTIONAL = ("scikit-learn", "matplotlib", "duckdb", "pyspark", "jinja2", "click
 
 
 def show_versions() -> None:
-    """Print the versions that matter to a result: Calibrant and its kernel, Python, and the libraries around it."""
+    """Print the versions of Calibrant, its kernel, Python and the dependencies."""
     from calibrant._kernels import KERNEL
 
     rows = {

@@ -118,7 +118,7 @@ REFUSED = {
     "all frequencies zero": (Y, P, {"frequency": np.zeros(200)}, "frequency must be positive in at least one row", "frequency", None),
     "weight and frequency": (Y, P, {"frequency": np.ones(200), "sample_weight": np.ones(200)}, "must not be given together", "frequency", None),
     "too few weights": (Y, P, {"sample_weight": np.ones(199)}, "sample_weight has 199 rows", "sample_weight", None),
-    "an option that is none": (Y, P, {"missing": "ignore"}, "missing must be 'raise' or 'drop'; it is 'ignore'", "missing", None),
+    "an option that is none": (Y, P, {"missing": "ignore"}, "missing must be 'raise' or 'drop'; got 'ignore'", "missing", None),
 }  # fmt: skip
 
 

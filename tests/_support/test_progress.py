@@ -1,16 +1,16 @@
-"""The progress bar: seen where it should be, gone when the work is done, never in the way."""
+"""The progress bar: when it is drawn and erased."""
 
 import io
 
 from calibrant._support import progress as _progress
 
 
-def run(monkeypatch, *, show, count=5, patience=-1.0):
-    monkeypatch.setattr(_progress, "_PATIENCE", patience)
-    monkeypatch.setattr(_progress, "_PAUSE", -1.0)
+def run(monkeypatch, *, show, count=5, delay=-1.0):
+    monkeypatch.setattr(_progress, "_DELAY", delay)
+    monkeypatch.setattr(_progress, "_REDRAW_EVERY", -1.0)
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
-    items = list(_progress.progress(range(count), count, "drawing", show=show))
+    items = list(_progress.progress_bar(range(count), count, "drawing", show=show))
     assert items == list(range(count))
     return stream.getvalue()
 
@@ -29,4 +29,4 @@ def test_no_progress_bar_without_a_terminal(monkeypatch):
 
 
 def test_no_progress_bar_for_short_work(monkeypatch):
-    assert run(monkeypatch, show=True, patience=60.0) == ""
+    assert run(monkeypatch, show=True, delay=60.0) == ""

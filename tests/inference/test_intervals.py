@@ -279,9 +279,9 @@ def test_p_values_of_calibrated_models_are_uniform():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"confidence_level": 1}, "confidence_level must lie between 0 and 1; it is 1"),
-        ({"n_resamples": 0}, "n_resamples must be a whole number of at least 1; it is 0"),
-        ({"n_resamples": float("nan")}, "n_resamples must be a whole number of at least 1; it is nan"),
+        ({"confidence_level": 1}, "confidence_level must lie between 0 and 1; got 1"),
+        ({"n_resamples": 0}, "n_resamples must be a whole number of at least 1; got 0"),
+        ({"n_resamples": float("nan")}, "n_resamples must be a whole number of at least 1; got nan"),
         ({"random_state": -3}, "random_state must be None"),
     ],
 )

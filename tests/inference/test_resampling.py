@@ -17,7 +17,7 @@ from strategies import tables
 import calibrant as cb
 from calibrant import _kernels
 from calibrant._kernels import reference
-from calibrant._support.random_streams import seed_of
+from calibrant._support.random_streams import seed_sequence
 from calibrant.inference import resampling
 from calibrant.metrics.losses import max_distance
 from calibrant.metrics.norms import sup
@@ -231,13 +231,13 @@ def test_an_undefined_metric_is_nan_and_noted():
 @pytest.mark.parametrize("state", [-1, 1.5, "seed", True])
 def test_a_random_state_must_be_one(state):
     with pytest.raises(cb.InputError, match="random_state"):
-        seed_of(state)
+        seed_sequence(state)
 
 
 def test_a_generator_advances_and_a_seed_does_not():
     rng = np.random.default_rng(0)
-    assert seed_of(rng).entropy != seed_of(rng).entropy
-    assert seed_of(5).entropy == seed_of(5).entropy == 5
+    assert seed_sequence(rng).entropy != seed_sequence(rng).entropy
+    assert seed_sequence(5).entropy == seed_sequence(5).entropy == 5
 
 
 # rows that belong together

@@ -445,7 +445,7 @@ def test_postgresql_in_all_its_ways(postgresql):
 @needs_spark
 @pytest.mark.xdist_group("spark")
 def test_spark_counts_in_each_partition_and_runs_no_python(spark_standalone, tmp_path):
-    from calibrant._support.sql import DIALECTS
+    from calibrant._support.sql_dialects import DIALECTS
     from calibrant.ingest.counting import Options
     from calibrant.ingest.groups import Split
     from calibrant.ingest.pushdown import Counts

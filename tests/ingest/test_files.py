@@ -141,8 +141,8 @@ def test_names_of_files_and_columns_are_taken_as_they_are(tmp_path):
 
 def test_a_bar_counts_batches(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("calibrant.ingest.files._BATCH", 2048)
-    monkeypatch.setattr("calibrant._support.progress._PATIENCE", 0.0)
-    monkeypatch.setattr("calibrant._support.progress._PAUSE", 0.0)
+    monkeypatch.setattr("calibrant._support.progress._DELAY", 0.0)
+    monkeypatch.setattr("calibrant._support.progress._REDRAW_EVERY", 0.0)
     cb.scan(parquet(tmp_path), y="y", p="p", progress=True)
     assert "/15" in capsys.readouterr().err
 

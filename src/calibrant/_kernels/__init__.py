@@ -1,7 +1,7 @@
-"""The few loops worth compiling, behind one choice made here, once, when the package is loaded.
+"""The kernel: loops in C++, or the same functions in NumPy and SciPy.
 
-`reference` says what each function does. ``CALIBRANT_KERNEL=reference`` (or ``compiled``) in the environment
-forces a choice; otherwise the compiled kernel runs where it was built.
+The kernel is chosen once, on import: the compiled one if it was built. The environment variable
+``CALIBRANT_KERNEL=reference`` (or ``compiled``) overrides the choice. `reference` documents each function.
 """
 
 import importlib.util
@@ -32,13 +32,16 @@ __all__ = [
 def _choose() -> str:
     wanted = os.environ.get("CALIBRANT_KERNEL", "")
     if wanted not in ("", "compiled", "reference"):
-        raise ImportError(f"CALIBRANT_KERNEL must be 'compiled' or 'reference', not {wanted!r}.")
+        raise ImportError(f"CALIBRANT_KERNEL must be 'compiled' or 'reference'; got {wanted!r}.")
     if wanted == "reference":
         return "reference"
-    # Looked for, not tried: a kernel that is there but cannot be loaded must not pass for one that is not.
+    # find_spec, not a try block: a kernel that was built but cannot be loaded must raise.
     built = importlib.util.find_spec(f"{__name__}._core") is not None
     if wanted == "compiled" and not built:
-        raise ImportError("CALIBRANT_KERNEL is 'compiled', but this build of calibrant has no compiled kernel.")
+        raise ImportError(
+            "CALIBRANT_KERNEL must be 'reference' in this build, which has no compiled kernel; got 'compiled'. "
+            "Install a C++ compiler and reinstall calibrant."
+        )
     return "compiled" if built else "reference"
 
 

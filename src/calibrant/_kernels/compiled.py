@@ -1,4 +1,4 @@
-"""The compiled kernel; `reference` says what each function does."""
+"""The compiled kernel; `reference` documents each function."""
 
 from typing import Any
 
@@ -43,11 +43,11 @@ def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weight
 
 
 def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alpha: float) -> Ints:
-    total, doubtful = _core.rejected(score, n, start, bin_n, bin_k, alpha)
-    if doubtful.size:
-        its_bin = np.searchsorted(start, doubtful, side="right") - 1
-        reject = binomial_pvalue(bin_k[its_bin], bin_n[its_bin], score[doubtful]) <= alpha
-        np.add.at(total, its_bin[reject], n[doubtful[reject]])
+    total, undecided = _core.rejected(score, n, start, bin_n, bin_k, alpha)
+    if undecided.size:
+        bin_index = np.searchsorted(start, undecided, side="right") - 1
+        reject = binomial_pvalue(bin_k[bin_index], bin_n[bin_index], score[undecided]) <= alpha
+        np.add.at(total, bin_index[reject], n[undecided[reject]])
     return _plain(total)
 
 
@@ -99,5 +99,5 @@ def window_distances(score: Floats, rate: Floats, window: int) -> Floats:
 
 
 def _plain(array: Weights) -> Weights:
-    # C++'s 64-bit integer is NumPy's long long, which is the same but prints as "dtype=int64".
+    # The kernel returns NumPy's long long, which equals int64 but is printed as "dtype=int64".
     return array.view(np.int64) if array.dtype.kind == "i" else array

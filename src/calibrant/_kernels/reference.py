@@ -1,6 +1,6 @@
-"""The kernel in numpy and scipy: what runs where no compiler was at hand, and what the compiled one must equal.
+"""The kernel in NumPy and SciPy: used without a compiler, and the reference for the compiled kernel.
 
-Both kernels give the same integers, the same decisions and the same bits of every sum.
+Both kernels give identical integers and decisions and bitwise identical sums.
 """
 
 from typing import Any
@@ -31,16 +31,16 @@ __all__ = [
 
 
 def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None:
-    """Distinct scores in rising order, how many rows gave each, and how many of these have label 1.
+    """Return the distinct scores in increasing order, the number of rows of each, and the number with label 1.
 
-    None where a score lies outside [0, 1] or is NaN, or a label is neither 0 nor 1.
+    Return None if a score is outside [0, 1] or NaN, or a label is neither 0 nor 1.
     `score` is float32 or float64; labels may have any numeric type.
     """
     positive = label == 1
     if not (np.all((score >= 0) & (score <= 1)) and np.all(positive | (label == 0))):
         return None
-    # The bit patterns of scores in [0, 1] order like their values and leave the top bit free: score and
-    # label fit one integer, so one plain sort brings equal scores together. + 0.0 turns -0.0 into 0.0.
+    # The bit patterns of scores in [0, 1] have the order of their values and a free top bit: score and label
+    # fit one integer, so one sort of integers brings equal scores together. + 0.0 turns -0.0 into 0.0.
     keys = ((score.astype(np.float64) + 0.0).view(np.uint64) << 1) | positive
     keys.sort()
     values = keys >> 1
@@ -51,18 +51,18 @@ def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints]
 
 
 def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:
-    """First row of every block of PAVA-BC over rows of k positives among n, in order of their score.
+    """Return the first row of each block of PAVA-BC over rows with k events among n, in order of score.
 
-    Comments give the steps of Algorithm 2 of Matsubara et al. (2023). Here every distinct score
-    enters as one row with its count, and a block below n_min takes the next row whatever its mean.
+    Comments give the steps of Algorithm 2 of Matsubara et al. (2023). Each distinct score is one row with its
+    count, and a block with fewer than n_min rows absorbs the next row whatever its mean.
     """
-    sizes, positives = n.tolist(), k.tolist()  # Python's integers: products of counts never overflow
-    equal = 1 if n.dtype.kind == "i" else 1 - 1e-12  # rates of real weights are equal up to their rounding
+    sizes, positives = n.tolist(), k.tolist()  # Python integers do not overflow in products
+    equal = 1 if n.dtype.kind == "i" else 1 - 1e-12  # rates of real weights are compared up to rounding error
     body = len(sizes)
-    held: float = 0
-    while held < n_min and body > 0:
+    tail_size: float = 0
+    while tail_size < n_min and body > 0:
         body -= 1
-        held += sizes[body]
+        tail_size += sizes[body]
 
     blocks: list[tuple[int, float, float]] = []  # start, Y, W
 
@@ -86,10 +86,10 @@ def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:
 
 
 def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weights, Weights, Floats]:
-    """Sums of n, of k and of n * score over the rows of every bin, added up from the left."""
+    """Return the sums of n, k and n * score over the rows of each bin, added from left to right."""
     if start.size == 0:
         return n[:0], k[:0], score[:0]
-    # bincount adds row by row, reduceat in another order: the choice is part of the result's bits.
+    # bincount adds from left to right, reduceat does not: the order decides the last bits of the sum.
     labels = np.repeat(np.arange(start.size), np.diff(np.append(start, score.size)))
 
     def add(values: Weights) -> Floats:
@@ -101,36 +101,36 @@ def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weight
 
 
 def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alpha: float) -> Ints:
-    """Rows of every bin whose score the exact binomial test of bin_k in bin_n rejects: p-value <= alpha."""
-    its_bin = np.repeat(np.arange(start.size), np.diff(np.append(start, score.size)))
-    reject = binomial_pvalue(bin_k[its_bin], bin_n[its_bin], score) <= alpha
+    """Return per bin the number of rows whose score the exact binomial test of bin_k in bin_n rejects."""
+    bin_index = np.repeat(np.arange(start.size), np.diff(np.append(start, score.size)))
+    reject = binomial_pvalue(bin_k[bin_index], bin_n[bin_index], score) <= alpha
     total = np.zeros(start.size, dtype=np.int64)
-    np.add.at(total, its_bin[reject], n[reject])
+    np.add.at(total, bin_index[reject], n[reject])
     return total
 
 
 def squared_errors(score: Floats, n: Weights, k: Weights) -> float:
-    """Sum of the squared distances of scores and outcomes, added up from the left."""
+    """Return the sum of squared differences of scores and outcomes, added from left to right."""
     rest = 1 - score
     return _total(k * (rest * rest) + (n - k) * (score * score))
 
 
 def cumulative_extremes(score: Floats, n: Weights, k: Weights) -> tuple[float, float]:
-    """The lowest and the highest point of the cumulative sum of k - n * score, which begins at 0."""
+    """Return minimum and maximum of the cumulative sum of k - n * score, which starts at 0."""
     path = np.cumsum(k - n * score)
     return float(path.min(initial=0.0)), float(path.max(initial=0.0))
 
 
 def _total(values: Floats) -> float:
-    # cumsum adds from the left, sum in another order: the choice is part of the result's bits.
+    # cumsum adds from left to right, sum does not: the order decides the last bits of the sum.
     return float(np.cumsum(values)[-1]) if values.size else 0.0
 
 
 def draw(bits: SFC64, size: int) -> Ints:
-    """How often each of `size` rows is drawn in `size` draws with equal chances.
+    """Return how often each of `size` rows occurs in `size` draws with replacement and equal probabilities.
 
-    Every word gives two draws, its low half first; a half h stands for row floor(h size / 2^32), so a row's chance is
-    off by at most one part in 2^32 / size, evenly over the rows. The compiled kernel leaves `bits` where they were.
+    Each random word gives two draws, its low half first. A half h selects row floor(h size / 2^32), so the probability
+    of a row has a relative error of at most size / 2^32. The compiled kernel does not advance `bits`.
     """
     used = bits.random_raw((size + 1) // 2)
     halves = np.stack([used & np.uint64(2**32 - 1), used >> np.uint64(32)], axis=1).ravel()[:size]
@@ -139,9 +139,9 @@ def draw(bits: SFC64, size: int) -> Ints:
 
 
 def resample(score: Floats, n: Ints, k: Ints, bits: SFC64) -> tuple[Floats, Ints, Ints]:
-    """One bootstrap replicate of a table: its rows, `draw`n; scores that were never drawn are left out.
+    """Return one bootstrap replicate of a table, without the scores that were not drawn.
 
-    Of the n rows of a score the first k are its events.
+    The first k of the n rows of a score are its events.
     """
     drawn, events = _drawn(n, k, bits)
     used = drawn > 0
@@ -155,47 +155,47 @@ def _drawn(n: Ints, k: Ints, bits: SFC64) -> tuple[Ints, Ints]:
 
 
 def resample_bins(score: Floats, n: Ints, k: Ints, start: Ints, bits: SFC64) -> tuple[Ints, Ints, Floats]:
-    """Sums as of `bin_sums` for one bootstrap replicate, over bins that do not depend on it: 0 where one is empty.
+    """Return the sums of `bin_sums` for one bootstrap replicate, over fixed bins; 0 for empty bins.
 
-    The same replicate as that of `resample`, without its table.
+    The replicate equals that of `resample`, but its table is not built.
     """
     drawn, events = _drawn(n, k, bits)
     return bin_sums(score, drawn, events, start)
 
 
 def redraw(score: Floats, n: Ints, bits: SFC64) -> Ints:
-    """Events of one replicate of the null: outcomes drawn from the scores.
+    """Return the events of one null replicate: outcomes drawn with the scores as probabilities.
 
-    One word a row, an event where its first 53 bits, as a number in [0, 1), lie below the score.
+    Each row uses one random word; it is an event if the first 53 bits, as a number in [0, 1), are below the score.
     """
-    happened = Generator(bits).random(int(n.sum())) < np.repeat(score, n)
-    times: Ints = np.concatenate([[0], np.cumsum(happened)])
+    event = Generator(bits).random(int(n.sum())) < np.repeat(score, n)
+    times: Ints = np.concatenate([[0], np.cumsum(event)])
     end = np.cumsum(n)
     events: Ints = times[end] - times[end - n]
     return events
 
 
 def locate(edges: Floats, values: Floats) -> Ints:
-    """For every value, how many of the rising edges do not exceed it."""
+    """Return for each value the number of edges (in increasing order) that do not exceed it."""
     return np.searchsorted(edges, values, side="right").astype(np.int64, copy=False)
 
 
 def venn_abers(n: Weights, k: Weights) -> tuple[Floats, Floats]:
-    """Isotonic regression at a new row without, and with, the event: the two probabilities of Venn-Abers.
+    """Return the two Venn-Abers probabilities: isotonic regression at a new row without, and with, the event.
 
-    At 2 rows + 1 places: before the first score, at it, between it and the next, and so on. The value is the slope of
-    the lowest line that supports both the cumulative sums before the new row and those after it, which it moves.
+    They are given at 2 rows + 1 places: before the first score, at it, between it and the next, and so on. The value is
+    the slope of the greatest convex minorant of the cumulative sums at the new row.
     """
     rows = n.size
     equal = 1 if n.dtype.kind == "i" else 1 - 1e-12  # as in pava_bc
     sum_n, sum_k = ([0, *np.cumsum(column).tolist()] for column in (n, k))
 
     def at_least(a: int, b: int, c: int, d: int, y: int, one: int) -> bool:
-        """Whether the slope from a to b is at least that from c to d, with the new row between both or not."""
+        """Return whether the slope from a to b is at least that from c to d; `one` is 1 if the new row is included."""
         left = (sum_k[b] - sum_k[a] + y) * (sum_n[d] - sum_n[c] + one)
         return bool(left >= (sum_k[d] - sum_k[c] + y) * (sum_n[b] - sum_n[a] + one) * equal)
 
-    before, after = [0] * (rows + 1), [0] * (rows + 1)  # neighbours on the hull of all points to the left, or right
+    before, after = [0] * (rows + 1), [0] * (rows + 1)  # neighbours on the hull of the points to the left or right
     for i in range(1, rows + 1):
         at = i - 1
         while at > 0 and at_least(before[at], at, at, i, 0, 0):
@@ -223,15 +223,15 @@ def venn_abers(n: Weights, k: Weights) -> tuple[Floats, Floats]:
 
 
 def free_memory() -> None:
-    """Give back what was kept for the next call; the compiled kernel keeps memory of the sizes last used."""
+    """Release memory that the compiled kernel keeps for the next call."""
 
 
 def window_distances(score: Floats, rate: Floats, window: int) -> Floats:
-    """For every window of rows, in order of score, the sum of distances of its scores to the mean of its rates."""
+    """Return for each window of rows, in order of score, the sum of abs(score - mean rate of the window)."""
     sum_score, sum_rate = (np.concatenate([[0.0], np.cumsum(column)]) for column in (score, rate))
     first = np.arange(score.size - window + 1)
     mean = (sum_rate[window:] - sum_rate[:-window]) / window
-    # Scores rise, so in every window those below the mean come first, and prefix sums give the distances.
+    # Scores increase, so in each window those below the mean come first, and prefix sums give the distances.
     split = np.clip(np.searchsorted(score, mean), first, first + window)
     balance = 2 * (split - first) - window
     distances: Floats = mean * balance + sum_score[:-window] + sum_score[window:] - 2 * sum_score[split]

@@ -1,8 +1,8 @@
-"""The p-values of `scipy.stats.binomtest`, bit for bit, for whole arrays.
+"""p-values of whole arrays, bitwise identical to those of `scipy.stats.binomtest`.
 
-scipy's own function takes one test at a time. This is its definition (two-sided, minimum likelihood,
-outcomes within a relative 1e-7 of the observed one count as ties) with its bisection carried out for all
-tests at once: the same points are compared, so every result has the same bits.
+The function of SciPy computes one test per call. This module has the same definition (two-sided, minimum likelihood,
+outcomes within a relative 1e-7 of the observed one are ties) and runs its bisection for all tests at once. It
+compares the same points, so results are bitwise identical.
 """
 
 from collections.abc import Callable
@@ -12,12 +12,12 @@ import numpy as np
 from calibrant._support.typing import Bools, Floats, Ints
 
 _TIE = 1 + 1e-7
-# Below this scipy stops with an OverflowError, and the p-value is 1, n p or 0 to the last bit.
+# SciPy raises an OverflowError for smaller p; the correctly rounded p-value is then 1, n p or 0.
 _TINY = 1e-290
 
 
 def binomial_pvalue(k: Ints, n: Ints, p: Floats) -> Floats:
-    """Two-sided p-values for k events in n trials of probability p; arrays of one length."""
+    """Return the two-sided p-values of k events in n trials of probability p; arrays of equal length."""
     from scipy.stats import binom
 
     tiny = (p > 0) & (p < _TINY)
@@ -50,7 +50,7 @@ def binomial_pvalue(k: Ints, n: Ints, p: Floats) -> Floats:
 
 
 def _last_at_most(f: Callable[[Floats, Ints], Floats], d: Floats, low: Floats, high: Floats) -> Floats:
-    """For each test i the last x in low..high with f(x, i) <= d[i], f rising in x; low - 1 if there is none."""
+    """Return for each test i the last x in low..high with f(x, i) <= d[i], or low - 1; f increases with x."""
     low, high = low.copy(), high.copy()
     found: Bools = np.zeros(low.size, dtype=bool)
     while True:

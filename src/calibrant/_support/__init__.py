@@ -1,1 +1,1 @@
-"""Building blocks without statistics: types, errors, columns, options, text, JSON, SQL, files, progress."""
+"""Types, errors, columns, options, text, JSON, SQL dialects, progress: parts without statistics."""

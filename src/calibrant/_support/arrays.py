@@ -1,10 +1,10 @@
-"""Arrays that cannot be written to."""
+"""Read-only arrays."""
 
 from typing import Any
 
 
 def read_only(array: Any) -> Any:
-    """A view of the array that cannot be written through (None stays None)."""
+    """Return a read-only view of an array; None stays None."""
     if array is None:
         return None
     view = array.view()

@@ -3,37 +3,39 @@
 import math
 from dataclasses import dataclass
 
+__all__ = ["NumberFormat", "format_pvalue", "pvalue_phrase"]
+
 
 @dataclass(frozen=True)
-class Form:
-    """How the numbers of one line are written: all alike."""
+class NumberFormat:
+    """Format of a value and its interval: unit, number of decimals, and whether a plus sign is printed."""
 
     unit: str
     decimals: int
     signed: bool
 
     @classmethod
-    def of(cls, unit: str, spread: float, *, signed: bool) -> "Form":
-        """One decimal of a percentage; of others four, or as many as show two digits of the spread."""
+    def for_spread(cls, unit: str, spread: float, *, signed: bool) -> "NumberFormat":
+        """Choose one decimal for percentages; otherwise 4 to 9, so that the spread has two significant digits."""
         if unit == "%":
             return cls(unit, 1, signed)
         needed = 4 if not 0 < spread < math.inf else 1 + math.ceil(-math.log10(spread))
         return cls(unit, min(max(needed, 4), 9), signed)
 
-    def amount(self, value: float) -> str:
-        """A value with its unit."""
+    def value(self, value: float) -> str:
+        """Format a value with its unit."""
         number = f"{value:{'+' if self.signed else ''}.{self.decimals}f}"
         return f"{number} %" if self.unit == "%" else number
 
-    def span(self, low: float, high: float) -> str:
-        """From low to high, the unit once; empty where the limits do not exist."""
+    def range(self, low: float, high: float) -> str:
+        """Format the limits of an interval with one unit; empty where they do not exist."""
         if math.isnan(low) or math.isnan(high):
             return ""
-        return f"{self.amount(low).removesuffix(' %')} to {self.amount(high)}"
+        return f"{self.value(low).removesuffix(' %')} to {self.value(high)}"
 
 
-def chance(pvalue: float) -> str:
-    """A p-value; empty where there is none."""
+def format_pvalue(pvalue: float) -> str:
+    """Format a p-value: "0.012", "< 1e-300"; empty if it is NaN."""
     if math.isnan(pvalue):
         return ""
     if pvalue < 1e-300:
@@ -41,7 +43,7 @@ def chance(pvalue: float) -> str:
     return f"{pvalue:.3f}" if pvalue >= 0.001 else f"{pvalue:.0e}"
 
 
-def p_is(pvalue: float) -> str:
-    """A p-value in a sentence: "p = 0.012", "p < 1e-300"."""
-    text = chance(pvalue)
+def pvalue_phrase(pvalue: float) -> str:
+    """Format a p-value for a sentence: "p = 0.012", "p < 1e-300"."""
+    text = format_pvalue(pvalue)
     return f"p {text}" if text.startswith("<") else f"p = {text}"

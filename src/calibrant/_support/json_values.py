@@ -1,4 +1,4 @@
-"""Results as JSON, and what it has no number for."""
+"""Results as plain data for JSON, which has neither NaN nor infinity."""
 
 import dataclasses
 import math
@@ -9,24 +9,24 @@ import numpy as np
 
 
 def number(name: str, value: float) -> dict[str, Any]:
-    """A field with the value; infinities and NaN are null, with the reason beside them."""
+    """Return a field with its value; NaN and infinity become null, with the reason in a second field."""
     if math.isfinite(value):
         return {name: value}
     return {name: None, f"{name}_reason": f"the value is {value}"}
 
 
 def label(value: Any) -> Any:
-    """A label as JSON has it: text, whole numbers, booleans and floats as they are, anything else as text."""
+    """Return a label unchanged if JSON can hold it (text, integer, boolean, finite float), else as text."""
     plain_number = isinstance(value, float) and math.isfinite(value)
     return value if plain_number or isinstance(value, (str, int, bool)) else str(value)
 
 
-def plain(result: Any, *, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The fields of a result as JSON has them: numbers checked, notes spelt out, arrays left out."""
+def plain(result: Any, *, skip: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the fields of a dataclass as plain data: checked numbers, notes as dictionaries, no arrays."""
     fields: dict[str, Any] = {"schema_version": 1}
     for each in dataclasses.fields(result):
         value = getattr(result, each.name)
-        if each.name in leave_out or isinstance(value, np.ndarray):
+        if each.name in skip or isinstance(value, np.ndarray):
             continue
         if isinstance(value, np.generic):
             value = value.item()

@@ -1,20 +1,20 @@
-"""Packages whose public names load their module on first use (PEP 562)."""
+"""Packages that load the module of a public name on first use (PEP 562)."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
 class LazyNames:
-    """The public names of a package, each with the module that holds it.
+    """Public names of a package and the modules that define them.
 
     Parameters
     ----------
     package : str
         Name of the package.
     modules : mapping of str to str
-        Modules, relative to `calibrant`, to the public names that they hold, separated by spaces.
+        From modules, relative to `calibrant`, to their public names, separated by spaces.
     namespaces : mapping of str to str
-        Public names of whole modules to the modules, relative to `calibrant`.
+        From public names of whole modules to these modules, relative to `calibrant`.
     """
 
     def __init__(self, package: str, modules: Mapping[str, str], namespaces: Mapping[str, str] | None = None) -> None:
@@ -24,7 +24,7 @@ class LazyNames:
         self.names = [*sorted(name for name in self.homes if not name.startswith("__")), *self.namespaces]
 
     def __call__(self, name: str) -> object:
-        """Load a name: the package's ``__getattr__``."""
+        """Return the object of a public name: the ``__getattr__`` of the package."""
         if name in self.namespaces:
             return import_module(f"calibrant.{self.namespaces[name]}")
         if name in self.homes:
@@ -32,5 +32,5 @@ class LazyNames:
         raise AttributeError(f"module {self.package!r} has no attribute {name!r}")
 
     def directory(self) -> Callable[[], list[str]]:
-        """The package's ``__dir__``."""
+        """Return the ``__dir__`` of the package."""
         return lambda: sorted(self.names)

@@ -1,4 +1,4 @@
-"""Logistic regression on distinct scores: few coefficients, weights for counts, to rounding."""
+"""Logistic regression on distinct scores with counts as weights, solved to rounding error."""
 
 from collections.abc import Sequence
 
@@ -8,34 +8,35 @@ from calibrant._support.errors import InputError
 from calibrant._support.logits import expit
 from calibrant._support.typing import Floats, Weights
 
-__all__ = ["NotConvergedError", "fit", "likelihood", "pooled", "separated"]
+__all__ = ["NotConvergedError", "clip_and_merge", "find_separation", "fit", "log_likelihood"]
 
-_COARSE = 4096  # groups of neighbouring scores that stand for many more
+_COARSE = 4096  # groups of neighbouring scores in the first steps with many scores
 _STEPS = 100
 _HALVINGS = 60
-_NEAR = 0.01  # a step, in standard deviations of a column, below which Newton's method does not overshoot
-_ONES = np.ones(0)  # stands for a column of ones
+_NEAR = 0.01  # a step, in standard deviations of a column, so short that Newton's method does not overshoot
+_ONES = np.ones(0)  # represents a column of ones
 
 
 class NotConvergedError(InputError):
-    """A fit whose maximum lies at infinity, or so far out that it cannot be told from there."""
+    """The likelihood has no finite maximum, or one so large that doubles cannot distinguish it from infinity."""
 
 
 def fit(columns: Sequence[Floats], n: Weights, k: Weights, start: Sequence[float], *, intercept: bool = True) -> Floats:
-    """Coefficients of the columns, then the intercept (if any), that make k events among n rows most likely.
+    """Return the coefficients of the columns, then the intercept (if any), of greatest likelihood.
 
-    k need not be whole. Newton's method, halving a step that lowers the likelihood; columns are standardised for a
-    well-behaved Hessian. `start` are coefficients as of the result. The maximum must exist: see `separated`.
+    k events among n rows are observed; k need not be an integer. Newton's method halves a step that lowers the
+    likelihood; columns are standardised so that the Hessian is well conditioned. `start` holds coefficients in the
+    order of the result. The maximum must exist: see `find_separation`.
 
-    With very many scores most of the way goes by groups of neighbours. Their Hessian is as good as that of all scores,
-    which then give the gradient alone: a few steps with it end in the same maximum.
+    With more than 16,384 scores the first steps use groups of neighbouring scores. The last steps use the gradient of
+    all scores with the Hessian of the groups; they converge to the same maximum.
     """
     n, k = n.astype(np.float64, copy=False), k.astype(np.float64, copy=False)
     largest = [float(np.abs(x).max()) for x in columns]
-    if any(not 1e-100 < size < 1e100 for size in largest if size):  # squares of such numbers are no numbers
+    if any(not 1e-100 < size < 1e100 for size in largest if size):  # squares of such numbers overflow or underflow
         return _fit_rescaled(columns, n, k, start, [size or 1.0 for size in largest], intercept=intercept)
     many = n.size > 4 * _COARSE
-    few = _grouped(columns, n, k) if many else (list(columns), n, k)
+    few = _group(columns, n, k) if many else (list(columns), n, k)
     centre = [float(np.average(x, weights=few[1])) if intercept else 0.0 for x in few[0]]
     spread = [_spread(x, c, few[1]) for x, c in zip(few[0], centre, strict=True)]
 
@@ -46,9 +47,9 @@ def fit(columns: Sequence[Floats], n: Weights, k: Weights, start: Sequence[float
     if intercept:
         begin.append(start[-1] + sum(b * c for b, c in zip(start, centre, strict=False)))
     z = standardised(few[0])
-    found, curvature = _newton(z, few[1], few[2], _likelier(z, few[1], few[2], np.array(begin)))
+    found, curvature = _newton(z, few[1], few[2], _choose_start(z, few[1], few[2], np.array(begin)))
     if many:
-        found = _polished(standardised(columns), n, k, found, curvature)
+        found = _refine(standardised(columns), n, k, found, curvature)
     slopes = [float(b) / s for b, s in zip(found, spread, strict=False)]
     if intercept:
         slopes.append(float(found[-1]) - sum(b * c for b, c in zip(slopes, centre, strict=True)))
@@ -58,35 +59,35 @@ def fit(columns: Sequence[Floats], n: Weights, k: Weights, start: Sequence[float
 def _fit_rescaled(
     columns: Sequence[Floats], n: Floats, k: Floats, start: Sequence[float], scale: list[float], *, intercept: bool
 ) -> Floats:
-    """The fit of columns divided by their scale, and its coefficients for the columns themselves."""
+    """Fit columns divided by their scale, and return the coefficients of the original columns."""
     begun = [b * s for b, s in zip(start, [*scale, 1.0], strict=False)]
     found = fit([x / s for x, s in zip(columns, scale, strict=True)], n, k, begun, intercept=intercept)
     with np.errstate(over="ignore"):
         coefficients: Floats = found / np.array([*scale, 1.0][: found.size])
     if not np.isfinite(coefficients).all():
-        raise NotConvergedError("The slope is no number: scores of both classes are too near each other.")
+        raise NotConvergedError("The slope is infinite: scores of both classes are too close to each other.")
     return coefficients
 
 
-def likelihood(eta: Floats, n: Weights, k: Weights) -> float:
-    """Sum of k ln q + (n - k) ln(1 - q), where logit q = eta.
+def log_likelihood(eta: Floats, n: Weights, k: Weights) -> float:
+    """Return the sum of k ln q + (n - k) ln(1 - q), where logit q = eta.
 
-    The unlikely one of two outcomes is the likely one less the logit's size.
+    The logarithm of the less likely outcome is that of the likelier one minus abs(eta).
     """
     size = np.abs(eta)
     return float(np.sum(-n * np.log1p(np.exp(-size)) - np.where(eta > 0, n - k, k) * size))
 
 
-def separated(n: Weights, k: Weights) -> tuple[bool, bool]:
-    """Whether a threshold separates the outcomes of rows in order of their score, events above it, or below it."""
+def find_separation(n: Weights, k: Weights) -> tuple[bool, bool]:
+    """Return whether a threshold on the score separates the outcomes: events above it, and events below it."""
     with_event, without = np.flatnonzero(k > 0), np.flatnonzero(k < n)
     if not with_event.size or not without.size:
         return True, True
     return bool(with_event[0] >= without[-1]), bool(with_event[-1] <= without[0])
 
 
-def pooled(score: Floats, n: Weights, k: Weights, eps: float) -> tuple[Floats, Weights, Weights]:
-    """Scores kept `eps` away from 0 and 1, with their counts: those that this makes equal are one."""
+def clip_and_merge(score: Floats, n: Weights, k: Weights, eps: float) -> tuple[Floats, Weights, Weights]:
+    """Clip scores to [eps, 1 - eps] and add up the counts of scores that become equal."""
     low = max(int(np.searchsorted(score, eps, side="right")), 1)
     high = max(min(int(np.searchsorted(score, 1 - eps)), score.size - 1), low - 1)
     start = np.concatenate([[0], np.arange(low, high + 1)]) if high >= low else np.array([0])
@@ -95,18 +96,18 @@ def pooled(score: Floats, n: Weights, k: Weights, eps: float) -> tuple[Floats, W
     return np.clip(score[start], eps, 1 - eps), np.add.reduceat(n, start), np.add.reduceat(k, start)
 
 
-def _likelier(z: list[Floats], n: Floats, k: Floats, start: Floats) -> Floats:
-    """The start, or level ground (slopes 0, the rate of all) if that is likelier: Newton gets lost far from both."""
+def _choose_start(z: list[Floats], n: Floats, k: Floats, start: Floats) -> Floats:
+    """Return the likelier of `start` and slope 0 with the event rate: far from the maximum Newton's method diverges."""
     level = np.zeros(start.size)
     rate = float(k.sum() / n.sum())
     if z[-1] is _ONES and 0 < rate < 1:
         level[-1] = np.log(rate) - np.log1p(-rate)
-    both = [likelihood(_linear(z, beta, n.size), n, k) for beta in (start, level)]
+    both = [log_likelihood(_linear(z, beta, n.size), n, k) for beta in (start, level)]
     return start if both[0] >= both[1] else level
 
 
 def _newton(z: list[Floats], n: Floats, k: Floats, beta: Floats) -> tuple[Floats, Floats]:
-    """The best coefficients and the curvature there."""
+    """Return the coefficients of greatest likelihood and the curvature there."""
     for _ in range(_STEPS):
         eta = _linear(z, beta, n.size)
         q = expit(eta)
@@ -118,13 +119,13 @@ def _newton(z: list[Floats], n: Floats, k: Floats, beta: Floats) -> tuple[Floats
         if not np.isfinite(step).all():
             break
         if np.abs(step).max() > _NEAR:
-            least = likelihood(eta, n, k) * (1 + 1e-9)
+            least = log_likelihood(eta, n, k) * (1 + 1e-9)
             for _ in range(_HALVINGS):
-                if likelihood(_linear(z, beta + step, n.size), n, k) >= least:
+                if log_likelihood(_linear(z, beta + step, n.size), n, k) >= least:
                     break
                 step /= 2
         beta = beta + step
-        # Newton's steps square the error, so after one of 1e-8 only rounding is left.
+        # A Newton step squares the error, so after a step of 1e-8 only rounding error is left.
         if np.abs(step).max() <= 1e-8 * max(1.0, np.abs(beta).max()):
             return beta, curvature
     raise NotConvergedError(
@@ -133,8 +134,8 @@ def _newton(z: list[Floats], n: Floats, k: Floats, beta: Floats) -> tuple[Floats
     )
 
 
-def _polished(z: list[Floats], n: Floats, k: Floats, beta: Floats, curvature: Floats) -> Floats:
-    """The best coefficients for all scores, from those of groups, and their curvature."""
+def _refine(z: list[Floats], n: Floats, k: Floats, beta: Floats, curvature: Floats) -> Floats:
+    """Return the coefficients for all scores, starting from those of groups and with their curvature."""
     last = np.inf
     for _ in range(_STEPS):
         residual = expit(_linear(z, beta, n.size))
@@ -142,7 +143,7 @@ def _polished(z: list[Floats], n: Floats, k: Floats, beta: Floats, curvature: Fl
         step = np.linalg.solve(curvature, _gradient(z, np.subtract(k, residual, out=residual)))
         size, last = float(np.abs(step).max()), min(last, float(np.abs(step).max()))
         if size > _NEAR or size > last:
-            break  # the groups hid too much
+            break  # the curvature of the groups is too inaccurate
         beta = beta + step
         if size <= 1e-10 * max(1.0, np.abs(beta).max()):
             return beta
@@ -173,7 +174,7 @@ def _curvature(z: list[Floats], weight: Floats) -> Floats:
 
 
 def _dot(column: Floats, values: Floats) -> float:
-    # Not BLAS, whose sums depend on the number of its threads.
+    # Not BLAS: its sums depend on the number of threads.
     return float(np.sum(values if column is _ONES else column * values))
 
 
@@ -181,7 +182,7 @@ def _spread(x: Floats, centre: float, n: Floats) -> float:
     return float(np.sqrt(np.average((x - centre) ** 2, weights=n))) or 1.0
 
 
-def _grouped(columns: Sequence[Floats], n: Floats, k: Floats) -> tuple[list[Floats], Floats, Floats]:
+def _group(columns: Sequence[Floats], n: Floats, k: Floats) -> tuple[list[Floats], Floats, Floats]:
     start = np.arange(_COARSE) * n.size // _COARSE
     total = np.add.reduceat(n, start)
     return [np.add.reduceat(x * n, start) / total for x in columns], total, np.add.reduceat(k, start)

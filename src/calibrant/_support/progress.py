@@ -1,4 +1,4 @@
-"""A progress bar for long work: drawn on stderr where somebody can see it, once the work has lasted a second."""
+"""A progress bar on stderr for work that lasts longer than a second."""
 
 import sys
 import time
@@ -7,28 +7,28 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_PATIENCE = 1.0  # seconds without a bar
-_PAUSE = 0.1  # seconds between two drawings
+_DELAY = 1.0  # seconds before the bar appears
+_REDRAW_EVERY = 0.1  # seconds
 _WIDTH = 30
 
 
-def progress(items: Iterable[T], total: int, what: str, *, show: bool | None = None) -> Iterator[T]:
-    """The items, with a bar that counts them. `show`: None draws it on a terminal or in a notebook only."""
-    visible = _watched() if show is None else show
+def progress_bar(items: Iterable[T], total: int, what: str, *, show: bool | None = None) -> Iterator[T]:
+    """Iterate over items and draw a progress bar; with `show=None` on a terminal and in a notebook only."""
+    visible = _is_interactive() if show is None else show
     begun = drawn = time.monotonic()
     done = 0
     for done, item in enumerate(items, 1):
         yield item
         now = time.monotonic()
-        if visible and now - begun > _PATIENCE and now - drawn > _PAUSE:
+        if visible and now - begun > _DELAY and now - drawn > _REDRAW_EVERY:
             drawn = now
             _draw(what, done, total, (now - begun) / done * (total - done))
-    if visible and drawn > begun:  # leave a clean line
+    if visible and drawn > begun:  # erase the bar
         sys.stderr.write("\r" + " " * (len(what) + _WIDTH + 40) + "\r")
         sys.stderr.flush()
 
 
-def _watched() -> bool:
+def _is_interactive() -> bool:
     return sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
 
 

@@ -1,4 +1,4 @@
-"""What losses, norms, tests and scores declare about themselves, so that inference need not know them by name."""
+"""Properties that losses, norms, tests and scores declare and that inference reads."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

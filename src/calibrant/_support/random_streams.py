@@ -10,8 +10,8 @@ from calibrant._support.errors import InputError
 RandomState: TypeAlias = int | Generator | SeedSequence | None
 
 
-def seed_of(random_state: RandomState) -> SeedSequence:
-    """The root of all streams. None gives other draws each time; a Generator gives its next number as the seed."""
+def seed_sequence(random_state: RandomState) -> SeedSequence:
+    """Return the seed of all streams: random for None, the next number of a Generator, or the given number."""
     if isinstance(random_state, SeedSequence):
         return random_state
     if isinstance(random_state, Generator):
@@ -20,12 +20,12 @@ def seed_of(random_state: RandomState) -> SeedSequence:
     if random_state is None or (whole and random_state >= 0):
         return SeedSequence(random_state)
     raise InputError(
-        f"random_state must be None, a whole number of at least 0, or a numpy Generator; it is {random_state!r}.",
+        f"random_state must be None, a whole number of at least 0, or a numpy Generator; got {random_state!r}.",
         argument="random_state",
         value=random_state,
     )
 
 
 def generator(random_state: RandomState) -> Generator:
-    """A generator for draws that need no replicates of their own."""
-    return Generator(SFC64(seed_of(random_state)))
+    """Return a generator for draws that are not replicates."""
+    return Generator(SFC64(seed_sequence(random_state)))

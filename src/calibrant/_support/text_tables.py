@@ -1,11 +1,11 @@
-"""Tables that people read, in a terminal and in a notebook. The first row is the heading; cells are text."""
+"""Tables for terminals and notebooks. The first row is the header; cells are text."""
 
 import html
 from collections.abc import Collection, Sequence
 
 
 def text_table(cells: Sequence[Sequence[str]], *, left: Collection[int] = ()) -> list[str]:
-    """Lines with aligned columns: those numbered in `left` to the left, the others to the right."""
+    """Return lines with aligned columns: columns in `left` to the left, the others to the right."""
     widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
 
     def line(row: Sequence[str]) -> str:
@@ -18,7 +18,7 @@ def text_table(cells: Sequence[Sequence[str]], *, left: Collection[int] = ()) ->
 
 
 def html_table(cells: Sequence[Sequence[str]], *, left: Collection[int] = ()) -> str:
-    """The same as HTML, escaped."""
+    """Return the table as HTML, escaped."""
     heading, *rows = cells
 
     def row(kind: str, texts: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Names for the array types that the signatures speak of."""
+"""Aliases of array types in signatures."""
 
 from typing import Any, TypeAlias
 
@@ -9,4 +9,4 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 Weights: TypeAlias = NDArray[Any]  # int64 counts, or float64 sums of importance weights
-Column: TypeAlias = Any  # an array, list, Series, tensor: whatever `calibrant._columns` can read
+Column: TypeAlias = Any  # an array, list, Series or tensor: see calibrant._support.columns

@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._support.errors import CalibrantWarning, InputError
-from calibrant._support.formatting import Form, chance
-from calibrant._support.frames import frame
+from calibrant._support.formatting import NumberFormat, format_pvalue
+from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import plain
 from calibrant._support.options import check_share
-from calibrant._support.progress import progress as counted
-from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.progress import progress_bar
+from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.text_tables import text_table
 from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.cost_aware import CAPS, CATS
@@ -76,7 +76,7 @@ class Ranking:
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """One row a candidate."""
-        return frame([vars(candidate) for candidate in self.candidates], backend)
+        return frame_from_rows([vars(candidate) for candidate in self.candidates], backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
@@ -97,10 +97,10 @@ class Ranking:
         level = f"{100 * self.level:g} %"
         cells = [["", self.metric, f"{level} interval", f"gain on {self.baseline}", f"{level} interval", "p-value"]]
         for c in self.candidates:
-            form = Form.of(self.unit, c.high - c.low, signed=False)
-            gain = Form.of(self.unit, c.gain_high - c.gain_low, signed=True)
-            row = [c.name, form.amount(c.value), form.span(c.low, c.high)]
-            row += [gain.amount(c.gain), gain.span(c.gain_low, c.gain_high), chance(c.pvalue)]
+            form = NumberFormat.for_spread(self.unit, c.high - c.low, signed=False)
+            gain = NumberFormat.for_spread(self.unit, c.gain_high - c.gain_low, signed=True)
+            row = [c.name, form.value(c.value), form.range(c.low, c.high)]
+            row += [gain.value(c.gain), gain.range(c.gain_low, c.gain_high), format_pvalue(c.pvalue)]
             cells.append(row if c.name != self.baseline else [*row[:3], "", "", ""])
         lines = [f"Verdict: {self.verdict}", "", *text_table(cells, left=(0,))]
         return "\n".join([*lines, *(f"  {name} could not be fitted: {why}" for name, why in self.failed.items())])
@@ -233,7 +233,7 @@ class AutoCalibrator(Repaired):
         said: dict[str, list[Floats]] = {name: [] for name in candidates}
         failed: dict[str, str] = {}
         tests = []
-        for train, test in counted(splits, len(splits), "outer folds", show=self.progress):
+        for train, test in progress_bar(splits, len(splits), "outer folds", show=self.progress):
             part = rows.part(self.estimator, train)
             inner = out_of_fold(self.estimator, part, self._inner(part, train, test, splits), method, self.n_jobs)
             fitted = fit_on(self.estimator, part)
@@ -278,7 +278,7 @@ class AutoCalibrator(Repaired):
         rows = _one_against_rest(training, tested)
         columns = [_event_columns(proba) for proba in scored.values()]
         paired, tables = PairedRows.read(rows["y"], columns, cluster=rows["cluster"], sample_weight=rows["weight"])
-        seed = seed_of(self.random_state)
+        seed = seed_sequence(self.random_state)
         threads = tables[0].size >= resampling.THREADS_FROM
         draws = paired_draws(
             paired, [metric], n_resamples=self.n_resamples, seed=seed, threads=threads, show=self.progress

@@ -86,7 +86,7 @@ class Beta(ScoreMap):
         need_both_classes(table, "Beta")
         self.n_clipped_, notes = clipped(table, self.eps)
         self.notes_ += notes
-        inside, n, k = logistic.pooled(table.score, table.n, table.k, self.eps)
+        inside, n, k = logistic.clip_and_merge(table.score, table.n, table.k, self.eps)
         shift = math.log(2) if self.parameters == "ab" else 0.0  # then both logarithms are 0 at 1/2
         columns = np.log(inside) + shift, -np.log1p(-inside) - shift
         fits = []
@@ -94,7 +94,7 @@ class Beta(ScoreMap):
             fits = _feasible_fits(*columns, n, k, self.parameters)
         if not fits:  # the maximum lies at infinity, or so far out that it cannot be told from there
             self._note("separated", SEPARATED, warn=True)
-            _, n, k = logistic.pooled(table.score, table.n, smoothed(table), self.eps)
+            _, n, k = logistic.clip_and_merge(table.score, table.n, smoothed(table), self.eps)
             fits = _feasible_fits(*columns, n, k, self.parameters)
         if not fits:
             raise logistic.NotConvergedError(
@@ -160,7 +160,7 @@ def _rises(low: Floats, high: Floats, n: Weights, events: Weights, *, tied: bool
 def _separated(score: Floats, n: Weights, k: Weights, parameters: str) -> bool:
     """Whether steeper and steeper maps of the family fit better and better."""
     if parameters != "ab":
-        return logistic.separated(n, k)[0]
+        return logistic.find_separation(n, k)[0]
     # All these give 1/2 to 1/2, so outcomes must lie on their sides of it.
     return not (((score < 0.5) & (k > 0)) | ((score > 0.5) & (k < n))).any()
 
@@ -179,4 +179,4 @@ def _fit(
 
 def _likelihood(fit: Fit, low: Floats, high: Floats, n: Weights, events: Weights) -> float:
     a, b, c = fit
-    return logistic.likelihood(a * low + b * high + c, n, events)
+    return logistic.log_likelihood(a * low + b * high + c, n, events)

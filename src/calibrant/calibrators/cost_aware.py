@@ -246,7 +246,7 @@ def _within(line: Line) -> bool:
 
 def _likeliest(table: ScoreTable, eps: float) -> list[Line]:
     """Platt's line without smoothing, where it exists and rises."""
-    if not table.has_both_classes or any(logistic.separated(table.n, table.k)):
+    if not table.has_both_classes or any(logistic.find_separation(table.n, table.k)):
         return []
     slope, intercept = logistic.fit([logit(table.score, eps)], table.n, table.k, (1.0, 0.0)).tolist()
     return [(slope, intercept)] if _within((slope, intercept)) else []

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant._support.errors import CalibrantWarning, InputError, Note
 from calibrant._support.options import check_count
-from calibrant._support.progress import progress as counted
-from calibrant._support.random_streams import seed_of
+from calibrant._support.progress import progress_bar
+from calibrant._support.random_streams import seed_sequence
 from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.responses import Rows, fit_on, response
 from calibrant.metrics.costs import Cost, LinearCost
@@ -132,7 +132,7 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
         regressor = self.regressor
         if regressor is None:
             regressor = DecisionTreeRegressor(min_samples_leaf=20, random_state=0)
-        regressor = _seeded(regressor, np.random.default_rng(seed_of(self.random_state)))
+        regressor = _seeded(regressor, np.random.default_rng(seed_sequence(self.random_state)))
         weights = {}
         if rows.weight is not None:
             if has_fit_parameter(regressor, "sample_weight"):
@@ -159,11 +159,11 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
                 hint="Wrap it in CalibratedModel.",
                 argument="estimator",
             )
-        seeds = seed_of(self.random_state).spawn(count)
+        seeds = seed_sequence(self.random_state).spawn(count)
         work = (delayed(_one_model)(self.estimator, rows, seed) for seed in seeds)
         models: Iterator[tuple[Floats, Ints]] = Parallel(n_jobs=self.n_jobs, return_as="generator")(work)
         draws, drawn = np.empty((rows.code.size, count)), np.zeros((rows.code.size, count), dtype=bool)
-        for r, (proba, times) in enumerate(counted(models, count, "bootstrap models", show=self.progress)):
+        for r, (proba, times) in enumerate(progress_bar(models, count, "bootstrap models", show=self.progress)):
             draws[:, r], drawn[:, r] = proba, times > 0
         if not self.out_of_bag:
             return optimal_prediction(draws, cost)

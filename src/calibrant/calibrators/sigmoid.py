@@ -85,11 +85,11 @@ class Platt(ScoreMap):
         self.notes_ += notes
         score, n, events = table.score, table.n, smoothed(table) if self.smoothing else table.k
         if self.on == "logit":
-            score, n, events = logistic.pooled(score, n, events, self.eps)
+            score, n, events = logistic.clip_and_merge(score, n, events, self.eps)
         x = score if self.on == "score" else logit(score, self.eps)
         if not self.smoothing:
             need_both_classes(table, "Platt without smoothing")
-            if any(logistic.separated(n, events)) and x[0] < x[-1]:
+            if any(logistic.find_separation(n, events)) and x[0] < x[-1]:
                 raise InputError(
                     "A threshold separates the two classes, so no finite slope fits best.",
                     hint="Leave smoothing on.",

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from calibrant._support.errors import InputError
-from calibrant._support.files import usual_mode
+from calibrant._support.file_modes import default_file_mode
 
 __all__ = ["check_outputs", "force_option", "write_json", "write_text", "written"]
 
@@ -54,7 +54,7 @@ def written(path: str) -> Iterator[Path]:
         handle, name = tempfile.mkstemp(dir=whole.absolute().parent, prefix=f".{whole.name}.")
         os.close(handle)
         yield Path(name)
-        Path(name).chmod(usual_mode())  # as any other new file, not a private one
+        Path(name).chmod(default_file_mode())  # as any other new file, not a private one
         os.replace(name, whole)
     except OSError as error:
         raise InputError(f"{whole.name!r} cannot be written: {error.strerror or error}.") from error

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import chance
+from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import plain
 from calibrant.evaluation import sentences
 from calibrant.evaluation.sizes import mean_score, rows_in_words
@@ -155,7 +155,7 @@ class BinaryDetails:
             f"{100 * e.event_rate:.3g} %",
             f"{error.value:.2f}",
             "" if math.isnan(error.low) else f"{error.low:.2f} to {error.high:.2f}",
-            chance(e.pvalue),
+            format_pvalue(e.pvalue),
             sentences.headline(e),
         ]
 

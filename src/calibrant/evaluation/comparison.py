@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.errors import InputError, Note
-from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column
 from calibrant.evaluation.binary import evaluate_table
 from calibrant.evaluation.comparison_result import BRIER, DECIDES, LOG_LOSS, Comparison, Difference
@@ -108,7 +108,7 @@ def compare(
         )
     settings = check_settings(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
     _check_names(settings.metrics)
-    seed = seed_of(random_state)
+    seed = seed_sequence(random_state)
     paired, tables = PairedRows.read(y_true, list(y_probs.values()), cluster=cluster, **rows)
     names = [str(name) for name in y_probs]
     if len(set(names)) < len(names):

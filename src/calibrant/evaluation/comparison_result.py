@@ -8,8 +8,8 @@ from os import PathLike
 from typing import Any
 
 from calibrant._support.errors import Note
-from calibrant._support.formatting import Form, chance, p_is
-from calibrant._support.frames import frame
+from calibrant._support.formatting import NumberFormat, format_pvalue, pvalue_phrase
+from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import plain
 from calibrant.evaluation import sentences
 from calibrant.evaluation.binary import LOG_ODDS_ERROR
@@ -62,13 +62,13 @@ class Difference:
 
     def cells(self) -> list[str]:
         """The same as text: difference, interval, adjusted p-value with its test; empty where they do not exist."""
-        form = Form.of(self.unit, self.high - self.low, signed=True)
-        value = "" if math.isnan(self.value) else form.amount(self.value)
+        form = NumberFormat.for_spread(self.unit, self.high - self.low, signed=True)
+        value = "" if math.isnan(self.value) else form.value(self.value)
         if value and self.test == "decides":
             value += " (squares)"
         if math.isnan(self.low):
             return [value, "", ""]
-        return [value, form.span(self.low, self.high), f"{chance(self.adjusted_pvalue)} ({self.test})"]
+        return [value, form.range(self.low, self.high), f"{format_pvalue(self.adjusted_pvalue)} ({self.test})"]
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
@@ -171,7 +171,7 @@ class Comparison:
             d = self._difference(row["model"], row["metric"])
             for column, part in _DIFFERENCE_COLUMNS.items():
                 row[column] = math.nan if d is None else getattr(d, part)
-        return frame(rows, backend)
+        return frame_from_rows(rows, backend)
 
     def _further_rows(self, own: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Rows of metrics that have a difference but no interval of their own, such as log loss."""
@@ -216,7 +216,7 @@ class Comparison:
                 value, ends, _ = d.cells()
                 yield (
                     f"Squared log-odds error of {d.model} less that of {d.baseline}: "
-                    f"{value.removesuffix(' (squares)')} ({ends}); {p_is(d.adjusted_pvalue)}{self._holm}, "
+                    f"{value.removesuffix(' (squares)')} ({ends}); {pvalue_phrase(d.adjusted_pvalue)}{self._holm}, "
                     "the largest p-value of the tests of log-odds errors, absolute gaps and squared gaps."
                 )
         if any(not math.isnan(d.low) for d in self.deciding):
@@ -239,7 +239,7 @@ class Comparison:
             better, other = (d.model, d.baseline) if d.value < 0 else (d.baseline, d.model)
             found.append(
                 f"{better} is better calibrated than {other}, but {other} has the lower Brier score (difference "
-                f"{brier.cells()[0]}, {p_is(brier.adjusted_pvalue)}{self._holm}): {other} discriminates better."
+                f"{brier.cells()[0]}, {pvalue_phrase(brier.adjusted_pvalue)}{self._holm}): {other} discriminates better."
             )
         return found
 

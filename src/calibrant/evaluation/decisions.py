@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.errors import InputError, Note
-from calibrant._support.formatting import Form, chance
-from calibrant._support.frames import frame
+from calibrant._support.formatting import NumberFormat, format_pvalue
+from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import plain
 from calibrant._support.options import check_share
-from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.text_tables import text_table
 from calibrant._support.typing import Column
 from calibrant.inference import resampling
@@ -52,7 +52,7 @@ class Decisions:
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """One row per model."""
-        return frame([vars(line) for line in self.lines], backend)
+        return frame_from_rows([vars(line) for line in self.lines], backend)
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
@@ -71,11 +71,11 @@ class Decisions:
         head = ["", "accuracy", "false positives", "false negatives", "cost per row", f"{level} interval"]
         cells = [[*head, f"saves against {first}", f"{level} interval", "p-value"]]
         for line in self.lines:
-            form = Form.of("1", line.high - line.low, signed=False)
-            gain = Form.of("1", line.saving_high - line.saving_low, signed=True)
+            form = NumberFormat.for_spread("1", line.high - line.low, signed=False)
+            gain = NumberFormat.for_spread("1", line.saving_high - line.saving_low, signed=True)
             row = [line.name, f"{100 * line.accuracy:.2f} %", f"{line.false_positives:,.6g}"]
-            row += [f"{line.false_negatives:,.6g}", form.amount(line.cost), form.span(line.low, line.high)]
-            saved = [gain.amount(line.saving), gain.span(line.saving_low, line.saving_high), chance(line.pvalue)]
+            row += [f"{line.false_negatives:,.6g}", form.value(line.cost), form.range(line.low, line.high)]
+            saved = [gain.value(line.saving), gain.range(line.saving_low, line.saving_high), format_pvalue(line.pvalue)]
             cells.append(row + (["", "", ""] if line.name == first else saved))
         rule = f"Act where the score is at least {metric.cut:.4g}: a false positive costs {metric.false_positive:g}, "
         lines = [f"{rule}a false negative {metric.false_negative:g}.", "", *text_table(cells, left=(0,))]
@@ -144,7 +144,7 @@ def decisions(
         paired,
         [metric],
         n_resamples=n_resamples,
-        seed=seed_of(random_state),
+        seed=seed_sequence(random_state),
         threads=tables[0].size >= resampling.THREADS_FROM,
         show=progress,
     )[:, :, 0]

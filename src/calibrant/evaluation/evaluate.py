@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from calibrant._support.errors import InputError, Note
-from calibrant._support.progress import progress as counted
-from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.progress import progress_bar
+from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column
 from calibrant.evaluation.binary import evaluate_table
 from calibrant.evaluation.groups import GroupRows, adjust_groups, check_tables, split
@@ -110,7 +110,7 @@ def evaluate(
     ('miscalibrated', 'overestimates')
     """
     settings = check_settings(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
-    seed = seed_of(random_state)
+    seed = seed_sequence(random_state)
     together: PairedRows | None = None
     groups: dict[Any, GroupRows]
     if isinstance(y_true, Mapping):
@@ -125,7 +125,7 @@ def evaluate(
     result = evaluate_table(whole, settings, seed, show=progress, rows=together)
     found = {
         key: evaluate_table(own.table, settings, seed, show=False, rows=own.rows, few_clusters=own.few_clusters)
-        for key, own in counted(groups.items(), len(groups), "evaluating groups", show=progress)
+        for key, own in progress_bar(groups.items(), len(groups), "evaluating groups", show=progress)
         if len(own.table)
     }
     notes = _group_notes(groups)

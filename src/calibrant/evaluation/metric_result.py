@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant._support.formatting import Form, chance
+from calibrant._support.formatting import NumberFormat, format_pvalue
 from calibrant._support.json_values import number
 from calibrant.inference.intervals import Interval, Null
 
@@ -72,26 +72,26 @@ class MetricResult:
     def cells(self) -> list[str]:
         """The same as text: value, interval, null range, adjusted p-value; empty where one does not exist."""
         low, high = self.null.low, self.null.high
-        form: Form | _FourDigits = _FourDigits()
+        form: NumberFormat | _FourDigits = _FourDigits()
         if self.unit in ("1", "%"):
             spread = self.interval.high - self.interval.low if math.isnan(low) else high - low
-            form = Form.of(self.unit, spread, signed=low < 0)
-        expected = form.span(low, high)
+            form = NumberFormat.for_spread(self.unit, spread, signed=low < 0)
+        expected = form.range(low, high)
         if math.isnan(low) and not math.isnan(self.null.expected):
             expected = f"{self.null.expected:g}{' %' if self.unit == '%' else ''}"
         return [
-            form.amount(self.value),
-            form.span(self.interval.low, self.interval.high),
+            form.value(self.value),
+            form.range(self.interval.low, self.interval.high),
             expected,
-            chance(self.pvalue),
+            format_pvalue(self.pvalue),
         ]
 
 
 class _FourDigits:
     """Numbers in the unit of the outcome, which may have any size: four significant digits."""
 
-    def amount(self, value: float) -> str:
+    def value(self, value: float) -> str:
         return f"{value:.4g}"
 
-    def span(self, low: float, high: float) -> str:
+    def range(self, low: float, high: float) -> str:
         return "" if math.isnan(low) else f"{low:.4g} to {high:.4g}"

@@ -10,14 +10,14 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.options import check_count, check_share
-from calibrant._support.progress import progress as counted
+from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats, Ints
 from calibrant.evaluation.groups import adjust_groups
 from calibrant.evaluation.regression_details import RegressionDetails
 from calibrant.evaluation.regression_metrics import coverage_by_level, estimate_metrics, metric_results
 from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.settings import Settings, kept_seed
+from calibrant.evaluation.settings import Settings, integer_seed
 from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.forecasts.frozen import is_frozen
 from calibrant.forecasts.reading import as_forecast
@@ -72,7 +72,7 @@ class _Options:
 
     def to_settings(self, margin: float) -> Settings:
         """Return the options that a result keeps."""
-        seed = kept_seed(self.random_state)
+        seed = integer_seed(self.random_state)
         return Settings(float(margin), self.alpha, self.level, self.n_resamples, seed, bins=self.bins)
 
 
@@ -182,7 +182,7 @@ def evaluate(
     order = np.argsort(code, kind="stable")
     bounds = np.searchsorted(code[order], np.arange(len(names) + 1))
     found = {}
-    for i in counted(range(len(names)), len(names), "groups", show=progress):
+    for i in progress_bar(range(len(names)), len(names), "groups", show=progress):
         own = rows.part(np.sort(order[bounds[i] : bounds[i + 1]]))
         found[names[i]] = _evaluate_rows(own, replace(options, n_resamples=0))
     name = getattr(by, "name", None)

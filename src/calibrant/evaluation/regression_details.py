@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant._support.formatting import chance
+from calibrant._support.formatting import format_pvalue
 from calibrant._support.typing import Floats
 from calibrant.evaluation import regression_sentences
 from calibrant.evaluation.sizes import rows_in_words
@@ -132,7 +132,7 @@ class RegressionDetails:
     def group_cells(self, e: "Evaluation") -> list[str]:
         """The row of this evaluation in a table of groups."""
         value, interval, _, _ = e["mean error"].cells()
-        return [f"{e.table.size:,.6g}", value, interval, chance(e.pvalue), regression_sentences.short_verdict(e)]
+        return [f"{e.table.size:,.6g}", value, interval, format_pvalue(e.pvalue), regression_sentences.short_verdict(e)]
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from calibrant._support.formatting import p_is
+from calibrant._support.formatting import pvalue_phrase
 from calibrant.evaluation.sentences import deciding_tests, further_reasons
 from calibrant.inference.regression_verdict import rows_to_decide
 
@@ -59,7 +59,7 @@ def reasons(e: Any) -> Iterator[str]:
         yield "Joint test: none; the data do not allow a test."
     else:
         group = "" if e.adjusted_pvalue is None else ", adjusted for the number of groups"
-        yield f"Joint test: {p_is(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
+        yield f"Joint test: {pvalue_phrase(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
     found = e.equivalence
     shown = "is" if found.within else "is not"
     bound = "no bound" if math.isnan(found.high) else f"at most {found.high:.3g}"

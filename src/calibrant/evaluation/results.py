@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any
 
 from calibrant._support.errors import Note
-from calibrant._support.frames import frame
+from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import label as json_label
 from calibrant._support.json_values import number
 from calibrant.evaluation import sentences
@@ -234,7 +234,7 @@ class Evaluation:
         """One row per metric and group: value, interval, null range, p-value. `backend`: any that Narwhals can make."""
         rows = self.rows(group="all")
         rows += [row for name, group in self.groups.items() for row in group.rows(group=str(name))]
-        return frame(rows, backend)
+        return frame_from_rows(rows, backend)
 
     def rows(self, **columns: Any) -> list[dict[str, Any]]:
         """One row per metric, with further columns before it."""

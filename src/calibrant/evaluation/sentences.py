@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from calibrant._support.formatting import chance, p_is
+from calibrant._support.formatting import format_pvalue, pvalue_phrase
 from calibrant.evaluation.sizes import mean_score
 from calibrant.inference.coefficients import Coefficient
 from calibrant.inference.intervals import Interval
@@ -74,7 +74,7 @@ def explanation(e: Any) -> str:
         return f"{_subject(e)} right to within {bound}; the margin is {margin}. {_none_of_all(e)} is significant."
     if e.verdict == "negligible":
         return (
-            f"A deviation is significant ({p_is(e.pvalue)}), but {_subject(e).lower()} right to within {bound}; "
+            f"A deviation is significant ({pvalue_phrase(e.pvalue)}), but {_subject(e).lower()} right to within {bound}; "
             f"the margin is {margin}."
         )
     if e.verdict == "inconclusive":
@@ -171,7 +171,7 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
             what = f"Rows with a total weight of {impossible:,.6g} contradict their score"
         return f"{what} of 0 or 1, which no calibrated model allows.{f' The model {ways}.' if ways else ''}"
     which = f"it {ways}" if ways else "the deviation is local"
-    text = f"A deviation is significant ({p_is(e.pvalue)}); {which}."
+    text = f"A deviation is significant ({pvalue_phrase(e.pvalue)}); {which}."
     if e.settings.is_absolute:
         value = amount(e, e.equivalence.value)
         return f"{text} ACE is {value}, at most {bound}; the margin is {margin}."
@@ -209,7 +209,7 @@ def reasons(e: Any) -> Iterator[str]:
         yield "Omnibus test: none; rows are in too few clusters."
         return
     group = "" if e.adjusted_pvalue is None else ", adjusted for the number of groups"
-    yield f"Omnibus test: {p_is(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
+    yield f"Omnibus test: {pvalue_phrase(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
     found = e.equivalence
     what = found.metric if e.settings.is_absolute else f"the {found.metric}"
     shown = "is" if found.within else "is not"
@@ -231,7 +231,7 @@ def _fine(e: Any) -> str:
 def deciding_tests(e: Any) -> str:
     """Name the tests behind the verdict, each with its adjusted p-value."""
     found = ((name, test.adjusted_pvalue) for name, test in e.tests.items() if test.adjusted_pvalue is not None)
-    return ", ".join(f"{name} ({chance(p) or 'not tested'})" for name, p in found)
+    return ", ".join(f"{name} ({format_pvalue(p) or 'not tested'})" for name, p in found)
 
 
 def further_reasons(e: Any) -> Iterator[str]:
@@ -241,7 +241,7 @@ def further_reasons(e: Any) -> Iterator[str]:
         yield f"Coefficients: {'; '.join(_coefficient(c, form) for c in e.coefficients)}."
     others = [test for test in e.tests.values() if test.adjusted_pvalue is None]
     if others and not math.isnan(e.pvalue):
-        yield f"Other tests (adjusted): {'; '.join(f'{t.name} {p_is(_shown_pvalue(t, e.pvalue))}' for t in others)}."
+        yield f"Other tests (adjusted): {'; '.join(f'{t.name} {pvalue_phrase(_shown_pvalue(t, e.pvalue))}' for t in others)}."
 
 
 def _shown_pvalue(test: Any, least: float) -> float:

@@ -68,7 +68,7 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         margin = {"absolute": self.margin.value} if isinstance(self.margin, AbsoluteMargin) else self.margin
-        rest = plain(self, leave_out=("metrics", "margin", "bins"))
+        rest = plain(self, skip=("metrics", "margin", "bins"))
         metrics = {name: metric.spec for name, metric in self.metrics.items()}
         return {**rest, "margin": margin, "metrics": metrics, "bins": part_to_spec(self.bins)}
 
@@ -90,11 +90,11 @@ def check_settings(
     check_share("confidence_level", confidence_level)
     panel: dict[str, Measure] = {**(_PANEL if metrics is None else as_metrics(metrics))}
     panel.update({f"ECC ({name})": ECC(cost) for name, cost in _named_costs(costs).items()})
-    seed = kept_seed(random_state)
+    seed = integer_seed(random_state)
     return Settings(checked, float(alpha), float(confidence_level), n_resamples, seed, panel)
 
 
-def kept_seed(random_state: RandomState) -> int | None:
+def integer_seed(random_state: RandomState) -> int | None:
     """Return the seed if it is a number, which a result can keep."""
     return int(random_state) if isinstance(random_state, (int, np.integer)) else None
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.errors import InputError, Note
-from calibrant._support.files import usual_mode
+from calibrant._support.file_modes import default_file_mode
 from calibrant._support.logits import check_eps
 from calibrant.calibrators import maps
 from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap, SoftmaxTemperature, VectorScaling
@@ -77,7 +77,7 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     ) as scratch:
         scratch.write(text + "\n")
     try:
-        Path(scratch.name).chmod(usual_mode())
+        Path(scratch.name).chmod(default_file_mode())
         Path(scratch.name).replace(target)
     except OSError:
         Path(scratch.name).unlink()

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
 from calibrant._support.errors import InputError
-from calibrant._support.sql import Dialect, dialect_named
+from calibrant._support.sql_dialects import Dialect, get_dialect
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 
@@ -47,7 +47,7 @@ def to_sql(calibrator: ScoreMap, column: str | Sequence[str], dialect: str = "du
     CASE WHEN CAST("p" AS DOUBLE) >= (-1e+300) AND CAST("p" AS DOUBLE) <= 1e+300
     THEN CASE WHEN CAST("p" AS DOUBLE) < 0.4e0 THEN 0.0e0 ELSE 1.0e0 END END
     """
-    sql = dialect_named(dialect)
+    sql = get_dialect(dialect)
     if not isinstance(calibrator, ScoreMap):
         raise InputError(
             f"Only maps of one score become SQL; it is {type(calibrator).__name__}.",

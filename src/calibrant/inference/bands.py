@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import SFC64
 
 from calibrant._support.options import check_share
-from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Floats
 from calibrant.inference import resampling
 from calibrant.inference.hypothesis_tests import maximum_survival
@@ -65,7 +65,7 @@ def consistency_band(
         rates,
         purpose="null",
         n_resamples=n_resamples,
-        seed=seed_of(random_state),
+        seed=seed_sequence(random_state),
         threads=table.size >= resampling.THREADS_FROM,
         show=progress,
     )
@@ -113,6 +113,6 @@ def _largest_by_clusters(
         lambda bits: [ecce(sampler(bits)).mad],
         purpose="null",
         n_resamples=n_resamples,
-        seed=seed_of(random_state),
+        seed=seed_sequence(random_state),
     )
     return float(np.quantile(draws, level))

@@ -14,7 +14,7 @@ import numpy as np
 from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import plain
 from calibrant._support.logits import EPS
-from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column, Weights
 from calibrant.inference import resampling
 from calibrant.inference.components import contrast_test, contrasts_test, over_bins
@@ -443,7 +443,7 @@ def _with_resampling(
         lambda bits: [statistic(sampler(bits))],
         purpose="null",
         n_resamples=n_resamples,
-        seed=seed_of(random_state),
+        seed=seed_sequence(random_state),
     )[:, 0]
     observed = statistic(table)
     pvalue = (1 + np.count_nonzero(draws >= observed - 1e-12 * max(1.0, abs(observed)))) / (1 + draws.size)

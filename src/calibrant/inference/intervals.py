@@ -12,7 +12,7 @@ from calibrant._support.arrays import read_only
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.json_values import number, plain
 from calibrant._support.options import check_share
-from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Bools, Column, Floats
 from calibrant.inference import resampling
 from calibrant.inference.design import Design
@@ -585,7 +585,7 @@ def interval(
     (True, 'anchored')
     """
     measured = as_metric(metric)
-    level, seed = check_share("confidence_level", confidence_level), seed_of(random_state)
+    level, seed = check_share("confidence_level", confidence_level), seed_sequence(random_state)
     counted, paired = read_rows(table, y_prob, cluster, rows)
     spread = _bootstrapped(measured, counted, paired, seed=seed, n_resamples=n_resamples, show=progress)
     return spread.to_interval(level)
@@ -652,7 +652,7 @@ def null(
         raise InputError(
             f"alternative must be 'greater' or 'two-sided'; it is {alternative!r}.", argument="alternative"
         )
-    level, seed = check_share("confidence_level", confidence_level), seed_of(random_state)
+    level, seed = check_share("confidence_level", confidence_level), seed_sequence(random_state)
     counted, paired = read_rows(table, y_prob, cluster, rows)
     (spread,) = spreads(
         [measured], counted, seed=seed, n_resamples=n_resamples, bootstrap=False, rows=paired, show=progress
@@ -702,7 +702,7 @@ def equivalence(
     """
     measured = as_metric(metric)
     check_margin(margin, alpha, n_resamples)
-    seed = seed_of(random_state)
+    seed = seed_sequence(random_state)
     counted, paired = read_rows(table, y_prob, cluster, rows)
     spread = _bootstrapped(measured, counted, paired, seed=seed, n_resamples=n_resamples, show=progress)
     return spread.to_equivalence(margin, alpha)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant._support.progress import progress as counted
+from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Ints
 from calibrant.inference.bias_by_bin import bias_by_bin
@@ -57,7 +57,7 @@ def tce_with_null(
     rng = generator(random_state)
     drawn = np.empty(n_resamples)
     size = len(table) if cluster is None else int(cluster.max()) + 1
-    for i in counted(range(drawn.size), drawn.size, "TCE without bias", show=progress):
+    for i in progress_bar(range(drawn.size), drawn.size, "TCE without bias", show=progress):
         sign = 2.0 * rng.integers(0, 2, size) - 1
         sign = sign if cluster is None else sign[cluster]
         again = replace(table, mean=table.prediction + sign * error)

@@ -18,7 +18,7 @@ from calibrant import _kernels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, Note
 from calibrant._support.options import check_count
-from calibrant._support.progress import progress
+from calibrant._support.progress import progress_bar
 from calibrant._support.typing import Column, Floats, Ints, Weights
 from calibrant.metrics.gce import GCE
 from calibrant.tables.partition import Partition
@@ -97,7 +97,9 @@ def replicates(
 
     found = _in_order(at, int(n_resamples), threads)
     try:
-        return np.array(list(progress(found, int(n_resamples), f"drawing ({purpose})", show=show)), dtype=np.float64)
+        return np.array(
+            list(progress_bar(found, int(n_resamples), f"drawing ({purpose})", show=show)), dtype=np.float64
+        )
     finally:
         _kernels.free_memory()
 

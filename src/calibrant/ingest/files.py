@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
-from calibrant._support.progress import progress as counted
+from calibrant._support.progress import progress_bar
 from calibrant.ingest.counting import Options, Weighting
 from calibrant.ingest.formats import File, Format, format_of, source_of
 from calibrant.ingest.groups import Split, named
@@ -221,11 +221,11 @@ def _batches(
 ) -> Iterator[tuple[int, Batch]]:
     """All batches, each with the number of its first row in its file; a bar counts rows, or files."""
     if rows is None:
-        for file, source in counted(sources.items(), len(sources), "files", show=show):
+        for file, source in progress_bar(sources.items(), len(sources), "files", show=show):
             yield from _read(connection, file, source, names)
         return
     every = (batch for file, source in sources.items() for batch in _read(connection, file, source, names))
-    yield from counted(every, -(-rows // _BATCH), "batches", show=show)
+    yield from progress_bar(every, -(-rows // _BATCH), "batches", show=show)
 
 
 def _rows_in(files: list[File]) -> int | None:

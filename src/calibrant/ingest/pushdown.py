@@ -15,7 +15,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.columns import LEAST_WEIGHT
-from calibrant._support.sql import Dialect
+from calibrant._support.sql_dialects import Dialect
 from calibrant._support.typing import Ints
 from calibrant.ingest.counting import Sums
 from calibrant.ingest.groups import Split

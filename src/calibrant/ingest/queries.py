@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, no_column
-from calibrant._support.sql import DIALECTS, Dialect
+from calibrant._support.sql_dialects import DIALECTS, Dialect
 from calibrant.ingest.counting import Options, Weighting
 from calibrant.ingest.frames import same_name
 from calibrant.ingest.groups import Split, named

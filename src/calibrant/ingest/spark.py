@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant._support.errors import InputError
-from calibrant._support.sql import DIALECTS
+from calibrant._support.sql_dialects import DIALECTS
 from calibrant.ingest.frames import columns_of, same_name
 from calibrant.ingest.groups import Split
 from calibrant.ingest.pushdown import Counts

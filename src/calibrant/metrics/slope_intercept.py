@@ -81,7 +81,7 @@ class Logits:
         None where they do not exist: all scores or all outcomes are equal, or a threshold separates the outcomes.
         """
         n, k = self._pooled(table)
-        exists = self.x.size > 1 and table.has_both_classes and not any(logistic.separated(n, k))
+        exists = self.x.size > 1 and table.has_both_classes and not any(logistic.find_separation(n, k))
         return self._fit(n, k) if exists else None
 
     def gain(self, table: ScoreTable, line: tuple[float, float] | None) -> float:
@@ -96,8 +96,8 @@ class Logits:
         if line is None:
             best = float(np.sum(xlogy(k, k / n) + xlogy(n - k, 1 - k / n)))
         else:
-            best = logistic.likelihood(line[1] + line[0] * self.x, n, k)
-        return best - logistic.likelihood(self.x, n, k)
+            best = logistic.log_likelihood(line[1] + line[0] * self.x, n, k)
+        return best - logistic.log_likelihood(self.x, n, k)
 
     def result(self, table: ScoreTable, line: tuple[float, float]) -> SlopeIntercept:
         """The line with what a reader must know."""

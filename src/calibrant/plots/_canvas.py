@@ -26,7 +26,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from calibrant._support.errors import InputError
-from calibrant._support.frames import frame_of as frame
+from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.typing import Floats
 from calibrant.plots._palette import mixed
 
@@ -442,7 +442,7 @@ def distinct(values: Floats) -> list[str]:
 
 def drawn_frame(columns: Mapping[str, Any], backend: str) -> Any:
     """Return arrays of equal length as a frame of the given backend."""
-    return frame({name: np.asarray(column).tolist() for name, column in columns.items()}, backend)
+    return frame_from_columns({name: np.asarray(column).tolist() for name, column in columns.items()}, backend)
 
 
 def stacked_frame(parts: Sequence[Mapping[str, Any]], backend: str) -> Any:

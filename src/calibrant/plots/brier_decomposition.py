@@ -11,7 +11,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
 from calibrant._support.options import check_share
-from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Floats
 from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread
@@ -257,7 +257,7 @@ def _decomposed(table: ScoreTable, n_resamples: int, level: float, random_state:
 
     common: dict[str, Any] = {
         "n_resamples": n_resamples,
-        "seed": seed_of(random_state),
+        "seed": seed_sequence(random_state),
         "threads": table.size >= resampling.THREADS_FROM,
     }
     bootstrap: Floats = resampling.replicates(lambda bits: both(resample(bits)), purpose="bootstrap", **common)

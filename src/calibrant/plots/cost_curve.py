@@ -14,7 +14,7 @@ from matplotlib.ticker import NullLocator
 
 from calibrant._support.errors import InputError
 from calibrant._support.options import check_share
-from calibrant._support.random_streams import RandomState, seed_of
+from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Floats
 from calibrant.inference.intervals import Spread, spreads
 from calibrant.metrics.bins import Bins, EqualWidth
@@ -285,7 +285,7 @@ def _curve(
     metrics: list[Any] = [metric(1, 0), metric(0, 1)]
     if not n_resamples:
         return CostCurve(*(one.value(table) for one in metrics))
-    a, b = spreads(metrics, table, seed=seed_of(random_state), n_resamples=n_resamples)
+    a, b = spreads(metrics, table, seed=seed_sequence(random_state), n_resamples=n_resamples)
     limits = []
     for over, under in zip(*_units(ratios), strict=True):
         # ECC is linear in the unit costs, in the data and in each replicate.

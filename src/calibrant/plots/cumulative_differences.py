@@ -10,7 +10,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import p_is
+from calibrant._support.formatting import pvalue_phrase
 from calibrant._support.typing import Floats
 from calibrant.evaluation.sizes import rows_in_words
 from calibrant.inference.bands import Band, cumulative_band
@@ -149,7 +149,7 @@ class CumulativeDisplay:
         ax.set_xlabel("share of rows, and prediction at that share")
         ax.set_ylabel("sum of (outcome - prediction) / rows")
         ax.spines[["top", "right"]].set_visible(False)
-        p = "" if self.test is None else f", {p_is(self.pvalue)}"
+        p = "" if self.test is None else f", {pvalue_phrase(self.pvalue)}"
         small = f"grey: {100 * self.band.level:g} % null range of the curve"
         headline(ax, f"ECCE-MAD = {self.ecce.mad:.4f}{p}", small)
 
@@ -171,7 +171,7 @@ class CumulativeDisplay:
         return drawn_frame(columns | sides, backend)
 
     def __repr__(self) -> str:
-        p = "" if self.test is None else f", {p_is(self.pvalue)}"
+        p = "" if self.test is None else f", {pvalue_phrase(self.pvalue)}"
         return f"CumulativeDisplay(ECCE-MAD = {self.ecce.mad:.4f}{p}, {rows_in_words(self.table)})"
 
     def alt_text(self) -> str:
@@ -179,7 +179,7 @@ class CumulativeDisplay:
         share, curve, score = self.points()
         far = int(np.argmax(np.abs(curve)))
         leaves = "leaves" if self.ecce.mad > float(self.band.high[0]) else "lies inside"
-        p = "" if self.test is None else f" ({p_is(self.pvalue)} by the test)"
+        p = "" if self.test is None else f" ({pvalue_phrase(self.pvalue)} by the test)"
         return (
             f"Cumulative differences of {rows_in_words(self.table)} in order of prediction: farthest from 0 is "
             f"{curve[far]:+.3g}, at a prediction of {score[far]:.3g} and {100 * share[far]:.0f} % of rows; the curve "

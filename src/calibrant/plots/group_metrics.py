@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import Form, p_is
+from calibrant._support.formatting import NumberFormat, pvalue_phrase
 from calibrant.evaluation.binary import LOG_ODDS_ERROR
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.evaluation.metric_result import MetricResult
@@ -279,7 +279,7 @@ class GroupDisplay:
         for i, name in enumerate(lines):
             part = self.evaluation.groups[name]
             self.ax_.annotate(
-                f"{rows_in_words(part.table)}, {p_is(part.pvalue)}",
+                f"{rows_in_words(part.table)}, {pvalue_phrase(part.pvalue)}",
                 (1, i),
                 (6, 0),
                 ("axes fraction", "data"),
@@ -315,13 +315,13 @@ class GroupDisplay:
         """Return a description of the diagram in one sentence."""
         lines = self.lines
         beyond = [str(name) for name in lines if self.evaluation.groups[name].is_significant]
-        form = Form.of(next(iter(lines.values())).unit, 0, signed=False)
+        form = NumberFormat.for_spread(next(iter(lines.values())).unit, 0, signed=False)
         values = {str(name): each.value for name, each in lines.items()}
         top = max(values, key=lambda name: values[name])
         which = f": {', '.join(beyond[:6])}{' and others' if len(beyond) > 6 else ''}" if beyond else ""
         name, deviate = f"{self.metric[0].upper()}{self.metric[1:]}", "deviates" if len(beyond) == 1 else "deviate"
         return (
-            f"{name} of {len(lines)} groups, from {form.amount(min(values.values()))} to {form.amount(values[top])} "
+            f"{name} of {len(lines)} groups, from {form.value(min(values.values()))} to {form.value(values[top])} "
             f"({top}); {len(beyond)} of them {deviate} significantly by the omnibus test, adjusted for the "
             f"number of groups{which}."
         )

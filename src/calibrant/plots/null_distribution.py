@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, StepPatch
 
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import Form, p_is
+from calibrant._support.formatting import NumberFormat, pvalue_phrase
 from calibrant._support.random_streams import RandomState
 from calibrant.inference.intervals import Null
 from calibrant.inference.intervals import null as null_of
@@ -112,11 +112,11 @@ class NullDisplay:
         self.ax_.set_ylabel("replicates")
         self.ax_.locator_params(axis="x", nbins=6)
         self.ax_.spines[["top", "right"]].set_visible(False)
-        form = Form.of(n.unit, n.high - n.low, signed=n.low < 0)
+        form = NumberFormat.for_spread(n.unit, n.high - n.low, signed=n.low < 0)
         headline(
             self.ax_,
-            f"{n.metric} = {form.amount(n.value)} (red), {p_is(n.pvalue)}",
-            f"expected if calibrated: {form.span(n.low, n.high)} (grey; dashed: mean)",
+            f"{n.metric} = {form.value(n.value)} (red), {pvalue_phrase(n.pvalue)}",
+            f"expected if calibrated: {form.range(n.low, n.high)} (grey; dashed: mean)",
         )
         return self
 
@@ -150,18 +150,16 @@ class NullDisplay:
 
     def __repr__(self) -> str:
         n = self.null
-        form = Form.of(n.unit, n.high - n.low, signed=n.low < 0)
-        return (
-            f"NullDisplay({n.metric} = {form.amount(n.value)}, null range {form.span(n.low, n.high)}, {p_is(n.pvalue)})"
-        )
+        form = NumberFormat.for_spread(n.unit, n.high - n.low, signed=n.low < 0)
+        return f"NullDisplay({n.metric} = {form.value(n.value)}, null range {form.range(n.low, n.high)}, {pvalue_phrase(n.pvalue)})"
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
         n = self.null
-        form = Form.of(n.unit, n.high - n.low, signed=n.low < 0)
+        form = NumberFormat.for_spread(n.unit, n.high - n.low, signed=n.low < 0)
         place = "above" if n.value > n.high else "below" if n.value < n.low else "within"
         return (
             f"Null distribution of {n.metric} ({n.n_resamples:,} replicates), {100 * n.level:g} % null range "
-            f"{form.span(n.low, n.high)}; the observed value, {form.amount(n.value)}, lies {place} that range "
-            f"({p_is(n.pvalue)})."
+            f"{form.range(n.low, n.high)}; the observed value, {form.value(n.value)}, lies {place} that range "
+            f"({pvalue_phrase(n.pvalue)})."
         )

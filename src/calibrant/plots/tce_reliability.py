@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from matplotlib.path import Path
 
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import Form, p_is
+from calibrant._support.formatting import NumberFormat, pvalue_phrase
 from calibrant._support.random_streams import RandomState
 from calibrant.evaluation.sizes import bins_in_words, rows_in_words
 from calibrant.inference.intervals import Null
@@ -338,9 +338,9 @@ class TestBasedReliabilityDisplay:
         text = f"{b.metric} = {b.value:.1f} %"
         if self.null is None:
             return text
-        form = Form.of("%", 0, signed=False)
-        expected = form.span(self.null.low, self.null.high)
-        return f"{text}   (expected if calibrated: {expected}; {p_is(self.null.pvalue)})"
+        form = NumberFormat.for_spread("%", 0, signed=False)
+        expected = form.range(self.null.low, self.null.high)
+        return f"{text}   (expected if calibrated: {expected}; {pvalue_phrase(self.null.pvalue)})"
 
     def data(self, backend: str = "pandas") -> Any:
         """Return the drawn values, one row per bin: edges, sizes, rate with interval, predictions, rejected rows."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from calibrant._support.formatting import chance
+from calibrant._support.formatting import format_pvalue
 from calibrant.evaluation import sentences
 from calibrant.evaluation.results import Evaluation
 from calibrant.inference.hypothesis_tests import TestResult
@@ -61,7 +61,12 @@ def _model(name: str, key: str, e: Evaluation) -> dict[str, Any]:
 
 def _test(test: TestResult) -> list[str]:
     adjusted = test.adjusted_pvalue
-    return [test.name, f"{test.statistic:.4g}", chance(test.pvalue), "" if adjusted is None else chance(adjusted)]
+    return [
+        test.name,
+        f"{test.statistic:.4g}",
+        format_pvalue(test.pvalue),
+        "" if adjusted is None else format_pvalue(adjusted),
+    ]
 
 
 def _figures(e: Evaluation, key: str) -> list[SafeText]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import chance
+from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import label as json_label
 from calibrant.evaluation import sentences
 from calibrant.evaluation.binary import LOG_ODDS_ERROR, rejection_breakdown
@@ -198,7 +198,7 @@ def _groups(e: Evaluation) -> dict[str, Any] | None:
                 "prevalence": group.table.prevalence,
                 "metrics": {m: {"value": c[0], "number": lines[m].value, "band": c[2]} for m, c in shown.items()},
                 "holm": adjusted["holm"],
-                "holm_text": chance(adjusted["holm"]),
+                "holm_text": format_pvalue(adjusted["holm"]),
                 "verdict": sentences.headline(group),
                 "tone": sentences.tone(group.verdict),
             }

@@ -1,8 +1,8 @@
-// Which scores of a bin does the exact two-sided binomial test reject? Decided for whole runs of
-// scores at once, by bounds on the p-value; what the bounds cannot decide is handed back as doubtful.
+// The exact two-sided binomial test of the scores of a bin. Bounds on the p-value decide whole runs of
+// scores at once; scores that the bounds cannot decide are returned as undecided.
 //
-// Everything is written for k < n p, where the observed side is the lower tail; the other side is its
-// mirror image (k -> n - k, p -> 1 - p). p and q = 1 - p travel together, each as exact as it can be.
+// The code treats k < n p, where the observed side is the lower tail; the other case is its mirror image
+// (k -> n - k, p -> 1 - p). p and q = 1 - p are passed together, each as accurate as possible.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace calibrant {
 
-// ln n! minus Stirling's formula without its series.
+// ln n! minus Stirling's formula without its series: the remainder.
 inline double stirling_error(double n) {
     static constexpr std::array<double, 16> exact = {
         0.0,
@@ -40,13 +40,13 @@ inline double stirling_error(double n) {
     return (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r / 1188)))) / n;
 }
 
-// x ln(x / m) + m - x, without cancellation where x is near m: with v = (x - m) / (x + m),
+// x ln(x / m) + m - x, without cancellation if x is near m: with v = (x - m) / (x + m),
 // x / m = (1 + v) / (1 - v), so x ln(x / m) = 2 x atanh(v), and 2 x v - (x - m) = (x - m) v.
 inline double deviance(double x, double m) {
     const double d = x - m;
     if (std::fabs(d) >= 0.1 * (x + m)) return x * std::log(x / m) - d;
     const double v = d / (x + m);
-    const double w = v * v;  // below 0.01, so nine terms of atanh's series leave less than 1e-18
+    const double w = v * v;  // below 0.01, so nine terms of the series of atanh have an error below 1e-18
     double sum = 1.0 / 19;
     for (const double c : {1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3}) sum = c + w * sum;
     return v * (d + 2 * x * w * sum);
@@ -63,7 +63,7 @@ class Binomial {
 
     const double n;
 
-    // ln P(X = x) in the form that stays exact for any n: deviances instead of differences of gammas.
+    // ln P(X = x), accurate for any n: deviances instead of differences of log-gamma functions.
     double log_pmf(double x, Probability pr) const {
         constexpr double two_pi = 6.283185307179586476925;
         if (x == 0) return pr.p < pr.q ? n * std::log1p(-pr.p) : n * std::log(pr.q);
@@ -72,7 +72,7 @@ class Binomial {
                deviance(n - x, n * pr.q) - 0.5 * std::log(two_pi * x * (n - x) / n);
     }
 
-    // P(X >= x) where x > n p; elsewhere 1, which is all that an upper bound needs.
+    // P(X >= x) if x > n p; otherwise 1, which is sufficient for an upper bound.
     double upper_tail(double x, Probability pr) const {
         if (x > n) return 0;
         if (x <= n * pr.p) return 1;
@@ -83,20 +83,20 @@ class Binomial {
     double lower_tail_over_pmf(double x, Probability pr) const { return upper_tail_over_pmf(n - x, {pr.q, pr.p}); }
 
     // P(X >= x) / P(X = x) for x > n p: q times the continued fraction of the incomplete beta function
-    // I_p(a, b) with a = x, b = n - x + 1 (DLMF 8.17.22), of which we take the even part,
+    // I_p(a, b) with a = x, b = n - x + 1 (DLMF 8.17.22), in its even part,
     //
     //     1 / (d_0 + c_1 / (d_1 + c_2 / (d_2 + ...))),   e = a + 2m,   g = 1 + a - (a + b) p,
     //     c_m = (a+m-1) (a+b+m-1) p / ((e-2)(e-1)) * m (b-m) p / ((e-1) e),
     //     d_m = m (b-m) p / ((e-1) e) + ((a+m) (g + m (1+q)) + m (e+1)) / (e (e+1)),
     //
-    // with d_m rewritten so that nothing in it cancels. Two standard deviations above the mean it takes
-    // some 35 steps at n = 10^4 and 65 at n = 10^8.
+    // with d_m rewritten to avoid cancellation. Two standard deviations above the mean it takes
+    // about 35 steps at n = 10^4 and 65 at n = 10^8.
     double upper_tail_over_pmf(double x, Probability pr) const {
         const double a = x, b = n - x + 1, p = pr.p, q = pr.q;
         const double gap = p < q ? 1 + a - (n + 1) * p : (n + 1) * q - (n - x);
         double numerator_old = 0, denominator_old = 1;
         double numerator = 1, denominator = gap / (a + 1);
-        double odd = (n + 1) * p / (a + 1);  // (a+m-1) (a+b+m-1) p / ((e-2)(e-1)) of the step to come
+        double odd = (n + 1) * p / (a + 1);  // (a+m-1) (a+b+m-1) p / ((e-2)(e-1)) of the next step
         for (double m = 1; m < 1e5; ++m) {
             const double e = a + 2 * m;
             const double inverse = 1 / ((e - 1) * e * (e + 1));
@@ -112,7 +112,7 @@ class Binomial {
             denominator = denominator_new;
             const double cross = numerator * denominator_old;
             if (std::fabs(cross - numerator_old * denominator) <= 1e-12 * cross) break;
-            if (denominator < 1e-100) {  // the factors are below 1: keep clear of underflow
+            if (denominator < 1e-100) {  // the factors are below 1: avoid underflow
                 numerator *= 1e100;
                 denominator *= 1e100;
                 numerator_old *= 1e100;
@@ -126,7 +126,7 @@ class Binomial {
     double stirling_n_;
 };
 
-// One bin, seen from the side where its scores exceed its rate: k events where n p > k were expected.
+// One bin whose scores exceed its rate: k events observed, n p > k expected.
 class Side {
   public:
     Side(double events, double trials) : k(events), x_(trials) {}
@@ -134,9 +134,9 @@ class Side {
     const double k;
     double n() const { return x_.n; }
 
-    // What the p-value of a score is made of: P(X <= k) + P(X >= j). j is the first x above the mean whose
-    // probability is at most that of k (with scipy's and R's tolerance of 1e-7); `j_low` and `j_high`
-    // differ where rounding leaves that open, and so do the upper tails that belong to them.
+    // The p-value of a score is P(X <= k) + P(X >= j). j is the first x above the mean whose probability is at
+    // most that of k (with the tolerance of 1e-7 of SciPy and R). `j_low` and `j_high`, and their upper tails,
+    // differ if rounding error leaves j undecided.
     struct Point {
         Probability pr;
         double lower, j_low, j_high, tail_at_low, tail_at_high;
@@ -159,8 +159,8 @@ class Side {
                 j.high == j.x ? tail : x_.upper_tail(j.high, pr)};
     }
 
-    // Bounds of the p-value over all scores from a to b, a below b: the lower tail falls in p, while the
-    // upper tail rises in p and falls in j, which never falls in p.
+    // Bounds of the p-value over all scores from a to b, a < b: the lower tail decreases in p; the upper tail
+    // increases in p and decreases in j, which does not decrease in p.
     double at_most(const Point& a, const Point& b) const {
         return a.lower + (a.j_low == b.j_low ? b.tail_at_low : x_.upper_tail(a.j_low, b.pr));
     }
@@ -173,12 +173,12 @@ class Side {
         double x, log_pmf, low, high;
     };
 
-    // The first x above the mean with log_pmf(x) <= log_pmf(k) + ln(1 + 1e-7): Newton's steps from a guess,
-    // kept inside a bracket, since above the mean the log of the pmf falls, and ever faster.
+    // The first x above the mean with log_pmf(x) <= log_pmf(k) + ln(1 + 1e-7), by Newton's method inside a
+    // bracket; above the mean the log of the pmf is decreasing and concave.
     Opposite opposite(Probability pr, double log_pmf_k, double guess) const {
-        const double threshold = log_pmf_k + 1e-7;  // ln(1 + 1e-7) but for 5e-15
+        const double threshold = log_pmf_k + 1e-7;  // ln(1 + 1e-7) with an error of 5e-15
         const double odds = pr.p / pr.q;
-        double out = std::ceil(n() * pr.p) - 1, in = n() + 1;  // the last x known not to be in the tail, the first that is
+        double out = std::ceil(n() * pr.p) - 1, in = n() + 1;  // last x outside the tail, first x inside it
         double excess_out = std::numeric_limits<double>::infinity(), excess_in = -excess_out;
         double x = guess;
         while (in - out > 1) {
@@ -189,7 +189,7 @@ class Side {
             const double fall = -std::log(odds * (n() - x + 0.5) / (x + 0.5));
             x += excess <= 0 ? std::min(-1.0, std::ceil(excess / fall)) : std::max(1.0, std::ceil(excess / fall));
         }
-        // Our ln pmf is good to some 1e-14 of its terms, scipy's pmf to 5e-13: this band is wide.
+        // This log_pmf has a relative error of about 1e-14, the pmf of SciPy 5e-13: this band is wider than both.
         const double band = std::max(1e-9, 2e-14 * n());
         return {in, excess_in + threshold, excess_out < band ? in - 1 : in, excess_in > -band ? in + 1 : in};
     }
@@ -197,14 +197,14 @@ class Side {
     Binomial x_;
 };
 
-// Decides scores of one bin; `score(i)`, i = 0 .. count - 1, gives them with p rising.
+// Decides the scores of one bin; `score(i)`, i = 0 .. count - 1, returns them in increasing order.
 template <class ScoreAt, class Reject, class Doubt>
 class Decider {
   public:
     Decider(Side side, double alpha, ScoreAt score, Reject reject, Doubt doubt)
         : side_(side),
-          // Our p-value and scipy's were found to differ by a relative 6e-14 for small n and 3e-17 n for large
-          // (measured to n = 1e8). This band is over thirty times as wide: it costs a question now and then.
+          // This p-value and that of SciPy differ by a relative 6e-14 for small n and 3e-17 n for large n
+          // (measured up to n = 1e8). This band is over thirty times as wide: some more scores are undecided.
           reject_at_(alpha * (1 - std::max(1e-9, 1e-14 * side.n()))),
           accept_above_(alpha * (1 + std::max(1e-9, 1e-14 * side.n()))),
           score_(score),
@@ -232,7 +232,7 @@ class Decider {
         return point;
     }
 
-    // The scores strictly between a and b. Which bound is worth a try, the ends tell.
+    // The scores strictly between a and b; the decisions at both ends select the bound to compute.
     void between(std::size_t a, const Point& at_a, std::size_t b, const Point& at_b) {
         if (b - a < 2) return;
         const bool a_rejected = at_a.at_most() <= reject_at_, b_rejected = at_b.at_most() <= reject_at_;
@@ -256,26 +256,26 @@ void decide_side(Side side, double alpha, std::size_t count, ScoreAt score, Reje
     Decider<ScoreAt, Reject, Doubt>(side, alpha, score, reject, doubt).run(count);
 }
 
-// Above this size every score is doubtful: the accuracy of both sides was measured up to here.
+// Above this size every score is undecided: the accuracy of both p-values was measured up to here.
 inline constexpr double kLargestBin = 1e8;
 
-// Rows [begin, end) of a table are one bin with k positives of n. Adds to `doubtful` the rows that
-// only scipy can decide; returns how many of the others' n are rejected.
+// Rows [begin, end) of a table are one bin with k events of n. Appends to `doubtful` the undecided rows,
+// which need SciPy; returns the sum of n over the rejected rows.
 inline std::int64_t rejected_in_bin(const double* score, const std::int64_t* count, std::size_t begin, std::size_t end,
                                     double bin_n, double bin_k, double alpha, std::vector<std::int64_t>& doubtful) {
-    // Tails below 1e-200 come near where doubles lose digits; above 0.999 the mean itself may count as tail.
+    // Tails below 1e-200 are close to subnormal doubles; above 0.999 the mean itself may be in the tail.
     if (bin_n > kLargestBin || alpha < 1e-200 || alpha > 0.999) {
         for (std::size_t i = begin; i < end; ++i) doubtful.push_back(static_cast<std::int64_t>(i));
         return 0;
     }
     std::int64_t rejected = 0;
-    // scipy compares k with the rounded product n p: below, equal (p-value 1) and above are runs of the sorted scores.
+    // SciPy compares k with the rounded product n p: sorted scores form runs below, equal (p-value 1) and above.
     const double* above = std::upper_bound(score + begin, score + end, bin_k,
                                            [&](double k, double p) { return k < bin_n * p; });
     const double* equal = std::lower_bound(score + begin, above, bin_k,
                                            [&](double p, double k) { return bin_n * p < k; });
     const auto first_above = static_cast<std::size_t>(above - score);
-    const auto last_below = static_cast<std::size_t>(equal - score) - 1;  // may wrap; unused when there is none
+    const auto last_below = static_cast<std::size_t>(equal - score) - 1;  // wraps around if there is none; then unused
 
     decide_side(
         {bin_k, bin_n}, alpha, end - first_above,

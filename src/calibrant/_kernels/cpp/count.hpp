@@ -1,4 +1,4 @@
-// Rows to distinct scores with their counts: one packed key a row, one sort, no permutation.
+// Distinct scores and their counts: one packed key per row, one sort, no permutation.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ To bit_cast(From from) {
     return to;
 }
 
-// A score p in [0, 1] has its two top bits zero, and its bit pattern orders like its value, so
-// (bits(p) << 1) | y loses nothing. Adding 0.0 turns -0.0 into 0.0, which has the pattern 0.
+// The two top bits of a score p in [0, 1] are zero, and its bit pattern has the order of its value, so
+// (bits(p) << 1) | y is exact. Adding 0.0 turns -0.0 into 0.0, which has the pattern 0.
 template <class Score>
 struct Packing;
 
@@ -42,8 +42,8 @@ template <class Score>
 using KeyOf = typename Packing<Score>::Key;
 
 struct Check {
-    bool valid;   // every score lies in [0, 1] (so none is NaN) and every label is 0 or 1
-    bool single;  // every score is exactly a float32
+    bool valid;   // all scores are in [0, 1] (so none is NaN) and all labels are 0 or 1
+    bool single;  // all scores are exact in float32
 };
 
 template <class Score, class Label>
@@ -52,7 +52,7 @@ Check pack(const Score* score, const Label* label, std::size_t rows, KeyOf<Score
     for (std::size_t i = 0; i < rows; ++i) {
         const Score p = score[i];
         const bool positive = label[i] == Label(1), negative = label[i] == Label(0);
-        // Bitwise, not short-circuit: a bad row is rare, and a branch a row is not free.
+        // Bitwise, not short-circuit: invalid rows are rare, and one branch per row is slower.
         valid &= (p >= Score(0)) & (p <= Score(1)) & (positive | negative);
         single &= static_cast<Score>(static_cast<float>(p)) == p;
         keys[i] = Packing<Score>::pack(p, static_cast<KeyOf<Score>>(positive));
@@ -60,10 +60,10 @@ Check pack(const Score* score, const Label* label, std::size_t rows, KeyOf<Score
     return {valid, single};
 }
 
-// Distinct scores, how often each was given and how often the event then happened. One block of memory
-// serves sorting and result, because touching memory for the first time is the dearest step of all.
-// While sorting, the keys fill the end of the block and their scratch lies before them; the result
-// fills it from the front of each third, never ahead of the key being read.
+// Distinct scores, their numbers of rows and of events. Sorting and result share one block of memory,
+// because the first access to new memory is the most expensive step.
+// During sorting the keys fill the end of the block, with scratch memory before them; the result
+// is written from the front of each third and never overtakes the key being read.
 class Counts {
   public:
     explicit Counts(std::size_t rows) : rows_(rows), memory_(allocate(24 * rows)) {}
@@ -76,18 +76,18 @@ class Counts {
     template <class Score>
     KeyOf<Score>* keys() const { return at<KeyOf<Score>>((24 - sizeof(Score)) * rows_); }
 
-    // Doubles that are all float32 values (what most networks print) sort as 32-bit keys.
+    // Doubles that are all exact in float32 (the output of most neural networks) are sorted as 32-bit keys.
     void narrow_keys() {
         const auto* wide = keys<double>();
         auto* narrow = keys<float>();
-        for (std::size_t i = rows_; i-- > 0;) {  // from the last: narrow[i] lies behind the keys yet to be read
+        for (std::size_t i = rows_; i-- > 0;) {  // from the last: narrow[i] lies behind the keys still to be read
             const auto p = static_cast<float>(Packing<double>::score(wide[i]));
             narrow[i] = Packing<float>::pack(p, static_cast<std::uint32_t>(wide[i] & 1));
         }
     }
 
-    // Sorts the keys and lets every key write the row that it belongs to so far: no branch, so scores
-    // with ties and scores without cost the same.
+    // Sorts the keys; each key then writes its row without a branch, so scores with and without ties
+    // take the same time.
     template <class Score>
     void sort_and_group() {
         const auto* key = keys<Score>();
@@ -112,7 +112,7 @@ class Counts {
         size_ = rows_ > 0 ? row + 1 : 0;
     }
 
-    // Gives back the memory that ties left unused.
+    // Releases the memory that ties left unused.
     Counts compact() && {
         if (size_ > rows_ / 2) return std::move(*this);
         Counts out(size_);
@@ -135,7 +135,7 @@ class Counts {
     Memory memory_;
 };
 
-// Nothing where a score or a label is not valid: the caller has better words for it.
+// Empty if a score or a label is not valid; the caller raises the error.
 template <class Score, class Label>
 std::optional<Counts> count(const Score* score, const Label* label, std::size_t rows) {
     Counts counts(rows);

@@ -1,4 +1,4 @@
-// Where values lie among rising edges.
+// Positions of values among edges in increasing order.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace calibrant {
 
-// How many edges do not exceed each value. The halving has no branch that depends on the value, so the processor works
-// on several values at once; np.searchsorted guesses wrong half of the time.
+// Number of edges that do not exceed each value. The bisection has no branch that depends on the value, so the processor
+// works on several values at once; np.searchsorted mispredicts half of its branches.
 inline void locate(const double* edges, std::size_t size, const double* values, std::size_t rows, std::int64_t* out) {
     for (std::size_t i = 0; i < rows; ++i) {
         const double value = values[i];

@@ -1,4 +1,4 @@
-// Uninitialised memory, in huge pages where the system has them, kept for the next call that wants as much.
+// Uninitialised memory, in huge pages where the system has them, reused by later calls of the same size.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace calibrant {
 
-// Every block begins with its capacity, in as many bytes as keep what follows aligned for any use.
+// Each block starts with its capacity, padded so that the data are aligned for any type.
 constexpr std::size_t kHeader = 64;
 
 inline std::size_t& capacity_of(void* memory) {
@@ -23,17 +23,16 @@ inline std::size_t& capacity_of(void* memory) {
 
 inline void* block_of(void* memory) { return static_cast<unsigned char*>(memory) - kHeader; }
 
-// Blocks that were given back. A bootstrap asks for the same sizes thousands of times, and the system's allocator
-// returns large blocks to the system at once, so that each would be fresh memory again: its first touch costs more than
-// what is then done with it.
+// Released blocks. A bootstrap allocates the same sizes thousands of times, and the system allocator returns large
+// blocks to the system at once. The first access to new memory costs more than the work on it, so blocks are reused.
 class Pool {
   public:
     static Pool& instance() {
-        static Pool* const pool = new Pool;  // never destroyed: arrays may outlive everything
+        static Pool* const pool = new Pool;  // never destroyed: arrays may outlive other objects
         return *pool;
     }
 
-    // A block of at least `bytes` and not much more, or nothing.
+    // A block of at least `bytes` and not much more, or null.
     void* take(std::size_t bytes) {
         const std::lock_guard<std::mutex> lock(mutex_);
         for (std::size_t i = 0; i < free_.size(); ++i) {
@@ -47,7 +46,7 @@ class Pool {
         return nullptr;
     }
 
-    // Whether the block was kept; small ones are the system's own business.
+    // Whether the block was kept; small blocks are left to the system allocator.
     bool keep(void* memory) {
         const std::size_t capacity = capacity_of(memory);
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -79,14 +78,14 @@ struct Release {
 using Memory = std::unique_ptr<void, Release>;
 
 inline void* fresh_block(std::size_t bytes) {
-    // Touching fresh memory in pages of 4 kB costs more than sorting the keys that go there, so large
-    // blocks ask for huge pages, as NumPy's own do.
+    // The first access to memory in pages of 4 kB costs more than sorting the keys in it, so large blocks
+    // request huge pages, as those of NumPy do.
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     constexpr std::size_t huge_page = std::size_t{1} << 21;
     if (bytes >= 2 * huge_page) {
         const std::size_t rounded = (bytes + huge_page - 1) / huge_page * huge_page;
         void* block = std::aligned_alloc(huge_page, rounded);
-        if (block != nullptr) madvise(block, rounded, MADV_HUGEPAGE);  // advice: refused, the memory is as good
+        if (block != nullptr) madvise(block, rounded, MADV_HUGEPAGE);  // advice only: the memory is valid if it is refused
         return block;
     }
 #endif

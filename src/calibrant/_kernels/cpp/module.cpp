@@ -1,4 +1,4 @@
-// The Python face of the kernel: checked array types in, fresh arrays out, the GIL released in between.
+// Python bindings of the kernel: arrays of checked types in, new arrays out, without the GIL.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -33,7 +33,7 @@ class Buffer {  // uninitialised memory that becomes a NumPy array
     explicit Buffer(std::size_t size) : data_(allocate_array<T>(size)), size_(size) {}
     T* data() { return data_.get(); }
     Output<T> array() { return array(size_); }
-    Output<T> array(std::size_t used) {  // the first `used` of them
+    Output<T> array(std::size_t used) {  // the first `used` elements
         T* data = data_.release();
         return Output<T>(data, {used}, freeing(data));
     }
@@ -50,7 +50,7 @@ Output<T> to_array(const std::vector<T>& values) {
     return buffer.array();
 }
 
-// (score, n, k) of the distinct scores, or None where a score or a label is not valid.
+// (score, n, k) of the distinct scores, or None if a score or a label is not valid.
 template <class Score, class Label>
 nb::object count_rows(Input<Score> score, Input<Label> label) {
     if (label.shape(0) != score.shape(0)) throw std::invalid_argument("score and label must be equally long");
@@ -106,8 +106,8 @@ inline void check_starts(Input<std::int64_t> start, std::size_t rows) {
     }
 }
 
-// Sum of n, of k and of n * score in every bin, added up row by row from the left: a fixed order, so
-// that the reference kernel gives the same bits.
+// Sums of n, k and n * score in each bin, added from left to right so that both kernels give bitwise
+// identical results.
 template <class Weight>
 nb::tuple bin_sums(Input<double> score, Input<Weight> n, Input<Weight> k, Input<std::int64_t> start) {
     const std::size_t rows = score.shape(0), bins = start.shape(0);
@@ -134,7 +134,7 @@ nb::tuple bin_sums(Input<double> score, Input<Weight> n, Input<Weight> k, Input<
     return nb::make_tuple(sum_n.array(), sum_k.array(), sum_score.array());
 }
 
-// Rows rejected in every bin, and the table rows that only scipy can decide.
+// Number of rejected rows per bin, and the undecided table rows, which need SciPy.
 nb::tuple rejected(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> start, Input<std::int64_t> bin_n,
                    Input<std::int64_t> bin_k, double alpha) {
     const std::size_t rows = score.shape(0), bins = start.shape(0);
@@ -172,12 +172,12 @@ SFC64 words_of(Input<std::uint64_t> state, std::size_t size) {
     return SFC64(state.data());
 }
 
-// The rows of a table, where k lies between 0 and n.
+// The rows of a table with 0 <= k <= n.
 std::size_t size_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k) {
     const std::size_t rows = score.shape(0);
     if (n.shape(0) != rows || k.shape(0) != rows) throw std::invalid_argument("score, n and k must be equally long");
     std::int64_t size = 0;
-    bool bad = false;  // looked at after the loop, which the compiler can then vectorise
+    bool bad = false;  // tested after the loop so that the compiler can vectorise it
     for (std::size_t i = 0; i < rows; ++i) {
         bad |= (n.data()[i] < 1) | (k.data()[i] < 0) | (n.data()[i] < k.data()[i]);
         size += n.data()[i];

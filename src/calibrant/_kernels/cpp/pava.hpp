@@ -1,4 +1,4 @@
-// PAVA-BC (Matsubara et al. 2023, Algorithm 2) over distinct scores, each entering with its count.
+// PAVA-BC (Matsubara et al. 2023, Algorithm 2) over distinct scores, each with its count.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace calibrant {
 
-// a/b >= c/d for counts, without rounding: a*d >= c*b in as many bits as the products need.
-struct NarrowCounts {  // every product of two counts fits in 64 bits
+// a/b >= c/d for counts, exactly: a*d >= c*b with products of sufficient width.
+struct NarrowCounts {  // products of two counts fit in 64 bits
     using Weight = std::int64_t;
     static constexpr bool exact = true;
     static bool at_least(Weight a, Weight b, Weight c, Weight d) { return a * d >= c * b; }
@@ -37,7 +37,7 @@ struct WideCounts {
 struct RealWeights {
     using Weight = double;
     static constexpr bool exact = false;
-    // Rates that differ by less than the rounding of their sums are equal.
+    // Rates that differ by less than the rounding error of their sums are equal.
     static bool at_least(Weight a, Weight b, Weight c, Weight d) { return a * d >= c * b * (1 - 1e-12); }
 };
 
@@ -47,7 +47,7 @@ struct Block {
     Weight n, k;
 };
 
-// The shortest suffix of whole rows that holds at least n_min: where it starts.
+// Start of the shortest suffix of whole rows with at least n_min.
 template <class Weight>
 std::size_t tail_start(const Weight* n, std::size_t rows, Weight n_min) {
     std::size_t start = rows;
@@ -55,8 +55,8 @@ std::size_t tail_start(const Weight* n, std::size_t rows, Weight n_min) {
     return start;
 }
 
-// First row of every block, from left to right. The top block lives in `top`, so that a row that
-// merges into it (most do) touches no memory of the stack.
+// First row of each block, from left to right. The top block is in `top`, so that a row that merges into it
+// (most rows do) does not access the memory of the stack.
 template <class Arithmetic>
 std::vector<std::int64_t> pava_bc(const typename Arithmetic::Weight* n, const typename Arithmetic::Weight* k,
                                   std::size_t rows, typename Arithmetic::Weight n_min,
@@ -79,13 +79,13 @@ std::vector<std::int64_t> pava_bc(const typename Arithmetic::Weight* n, const ty
         if (any && !merges(top, n_i, k_i)) {
             below.push_back(top);
             top = {i, n_i, k_i};
-            continue;  // `top` was just refused by the block below it
+            continue;  // `top` does not merge with the block below it
         }
         any = true;
         top.n += n_i;
         top.k += k_i;
-        // Looked at after a row of ones too, though a merge refused before it stays refused: the processor foretells
-        // the answer, mostly no, but not the label.
+        // Also tested after a row of ones, where the answer cannot change: the processor predicts this branch (mostly no)
+        // but not the label.
         while (!below.empty() && merges(below.back(), top.n, top.k)) {
             top = {below.back().start, below.back().n + top.n, below.back().k + top.k};
             below.pop_back();

@@ -1,4 +1,4 @@
-// Sorting unsigned keys by their leading digits; only what these leave equal is looked at again.
+// Radix sort of unsigned keys by their leading digits; only keys with equal digits are sorted further.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 
 namespace calibrant {
 
-inline constexpr std::size_t kInsertion = 24;                // keys for which insertion sort is quickest
-inline constexpr std::size_t kInCache = std::size_t{1} << 16;  // keys whose two buffers fit a level-2 cache
-inline constexpr int kSplitBits = 11;                        // streams that a split can feed at full speed
+inline constexpr std::size_t kInsertion = 24;                // keys up to which insertion sort is fastest
+inline constexpr std::size_t kInCache = std::size_t{1} << 16;  // number of keys whose two buffers fit into a level-2 cache
+inline constexpr int kSplitBits = 11;                        // log2 of the streams that a split can write at full speed
 inline constexpr int kSpareBits = 8;  // prefix bits beyond log2(n): few unequal keys then share a prefix
 
 template <class Key>
@@ -20,7 +20,7 @@ int bit_width(Key value) {
     return width;
 }
 
-// Number of low bits in which the keys differ: all that a sort has to look at.
+// Number of low bits in which the keys differ: the bits that must be sorted.
 template <class Key>
 int differing_bits(const Key* keys, std::size_t n) {
     Key differing = 0;
@@ -59,7 +59,7 @@ void counts_to_starts(Count* count, std::size_t size) {
 template <class Key>
 void radix_sort(Key* keys, Key* spare, std::size_t n);
 
-// Keys that agree above `shift` lie together; sorts each such run.
+// Sorts each run of keys that are equal above `shift`.
 template <class Key>
 void sort_runs(Key* keys, Key* spare, std::size_t n, int shift) {
     for (std::size_t i = 0; i + 1 < n; ++i) {
@@ -71,7 +71,7 @@ void sort_runs(Key* keys, Key* spare, std::size_t n, int shift) {
     }
 }
 
-// Two stable passes, the lower half of the leading digits first; they end in `keys` again.
+// Two stable passes, the lower half of the leading digits first; the result is in `keys`.
 template <class Key>
 void sort_in_cache(Key* keys, Key* spare, std::size_t n, int bits) {
     constexpr int max_digit = (16 + kSpareBits) / 2;
@@ -94,7 +94,7 @@ void sort_in_cache(Key* keys, Key* spare, std::size_t n, int bits) {
     if (shift > 0) sort_runs(keys, spare, n, shift);
 }
 
-// One pass that splits the keys by their first digit into pieces, each then sorted by itself.
+// One pass that splits the keys by their first digit; each part is then sorted.
 template <class Key>
 void split_and_sort(Key* keys, Key* spare, std::size_t n, int bits) {
     constexpr std::size_t radix = std::size_t{1} << kSplitBits;

@@ -1,4 +1,4 @@
-// Replicates of a table, drawn without sorting anything again, from the stream of NumPy's SFC64.
+// Replicates of a table without sorting, from the stream of NumPy's SFC64.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace calibrant {
 
-// Chris Doty-Humphrey's generator, word for word the one of numpy.random.SFC64 with the same state.
+// The generator of Chris Doty-Humphrey; its words equal those of numpy.random.SFC64 with the same state.
 class SFC64 {
   public:
     explicit SFC64(const std::uint64_t* state) { std::copy_n(state, 4, s_.begin()); }
@@ -26,9 +26,9 @@ class SFC64 {
     std::array<std::uint64_t, 4> s_;
 };
 
-// How often each of `size` rows is drawn in `size` draws, or nothing where Count is too small to tell. Every word gives
-// two draws, its low half first: a half h stands for row floor(h size / 2^32), so a row's chance is off by at most
-// one part in 2^32 / size.
+// How often each of `size` rows occurs in `size` draws with replacement; false if Count may have overflowed. Each word
+// gives two draws, its low half first: a half h selects row floor(h size / 2^32), so the probability of a row has a
+// relative error of at most size / 2^32.
 template <class Count>
 bool draw(SFC64 words, std::size_t size, std::vector<Count>& times) {
     times.assign(size, 0);
@@ -45,11 +45,11 @@ bool draw(SFC64 words, std::size_t size, std::vector<Count>& times) {
         add(word >> 32);
     }
     if (size % 2 == 1) add(words.next() & low);
-    return largest < static_cast<Count>(-1);  // it may have passed the largest number only if it reached it
+    return largest < static_cast<Count>(-1);  // a count can overflow only after it reaches the largest value
 }
 
-// The rows of one replicate: scores that were drawn at all. Of the n rows of a score the first k are its events.
-// The outputs hold as many rows as the table; returns how many were written.
+// The rows of one replicate: the scores that were drawn. The first k of the n rows of a score are its events.
+// The outputs have room for all rows of the table; returns the number of rows written.
 template <class Count>
 std::size_t gather(const double* score, const std::int64_t* n, const std::int64_t* k, std::size_t rows,
                    const std::vector<Count>& times, double* score_out, std::int64_t* n_out, std::int64_t* k_out) {
@@ -57,7 +57,7 @@ std::size_t gather(const double* score, const std::int64_t* n, const std::int64_
     std::size_t out = 0;
     for (std::size_t i = 0; i < rows; ++i) {
         std::int64_t drawn = 0, events = 0;
-        if (n[i] == 1) {  // no loop over a label: the processor could not foretell its end
+        if (n[i] == 1) {  // no loop over the label: its end would be mispredicted
             drawn = *next++;
             events = drawn * k[i];
         } else {
@@ -77,8 +77,8 @@ std::size_t gather(const double* score, const std::int64_t* n, const std::int64_
 
 inline std::size_t resample(const double* score, const std::int64_t* n, const std::int64_t* k, std::size_t rows,
                             std::size_t size, SFC64 words, double* score_out, std::int64_t* n_out, std::int64_t* k_out) {
-    // Eight bits a row keep the histogram in the cache. No row will ever be drawn 255 times (a chance of some 1 / 255!);
-    // should one be, the wider histogram is right.
+    // Eight bits per row keep the histogram in the cache. That a row is drawn 255 times has a probability of about
+    // 1 / 255!; the wider histogram is then used.
     std::vector<std::uint8_t> small;
     if (draw(words, size, small)) return gather(score, n, k, rows, small, score_out, n_out, k_out);
     std::vector<std::uint32_t> large;
@@ -86,8 +86,8 @@ inline std::size_t resample(const double* score, const std::int64_t* n, const st
     return gather(score, n, k, rows, large, score_out, n_out, k_out);
 }
 
-// Sums of n, of k and of n * score of one replicate over bins that do not depend on it, so that its rows need not be
-// gathered. Added up from the left like those of a table; rows that were not drawn add 0, which changes no bit.
+// Sums of n, k and n * score of one replicate over fixed bins, without gathering its rows. They are added from left to
+// right, as those of a table; rows that were not drawn add 0, which changes no bit.
 template <class Count>
 void sum_bins(const double* score, const std::int64_t* n, const std::int64_t* k, std::size_t rows,
               const std::int64_t* start, std::size_t bins, const std::vector<Count>& times, std::int64_t* n_out,
@@ -118,8 +118,7 @@ void sum_bins(const double* score, const std::int64_t* n, const std::int64_t* k,
     }
 }
 
-// The same where every score has one row: four bins at a time, because a sum that waits for its last term is slow, and
-// four do not wait for each other.
+// The same if each score has one row: four bins at a time, so that four independent sums run in parallel.
 template <class Count>
 void sum_bins_of_single_rows(const double* score, const std::int64_t* k, std::size_t rows, const std::int64_t* start,
                              std::size_t bins, const std::vector<Count>& times, std::int64_t* n_out,
@@ -167,7 +166,7 @@ inline void resample_bins(const double* score, const std::int64_t* n, const std:
                           std::int64_t* n_out, std::int64_t* k_out, double* score_out) {
     std::vector<std::uint8_t> small;
     if (draw(words, size, small)) {
-        const bool single = size == rows;  // no score has 0 rows
+        const bool single = size == rows;  // n >= 1, so each score has one row
         if (single) return sum_bins_of_single_rows(score, k, rows, start, bins, small, n_out, k_out, score_out);
         return sum_bins(score, n, k, rows, start, bins, small, n_out, k_out, score_out);
     }
@@ -176,7 +175,7 @@ inline void resample_bins(const double* score, const std::int64_t* n, const std:
     sum_bins(score, n, k, rows, start, bins, large, n_out, k_out, score_out);
 }
 
-// Events of one replicate of the null: one word a row, an event where its first 53 bits, as a number in [0, 1), lie
+// Events of one null replicate: one random word per row; an event if its first 53 bits, as a number in [0, 1), are
 // below the score.
 inline void redraw(const double* score, const std::int64_t* n, std::size_t rows, SFC64 words, std::int64_t* k_out) {
     for (std::size_t i = 0; i < rows; ++i) {

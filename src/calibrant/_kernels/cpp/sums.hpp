@@ -1,4 +1,4 @@
-// Sums over the rows of a table, added up from the left: a fixed order, so that the reference kernel gives the same bits.
+// Sums over the rows of a table, added from left to right so that both kernels give bitwise identical results.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace calibrant {
 
-// Squared distances of scores and outcomes.
+// Sum of squared differences of scores and outcomes.
 template <class Weight>
 double squared_errors(const double* score, const Weight* n, const Weight* k, std::size_t rows) {
     double total = 0;
@@ -21,7 +21,7 @@ struct Extremes {
     double low, high;
 };
 
-// The lowest and the highest point of the cumulative sum of k - n * score, which begins at 0.
+// Minimum and maximum of the cumulative sum of k - n * score, which starts at 0.
 template <class Weight>
 Extremes cumulative_extremes(const double* score, const Weight* n, const Weight* k, std::size_t rows) {
     double total = 0;

@@ -1,4 +1,4 @@
-// Isotonic regression with one more row, at every place that it can have: the two probabilities of Venn-Abers.
+// Isotonic regression with one additional row at each possible place: the two Venn-Abers probabilities.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace calibrant {
 
-// Cumulative sums (n, k) of rows in order of their score. The value that isotonic regression gives a new row is the
-// slope of the lowest line that supports both the points before it and those after it, which it moves by (1, y).
+// Cumulative sums (n, k) of rows in order of score. The isotonic regression at a new row is the slope of the greatest
+// convex minorant there; the new row shifts all later points by (1, y).
 template <class Arithmetic>
 class Hulls {
     using Weight = typename Arithmetic::Weight;
@@ -21,8 +21,8 @@ class Hulls {
             n_[i + 1] = n_[i] + n[i];
             k_[i + 1] = k_[i] + k[i];
         }
-        // before_[i]: the point that precedes i on the lower hull of points 0 to i; after_[i] the one that follows it on
-        // that of points i to the last.
+        // before_[i]: predecessor of i on the lower hull of points 0 to i; after_[i]: successor of i on the lower hull of
+        // points i to the last.
         for (std::size_t i = 1; i <= rows; ++i) {
             std::size_t at = i - 1;
             while (at > 0 && !rises(before_[at], at, i)) at = before_[at];
@@ -51,7 +51,7 @@ class Hulls {
     bool rises(std::size_t a, std::size_t b, std::size_t c) const {
         return !Arithmetic::at_least(k_[b] - k_[a], n_[b] - n_[a], k_[c] - k_[b], n_[c] - n_[b]);
     }
-    // Whether the slope from a to b, with the new row between, is at most that from c to d.
+    // Whether the slope from a to b, including the new row, is at most that from c to d.
     bool at_most(std::size_t a, std::size_t b, std::size_t c, std::size_t d, Weight y) const {
         return Arithmetic::at_least(k_[d] - k_[c] + y, n_[d] - n_[c] + 1, k_[b] - k_[a] + y, n_[b] - n_[a] + 1);
     }
@@ -60,13 +60,13 @@ class Hulls {
     std::vector<std::size_t> before_, after_;
 };
 
-// Values at 2 rows + 1 places: before the first score, at it, between it and the next, and so on.
+// Probabilities at 2 rows + 1 places: before the first score, at it, between it and the next, and so on.
 template <class Arithmetic>
 void venn_abers(const typename Arithmetic::Weight* n, const typename Arithmetic::Weight* k, std::size_t rows,
                 double* low, double* high) {
     const Hulls<Arithmetic> hulls(n, k, rows);
     for (std::size_t place = 0; place <= 2 * rows; ++place) {
-        const std::size_t left = place / 2, right = (place + 1) / 2;  // at a score the new row joins it
+        const std::size_t left = place / 2, right = (place + 1) / 2;  // at a score, the new row is tied with it
         low[place] = hulls.value(left, right, 0);
         high[place] = hulls.value(left, right, 1);
     }

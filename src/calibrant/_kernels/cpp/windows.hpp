@@ -1,4 +1,4 @@
-// Overlapping windows over sorted scores: how far a window's scores lie from the mean of its rates.
+// Overlapping windows over sorted scores: distances of the scores to the mean rate of the window.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ inline void prefix_sums(const double* values, std::size_t size, double* sums) {
     for (std::size_t i = 0; i < size; ++i) sums[i + 1] = sums[i] + values[i];
 }
 
-// The first entry of [begin, end), rising, that is not below `value`, looked for from `at` on in steps that double.
+// The first entry of the increasing range [begin, end) that is not below `value`, by exponential search from `at`.
 inline const double* search_from(const double* at, const double* begin, const double* end, double value) {
     std::ptrdiff_t step = 1;
     if (at != end && *at < value) {
@@ -30,8 +30,8 @@ inline const double* search_from(const double* at, const double* begin, const do
     return std::lower_bound(at - std::min(step, at - begin), at, value);
 }
 
-// Operations in the order of the reference kernel, so that the bits are the same. The mean of a window differs
-// little from that of the one before it, so its place among the scores is near too.
+// Operations in the order of the reference kernel, so that results are bitwise identical. The mean of a window is close
+// to that of the previous one, so its position among the scores is close too.
 inline void window_distances(const double* score, const double* rate, std::size_t rows, std::size_t window, double* out) {
     const auto sums = allocate_array<double>(2 * (rows + 1));
     double *const sum_score = sums.get(), *const sum_rate = sum_score + rows + 1;

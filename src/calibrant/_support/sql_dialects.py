@@ -1,51 +1,52 @@
-"""What SQL engines write differently: names, numbers, and the few functions that are asked of them."""
+"""SQL dialects: names, numbers and functions that engines write differently."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibrant._support.errors import InputError
 
-__all__ = ["DIALECTS", "Dialect", "dialect_named"]
+__all__ = ["DIALECTS", "Dialect", "get_dialect"]
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one engine writes what all of them can do.
+    """Names, literals and functions of one SQL engine.
 
-    In all of them NaN is equal to itself and greater than any number (SQLite keeps it as NULL).
+    In all engines NaN equals itself and is greater than any number (SQLite stores NULL instead).
     """
 
     double: str
     quote: str
-    nearest: str  # the whole number nearest to {x}, which is not negative; halves go to the even one, as in NumPy
-    bytewise: str  # the text {x}, of which two are equal if their bytes are
-    literal: str = "{}"  # how a double is written, so that no engine takes it for a decimal
+    nearest: str  # the integer nearest to {x} >= 0; halves are rounded to even, as in NumPy
+    bytewise: str  # the text {x} with equality by bytes
+    literal: str = "{}"  # a double literal that no engine reads as a decimal
     least: str = "least"
     greatest: str = "greatest"
-    tiny: str = "{x}"  # {x}, or 0 where products of it would be so small that the engine fails
-    is_number: str = ""  # what must hold of the column {x} where its type does not say that it holds numbers
+    tiny: str = "{x}"  # {x}, or 0 where products of {x} would underflow and the engine would fail
+    is_number: str = ""  # condition that the column {x} holds a number, for engines with dynamic types
 
     def number(self, value: float) -> str:
-        """A literal that is read as a double, with as many digits as it needs."""
+        """Return a double literal with all digits."""
         text = repr(float(value))
         text = self.literal.format(text if "e" in text else f"{text}e0")
         return f"({text})" if value < 0 else text
 
     def between(self, x: str, low: float, high: float) -> str:
-        """`x`, or the bound that it passes."""
+        """Return `x` clipped to [low, high]."""
         return f"{self.least}({self.greatest}({x}, {self.number(low)}), {self.number(high)})"
 
     def name(self, column: str | Sequence[str]) -> str:
-        """The name of a column, or names from table to column, quoted."""
+        """Return the quoted name of a column, or of table and column."""
         names = [column] if isinstance(column, str) else list(column)
         if not names or not all(isinstance(name, str) and name and "\0" not in name for name in names):
             raise InputError(
-                f"column must be a name, or names from table to column; it is {column!r}.", argument="column"
+                f"column must be a name, or a sequence of names from table to column; got {column!r}.",
+                argument="column",
             )
         return ".".join(self.quote + name.replace(self.quote, 2 * self.quote) + self.quote for name in names)
 
     def as_double(self, name: str) -> str:
-        """The column of this (quoted) name as doubles."""
+        """Return a quoted column cast to double."""
         return f"CAST({name} AS {self.double})"
 
 
@@ -60,8 +61,8 @@ DIALECTS = {
         tiny="CASE WHEN abs({x}) < float8 '1e-300' THEN float8 '0' ELSE {x} END",
     ),
     "spark": Dialect("DOUBLE", quote="`", nearest="rint({x})", bytewise="collate({x}, 'UTF8_BINARY')", literal="{}D"),
-    # SQLite takes an unknown name in double quotes for text, and text for the number 0. It has no function that rounds
-    # halves to even; CAST cuts off what is behind the point, and from 2**52 on there is nothing.
+    # SQLite reads an unknown name in double quotes as text, and text as the number 0. It has no function that rounds
+    # halves to even; CAST truncates, and doubles from 2**52 on have no fractional part.
     "sqlite": Dialect(
         "REAL",
         quote="`",
@@ -78,8 +79,8 @@ DIALECTS = {
 }
 
 
-def dialect_named(name: str) -> Dialect:
-    """The dialect of this name, or an error that says which there are."""
+def get_dialect(name: str) -> Dialect:
+    """Return a dialect by name."""
     if name not in DIALECTS:
-        raise InputError(f"dialect must be one of {', '.join(DIALECTS)}; it is {name!r}.", argument="dialect")
+        raise InputError(f"dialect must be one of {', '.join(DIALECTS)}; got {name!r}.", argument="dialect")
     return DIALECTS[name]
