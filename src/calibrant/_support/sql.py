@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 
 __all__ = ["DIALECTS", "Dialect", "dialect_named"]
 
@@ -39,9 +39,7 @@ class Dialect:
         """The name of a column, or names from table to column, quoted."""
         names = [column] if isinstance(column, str) else list(column)
         if not names or not all(isinstance(name, str) and name and "\0" not in name for name in names):
-            raise InputError(
-                f"column must be a name, or names from table to column; it is {column!r}.", argument="column"
-            )
+            raise InputError(Argument("column") + f" must be a name, or names from table to column; it is {column!r}.")
         return ".".join(self.quote + name.replace(self.quote, 2 * self.quote) + self.quote for name in names)
 
     def as_double(self, name: str) -> str:
