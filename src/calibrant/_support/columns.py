@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._support.errors import InputError, Note
+from calibrant._support.errors import Argument, InputError, Note, Text
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant._support.typing import Column as Outside
 
 # Sums of float32 softmax outputs pass 1 by this much; beyond it, a value is not a probability.
 CLIP_TOLERANCE = 1e-6
 # What to do about missing cells, where rows can be left out.
-DROP = "Pass missing='drop' to leave such rows out; they will be counted in the result."
+DROP = "Pass " + Argument("missing", "drop") + " to leave such rows out; they will be counted in the result."
 LARGEST_SCORE = 1e300
 # What stands for nothing in a CSV file.
 NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
@@ -64,7 +64,7 @@ class Column:
         """Which cells are missing, as an array in any case."""
         return np.zeros(len(self), dtype=bool) if self.missing is None else self.missing
 
-    def error(self, found: str, *, hint: str, row: int | None = None, value: object = None) -> InputError:
+    def error(self, found: str, *, hint: str | Text, row: int | None = None, value: object = None) -> InputError:
         row = row if self.times is None else None
         return InputError(f"{self.name} {found}", hint=hint, argument=self.name, row=row, value=value)
 
@@ -79,7 +79,7 @@ def check_lengths(columns: Sequence[Column]) -> None:
             )
 
 
-def refuse_missing(columns: Sequence[Column], *, hint: str = "Leave such rows out first.") -> None:
+def refuse_missing(columns: Sequence[Column], *, hint: str | Text = "Leave such rows out first.") -> None:
     """No column may lack a value."""
     for column in columns:
         if column.missing is not None:
@@ -292,7 +292,9 @@ def labels(column: Column, pos_label: object = None) -> Column:
         row = int(np.argmax(fractional | infinite))
         raise column.error(
             f"must hold 0 and 1; {column.cell(row)} is {values[row]:.6g}.",
-            hint="Soft labels are not outcomes: pass what happened, or name the event with pos_label.",
+            hint="Soft labels are not outcomes: pass what happened, or name the event with "
+            + Argument("pos_label")
+            + ".",
             row=row,
             value=values[row].item(),
         )
@@ -319,9 +321,9 @@ def _event(column: Column, pos_label: object) -> Column:
 def label_unknown(name: str, labels: list[Any], pos_label: object) -> InputError:
     """None of the two labels is that of the event."""
     return InputError(
-        f"pos_label must be one of the labels of {name}, which are {_shown(labels)}; it is {pos_label!r}.",
-        hint="Mind the type: the text '1' is not the number 1.",
-        argument="pos_label",
+        Argument("pos_label")
+        + f" must be one of the labels of {name}, which are {_shown(labels)}; it is {pos_label!r}.",
+        hint="It must match exactly, including the type, letter case and spaces.",
         value=pos_label,
     )
 
@@ -417,7 +419,7 @@ def _needs_pos_label(column: Column, distinct: list[Any]) -> InputError:
         return _too_many_labels(column, distinct)
     return column.error(
         f"must hold 0 and 1; its labels are {_shown(distinct)}.",
-        hint=f"Say which label is the event, for example pos_label={distinct[-1]!r}.",
+        hint="Say which label is the event, for example " + Argument("pos_label", distinct[-1]) + ".",
         row=0,
         value=distinct[0],
     )
@@ -448,8 +450,12 @@ def one_kind_of_weight(sample_weight: object, frequency: object) -> None:
     """A row has an importance weight or a frequency, never both."""
     if sample_weight is not None and frequency is not None:
         raise InputError(
-            "sample_weight and frequency must not be given together; got both.",
-            hint="Pass sample_weight for importance weights, or frequency for numbers of equal rows.",
+            Argument("sample_weight") + " and " + Argument("frequency") + " must not be given together; got both.",
+            hint="Pass "
+            + Argument("sample_weight")
+            + " for importance weights, or "
+            + Argument("frequency")
+            + " for numbers of equal rows.",
             argument="frequency",
         )
 
@@ -464,7 +470,7 @@ def frequencies(column: Column) -> Column:
         where = "" if column.times is not None else f" (row {row})"
         raise column.error(
             f"must be a whole number of rows, 0 or more; got {values[row]:.10g}{where}.",
-            hint="For real weights use sample_weight.",
+            hint="For real weights use " + Argument("sample_weight") + ".",
             row=row,
             value=values[row].item(),
         )

@@ -1,52 +1,128 @@
-"""What Calibrant says when input is wrong, and what it notes when input was unusual but usable."""
+"""Errors about input, warnings, and the notes of results."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-__all__ = ["CalibrantWarning", "InputError", "Note"]
+__all__ = ["Argument", "CalibrantWarning", "InputError", "Note", "Text"]
+
+
+class Text:
+    """A message as data: strings and the arguments that it mentions, joined by ``+``.
+
+    Examples
+    --------
+    >>> text = "Pass " + Argument("missing", "drop") + " to drop such rows."
+    >>> text.write()
+    "Pass missing='drop' to drop such rows."
+    >>> text.write(lambda argument: f"--{argument.name} {argument.value}")
+    'Pass --missing drop to drop such rows.'
+    """
+
+    def __init__(self, *parts: "str | Argument") -> None:
+        self.parts = parts
+
+    def __add__(self, other: "str | Argument | Text") -> "Text":
+        return Text(*self.parts, *(other.parts if isinstance(other, Text) else (other,)))
+
+    def __radd__(self, other: str) -> "Text":
+        return Text(other, *self.parts)
+
+    def write(self, write_argument: "Callable[[Argument], str]" = str) -> str:
+        """Return the text with each argument as `write_argument` writes it; by default as in Python."""
+        return "".join(part if isinstance(part, str) else write_argument(part) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument that a message mentions, alone or with a value to pass.
+
+    Each interface writes it in its own way: Python as ``missing='drop'``, the command line as ``--missing drop``.
+
+    Parameters
+    ----------
+    name : str
+    value : object, optional
+        The value to pass.
+    python : str, optional
+        The Python code to show, where it is not the name and the value.
+    """
+
+    name: str
+    value: object = None
+    python: str = ""
+
+    def __add__(self, other: "str | Argument | Text") -> Text:
+        return Text(self) + other
+
+    def __radd__(self, other: str) -> Text:
+        return Text(other, self)
+
+    def __str__(self) -> str:
+        return self.python or (self.name if self.value is None else f"{self.name}={self.value!r}")
 
 
 class InputError(ValueError):
-    """Input that cannot be used. The message says what must hold, what was found and what to do.
+    """Input that cannot be used. The message states the condition, the value and its place, and what to do.
+
+    Parameters
+    ----------
+    problem : str or Text
+        The condition, the value and its place.
+    hint : str or Text, optional
+        What to do; the end of the message.
 
     Attributes
     ----------
     argument : str or None
-        Name of the argument at fault.
+        Name of the argument at fault; by default the first one that the problem mentions.
     row : int or None
         First row at fault, counted from 0.
     value : object
-        What was found there.
+        The value at fault.
     hint : str
-        What to do about it; also the end of the message.
+        What to do; the end of the message.
+
+    Examples
+    --------
+    >>> error = InputError(Argument("alpha") + " must lie between 0 and 1; got 2.", value=2)
+    >>> error.argument, str(error)
+    ('alpha', 'alpha must lie between 0 and 1; got 2.')
+    >>> error.write(lambda argument: f"--{argument.name}")
+    '--alpha must lie between 0 and 1; got 2.'
     """
 
     def __init__(
         self,
-        problem: str,
+        problem: str | Text,
         *,
-        hint: str = "",
+        hint: str | Text = "",
         argument: str | None = None,
         row: int | None = None,
         value: object = None,
     ) -> None:
-        super().__init__(f"{problem} {hint}".rstrip())
-        self.argument = argument
+        self._problem, self._hint = Text() + problem, Text() + hint
+        super().__init__(self.write())
+        mentioned = (part.name for part in self._problem.parts if isinstance(part, Argument))
+        self.argument = next(mentioned, None) if argument is None else argument
         self.row = row
         self.value = value
-        self.hint = hint
+        self.hint = self._hint.write()
+
+    def write(self, write_argument: Callable[[Argument], str] = str) -> str:
+        """Return the message with each argument as `write_argument` writes it; by default as in Python."""
+        return f"{self._problem.write(write_argument)} {self._hint.write(write_argument)}".rstrip()
 
 
 class CalibrantWarning(UserWarning):
-    """A number that is right yet easily misread, or input that was used other than as given."""
+    """A result that is correct but easily misread, or input that was not used as given."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something that a reader of the result must know about its input.
+    """A remark on the input of a result, such as the number of dropped rows.
 
-    ``template`` may hold ``{count}``, so that the notes of two tables can be added up.
+    ``template`` may hold ``{count}``, so that the notes of two tables can be added.
     """
 
     code: str
@@ -62,14 +138,14 @@ class Note:
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """What was perhaps meant: a sentence to put behind "there is no ...", or nothing."""
+    """Return " Did you mean ...?" with the known names that are similar, or an empty string."""
     lower = {each.lower(): each for each in reversed(known)}
     found = [lower[each] for each in get_close_matches(str(name).lower(), lower, n=3, cutoff=0.6)]
     return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
 def no_column(name: str, known: Sequence[str], where: str = "The data") -> InputError:
-    """None of the columns has this name."""
+    """Return the error that the data have no column of this name."""
     shown = ", ".join(map(repr, known[:20])) + (", ..." if len(known) > 20 else "")
     there = f"it has {shown}" if known else "it has none"
     return InputError(
@@ -78,7 +154,7 @@ def no_column(name: str, known: Sequence[str], where: str = "The data") -> Input
 
 
 def join_notes(*groups: Iterable[Note]) -> tuple[Note, ...]:
-    """All notes in order; those that say the same are one, with their counts added."""
+    """Return all notes in order; the counts of equal notes are added."""
     counts: dict[tuple[str, str], int] = {}
     for group in groups:
         for note in group:

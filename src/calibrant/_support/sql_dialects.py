@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 
 __all__ = ["DIALECTS", "Dialect", "get_dialect"]
 
@@ -40,8 +40,7 @@ class Dialect:
         names = [column] if isinstance(column, str) else list(column)
         if not names or not all(isinstance(name, str) and name and "\0" not in name for name in names):
             raise InputError(
-                f"column must be a name, or a sequence of names from table to column; got {column!r}.",
-                argument="column",
+                Argument("column") + f" must be a name, or a sequence of names from table to column; got {column!r}."
             )
         return ".".join(self.quote + name.replace(self.quote, 2 * self.quote) + self.quote for name in names)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Column
 from calibrant.evaluation.results import Evaluation
 from calibrant.inference.multiplicity import holm
@@ -87,7 +87,7 @@ def split(
     names, code = _columns.encode(column)
     if len(names) > _MOST_GROUPS:
         raise InputError(
-            f"by must have at most {_MOST_GROUPS:,} distinct values; got {len(names):,}.",
+            Argument("by") + f" must have at most {_MOST_GROUPS:,} distinct values; got {len(names):,}.",
             hint="Round times to days or weeks, and numbers to groups.",
             argument="by",
         )

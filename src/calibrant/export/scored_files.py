@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError, no_column
+from calibrant._support.errors import Argument, InputError, no_column
 from calibrant._support.typing import Bools, Floats
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.ingest.formats import File, format_of, heading, text_stream
@@ -97,7 +97,11 @@ def _check_names(file: File, there: list[str], score: str, name: str) -> None:
     if score not in there:
         raise no_column(score, there, file.name)
     if name in there:
-        raise InputError(f"{file.name} has a column {name!r} already.", hint="Give another --name.", argument="name")
+        raise InputError(
+            f"{file.name} has a column {name!r} already.",
+            hint="Pass another " + Argument("name") + ".",
+            argument="name",
+        )
 
 
 def _parquet(file: File, score: str, name: str) -> Iterator[_Batch]:

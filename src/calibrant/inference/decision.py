@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.options import check_share
 from calibrant.inference.components import Component, components, over_bins
 from calibrant.inference.design import Design
@@ -34,7 +34,8 @@ class AbsoluteMargin:
     def __post_init__(self) -> None:
         if not (isinstance(self.value, Real) and not isinstance(self.value, bool) and 0 < self.value < 1):
             raise InputError(
-                f"AbsoluteMargin must lie between 0 and 1; got {self.value!r}.",
+                Argument("absolute_margin", python="AbsoluteMargin")
+                + f" must lie between 0 and 1; got {self.value!r}.",
                 hint="0.01 is one percentage point.",
                 argument="margin",
                 value=self.value,
@@ -49,13 +50,14 @@ def check_margin(margin: Margin, alpha: float) -> Margin:
     number: Any = 1.0 if isinstance(margin, AbsoluteMargin) else margin
     if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < np.inf:
         raise InputError(
-            f"margin must be a positive number in log-odds, or a cb.AbsoluteMargin; got {margin!r}.",
-            hint="0.1 means odds that are right to about 10 %.",
-            argument="margin",
+            Argument("margin") + f" must be a positive number in log-odds; got {margin!r}.",
+            hint="0.1 means odds that are accurate to about 10 %. For a margin of ACE use "
+            + Argument("absolute_margin", python="cb.AbsoluteMargin")
+            + ".",
             value=margin,
         )
     if check_share("alpha", alpha) >= 0.5:
-        raise InputError(f"alpha must lie below 0.5; got {alpha!r}.", argument="alpha", value=alpha)
+        raise InputError(Argument("alpha") + f" must lie below 0.5; got {alpha!r}.", value=alpha)
     return margin if isinstance(margin, AbsoluteMargin) else float(margin)
 
 

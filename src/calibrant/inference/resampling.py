@@ -16,7 +16,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 
 from calibrant import _kernels
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError, Note
+from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.options import check_count
 from calibrant._support.progress import progress_bar
 from calibrant._support.typing import Column, Floats, Ints, Weights
@@ -59,9 +59,8 @@ def check_resamples(n_resamples: int, alpha: float) -> int:
     """As many replicates as a p-value of alpha needs: with fewer, nothing could be shown."""
     if check_count("n_resamples", n_resamples) + 1 < 1 / alpha - 1e-9:
         raise InputError(
-            f"n_resamples must be at least {math.ceil(1 / alpha - 1e-9) - 1:,} for a p-value of {alpha:g}; it is "
-            f"{n_resamples}.",
-            argument="n_resamples",
+            Argument("n_resamples")
+            + f" must be at least {math.ceil(1 / alpha - 1e-9) - 1:,} for a p-value of {alpha:g}; it is {n_resamples}.",
             value=n_resamples,
         )
     return int(n_resamples)
@@ -72,9 +71,8 @@ def check_clusters(count: int) -> int:
     if count >= MIN_CLUSTERS:
         return count
     raise InputError(
-        f"cluster must have at least {MIN_CLUSTERS} distinct values for inference; got {count}.",
+        Argument("cluster") + f" must have at least {MIN_CLUSTERS} distinct values for inference; got {count}.",
         hint="Use a finer unit as cluster, or report the metric without inference.",
-        argument="cluster",
         value=count,
     )
 
@@ -330,10 +328,10 @@ class PairedRows:
         if weights is not None and not tables[0].importance and codes is None:
             if weights.sum() > _MOST_ROWS:
                 raise InputError(
-                    f"frequency must add up to at most {_MOST_ROWS:,} rows, which are resampled one by one; "
+                    Argument("frequency")
+                    + f" must add up to at most {_MOST_ROWS:,} rows, which are resampled one by one; "
                     f"got {weights.sum():,}.",
-                    hint="Pass sample_weight for importance weights, or fewer rows.",
-                    argument="frequency",
+                    hint="Pass " + Argument("sample_weight") + " for importance weights, or fewer rows.",
                 )
             again = np.repeat(np.arange(event.size), weights)  # frequency 2 means two rows, each drawn for itself
             event, places, weights = event[again], tuple(place[again] for place in places), None

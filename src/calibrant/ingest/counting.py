@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.options import check_option
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.ingest.memory import available_memory
@@ -167,7 +167,9 @@ class Guard:
             limit = f"{_bytes(free)} are free" if self._most is None else f"{_bytes(self._most)} may be taken"
             raise InputError(
                 f"Counting these rows exactly may take {_bytes(self.needed)}, and {limit}.",
-                hint="Pass resolution=2**-20: scores are then rounded to that grid, each by at most 4.8e-07.",
+                hint="Pass "
+                + Argument("resolution", "2**-20", python="resolution=2**-20")
+                + ": scores are then rounded to that grid, each by at most 4.8e-07.",
                 argument="resolution",
             )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TextIO, TypeAlias
 
 from calibrant._support.columns import NULLS
-from calibrant._support.errors import InputError, no_column
+from calibrant._support.errors import Argument, InputError, no_column
 
 __all__ = ["File", "Format", "format_of", "heading", "source_of", "text_stream"]
 
@@ -66,7 +66,7 @@ def format_of(path: str) -> Format:
     if found is None:
         raise InputError(
             f"What is in {Path(path).name!r}? Its ending does not say.",
-            hint="Pass format='parquet', 'csv' or 'json'.",
+            hint="Pass " + Argument("format") + ": parquet, csv or json.",
             argument="format",
         )
     return found
@@ -143,7 +143,7 @@ def _first_line(file: File) -> str:
     if head.startswith(_UTF16):
         raise InputError(
             f"{file.name} is UTF-16.",
-            hint="Convert it to UTF-8 first, or pass --encoding utf-16 on the command line.",
+            hint="Convert it to UTF-8 first (on the command line: --encoding utf-16).",
             argument="paths",
         )
     if not head.strip():

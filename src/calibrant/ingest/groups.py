@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Ints
 from calibrant.ingest.counting import Adder, Counter, Guard, Options, Reader, Sums, Weighting
 from calibrant.tables.collection import Tables, in_order
@@ -75,7 +75,7 @@ class Split:
         if (model, group) not in self._counters:
             if len(self._counters) >= _MOST_GROUPS * len(self.models):
                 raise InputError(
-                    f"by makes more than {_MOST_GROUPS:,} groups.",
+                    Argument("by") + f" makes more than {_MOST_GROUPS:,} groups.",
                     hint="Round times to days or weeks, and numbers to groups.",
                     argument="by",
                 )

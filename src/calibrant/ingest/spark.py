@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.sql_dialects import DIALECTS
 from calibrant.ingest.frames import columns_of, same_name
 from calibrant.ingest.groups import Split
@@ -72,7 +72,9 @@ def _answer(frame: Any, counts: Counts) -> Any:
         if "maxResultSize" in str(error):
             raise InputError(
                 "The distinct scores are more than Spark's driver may take (spark.driver.maxResultSize).",
-                hint="Pass resolution=2**-20, which rounds each score by at most 4.8e-07, or raise that limit.",
+                hint="Pass "
+                + Argument("resolution", "2**-20", python="resolution=2**-20")
+                + ", which rounds each score by at most 4.8e-07, or raise that limit.",
                 argument="resolution",
             ) from error
         if "AnalysisException" in [kind.__name__ for kind in type(error).__mro__]:  # classic and Connect have their own

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 
 from calibrant import _kernels
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Floats, Ints
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
@@ -343,7 +343,6 @@ def _n_bins(n_bins: int) -> int:
     except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(
-        f"n_bins must be a whole number of at least 1, and at most {_MOST_BINS:,}; it is {n_bins!r}.",
-        argument="n_bins",
+        Argument("n_bins") + f" must be a whole number of at least 1, and at most {_MOST_BINS:,}; it is {n_bins!r}.",
         value=n_bins,
     )

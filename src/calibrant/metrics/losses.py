@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from calibrant import _kernels
 from calibrant._support.arrays import read_only
-from calibrant._support.errors import InputError, Note
+from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.properties import declare
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.metrics import significance
@@ -204,9 +204,7 @@ class RejectionRate:
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
-            raise InputError(
-                f"alpha must lie between 0 and 1; it is {self.alpha!r}.", argument="alpha", value=self.alpha
-            )
+            raise InputError(Argument("alpha") + f" must lie between 0 and 1; it is {self.alpha!r}.", value=self.alpha)
 
     def __call__(self, partition: Partition) -> Floats:
         return self.columns(partition)["loss"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant import _kernels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
-from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.options import check_option
 from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
 
@@ -362,9 +362,8 @@ def check_resolution(resolution: float) -> None:
     """A grid of scores: its step, or an error."""
     if not (isinstance(resolution, Real) and _FINEST <= resolution <= 1):
         raise InputError(
-            f"resolution must lie between 1e-300 and 1; it is {resolution!r}.",
+            Argument("resolution") + f" must lie between 1e-300 and 1; it is {resolution!r}.",
             hint="2**-20 is a good choice.",
-            argument="resolution",
             value=resolution,
         )
 
@@ -518,8 +517,7 @@ def _whole(column: _columns.Column) -> Ints:
 def _check_total(total: float, name: str) -> None:
     if not total < _MOST_ROWS:
         raise InputError(
-            f"{name} must add up to less than 2**53; the sum is {total:.6g}.",
+            Argument(name) + f" must add up to less than 2**53; the sum is {total:.6g}.",
             hint="Divide the weights by a constant." if name == "sample_weight" else "A table counts no more rows.",
-            argument=name,
             value=total,
         )
