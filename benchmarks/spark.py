@@ -1,7 +1,8 @@
 """Rows counted by a Spark cluster: time, bytes shuffled and memory, and a model of them for sizes that are not here.
 
 ``make bench-spark`` starts a master and two workers on loopback (executors of one core and 2 GB), counts 1e6 to 1e8
-rows exactly and on a grid, and writes docs/studies/spark.csv and spark_model.csv, which docs/scale.rst shows.
+rows exactly and on a grid, and writes docs/studies/spark.csv and spark_model.csv, which docs/spark_and_databases.rst
+shows.
 
 The model. A task that sees n rows sends D(n) distinct pairs of score and outcome, N rows in m tasks send m D(N / m),
 and D(N) of them reach the driver. Where scores have density f and neighbours lie a distance d apart,

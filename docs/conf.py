@@ -19,7 +19,7 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 autodoc_typehints = "none"
 default_role = "py:obj"
-templates_path = ["_templates"]
+rst_prolog = ".. currentmodule:: calibrant\n"  # names on pages without a module of their own
 exclude_patterns = ["_build"]
 
 doctest_test_doctest_blocks = ""  # the examples of docstrings are run by pytest
@@ -59,8 +59,5 @@ html_sidebars = {
         "reproduction/bella",
         "studies/calibrators",
         "studies/regression",
-        "exactness",
-        "reproduction/index",
-        "reproduction/wrong",
     )
 }  # pages without subpages
