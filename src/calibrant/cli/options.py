@@ -76,6 +76,76 @@ json_option = click.option(
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
 
+_BY = click.option(
+    "--by", multiple=True, metavar="COLUMN", help="A column that splits the rows into groups; can be repeated."
+)
+_READING: tuple[Decorator, ...] = (
+    click.option("--sample-weight", "-w", metavar="COLUMN", help="The column of importance weights."),
+    click.option("--frequency", metavar="COLUMN", help="The column of frequencies: the number of equal rows."),
+    click.option("--pos-label", metavar="LABEL", help="The label of the event, if labels are not 0 and 1."),
+    click.option(
+        "--missing",
+        type=click.Choice(["raise", "drop"]),
+        default="raise",
+        show_default=True,
+        help="Rows with a missing value: raise an error, or drop and count them.",
+    ),
+    click.option("--format", type=click.Choice(["parquet", "csv", "json"]), help="Default: by the file name."),
+    click.option("--encoding", metavar="NAME", help="Encoding of text files, if not UTF-8: utf-16, latin-1, ..."),
+    click.option(
+        "--max-bytes", type=parse_size, metavar="SIZE", help="Largest input, after decompression (not for Parquet)."
+    ),
+    click.option("--sha256", is_flag=True, help="Add the checksums of the files to the result."),
+)
+_COUNTING: tuple[Decorator, ...] = (
+    click.option(
+        "--max-memory",
+        type=parse_size,
+        metavar="SIZE",
+        help="Memory for counting, such as 2GB. Default: the free memory.",
+    ),
+    click.option(
+        "--resolution", type=parse_step, metavar="STEP", help="Round scores to a grid, such as 2**-20 or 1e-6."
+    ),
+    click.option("--spark", metavar="URL", help="Count Parquet files by Spark: local[4], spark://host:7077."),
+)
+_EVALUATION: tuple[Decorator, ...] = (
+    click.option(
+        "--margin",
+        type=float,
+        show_default="0.1",
+        help="Largest log-odds error that does not matter: 0.1 means odds that are accurate to about 10 %.",
+    ),
+    click.option(
+        "--absolute-margin", type=float, metavar="ACE", help="A margin for ACE instead: 0.01 is one percentage point."
+    ),
+    click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the tests and of TCE."),
+    click.option("--bins", "n_bins", type=int, default=10, show_default=True, help="Number of bins of ECE and ACE."),
+    click.option(
+        *("--cost", "costs"),
+        type=parse_cost,
+        metavar="OVER:UNDER",
+        multiple=True,
+        help="Add the expected cost of overestimation and underestimation, such as 1:5; can be repeated.",
+    ),
+    click.option("--confidence-level", type=float, default=0.95, show_default=True, help="Level of the intervals."),
+    click.option(
+        *("--resamples", "n_resamples"),
+        type=int,
+        default=499,
+        show_default=True,
+        help="Number of bootstrap and null replicates.",
+    ),
+    click.option(
+        "--random-state",
+        type=click.IntRange(min=0),
+        metavar="SEED",
+        default=0,
+        show_default=True,
+        help="Seed of the random numbers.",
+    ),
+)
+
 
 def input_options(*, several: bool = False, groups: bool = False, counted: bool = True) -> Decorator:
     """Add the options of a command that reads rows.
@@ -89,7 +159,8 @@ def input_options(*, several: bool = False, groups: bool = False, counted: bool 
     counted : bool
         Whether the command needs tables only, so that rows may be counted on a grid or by Spark.
     """
-    options: list[Decorator] = [
+    repeated = "; can be repeated." if several else "."
+    return _add(
         click.argument("paths", nargs=-1, required=True, metavar="FILES..."),
         click.option("--label", "-y", "y", required=True, metavar="COLUMN", help="The column of outcomes."),
         click.option(
@@ -97,90 +168,28 @@ def input_options(*, several: bool = False, groups: bool = False, counted: bool 
             required=True,
             multiple=True,
             metavar="COLUMN",
-            help="The column of scores" + ("; can be repeated." if several else "."),
+            help=f"The column of scores{repeated}",
         ),
-    ]
-    if groups:
-        text = "A column that splits the rows into groups; can be repeated."
-        options.append(click.option("--by", multiple=True, metavar="COLUMN", help=text))
-    options += [
-        click.option("--sample-weight", "-w", metavar="COLUMN", help="The column of importance weights."),
-        click.option("--frequency", metavar="COLUMN", help="The column of frequencies: the number of equal rows."),
-        click.option("--pos-label", metavar="LABEL", help="The label of the event, if labels are not 0 and 1."),
-        click.option(
-            "--missing",
-            type=click.Choice(["raise", "drop"]),
-            default="raise",
-            show_default=True,
-            help="Rows with a missing value: raise an error, or drop and count them.",
-        ),
-        click.option("--format", type=click.Choice(["parquet", "csv", "json"]), help="Default: by the file name."),
-        click.option("--encoding", metavar="NAME", help="Encoding of text files, if not UTF-8: utf-16, latin-1, ..."),
-        click.option(
-            "--max-bytes", type=parse_size, metavar="SIZE", help="Largest input, after decompression (not for Parquet)."
-        ),
-        click.option("--sha256", is_flag=True, help="Add the checksums of the files to the result."),
-    ]
-    if counted:
-        options += [
-            click.option(
-                "--max-memory",
-                type=parse_size,
-                metavar="SIZE",
-                help="Memory for counting, such as 2GB. Default: all free memory.",
-            ),
-            click.option(
-                "--resolution", type=parse_step, metavar="STEP", help="Round scores to a grid, such as 2**-20 or 1e-6."
-            ),
-            click.option("--spark", metavar="URL", help="Count Parquet files by Spark: local[4], spark://host:7077."),
-        ]
-    return _all(options)
+        *([_BY] if groups else []),
+        *_READING,
+        *(_COUNTING if counted else ()),
+    )
 
 
 def evaluation_options(command: Function) -> Function:
     """Add the options of the metrics, tests and intervals."""
-    options: list[Decorator] = [
-        click.option(
-            "--margin",
-            type=float,
-            show_default="0.1",
-            help="Largest log-odds error that does not matter: 0.1 means odds that are accurate to about 10 %.",
-        ),
-        click.option(
-            "--absolute-margin",
-            type=float,
-            metavar="ACE",
-            help="A margin for ACE instead: 0.01 is one percentage point.",
-        ),
-        click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the tests and of TCE."),
-        click.option(
-            "--bins", "n_bins", type=int, default=10, show_default=True, help="Number of bins of ECE and ACE."
-        ),
-        click.option(
-            *("--cost", "costs"),
-            type=parse_cost,
-            metavar="OVER:UNDER",
-            multiple=True,
-            help="Add the expected cost of overestimation and underestimation, such as 1:5; can be repeated.",
-        ),
-        click.option("--confidence-level", type=float, default=0.95, show_default=True, help="Level of the intervals."),
-        click.option(
-            *("--resamples", "n_resamples"),
-            type=int,
-            default=499,
-            show_default=True,
-            help="Number of bootstrap and null replicates.",
-        ),
-        click.option(
-            "--random-state",
-            type=click.IntRange(min=0),
-            metavar="SEED",
-            default=0,
-            show_default=True,
-            help="Seed of the random numbers.",
-        ),
-    ]
-    return _all(options)(command)
+    return _add(*_EVALUATION)(command)
+
+
+def _add(*options: Decorator) -> Decorator:
+    """Return one decorator for several options, in the order of the help text."""
+
+    def decorate(command: Function) -> Function:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def take_settings(given: dict[str, Any]) -> dict[str, Any]:
@@ -201,14 +210,3 @@ def take_settings(given: dict[str, Any]) -> dict[str, Any]:
         "metrics": default_metrics(n_bins=given.pop("n_bins"), alpha=given["alpha"]),
         **{name: given.pop(name) for name in names},
     }
-
-
-def _all(options: list[Decorator]) -> Decorator:
-    """Return one decorator for several options, in the order of the help text."""
-
-    def decorate(command: Function) -> Function:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
