@@ -1,74 +1,76 @@
 """``calibrant compare``."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant._support.errors import InputError
-from calibrant.cli.evaluate import title_of
-from calibrant.cli.inputs import Source, source_options
-from calibrant.cli.measure import asked_of, cluster_option, measure_options
-from calibrant.cli.outputs import check_outputs, force_option, write_json, write_text
-from calibrant.report import write_comparison
+from calibrant._support.errors import Argument, InputError
+from calibrant.cli.inputs import Rows, Source
+from calibrant.cli.options import (
+    cluster_option,
+    evaluation_options,
+    force_option,
+    html_option,
+    input_options,
+    json_option,
+    take_settings,
+)
+from calibrant.cli.outputs import check_outputs, write_json, write_text
+
+if TYPE_CHECKING:
+    from calibrant.evaluation.comparison_result import Comparison
 
 __all__ = ["compare"]
 
 
-@click.command(short_help="Which of several scores is better calibrated?")
-@source_options(several=True, counted=False)
+@click.command
+@input_options(several=True, counted=False)
 @cluster_option
-@measure_options
-@click.option("--html", metavar="FILE", help="Write the report: one page with everything in it.")
-@click.option("--json", "json_file", metavar="FILE", help="Write everything as JSON; - is standard output.")
+@evaluation_options
+@html_option
+@json_option
 @force_option
 def compare(cluster: str | None, html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
-    """Which of several scores in FILES is better calibrated, on the same rows?
+    """Compare the calibration of several scores in FILES on the same rows.
 
-    The squared log-odds errors decide, on the same rows. The first score is the baseline.
+    The difference of the squared log-odds errors decides. The first score is the baseline.
 
     \b
-      calibrant compare scores.parquet --label happened --score old --score new
+      calibrant compare scores.parquet --label outcome --score old --score new
     """
     check_outputs(html, json_file, force=force)
-    source, asked = Source.take(given), asked_of(given)
-    scores = list(dict.fromkeys(source.scores))
-    if len(scores) < 2:
-        raise InputError("compare needs at least two scores.", hint="Give --score several times.")
-    result, about, left_out = _compared(source, scores, cluster, asked)
+    source, settings = Source.take(given), take_settings(given)
+    if len(source.scores) < 2:
+        hint = "Repeat " + Argument("p") + "."
+        raise InputError(f"compare needs at least two scores; got {len(source.scores)}.", hint=hint)
+    rows = source.read_rows(*([] if cluster is None else [cluster]))
+    result = _compare(rows, source.scores, cluster, settings)
     if html is not None:
-        write_text(html, write_comparison(result, title=title_of(source.files), inputs=about).rstrip("\n"))
+        from calibrant.report import write_comparison
+
+        write_text(html, write_comparison(result, title=source.title, inputs=rows.inputs).rstrip("\n"))
     if json_file is not None:
-        used = next(iter(result.models.values())).table.n_used
-        counts = {"n_in": used + left_out, "n_used": used, "n_dropped": left_out}
-        write_json(json_file, {**result.to_dict(), **counts, "inputs": about})
+        table = result.models[result.baseline].table  # counts no row that was dropped before
+        dropped = table.n_dropped + rows.n_dropped
+        counts = {"n_in": table.n_in + rows.n_dropped, "n_used": table.n_used, "n_dropped": dropped}
+        write_json(json_file, {**result.to_dict(), **counts, "inputs": rows.inputs})
     if "-" not in (json_file, html):
-        from calibrant.cli.console import console, file_lines, line, show_comparison
+        from calibrant.cli.console import checksum_lines, console, print_comparison
 
         out = console()
-        show_comparison(result, out=out)
-        if left_out:
-            out.print(line(f"  note: Rows left out because a value is missing: {left_out:,}.", "dim"))
-        for text in [*file_lines(about), *([] if html is None else [line(f"  report: {Path(html).name}")])]:
+        print_comparison(result, out=out)
+        for text in checksum_lines(rows.inputs):
             out.print(text)
+        if html is not None:
+            click.echo(f"  report: {Path(html).name}")
 
 
-def _compared(
-    source: Source, scores: list[str], cluster: str | None, asked: dict[str, Any]
-) -> tuple[Any, list[dict[str, Any]], int]:
-    """The comparison, what is to be said about the files, and how many rows were left out."""
-    import calibrant as cb
+def _compare(rows: Rows, scores: list[str], cluster: str | None, settings: dict[str, Any]) -> "Comparison":
+    from calibrant.evaluation.comparison import compare as compare_scores
 
-    kept, weights, about, dropped = source.complete_rows(scores, [] if cluster is None else [cluster])
-
-    def read(pos_label: object) -> Any:
-        return cb.compare(
-            kept[source.label],
-            {name: kept[name] for name in scores},
-            cluster=None if cluster is None else kept[cluster],
-            pos_label=pos_label,
-            **weights,
-            **asked,
-        )
-
-    return source.as_meant(read), about, dropped
+    forecasts = {score: rows.columns[score] for score in scores}
+    clusters = None if cluster is None else rows.columns[cluster]
+    result = compare_scores(rows.events, forecasts, cluster=clusters, **rows.weights, **settings)
+    return replace(result, own_notes=(*result.own_notes, *rows.notes))

@@ -1,68 +1,62 @@
-"""``calibrant demo``: the whole story, offline."""
+"""``calibrant demo``."""
 
 import shlex
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 
 import click
 
-from calibrant.cli.outputs import check_outputs, force_option
+from calibrant.cli.options import force_option
+from calibrant.cli.outputs import check_outputs
 
 __all__ = ["demo"]
 
 _FILES = ("digits.csv", "cal.json", "calibrated.csv", "calibration.xml", "report.html")
+_INPUT = ("digits.csv", "--label", "is_8", "--score", "forest")
+_STEPS = {
+    "Evaluate the scores of the forest:": ("evaluate", *_INPUT, "--by", "ink", "--html", "report.html", "--force"),
+    "Compare the two models:": ("compare", *_INPUT, "--score", "logistic"),
+    "Fit a calibrator to the scores of the forest:": (
+        *("fit", *_INPUT, "--method", "beta"),
+        *("-o", "cal.json", "--force"),
+    ),
+    "Apply it, here to the same rows (usually to new ones):": (
+        *("apply", "cal.json", "digits.csv", "--score", "forest"),
+        *("-o", "calibrated.csv", "--force"),
+    ),
+    "Check the scores of the forest, as in CI:": ("check", *_INPUT, "--junit", "calibration.xml", "--force"),
+}
 
 
-@click.command(short_help="The whole story on handwritten digits, offline.")
-@click.option("--folder", metavar="FOLDER", help="Where to put its files; by default a new temporary folder.")
+@click.command
+@click.option("--folder", metavar="FOLDER", help="The folder of the files; by default a new temporary folder.")
 @force_option
 def demo(folder: str | None, force: bool) -> None:
-    """Two models of handwritten digits: can their scores be believed, which is better, and can the other be repaired?
+    """Evaluate, compare and recalibrate two models of handwritten digits.
 
-    The event is "this is an 8". Everything runs here, on data that ships with scikit-learn; the commands that are shown
-    work on your files as well.
+    The event is "this digit is an 8". The data ship with scikit-learn, so the demo needs no network. The commands that
+    are shown work on your files as well.
     """
-    from calibrant.cli.digits import write_digits
+    from calibrant.cli.demo_data import write_digits
 
     place = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="calibrant-demo-"))
     place.mkdir(parents=True, exist_ok=True)
     check_outputs(*(str(place / name) for name in _FILES), force=force)
-    click.echo("Training two models on handwritten digits (5-fold, so that scores are those of unseen digits) ...")
+    click.echo("Fitting two models to handwritten digits; scores are out of fold (5 folds) ...")
     rows = write_digits(place / "digits.csv")
     click.echo(f"{rows:,} rows in {place / 'digits.csv'}: is_8, forest, logistic, ink\n")
-    given = ["digits.csv", "--label", "is_8"]
-    steps: list[tuple[str, list[str]]] = [
-        (
-            "Can the forest's scores be believed?",
-            ["evaluate", *given, "--score", "forest", "--by", "ink", "--html", "report.html", "--force"],
-        ),
-        ("Which of the two is better calibrated?", ["compare", *given, "--score", "forest", "--score", "logistic"]),
-        (
-            "Learn a repair of the forest's scores:",
-            ["fit", *given, "--score", "forest", "--method", "beta", "-o", "cal.json", "--force"],
-        ),
-        (
-            "Apply it, here to the same rows (you would apply it to new ones):",
-            ["apply", "cal.json", "digits.csv", "--score", "forest", "-o", "calibrated.csv", "--force"],
-        ),
-        (
-            "A gate for CI, on the forest as it was:",
-            ["check", *given, "--score", "forest", "--junit", "calibration.xml", "--force"],
-        ),
-    ]
-    for title, arguments in steps:
-        _step(title, arguments, place)
+    for title, arguments in _STEPS.items():
+        _run_step(title, arguments, place)
     click.echo(f"The report, to open in a browser: {place / 'report.html'}")
 
 
-def _step(title: str, arguments: list[str], place: Path) -> None:
-    """Show a command and run it as it is shown, in the folder of its files."""
-    from contextlib import chdir
-
+def _run_step(title: str, arguments: tuple[str, ...], place: Path) -> None:
+    """Show a command and run it in the folder of its files."""
     from calibrant.cli.main import run
 
     click.secho(title, bold=True)
     click.secho(f"$ calibrant {shlex.join(arguments)}\n", fg="cyan")
     with chdir(place):
-        code = run(arguments)
+        code = run(list(arguments))
     click.echo(f"\n(exit code {code})\n" if code else "")

@@ -21,18 +21,21 @@ from calibrant.metrics.proper_scores import Brier
 from calibrant.metrics.registry import MetricLike, as_metrics
 from calibrant.metrics.specification import part_to_spec
 
-__all__ = ["LOG_ODDS_MARGIN", "Settings", "check_settings"]
+__all__ = ["LOG_ODDS_MARGIN", "Settings", "check_settings", "default_metrics"]
 
 LOG_ODDS_MARGIN = 0.1
 
-_PANEL: Mapping[str, Measure] = {
-    "bias": Bias(),
-    "ECE": ECE(),
-    "ACE": ACE(),
-    "TCE": TCE(),
-    "TCE (consistent)": TCE(bins=PAVABC.consistent()),
-    "Brier": Brier(),
-}
+
+def default_metrics(*, n_bins: int = 10, alpha: float = 0.05) -> dict[str, Measure]:
+    """Return the metrics of an evaluation, with the number of bins of ECE and ACE and the level of TCE."""
+    return {
+        "bias": Bias(),
+        "ECE": ECE(n_bins=n_bins),
+        "ACE": ACE(n_bins=n_bins),
+        "TCE": TCE(alpha=alpha),
+        "TCE (consistent)": TCE(alpha=alpha, bins=PAVABC.consistent()),
+        "Brier": Brier(),
+    }
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def check_settings(
         resampling.check_resamples(n_resamples, alpha)
     check_count("n_resamples", n_resamples)
     check_share("confidence_level", confidence_level)
-    panel: dict[str, Measure] = {**(_PANEL if metrics is None else as_metrics(metrics))}
+    panel: dict[str, Measure] = {**(default_metrics() if metrics is None else as_metrics(metrics))}
     panel.update({f"ECC ({name})": ECC(cost) for name, cost in _named_costs(costs).items()})
     seed = integer_seed(random_state)
     return Settings(checked, float(alpha), float(confidence_level), n_resamples, seed, panel)

@@ -1,4 +1,4 @@
-"""Scores of two models for handwritten digits, which ship with scikit-learn: what the demo looks at."""
+"""Scores of two models of handwritten digits, which ship with scikit-learn: the data of the demo."""
 
 import csv
 from pathlib import Path
@@ -10,9 +10,9 @@ __all__ = ["digit_scores", "write_digits"]
 
 
 def digit_scores() -> dict[str, Any]:
-    """Is this digit an 8? The outcome, the scores of a forest and a logistic model, and how much ink it took.
+    """Return the outcome "this digit is an 8", the scores of a forest and a logistic model, and the amount of ink.
 
-    Every score is that of a model that has not seen the digit (five folds); the ink is in five groups of equal size.
+    Scores are out of fold (five folds); the ink is in five groups of equal size.
     """
     try:
         import numpy as np
@@ -43,7 +43,7 @@ def digit_scores() -> dict[str, Any]:
 
 
 def write_digits(path: Path) -> int:
-    """Write `digit_scores` to a CSV file: how many rows."""
+    """Write `digit_scores` to a CSV file, and return the number of rows."""
     columns = digit_scores()
     columns["is_8"] = columns["is_8"].astype(int)
     try:

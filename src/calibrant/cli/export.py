@@ -1,0 +1,49 @@
+"""``calibrant export``."""
+
+from pathlib import Path
+
+import click
+
+from calibrant._support.errors import Argument, InputError
+from calibrant.cli.inputs import load_calibrator
+from calibrant.cli.options import force_option
+from calibrant.cli.outputs import check_outputs, new_file, write_text
+
+__all__ = ["export"]
+
+
+@click.command
+@click.argument("calibrator", metavar="CALIBRATOR")
+@click.option("--sql", is_flag=True, help="Print an SQL expression of the calibrated score.")
+@click.option("--column", default="score", show_default=True, help="With --sql: the column of scores.")
+@click.option(
+    "--dialect",
+    type=click.Choice(["duckdb", "postgresql", "spark", "sqlite"]),
+    default="duckdb",
+    show_default=True,
+    help="With --sql: the database.",
+)
+@click.option("--onnx", metavar="FILE", help="Write an ONNX model.")
+@force_option
+def export(calibrator: str, sql: bool, column: str, dialect: str, onnx: str | None, force: bool) -> None:
+    """Export a calibrator as an SQL expression or as an ONNX model.
+
+    \b
+      calibrant export cal.json --sql --column probability --dialect spark
+      calibrant export cal.json --onnx cal.onnx
+    """
+    if not sql and onnx is None:
+        raise InputError(Argument("sql") + " or " + Argument("onnx") + " must be given; got neither.")
+    check_outputs(onnx, force=force, stream=False)
+    fitted = load_calibrator(calibrator)
+    if sql:
+        from calibrant.export.sql import to_sql
+
+        write_text("-", to_sql(fitted, column, dialect=dialect))
+    if onnx is not None:
+        from calibrant.export.onnx_graph import to_onnx
+
+        model = to_onnx(fitted).SerializeToString()
+        with new_file(onnx) as target:
+            target.write_bytes(model)
+        click.echo(f"{len(model):,} bytes: {Path(onnx).name}", err=sql)

@@ -1,0 +1,93 @@
+"""`calibrant apply`."""
+
+import csv
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import calibrant as cb
+
+for library in ("click", "rich", "duckdb", "pyarrow"):
+    pytest.importorskip(library, reason=f"{library} is not installed")
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+
+
+def test_rows_with_a_missing_score_get_a_missing_probability(here, call):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    rows = [(i % 2, "" if i == 7 else f"{i / 40:.3f}", "NA") for i in range(40)]
+    Path("s.csv").write_text("y,p,note\n" + "".join(f"{y},{p},{note}\n" for y, p, note in rows))
+    assert "left out because a value is missing: 1" in call(
+        "fit", "s.csv", "-y", "y", "-p", "p", "-o", "cal.json", "--missing", "drop"
+    )
+    text = call("apply", "cal.json", "s.csv", "-p", "p", "-o", "out.jsonl", "--name", "c")
+    assert "Rows with a missing score, whose calibrated score is missing too: 1." in text
+    found = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert found[7] == {"y": "1", "p": "", "note": "NA", "c": None}
+    assert found[8]["note"] == "NA"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["cal.json", "none.csv", "-p", "p", "-o", "o.csv"], "There is no file 'none.csv'"),
+        (["none.json", "scores.csv", "-p", "p", "-o", "o.csv"], "There is no file 'none.json'"),
+        (
+            ["scores.csv", "scores.csv", "-p", "p", "-o", "o.csv"],
+            "scores.csv is not a calibrator",
+        ),
+        (["cal.json", "scores.csv", "-p", "x", "-o", "o.csv"], "scores.csv has no column 'x'"),
+        (["cal.json", "scores.csv", "-p", "g", "-o", "o.csv"], "must hold numbers; row 0 is"),
+        (["cal.json", "scores.csv", "-p", "p", "--name", "q", "-o", "o.csv"], "has a column 'q' already"),
+        (["cal.json", "scores.csv", "-p", "p", "-o", "o.xlsx"], "Use .parquet, .csv or .jsonl"),
+        (["cal.json", "scores.csv", "-p", "p", "-o", "scores.csv"], "'scores.csv' exists already. Pass --force"),
+        (["cal.json", "ragged.csv", "-p", "p", "-o", "o.csv"], "ragged.csv, line 3 cannot be read: it has 3 cells"),
+    ],
+)
+def test_invalid_applications_are_refused(scores, call, arguments, words):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    cb.save(cb.Platt().fit(scores["p"], scores["y"]), "cal.json")
+    Path("ragged.csv").write_text("y,p\n0,0.1\n1,0.2,3\n")
+    assert words in call("apply", *arguments, code=2)
+    assert not Path("o.csv").exists()
+    assert not [name for name in os.listdir() if name.startswith(".")]
+
+
+def test_apply_keeps_existing_columns(here, call):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    cb.save(cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9), "cal.json")
+    objects = [
+        {"p": 0.5, "day": "2020-01-01T10:00:00Z", "id": 9007199254740993, "deep": {"a": [1, 2.5, None]}},
+        {"p": None, "other": True},
+        {"p": 1},
+    ]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    call("apply", "cal.json", "a.jsonl", "-p", "p", "-o", "b.jsonl", "--name", "c")
+    found = [json.loads(line) for line in Path("b.jsonl").read_text().splitlines()]
+    assert [{k: v for k, v in row.items() if k != "c"} for row in found] == objects
+    assert found[1]["c"] is None
+    text = 'id;p;"a ""b"""\n007;0.5;"x;\ny"\n1_0;1e-1;" z "\n'
+    Path("a.tsv").write_text(text)
+    Path("a.csv.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + text.encode()))
+    for file in ("a.tsv", "a.csv.gz"):
+        call("apply", "cal.json", file, "-p", "p", "-o", "b.csv", "--force")
+        with Path("b.csv").open(newline="") as read:
+            cells = [row[:3] for row in csv.reader(read)]
+        assert cells == [["id", "p", 'a "b"'], ["007", "0.5", "x;\ny"], ["1_0", "1e-1", " z "]]
+    table = pa.table({"p": pa.array([0.5, None], pa.float32()), "t": [[1], []], "b": [b"x", b""]})
+    pq.write_table(table, "a.parquet")
+    call("apply", "cal.json", "a.parquet", "-p", "p", "-o", "b.parquet")
+    assert pq.read_table("b.parquet").drop_columns(["calibrated"]) == table
+    assert "no place for 'b', which holds bytes" in call(
+        "apply", "cal.json", "a.parquet", "-p", "p", "-o", "c.jsonl", code=2
+    )
+    assert "no place for 't'" in call("apply", "cal.json", "a.parquet", "-p", "p", "-o", "c.csv", code=2)
+    Path("odd.csv").write_text("p\n0.5\n\n0.1_5\n")
+    assert "row 2 is '0.1_5'" in call("apply", "cal.json", "odd.csv", "-p", "p", "-o", "c.csv", code=2)
+    Path("far.csv").write_text("p,q\n0.5,1\nNA,1\n7,1\n")
+    assert "p in far.csv must lie in [0, 1]; 1 of 2 values do not, the first at row 2 is 7" in call(
+        "apply", "cal.json", "far.csv", "-p", "p", "-o", "c.csv", code=2
+    )

@@ -1,0 +1,133 @@
+"""`calibrant evaluate`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+
+for library in ("click", "rich", "duckdb", "pyarrow"):
+    pytest.importorskip(library, reason=f"{library} is not installed")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+
+FEW = ("--resamples", "39")
+
+
+def test_evaluate_prints_the_result_of_the_library(scores, call):
+    expected = cb.evaluate(scores["y"], scores["p"], n_resamples=39)
+    for file in ("scores.csv", "scores.parquet", "scores.jsonl"):
+        text = call("evaluate", file, "--label", "y", "--score", "p", *FEW, "--json", f"{file}.json")
+        assert text.startswith(f"Verdict: {expected.verdict}")
+        for metric in expected.metrics.values():
+            assert " ".join([metric.name, *metric.cells()]) in " ".join(text.split())
+        found = json.loads(Path(f"{file}.json").read_text())
+        assert found["models"]["p"] == expected.to_dict()
+
+
+def test_the_diagram_shows_bins(scores, call):
+    text = call("evaluate", "scores.csv", "-y", "y", "-p", "p", *FEW)
+    bins = cb.ACE()(scores["y"], scores["p"]).per_bin
+    for said_, rate in zip(bins["mean_score"], bins["rate"], strict=True):
+        assert f"{said_:7.4f}  {rate:8.4f}" in text
+    assert "◇" in text
+    assert "●" in text
+
+
+def test_a_diagram_in_plain_text(scores):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii:strict"}
+    command = [sys.executable, "-m", "calibrant", "evaluate", "scores.csv", "-y", "y", "-p", "p", *FEW]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert "o mean score, # event rate" in done.stdout
+
+
+def test_groups_costs_weights_and_several_scores(scores, call):
+    given = ["scores.parquet", "-y", "y", "-p", "p", "-p", "q", "--by", "g", "--frequency", "w", "--cost", "1:5", *FEW]
+    text = call("evaluate", *given, "--sha256")
+    assert "p: Verdict: miscalibrated (overestimates, underconfident) overall; 2 of 2 groups are miscalibrated" in text
+    assert "q: Verdict: " in text
+    assert "ECC (1:5)" in text
+    assert "high" in text
+    assert "SHA-256" in text
+    assert "Rows left out because their frequency is 0" in text
+    result = json.loads(call("evaluate", *given, "--json", "-", "--sha256"))
+    assert list(result["models"]) == ["p", "q"]
+    assert [group["group"] for group in result["models"]["p"]["groups"]] == ["high", "low"]
+    assert len(result["inputs"][0]["sha256"]) == 64
+
+
+def test_weights_are_importance_and_frequencies_are_rows(scores, call):
+    rows = pq.read_table("scores.parquet")
+    y, p, w = (np.asarray(rows.column(name)) for name in "ypw")
+    given = ["scores.parquet", "-y", "y", "-p", "p", *FEW]
+    for option, name in (("--sample-weight", "sample_weight"), ("--frequency", "frequency")):
+        found = json.loads(call("evaluate", *given, option, "w", "--json", "-"))["models"]["p"]
+        expected = cb.evaluate(cb.ScoreTable.from_arrays(y, p, **{name: w}), n_resamples=39).to_dict()
+        assert found["metrics"] == json.loads(json.dumps(expected["metrics"]))
+        compared = call("compare", *given, "-p", "q", option, "w", "--json", "-")
+        both = {"p": p, "q": np.asarray(rows.column("q"))}
+        assert json.loads(compared)["differences"] == json.loads(
+            json.dumps(cb.compare(y, both, **{name: w}, n_resamples=39).to_dict()["differences"])
+        )
+    text = call("evaluate", *given, "--sample-weight", "w", "--frequency", "w", code=2)
+    assert "--sample-weight and --frequency must not be given together" in text
+    text = call("evaluate", *given, "--frequency", "q", code=2)
+    assert "q in scores.parquet must be a whole number of rows, 0 or more; got" in text
+    assert "For real weights use --sample-weight." in text
+
+
+def test_options_reach_the_metrics(scores, call):
+    given = [
+        "scores.csv",
+        "-y",
+        "y",
+        "-p",
+        "p",
+        "--resamples",
+        "99",
+        "--bins",
+        "7",
+        "--alpha",
+        "0.01",
+        "--random-state",
+        "5",
+    ]
+    given += ["--confidence-level", "0.9", "--margin", "0.2", "--resolution", "2**-20", "--json", "-"]
+    result = json.loads(call("evaluate", *given))["models"]["p"]
+    assert result["settings"]["metrics"]["ECE"] == cb.ECE(n_bins=7).spec
+    assert result["settings"]["metrics"]["TCE"] == cb.TCE(alpha=0.01).spec
+    asked = ("alpha", "margin", "confidence_level", "random_state", "n_resamples")
+    assert [result["settings"][name] for name in asked] == [0.01, 0.2, 0.9, 5, 99]
+    assert any(note["code"] == "rounded" for note in result["notes"])
+
+
+def test_the_report_is_written(scores, call):
+    pytest.importorskip("jinja2", reason="Jinja2 is not installed")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    given = ["scores.csv", "-y", "y", "-p", "p", "-p", "q", *FEW]
+    call("evaluate", *given, "--by", "g", "--html", "r.html")
+    page = Path("r.html").read_text()
+    assert "<title>Calibration of scores.csv</title>" in page
+    assert call("evaluate", *given, "--by", "g", "--html", "-") == page  # the same bytes
+    call("compare", *given, "--html", "c.html")
+    assert "Q is better calibrated than p" in Path("c.html").read_text()
+    assert "'r.html' exists already" in call("evaluate", *given, "--html", "r.html", code=2)
+
+
+def test_clusters_are_read_from_files(here, call):
+    rng = np.random.default_rng(0)
+    cluster = np.repeat(np.arange(40), 10)
+    p = rng.uniform(0.1, 0.9, 400)
+    y = (rng.random(40)[cluster] < p).astype(int)  # one draw decides for all rows of a cluster
+    lines = [f"{a},{b},{c},{'xy'[c % 2]}" for a, b, c in zip(y, p, cluster, strict=True)]
+    Path("clusters.csv").write_text("\n".join(["y,p,shop,kind", *lines]))
+    options = ("clusters.csv", "--label", "y", "--score", "p", "--resamples", "39")
+    assert "WARN" in call("check", *options, "--cluster", "shop", "--by", "kind")
+    assert "more clusters like these" in call("evaluate", *options, "--cluster", "shop")
+    assert "or more than one --by" in call(
+        "evaluate", *options, "--cluster", "shop", "--by", "kind", "--by", "y", code=2
+    )

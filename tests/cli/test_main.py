@@ -1,0 +1,194 @@
+"""The command `calibrant`: help, errors, exit codes."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+
+for library in ("click", "rich", "duckdb", "pyarrow"):
+    pytest.importorskip(library, reason=f"{library} is not installed")
+from calibrant._support.errors import Argument  # noqa: E402
+from calibrant.cli.main import COMMANDS, run, write_option  # noqa: E402
+
+FEW = ("--resamples", "39")
+
+
+LARGE = ("numpy", "scipy", "duckdb", "rich", "sklearn", "pyarrow", "matplotlib", "jinja2")
+
+
+@pytest.mark.parametrize("arguments", [[], *([command] for command in COMMANDS)])
+def test_help_imports_no_large_library(arguments):
+    watch = (
+        f"import sys, calibrant.cli.main as m; m.run({[*arguments, '--help']}); print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", watch], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(" ".join(["Usage: calibrant", *arguments]))
+    assert not set(LARGE) & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command, call):
+    text = call(command, "--help")
+    assert text.startswith(f"Usage: calibrant {command}")
+    assert command == "demo" or f"calibrant {command} " in text.split("Options:")[0].split("\n", 1)[1]
+
+
+def test_the_version_names_the_kernel(call):
+    assert call("--version").strip() == f"calibrant {cb.__version__} ({cb._kernels.KERNEL} kernel)"
+
+
+def test_an_unknown_command_is_an_error(call):
+    assert "no command 'evaluates'. Did you mean 'evaluate'?" in call("evaluates", code=2)
+    assert "Missing option '--label'" in call("evaluate", "x.csv", code=2)
+
+
+def test_it_runs_as_a_module(scores):
+    command = [sys.executable, "-m", "calibrant", "evaluate", "scores.csv", "-y", "y", "-p", "p", *FEW]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Verdict: miscalibrated (overestimates, underconfident)")
+    assert done.stderr == ""  # no bar where nobody looks
+    assert "\x1b" not in done.stdout  # nor colours
+
+
+def fail_with(monkeypatch, error):
+    """Let the input of evaluate raise an error."""
+
+    def read_tables(source):
+        raise error
+
+    monkeypatch.setattr("calibrant.cli.inputs.Source.read_tables", read_tables)
+
+
+def test_internal_errors_exit_with_3_and_print_no_traceback(scores, call, monkeypatch):
+    fail_with(monkeypatch, RuntimeError("the sky fell"))
+    text = call("evaluate", "scores.csv", "-y", "y", "-p", "p", code=3)
+    assert text.startswith("calibrant: internal error: RuntimeError: the sky fell\n")
+    monkeypatch.setenv("CALIBRANT_DEBUG", "1")
+    with pytest.raises(RuntimeError, match="the sky fell"):
+        run(["evaluate", "scores.csv", "-y", "y", "-p", "p"])
+
+
+@pytest.mark.parametrize("error", [MemoryError(), np._core._exceptions._ArrayMemoryError((10**12,), np.dtype(float))])
+def test_a_lack_of_memory_exits_with_4(scores, call, monkeypatch, error):
+    fail_with(monkeypatch, error)
+    text = call("evaluate", "scores.csv", "-y", "y", "-p", "p", code=4)
+    assert text.startswith("calibrant: out of memory. ")
+    assert "--resolution '2**-20'" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (PermissionError(13, "Permission denied", "/secret/folder/a.csv"), 2, "Permission denied: a.csv"),
+        (ModuleNotFoundError('Spark needs PySpark: pip install "calibrant[spark]".'), 2, "Spark needs PySpark"),
+        (ModuleNotFoundError("No module named 'x'"), 3, "internal error: ModuleNotFoundError"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_each_kind_of_error_has_its_exit_code(scores, call, monkeypatch, error, code, text):
+    fail_with(monkeypatch, error)
+    assert f"calibrant: {text}" in call("evaluate", "scores.csv", "-y", "y", "-p", "p", code=code)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--alpha 2", "--alpha must lie between 0 and 1; it is 2.0."),
+        ("--alpha 0.6", "--alpha must lie below 0.5; got 0.6."),
+        ("--confidence-level 2", "--confidence-level must lie between 0 and 1; it is 2.0."),
+        ("--resamples 0", "--resamples must be a whole number of at least 1; it is 0."),
+        ("--absolute-margin 0.1 --resamples 5", "--resamples must be at least 19 for a p-value of 0.05; it is 5."),
+        ("--bins 0", "--bins must be a whole number of at least 1"),
+        ("--margin -1", "--margin must be a positive number in log-odds; got -1.0."),
+        ("--margin -1", "For a margin of ACE use --absolute-margin."),
+        ("--margin 1 --absolute-margin 0.1", "--margin and --absolute-margin must not be given together; got both."),
+        ("--absolute-margin 2", "--absolute-margin must lie between 0 and 1; got 2.0. 0.01 is one percentage point."),
+        ("--resolution 2", "--resolution must lie between 1e-300 and 1; it is 2.0."),
+        ("--cluster g", "--cluster must have at least 10 distinct values for inference; got 2."),
+        ("--sample-weight w --frequency w", "--sample-weight and --frequency must not be given together; got both."),
+        ("--frequency q", "For real weights use --sample-weight."),
+        ("--pos-label 7", "--pos-label must be one of the labels of y, which are 0, 1; it is 7."),
+        ("--spark local[1] --max-memory 1GB", "--spark must not be given with --max-memory or standard input (-)."),
+        ("--json a.json --html a.json", "Outputs must have different paths; got one path twice."),
+    ],
+)
+def test_errors_name_the_options_of_the_command(scores, call, options, words):
+    assert words in call("evaluate", "scores.parquet", "-y", "y", "-p", "p", *options.split(), code=2)
+
+
+def test_hints_are_options_with_quoted_values(here, call):
+    Path("a.csv").write_text("y,p\nno spam,0.1\nspam mail,0.9\nspam mail,\n")
+    given = ("a.csv", "-y", "y", "-p", "p")
+    assert "for example --pos-label 'spam mail'." in call("evaluate", *given, code=2)
+    hint = "p in a.csv has 1 missing value (first at row 2). Pass --missing drop to"
+    assert hint in call("evaluate", *given, "--pos-label", "spam mail", code=2)
+
+
+@pytest.mark.parametrize("command", [("evaluate",), ("compare", "-p", "q"), ("fit", "-o", "cal.json")])
+def test_errors_name_the_column_and_the_row(here, call, command):
+    Path("a.csv").write_text("y,p,q\nno,0.1,0.1\nyes,0.9,0.9\n")
+    given = (*command, "a.csv", "-y", "y", "-p", "p")
+    assert re.search(r"\by( in a.csv)? must hold 0 and 1; its labels are 'no', 'yes'", call(*given, code=2))
+    Path("a.csv").write_text("y,p,q\n0,0.1,0.1\n1,1.9,0.9\n")
+    if command[0] != "fit":  # isotonic regression takes any score
+        assert re.search(r"\bp( in a.csv)? must lie in \[0, 1\]; .* the first at row 1 is 1.9", call(*given, code=2))
+    Path("a.csv").write_text("y,p,q\n0,0.1,0.1\n1,,0.9\n")
+    assert re.search(
+        r"\bp( in a.csv)? has 1 missing value \(first at row 1\). Pass --missing drop", call(*given, code=2)
+    )
+
+
+@pytest.mark.parametrize("name", ["missing='drop'", "pos_label=1", "alpha", "sample_weight", "{count}", "{0}"])
+def test_names_of_columns_in_errors_are_never_rewritten(here, call, name):
+    Path("a.csv").write_text(f"y,{name}\n0,0.1\n1,7\n")
+    text = call("evaluate", "a.csv", "-y", "y", "-p", name, code=2)
+    assert text.startswith(f"calibrant: {name} in a.csv must lie in [0, 1]; ")
+
+
+def test_an_argument_without_an_option_is_written_as_in_python():
+    assert write_option(Argument("metrics", "ece"), {"alpha": "--alpha"}) == "metrics='ece'"
+    assert write_option(Argument("alpha", 0.1), {"alpha": "--alpha"}) == "--alpha 0.1"
+
+
+@pytest.mark.parametrize("command", [["evaluate"], ["check", "--max-ece", "1", "--junit", "j.xml"], ["--help"]])
+def test_a_closed_pipe_is_not_an_error(scores, command):
+    given = [] if command == ["--help"] else ["scores.csv", "-y", "y", "-p", "p", *FEW]
+    with subprocess.Popen(
+        [sys.executable, "-m", "calibrant", *command, *given], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        error = process.stderr.read()
+    assert process.returncode in (0, 141)
+    assert error == b""
+    assert "--junit" not in command or Path("j.xml").is_file()  # files are written first
+
+
+def test_names_are_shown_as_text_and_not_interpreted(here, call):
+    names = ["[red]", "{count}", "\x1b[31mX", "\u00fc", "missing='drop'"]
+    rows = [",".join([str(i % 2), *["0.5"] * 5, f"[/red]\x1b[{i % 2}m"]) for i in range(60)]
+    Path("[red]x.csv").write_text("\n".join([",".join(["y", *names, "g"]), *rows]))
+    scores = [part for name in names for part in ("-p", name)]
+    text = call("evaluate", "./[red]x.csv", "-y", "y", *scores, "--by", "g", "--sha256", *FEW)
+    assert "\x1b" not in text
+    for name in (
+        "[red]: Verdict",
+        "{count}: Verdict",
+        "\\x1b[31mX: Verdict",
+        "\u00fc: Verdict",
+        "[red]x.csv: ",
+        "[/red]",
+    ):
+        assert name in text
+    assert "it has 'y', '[red]', '{count}', '\\x1b[31mX', '\u00fc', \"missing='drop'\"" in call(
+        "evaluate", "./[red]x.csv", "-y", "y", "-p", "nothing", code=2
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "calibrant", "evaluate", "./[red]x.csv", "-y", "y", "-p", "\u00fc", "-p", "[red]"]
+    done = subprocess.run([*command, *FEW], capture_output=True, text=True, check=True, env=environment)
+    assert "\\xfc: Verdict" in done.stdout
