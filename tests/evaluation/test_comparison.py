@@ -234,7 +234,7 @@ def test_metrics_of_gaps_have_neither_interval_nor_p_value():
         assert d.low < d.value < d.high
         assert d.cells()[2].endswith(f"({test})")
     text = repr(found)
-    assert "Squared log-odds error of b less that of a: -0." in text
+    assert "Squared log-odds error of b minus that of a: -0." in text
     assert "nan" not in text
     json.dumps(found.to_dict(), allow_nan=False)
 

@@ -112,7 +112,7 @@ def test_the_page_has_the_level_and_the_intervals_that_were_asked_for():
         y, p, metrics={"TCE": cb.TCE(alpha=0.001), "ACE": cb.ACE()}, confidence_level=0.8, n_resamples=49
     )
     shown = summary.summarize({"p": result})
-    assert len(summary.ALPHAS) == 60
+    assert len(sensitivity.ALPHAS) == 60
     assert shown["alpha"] == 0.001
     tested = shown["models"][0]["tested"]
     assert tested["values"][shown["alphas"].index(0.001)] == pytest.approx(result["TCE"].value)
@@ -282,7 +282,7 @@ def test_sliders_show_the_values_of_the_library(opened, page, found):
     tab = opened(page)
     table = next(iter(found.values())).table
     for place in (0, 17, 59):
-        alpha = summary.ALPHAS[place]
+        alpha = sensitivity.ALPHAS[place]
         tab.locator("#alpha").evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')) }", place)
         breakdown = cb.TCE(alpha=alpha)(table)
         assert tab.locator("#m0-tce").inner_text() == f"{breakdown.value:.2f} %"
@@ -292,7 +292,7 @@ def test_sliders_show_the_values_of_the_library(opened, page, found):
             alpha, rel=5e-3
         )
     for place in (0, 20, 40):
-        ratio = summary.RATIOS[place]
+        ratio = sensitivity.RATIOS[place]
         tab.locator("#ratio").evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')) }", place)
         value = cb.ecc(table, cost=cb.LinearCost(over=1, under=ratio))
         assert float(tab.locator("#m0-cost").inner_text()) == pytest.approx(value, rel=1e-3)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-__all__ = ["NumberFormat", "format_pvalue", "pvalue_phrase"]
+__all__ = ["NumberFormat", "format_pvalue", "p_text"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def format_pvalue(pvalue: float) -> str:
     return f"{pvalue:.3f}" if pvalue >= 0.001 else f"{pvalue:.0e}"
 
 
-def pvalue_phrase(pvalue: float) -> str:
-    """Format a p-value for a sentence: "p = 0.012", "p < 1e-300"."""
+def p_text(pvalue: float) -> str:
+    """Format a p-value for sentences: "p = 0.012", "p < 1e-300"."""
     text = format_pvalue(pvalue)
     return f"p {text}" if text.startswith("<") else f"p = {text}"

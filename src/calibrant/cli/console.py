@@ -46,7 +46,7 @@ def print_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> N
     heading = line(result.headline(), verdict_style(result.verdict))
     out.print(heading if not name else line(f"{name}: ", "bold") + heading)
     _print_lines(map(line, result.sentences()), out)
-    out.print(line(result.sizes_in_words()))
+    out.print(line(result.sizes_text()))
     out.print()
     _print_lines(_table(result.cells(), left=(0,)), out)
     out.print()

@@ -1,4 +1,4 @@
-"""Evaluation of predicted probabilities: one table to its `Evaluation`."""
+"""Evaluation of the predicted probabilities of one table."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,9 @@ from numpy.random import SeedSequence
 from calibrant._support.errors import InputError, Note
 from calibrant.evaluation.binary_details import BinaryDetails, CumulativeDifferences
 from calibrant.evaluation.metric_result import MetricResult
+from calibrant.evaluation.rejection_profile import RejectionProfile
 from calibrant.evaluation.results import Evaluation
+from calibrant.evaluation.sensitivity import Sensitivity
 from calibrant.evaluation.settings import LOG_ODDS_MARGIN, Settings
 from calibrant.inference import resampling
 from calibrant.inference.coefficients import coefficients
@@ -42,10 +44,10 @@ def evaluate_table(
 ) -> Evaluation:
     """Evaluate one table, without groups.
 
-    `rows` are given where they are in clusters; with `few_clusters` there are too few clusters for any test.
+    `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested.
     """
     if not len(table):
-        raise InputError("The table holds no rows; an evaluation needs at least one.", argument="y_true")
+        raise InputError("y_true must have at least one row; got an empty table.", argument="y_true")
     design = None if few_clusters else Design(table, rows)
     decision = _decide(table, design, settings)
     panel = {name: metric for name, metric in settings.metrics.items() if _exists(metric, table)}
@@ -60,7 +62,11 @@ def evaluate_table(
     )
     shown, notes = _metrics(dict(zip(panel, found, strict=False)), settings, decision)
     if few_clusters:
-        shown = {name: _value_alone(metric) for name, metric in shown.items()}
+        shown = {name: _without_inference(metric) for name, metric in shown.items()}
+    breakdowns = _breakdowns(panel, table)
+    drawn = _test_based(breakdowns)
+    for breakdown in (breakdowns[drawn], breakdowns["ACE"]):
+        breakdown.rate_interval(settings.confidence_level)  # stored for diagrams and report
     details = BinaryDetails(
         decision=decision,
         equivalence=_equivalence(found, decision, settings, few_clusters),
@@ -68,8 +74,10 @@ def evaluate_table(
         other_tests=() if design is None else _tests(design, settings, seed),
         decomposition=corp_decomposition(table),
         cumulative=CumulativeDifferences.measure(table),
+        sensitivity=Sensitivity.measure(breakdowns[drawn], _breakdown_of_ece(breakdowns)),
+        rejection_profile=RejectionProfile.measure(breakdowns[drawn]),
     )
-    return Evaluation("binary", table, shown, _breakdowns(panel, table), details, settings, own_notes=notes)
+    return Evaluation("binary", table, shown, breakdowns, details, settings, own_notes=notes)
 
 
 def _decide(table: ScoreTable, design: Design | None, settings: Settings) -> Decision:
@@ -79,7 +87,7 @@ def _decide(table: ScoreTable, design: Design | None, settings: Settings) -> Dec
 
 
 def _breakdowns(panel: Mapping[str, Measure], table: ScoreTable) -> dict[str, Breakdown]:
-    """Return the breakdown of each metric over bins; ECE, ACE and a test-based one are always among them."""
+    """Return the breakdown of each metric over bins, and always those of ECE, ACE and a test-based metric."""
     chosen = {name: metric for name, metric in panel.items() if isinstance(metric, GCE)}
     tested = any(isinstance(metric.loss, RejectionRate) for metric in chosen.values())
     for name, metric in {"ECE": ECE(), "ACE": ACE(), **({} if tested else {"TCE": TCE()})}.items():
@@ -89,7 +97,7 @@ def _breakdowns(panel: Mapping[str, Measure], table: ScoreTable) -> dict[str, Br
 
 
 def _equivalence(found: Sequence[Spread], decision: Decision, settings: Settings, few_clusters: bool) -> Equivalence:
-    """Return the equivalence test that decides; with an absolute margin that of ACE, the last one found."""
+    """Return the equivalence test of the verdict; with an absolute margin that of ACE, the last of `found`."""
     if not isinstance(settings.margin, AbsoluteMargin):
         return decision.equivalence
     ace = _absolute(found[-1], settings.margin.value, decision, settings.alpha)
@@ -97,7 +105,7 @@ def _equivalence(found: Sequence[Spread], decision: Decision, settings: Settings
 
 
 def _absolute(ace: Spread, margin: float, decision: Decision, alpha: float) -> Equivalence:
-    """Return the equivalence test of ACE; it is never within the margin where an outcome contradicts its score."""
+    """Return the equivalence test of ACE; it fails if an outcome contradicts its score."""
     found = ace.to_equivalence(margin, alpha)
     contradicted = any(component.name == "impossible outcomes" for component in decision.components)
     return replace(found, pvalue=1.0, bound=math.inf) if contradicted else found
@@ -114,15 +122,15 @@ def _metrics(
         for name, spread in found.items()
         if spread.exists
     }
-    # A metric counts only if the omnibus test rejects, so its p-value is never below that of the omnibus test.
+    # A metric is significant only if the omnibus test is, so its p-value is at least that of the omnibus test.
     shown = {name: replace(m, pvalue=float(np.maximum(m.null.pvalue, decision.pvalue))) for name, m in shown.items()}
     missing = [name for name in settings.metrics if name not in shown]
-    text = f"Metrics that do not exist for these rows, or for most replicates: {', '.join(missing)}."
+    text = f"Metrics that are undefined for these rows or for most replicates: {', '.join(missing)}."
     return shown, (Note("left_out", len(missing), text),) if missing else ()
 
 
-def _value_alone(metric: MetricResult) -> MetricResult:
-    """Return a metric without inference, which rows in few clusters do not allow."""
+def _without_inference(metric: MetricResult) -> MetricResult:
+    """Return a metric without interval and null distribution, for rows in too few clusters."""
     nan = math.nan
     interval = replace(metric.interval, low=nan, high=nan, method="none", n_resamples=0)
     null = replace(metric.null, expected=nan, low=nan, high=nan, pvalue=nan, n_resamples=0, replicates=np.empty(0))
@@ -134,7 +142,7 @@ def _exists(metric: Measure, table: ScoreTable) -> bool:
 
 
 def _tests(design: Design, settings: Settings, seed: SeedSequence) -> tuple[TestResult, ...]:
-    """Return the tests that exist; not all do where scores are 0 and 1 only, or rows are few."""
+    """Return the tests that are defined; some are undefined for few rows, or for scores of 0 and 1 only."""
     found: list[TestResult] = []
     for test in TESTS:
         try:
@@ -144,9 +152,18 @@ def _tests(design: Design, settings: Settings, seed: SeedSequence) -> tuple[Test
     return tuple(found)
 
 
+def _test_based(breakdowns: Mapping[str, Breakdown]) -> str:
+    """Return the name of the first test-based breakdown."""
+    return next(name for name, breakdown in breakdowns.items() if isinstance(breakdown.gce.loss, RejectionRate))
+
+
+def _breakdown_of_ece(breakdowns: Mapping[str, Breakdown]) -> Breakdown:
+    """Return the breakdown of ECE over its default bins."""
+    return next(breakdown for breakdown in breakdowns.values() if breakdown.gce == ECE())
+
+
 def rejection_breakdown(evaluation: Evaluation) -> tuple[Breakdown, Null | None]:
     """Return the test-based breakdown of an evaluation of probabilities, and its null distribution if it has one."""
-    tested = {name: b for name, b in evaluation.breakdowns.items() if isinstance(b.gce.loss, RejectionRate)}
-    name = next(iter(tested))
+    name = _test_based(evaluation.breakdowns)
     metric = evaluation.metrics.get(name)
-    return tested[name], None if metric is None else metric.null
+    return evaluation.breakdowns[name], None if metric is None else metric.null

@@ -1,4 +1,4 @@
-"""`BinaryDetails`: the tests behind a verdict on predicted probabilities."""
+"""`BinaryDetails`: results that only evaluations of predicted probabilities have."""
 
 import math
 from collections.abc import Iterable
@@ -9,7 +9,9 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import plain
 from calibrant.evaluation import sentences
-from calibrant.evaluation.sizes import mean_score, rows_in_words
+from calibrant.evaluation.rejection_profile import RejectionProfile
+from calibrant.evaluation.sensitivity import Sensitivity
+from calibrant.evaluation.sizes import mean_score, rows_text
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.coefficients import Coefficient
 from calibrant.inference.decision import Decision
@@ -28,14 +30,14 @@ __all__ = ["BinaryDetails", "CumulativeDifferences"]
 
 @dataclass(frozen=True, eq=False)
 class CumulativeDifferences:
-    """ECCE with its band and test, for the diagram of cumulative differences.
+    """ECCE with its null band and test, for the diagram of cumulative differences.
 
     Attributes
     ----------
     ecce : Ecce
     band : Band
     test : TestResult or None
-        None where it does not exist: importance weights, or scores of 0 and 1 only.
+        None where it is undefined: with importance weights, or with scores of 0 and 1 only.
     """
 
     ecce: Ecce
@@ -44,7 +46,7 @@ class CumulativeDifferences:
 
     @classmethod
     def measure(cls, table: ScoreTable) -> "CumulativeDifferences":
-        """Measure a table."""
+        """Compute ECCE, its band and its test for a table."""
         try:
             test: TestResult | None = ecce_test(table, kind="mad")
         except InputError:
@@ -69,6 +71,10 @@ class BinaryDetails:
     decomposition : CorpDecomposition
         CORP decomposition of the Brier score.
     cumulative : CumulativeDifferences
+    sensitivity : Sensitivity
+        TCE at other significance levels and ECC at other cost ratios, for the sliders of the report.
+    rejection_profile : RejectionProfile or None
+        Decisions of the test of TCE within each bin, for its diagram.
     """
 
     decision: Decision
@@ -77,6 +83,8 @@ class BinaryDetails:
     other_tests: tuple[TestResult, ...]
     decomposition: CorpDecomposition
     cumulative: CumulativeDifferences
+    sensitivity: Sensitivity
+    rejection_profile: RejectionProfile | None
 
     @property
     def pvalue(self) -> float:
@@ -85,69 +93,69 @@ class BinaryDetails:
 
     @property
     def deviation(self) -> float:
-        """Size of the deviation, by which groups with equal p-values are ordered."""
+        """Size of the deviation; it orders groups with equal p-values."""
         return self.decision.log_odds_error.value
 
     @property
     def impossible_outcomes(self) -> float:
-        """Events among rows with score 0, and rows without the event among those with score 1."""
+        """Number of events with score 0 and of non-events with score 1."""
         return sum(c.statistic for c in self.decision.components if c.name == "impossible outcomes")
 
     def deciding_tests(self, factor: float) -> Iterable[TestResult]:
-        """The components of the omnibus test; `factor` adjusts their p-values for the number of groups."""
+        """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups."""
         for c, p in zip(self.decision.components, self.decision.adjusted, strict=True):
             yield TestResult(c.statistic, c.pvalue, c.name, c.df, adjusted_pvalue=min(p * factor, 1.0))
 
     def direction(self, alpha: float, factor: float) -> str:
-        """Directions whose tests are significant."""
+        """Return the significant directions, comma-joined."""
         return self.decision.direction(alpha, factor)
 
     def group_factor(self, adjusted: float, count: int) -> float:
-        """Factor of the p-values of a group, one of `count`, whose adjusted p-value is given."""
+        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value."""
         return adjusted / self.pvalue if self.pvalue > 0 else 1.0
 
     def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
-        """p-value of a metric in a group."""
+        """Return the adjusted p-value of a metric in a group."""
         return max(pvalue, adjusted)
 
     def rows_to_decide(self, e: "Evaluation") -> int | None:
-        """Number of further rows that would probably decide."""
+        """Return the number of further rows that would probably decide; None if unknown."""
         if e.settings.is_absolute or not self.decision.information > 0:
             return None
         return rows_to_decide(e.n_rows, self.decision.information, e.margin, e.settings.alpha)
 
     def headline(self, e: "Evaluation") -> str:
-        """The verdict in one line."""
+        """Return the verdict in one line."""
         return sentences.headline(e)
 
     def sentences(self, e: "Evaluation") -> list[str]:
-        """Explanation of the verdict, and its consequence at the mean score."""
+        """Return the explanation of the verdict and its consequence at the mean score."""
         return [text for text in (sentences.explanation(e), sentences.consequence(e)) if text]
 
     def reasons(self, e: "Evaluation") -> Iterable[str]:
-        """The tests behind the verdict, the coefficients and the other tests."""
+        """State the tests behind the verdict, the coefficients and the other tests."""
         return sentences.reasons(e)
 
     def sizes(self, table: ScoreTable) -> dict[str, Any]:
-        """Numbers of events, event rate and mean score."""
+        """Return the number of events, the event rate and the mean score."""
         return {"positives": table.positives, "prevalence": table.prevalence, "mean_score": mean_score(table)}
 
     def frame_columns(self, table: ScoreTable) -> dict[str, Any]:
-        """Columns of a frame about the rows."""
+        """Return the columns of a frame that describe the rows."""
         return {"rows": table.size, "event_rate": table.prevalence}
 
-    def sizes_in_words(self, table: ScoreTable) -> str:
-        """Number of rows, mean score and event rate."""
+    def sizes_text(self, table: ScoreTable) -> str:
+        """Format the number of rows, the mean score and the event rate."""
         predicted, observed = 100 * mean_score(table), 100 * table.prevalence
         weighted = "weighted " if table.importance else ""
-        return f"{rows_in_words(table)}; {weighted}mean score {predicted:.4g} %, {weighted}event rate {observed:.4g} %"
+        return f"{rows_text(table)}; {weighted}mean score {predicted:.4g} %, {weighted}event rate {observed:.4g} %"
 
     def group_header(self, level: str) -> list[str]:
-        """Header of the table of groups, without the group."""
+        """Return the header of the table of groups, without its first column."""
         return ["rows", "mean score", "event rate", "log-odds error", f"{level} CI", "adjusted p", "verdict"]
 
     def group_cells(self, e: "Evaluation") -> list[str]:
-        """The row of this evaluation in a table of groups."""
+        """Return the row of one group in the table of groups."""
         error, table = self.decision.log_odds_error, e.table
         return [
             f"{table.size:,}" if isinstance(table.size, int) else f"{table.size:,.6g}",
@@ -160,7 +168,7 @@ class BinaryDetails:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON."""
         test = self.cumulative.test
         return {
             "decision": self.decision.to_dict(),

@@ -1,4 +1,4 @@
-"""`decisions`: errors and costs of acting on predicted probabilities at a threshold."""
+"""`decisions`: errors and costs of decisions by a threshold on predicted probabilities."""
 
 import math
 from collections.abc import Mapping
@@ -51,11 +51,11 @@ class Decisions:
     notes: tuple[Note, ...] = ()
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """One row per model."""
+        """Return one row per model."""
         return frame_from_rows([vars(line) for line in self.lines], backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON."""
         return {
             "schema_version": 2,
             "result": "decisions",
@@ -69,7 +69,7 @@ class Decisions:
     def __repr__(self) -> str:
         metric, level, first = self.metric, f"{100 * self.level:g} %", self.lines[0].name
         head = ["", "accuracy", "false positives", "false negatives", "cost per row", f"{level} interval"]
-        cells = [[*head, f"saves against {first}", f"{level} interval", "p-value"]]
+        cells = [[*head, f"saving over {first}", f"{level} interval", "p-value"]]
         for line in self.lines:
             form = NumberFormat.for_spread("1", line.high - line.low, signed=False)
             gain = NumberFormat.for_spread("1", line.saving_high - line.saving_low, signed=True)
@@ -77,8 +77,9 @@ class Decisions:
             row += [f"{line.false_negatives:,.6g}", form.value(line.cost), form.range(line.low, line.high)]
             saved = [gain.value(line.saving), gain.range(line.saving_low, line.saving_high), format_pvalue(line.pvalue)]
             cells.append(row + (["", "", ""] if line.name == first else saved))
-        rule = f"Act where the score is at least {metric.cut:.4g}: a false positive costs {metric.false_positive:g}, "
-        lines = [f"{rule}a false negative {metric.false_negative:g}.", "", *text_table(cells, left=(0,))]
+        costs = f"A false positive costs {metric.false_positive:g}, a false negative {metric.false_negative:g}."
+        rule = f"Decisions for the event at scores of at least {metric.cut:.4g}. {costs}"
+        lines = [rule, "", *text_table(cells, left=(0,))]
         return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
 
 
@@ -101,21 +102,21 @@ def decisions(
     ----------
     y_true : column
     y_probs : mapping of name to column
-        Predictions for the same rows; others are compared with the first, for example the uncalibrated model.
+        Predictions for the same rows. Models are compared with the first one, for example the uncalibrated model.
     false_positive, false_negative : float, default=1
-        Cost of acting on a row without the event, and of not acting on a row with it.
+        Cost of a positive decision on a row without the event, and of a negative decision on a row with it.
     threshold : float, optional
-        Act where the score is at least this; by default `bayes_threshold`, which has the least cost if the
+        Lowest score of a decision for the event; by default `bayes_threshold`, which has the least cost if the
         probabilities are calibrated.
     confidence_level, n_resamples, random_state, progress
-        Of the intervals, by a bootstrap of rows with the same resamples for all models.
+        Options of the intervals: a bootstrap of rows, with the same resamples for all models.
     sample_weight, frequency, pos_label
         How rows are read; see `ScoreTable.from_arrays`.
 
     Returns
     -------
     Decisions
-        ``lines``, ``to_frame()``, ``to_dict()``; print it.
+        ``lines`` (one `DecisionResult` per model), ``to_frame()``, ``to_dict()``; its text is a table.
 
     Examples
     --------
@@ -132,13 +133,15 @@ def decisions(
         y_probs = {name: y_probs[name] for name in y_probs.columns}
     if not isinstance(y_probs, Mapping) or not y_probs:
         raise InputError(
-            "decisions needs the predictions of at least one model.", hint='Pass {"name": predictions, ...}.'
+            f"y_probs must be a mapping with at least one model; got {type(y_probs).__name__}.",
+            hint='Pass {"name": predictions, ...}.',
+            argument="y_probs",
         )
     metric = DecisionCost(false_positive, false_negative, threshold)
     level = check_share("confidence_level", confidence_level)
     names = [str(name) for name in y_probs]
     if len(set(names)) < len(names):
-        raise InputError(f"Two models have the same name: {names}.", argument="y_probs", value=names)
+        raise InputError(f"y_probs must have distinct names; got {names}.", argument="y_probs", value=names)
     paired, tables = PairedRows.read(y_true, list(y_probs.values()), **rows)
     draws = paired_draws(
         paired,
@@ -150,14 +153,15 @@ def decisions(
     )[:, :, 0]
     lines = []
     for i, (name, table) in enumerate(zip(y_probs, tables, strict=True)):
-        wrong, missed = metric.errors(table)
+        false_positives, false_negatives = metric.errors(table)
+        accuracy = 1 - (false_positives + false_negatives) / table.size
         cost = metric.value(table)
         low, high = np.quantile(draws[:, i], ((1 - level) / 2, (1 + level) / 2)).tolist()
         saving = metric.value(tables[0]) - cost
         gain = difference(saving, draws[:, 0] - draws[:, i], level) if i else (math.nan,) * 3
         lines.append(
             DecisionResult(
-                str(name), metric.cut, 1 - (wrong + missed) / table.size, wrong, missed, cost, low, high, saving, *gain
+                str(name), metric.cut, accuracy, false_positives, false_negatives, cost, low, high, saving, *gain
             )
         )
     notes = tuple(dict.fromkeys(note for table in tables for note in table.notes))

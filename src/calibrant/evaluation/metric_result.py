@@ -1,4 +1,4 @@
-"""`MetricResult`: one metric of an evaluation with its interval and its null distribution."""
+"""`MetricResult`: one metric of an evaluation with its interval and null distribution."""
 
 import math
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ class MetricResult:
     ----------
     name : str
     interval : Interval
-        NaN limits where no interval exists; a note says why.
+        NaN limits where no interval exists; a note gives the reason.
     null : Null
-        The metric if the model is calibrated, with the p-value of this metric alone; NaN where it does not exist.
-        Where only the expected value is known, the limits of the null range are NaN.
+        Distribution of the metric if the model is calibrated, and the p-value of this metric alone; NaN where it does
+        not exist. The limits of the null range are NaN where only the expected value is known.
     pvalue : float
-        The p-value adjusted so that it cannot contradict the verdict: never below that of the omnibus test. NaN where
-        the metric is not tested.
+        Adjusted p-value, at least that of the omnibus test, so that it cannot contradict the verdict. NaN where the
+        metric is not tested.
     """
 
     name: str
@@ -44,7 +44,7 @@ class MetricResult:
         return self.interval.unit
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON."""
         parts = {"interval": self.interval.to_dict(), "null": self.null.to_dict()}
         return {
             "name": self.name,
@@ -55,7 +55,7 @@ class MetricResult:
         }
 
     def to_row(self) -> dict[str, Any]:
-        """The numbers, one row of a frame."""
+        """Return the numbers as one row of a frame."""
         return {
             "metric": self.name,
             "unit": self.unit,
@@ -70,7 +70,7 @@ class MetricResult:
         }
 
     def cells(self) -> list[str]:
-        """The same as text: value, interval, null range, adjusted p-value; empty where one does not exist."""
+        """Return value, interval, null range and adjusted p-value as text; empty where one does not exist."""
         low, high = self.null.low, self.null.high
         form: NumberFormat | _FourDigits = _FourDigits()
         if self.unit in ("1", "%"):
@@ -88,7 +88,7 @@ class MetricResult:
 
 
 class _FourDigits:
-    """Numbers in the unit of the outcome, which may have any size: four significant digits."""
+    """Format of numbers in the unit of the outcome: four significant digits."""
 
     def value(self, value: float) -> str:
         return f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""Metrics of point predictions and predictive distributions as results, with intervals."""
+"""Metrics of point predictions and predictive distributions, with confidence intervals."""
 
 import math
 from collections.abc import Iterator
@@ -39,9 +39,10 @@ _UNITS = {
 def metric_results(
     estimates: dict[str, Estimate], joint: JointTest, tce: TestBasedError | None, covered: Coverage | None, level: float
 ) -> dict[str, MetricResult]:
-    """Return all metrics; the p-value of the mean error is that of its component, that of TCE at least the joint one.
+    """Return all metrics with adjusted p-values.
 
-    Other metrics are not components of the joint test and have no adjusted p-value.
+    That of the mean error is that of its component of the joint test; that of TCE is at least that of the joint test.
+    Other metrics have none.
     """
     found = [_estimated(each, joint) for each in estimates.values()]
     if tce is not None:
@@ -60,7 +61,7 @@ def _estimated(e: Estimate, joint: JointTest) -> MetricResult:
 
 
 def _tested(t: TestBasedError, joint_pvalue: float, level: float) -> MetricResult:
-    # A metric counts only if the joint test rejects, so its p-value is never below that of the joint test.
+    # A metric is significant only if the joint test is, so its p-value is at least that of the joint test.
     adjusted = t.pvalue if math.isnan(joint_pvalue) else max(t.pvalue, joint_pvalue)
     none = (math.nan, math.nan)
     result = _result("TCE", t.value, none, t.expected, t.pvalue, adjusted, level, "none", "%")
@@ -87,7 +88,7 @@ def _result(
     method: str,
     unit: str,
 ) -> MetricResult:
-    """Return a metric whose value under calibration is known, but not its distribution."""
+    """Return a metric whose expected value under calibration is known, but not its null distribution."""
     spec = {"name": name}
     interval = Interval(name, value, *limits, level, method, unit, 0, spec)
     null = Null(name, value, expected, math.nan, math.nan, pvalue, "two-sided", level, unit, 0, spec)
@@ -97,7 +98,7 @@ def _result(
 def estimate_metrics(
     table: MeanTable, forecast: Any, cluster: Ints | None, level: float, of_means: bool
 ) -> Iterator[Estimate]:
-    """Estimate the metrics that are means over rows, each by the influence of the rows."""
+    """Estimate the metrics that are means over rows, with standard errors from the influence of each row."""
     p, y = table.prediction, table.mean
     alike = _too_alike(table)
     testable = of_means and not alike
@@ -144,7 +145,7 @@ def _mean(name: str, table: MeanTable, values: Floats, *, null: float | None = N
 
 
 def _too_alike(table: MeanTable) -> bool:
-    """Return whether outcomes vary too little to estimate their spread, and differ from their predictions."""
+    """Return whether outcomes vary too little to estimate their variance, although they differ from predictions."""
     groups = group(table, Quantile(1))
     y, p = table.mean, table.prediction
     still = groups.spread(lambda run: y[run], groups.mean(lambda run: y[run]))
@@ -153,17 +154,17 @@ def _too_alike(table: MeanTable) -> bool:
 
 
 def coverage_by_level(y: Floats, forecast: Any, cluster: Ints | None, level: float) -> Coverage | None:
-    """Measure the coverage of central intervals; None where the forecast has none."""
+    """Return the coverage of central intervals; None if the forecast has no central intervals."""
     levels = None if isinstance(forecast, (Quantiles, Samples)) else (0.5, 0.9)
     try:
         covered = coverage(y, forecast, levels=levels, confidence_level=level)
-    except InputError:  # quantiles of which no two are a pair
+    except InputError:  # no two quantiles are symmetric
         return None
     return covered if cluster is None else _clustered(covered, y, forecast, cluster)
 
 
 def _clustered(covered: Coverage, y: Floats, forecast: Any, cluster: Ints) -> Coverage:
-    """Return coverage with intervals and tests of cluster sums."""
+    """Return coverage with confidence intervals and tests based on cluster sums."""
     found: dict[str, list[float]] = {"low": [], "high": [], "pvalue": []}
     for level, observed in zip(covered.per_level["level"], covered.per_level["observed"], strict=True):
         low, high = forecast.quantile([(1 - level) / 2, (1 + level) / 2]).T

@@ -1,10 +1,10 @@
-"""Verdicts on point predictions and predictive distributions in sentences."""
+"""Sentences about the verdict on point predictions and predictive distributions."""
 
 import math
 from collections.abc import Iterator
 from typing import Any
 
-from calibrant._support.formatting import pvalue_phrase
+from calibrant._support.formatting import p_text
 from calibrant.evaluation.sentences import deciding_tests, further_reasons
 from calibrant.inference.regression_verdict import rows_to_decide
 
@@ -56,10 +56,10 @@ def round_up(count: float) -> int:
 def reasons(e: Any) -> Iterator[str]:
     """State the tests behind the verdict, the coefficients and the other tests."""
     if math.isnan(e.pvalue):
-        yield "Joint test: none; the data do not allow a test."
+        yield "Joint test: skipped because the data do not allow a test."
     else:
         group = "" if e.adjusted_pvalue is None else ", adjusted for the number of groups"
-        yield f"Joint test: {pvalue_phrase(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
+        yield f"Joint test: {p_text(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
     found = e.equivalence
     shown = "is" if found.within else "is not"
     bound = "no bound" if math.isnan(found.high) else f"at most {found.high:.3g}"

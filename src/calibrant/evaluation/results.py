@@ -1,4 +1,4 @@
-"""`Evaluation`: the result of evaluating one forecast, of any kind."""
+"""`Evaluation`: the result of `evaluate`, for any kind of forecast."""
 
 import json
 import math
@@ -32,26 +32,28 @@ SCHEMA_VERSION = 3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """Calibration of one forecast; see `evaluate` and `calibrant.regression.evaluate`.
+    """Calibration of one forecast: verdict, metrics, tests, groups and breakdowns; see `evaluate`.
+
+    Text, frame, JSON, figure and report read these results and recompute nothing.
 
     Attributes
     ----------
     kind : str
         binary, point or distribution.
     table : ScoreTable or MeanTable
-        The rows that were evaluated.
+        The evaluated rows.
     metrics : mapping of name to MetricResult
         Each metric with its confidence interval, its null distribution and an adjusted p-value.
     breakdowns : mapping of name to Breakdown, BiasByBin or Coverage
-        Of probabilities the `Breakdown` of each metric over bins, always with ECE, ACE and a test-based one; of points
-        "bias by bin"; of distributions also "coverage", where central intervals exist.
+        For probabilities the `Breakdown` of each metric over bins, and always ECE, ACE and a test-based one; for points
+        "bias by bin"; for distributions also "coverage", if there are central intervals.
     details : BinaryDetails or RegressionDetails
         Results that only this kind has.
     settings : Settings
     groups : mapping
         The evaluation of each group, by the values of `by`.
     adjusted_pvalue : float or None
-        Of a group: the p-value of its omnibus test, adjusted by Holm for the number of groups. It decides the verdict.
+        For a group, the p-value of its omnibus test, adjusted by Holm for the number of groups. It decides the verdict.
     """
 
     kind: str
@@ -70,11 +72,11 @@ class Evaluation:
         try:
             return self.metrics[name]
         except KeyError:
-            raise KeyError(f"{name!r}; there are {', '.join(self.metrics)}") from None
+            raise KeyError(f"{name!r} is not a metric of this evaluation; it has {', '.join(self.metrics)}.") from None
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that were used."""
+        """Number of rows used."""
         return n_used(self.table)
 
     @property
@@ -84,28 +86,28 @@ class Evaluation:
 
     @property
     def equivalence(self) -> Any:
-        """The deviation against the margin: an `Equivalence`, or the `Deviation` of points and distributions."""
+        """The equivalence test: an `Equivalence`, or the `Deviation` of points and distributions."""
         return self.details.equivalence
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
-        """Calibration slope and intercepts with confidence intervals, where they exist."""
+        """Calibration slope and intercepts with confidence intervals, where they are defined."""
         return self.details.coefficients
 
     @property
     def pvalue(self) -> float:
-        """p-value of the omnibus test; in a group, adjusted for the number of groups. NaN where nothing is tested."""
+        """p-value of the omnibus test; in a group, adjusted for the number of groups. NaN if there is no test."""
         return self.details.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
 
     @cached_property
     def tests(self) -> dict[str, TestResult]:
-        """All tests by name. Those behind the verdict come first and have an `adjusted_pvalue`; the others do not."""
+        """All tests by name. Those behind the verdict come first; only they have an `adjusted_pvalue`."""
         found = [*self.details.deciding_tests(self.group_factor), *self.details.other_tests]
         return {test.name: test for test in found}
 
     @property
     def omnibus(self) -> TestResult:
-        """The omnibus test: the smallest of the p-values of its components, adjusted by Holm."""
+        """The omnibus test: the smallest p-value of its components, adjusted by Holm."""
         pairs = [(test.adjusted_pvalue, test.statistic) for test in self.details.deciding_tests(1.0)]
         known = [(p, statistic) for p, statistic in pairs if p is not None and not math.isnan(p)]
         first = min(known, key=lambda pair: pair[0], default=(math.nan, math.nan))
@@ -123,7 +125,7 @@ class Evaluation:
 
     @property
     def direction(self) -> str:
-        """Significant directions, comma-joined; '' if none is shown.
+        """Significant directions, comma-joined; '' if there is none.
 
         overestimates or underestimates (calibration in the large, mean error), overconfident or underconfident (slope,
         or width of predictive distributions), or local: a significant deviation of another kind.
@@ -132,37 +134,37 @@ class Evaluation:
 
     @property
     def verdict(self) -> str:
-        """calibrated, negligible, miscalibrated or inconclusive; `evaluate` has the rule."""
+        """calibrated, negligible, miscalibrated or inconclusive; `evaluate` states the rule."""
         if self.is_within_margin:
             return "negligible" if self.is_significant else "calibrated"
         return "miscalibrated" if self.is_significant else "inconclusive"
 
     @property
     def margin(self) -> float:
-        """The margin: in log-odds or for ACE; of points and distributions see `calibrant.regression.evaluate`."""
+        """The margin; `evaluate` states its unit for each kind."""
         margin = self.settings.margin
         return margin.value if isinstance(margin, AbsoluteMargin) else margin
 
-    @property
+    @cached_property
     def rows_to_decide(self) -> int | None:
         """Number of further rows that would probably decide an inconclusive verdict; None for other verdicts."""
         return self.details.rows_to_decide(self) if self.verdict == "inconclusive" else None
 
     @property
     def log_odds_error(self) -> Interval:
-        """The log-odds error with its confidence interval; of probabilities only."""
+        """The log-odds error with its confidence interval; for probabilities only."""
         if not isinstance(self.details, BinaryDetails):
-            raise AttributeError(f"log_odds_error is undefined for kind {self.kind!r}; see .equivalence.")
+            raise AttributeError(f"kind must be 'binary' for log_odds_error; got {self.kind!r}. Use .equivalence.")
         return self.details.decision.log_odds_error
 
     @property
     def mean_score(self) -> float:
-        """Mean score of all rows; of probabilities only."""
+        """Mean score of all rows; for probabilities only."""
         return mean_score(self.table)
 
     @property
     def event_rate(self) -> float:
-        """Event rate of all rows; of probabilities only."""
+        """Event rate of all rows; for probabilities only."""
         return float(self.table.prevalence)
 
     @property
@@ -172,13 +174,13 @@ class Evaluation:
         metrics = (notes for m in self.metrics.values() for notes in (m.interval.notes, m.null.notes))
         for notes in (self.own_notes, *metrics, *(test.notes for test in self.details.other_tests)):
             for note in notes:
-                if note.code != "few_events":  # the tests keep it; here their p-values by resampling are shown
+                if note.code != "few_events":  # the tests have it; here their resampling p-values are shown
                     found.setdefault((note.code, note.template), note)
         return tuple(found.values())
 
     @cached_property
     def adjusted(self) -> dict[Any, dict[str, float]]:
-        """For each group the p-value of its omnibus test, and those adjusted for the number of groups."""
+        """For each group the p-value of its omnibus test, and the p-values adjusted for the number of groups."""
         known = {name: g.details.pvalue for name, g in self.groups.items() if not math.isnan(g.details.pvalue)}
         raw = list(known.values())
         columns = zip(known, raw, holm(raw).tolist(), benjamini_hochberg(raw).tolist(), strict=True)
@@ -188,7 +190,7 @@ class Evaluation:
 
     @cached_property
     def worst_first(self) -> "dict[Any, Evaluation]":
-        """The groups, miscalibrated ones first, by adjusted p-value and size of the deviation."""
+        """The groups, ordered by verdict (miscalibrated first), adjusted p-value and size of the deviation."""
 
         def key(item: tuple[Any, Evaluation]) -> tuple[float, ...]:
             group = item[1]
@@ -198,7 +200,7 @@ class Evaluation:
         return dict(sorted(self.groups.items(), key=key))
 
     def to_dict(self) -> dict[str, Any]:
-        """All results as plain data for JSON, with the settings; the same keys for every kind."""
+        """Return all results and settings as plain data for JSON, with the same keys for every kind."""
         result: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
             "result": "evaluation",
@@ -231,13 +233,16 @@ class Evaluation:
         return to_json_text(self.to_dict())
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """One row per metric and group: value, interval, null range, p-value. `backend`: any that Narwhals can make."""
+        """Return one row per metric and group: value, interval, null range, p-value.
+
+        `backend` is a library that Narwhals supports: pandas, polars, pyarrow.
+        """
         rows = self.rows(group="all")
         rows += [row for name, group in self.groups.items() for row in group.rows(group=str(name))]
         return frame_from_rows(rows, backend)
 
     def rows(self, **columns: Any) -> list[dict[str, Any]]:
-        """One row per metric, with further columns before it."""
+        """Return one row per metric, with further columns before it."""
         about = {
             **self.details.frame_columns(self.table),
             "verdict": self.verdict,
@@ -246,15 +251,15 @@ class Evaluation:
         return [{**columns, **metric.to_row(), **about} for metric in self.metrics.values()]
 
     def plot(self, *, fig: Any = None) -> Any:
-        """Draw the verdict and its evidence in `fig` or a new figure: a `calibrant.plots.EvaluationDisplay`."""
+        """Draw the verdict and the diagrams behind it; return a `calibrant.plots.EvaluationDisplay`."""
         from calibrant import plots
 
         return plots.EvaluationDisplay(self).plot(fig=fig)
 
     def to_html(self, path: str | PathLike[str] | None = None, *, title: str = "Calibration report") -> str:
-        """Return the report as one self-contained HTML page; write it to `path` if one is given.
+        """Return the report as one self-contained HTML page; write it to `path` if given.
 
-        The same results give the same page.
+        Equal results give identical pages.
         """
         from calibrant import report
 
@@ -269,7 +274,7 @@ class Evaluation:
     def _text(self) -> ResultText:
         return ResultText(
             self.headline(),
-            [*self.sentences(), self.sizes_in_words()],
+            [*self.sentences(), self.sizes_text()],
             self.cells(),
             list(self.reasons()),
             self.notes,
@@ -277,29 +282,29 @@ class Evaluation:
         )
 
     def headline(self) -> str:
-        """The verdict in a line."""
+        """Return the verdict in one line."""
         return f"Verdict: {self.details.headline(self)}"
 
     def sentences(self) -> list[str]:
-        """Explanation of the verdict."""
+        """Return sentences that explain the verdict."""
         return self.details.sentences(self)
 
-    def sizes_in_words(self) -> str:
-        """Number of rows, and means of predictions and outcomes."""
-        return self.details.sizes_in_words(self.table)
+    def sizes_text(self) -> str:
+        """Format the number of rows and the means of predictions and outcomes."""
+        return self.details.sizes_text(self.table)
 
     def cells(self) -> list[list[str]]:
-        """The table of metrics as text; its first row is the header."""
+        """Return the table of metrics as text; its first row is the header."""
         level = f"{100 * self.settings.confidence_level:g} % CI"
         header = ["", "value", level, "expected if calibrated", "adjusted p"]
         return [header, *([name, *metric.cells()] for name, metric in self.metrics.items())]
 
     def reasons(self) -> Iterable[str]:
-        """The tests behind the verdict, the coefficients and other tests."""
+        """State the tests behind the verdict, the coefficients and other tests."""
         return self.details.reasons(self)
 
     def group_table(self) -> GroupTable | None:
-        """The groups, worst first; None without groups. `to_frame` has all their metrics."""
+        """Return the table of groups, worst first; None without groups. `to_frame` has all their metrics."""
         if not self.groups:
             return None
         level = f"{100 * self.settings.confidence_level:g} %"
@@ -313,7 +318,7 @@ def _numbers(values: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Return plain data with null in the place of NaN and infinity."""
+    """Replace NaN and infinity by None in plain data."""
     if isinstance(value, Mapping):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -322,5 +327,5 @@ def _finite(value: Any) -> Any:
 
 
 def to_json_text(result: dict[str, Any]) -> str:
-    """Return plain data as JSON text; NaN and infinity are not allowed in it."""
+    """Return plain data without NaN and infinity as JSON text."""
     return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)

@@ -1,10 +1,10 @@
-"""Verdicts on probabilities in sentences, for the text, the terminal and the report."""
+"""Sentences about the verdict on predicted probabilities, for text, terminal and report."""
 
 import math
 from collections.abc import Iterator
 from typing import Any
 
-from calibrant._support.formatting import format_pvalue, pvalue_phrase
+from calibrant._support.formatting import format_pvalue, p_text
 from calibrant.evaluation.sizes import mean_score
 from calibrant.inference.coefficients import Coefficient
 from calibrant.inference.intervals import Interval
@@ -17,7 +17,6 @@ __all__ = [
     "explanation",
     "further_reasons",
     "headline",
-    "percent",
     "severity",
     "tone",
 ]
@@ -25,11 +24,11 @@ __all__ = [
 # From worst to best: the order of groups in tables.
 VERDICTS = ("miscalibrated", "inconclusive", "negligible", "calibrated")
 
-_LARGE = 0.25  # log-odds from which a factor reads better than percent
+_LARGE = 0.25  # log-odds above which a factor is printed instead of percent
 
-_UNBOUNDED = math.log(1e6)  # log-odds from which a bound is uninformative
+_UNBOUNDED = math.log(1e6)  # log-odds above which a bound is uninformative
 
-_WAYS = {
+_DIRECTIONS = {
     "overestimates": "overestimates",
     "underestimates": "underestimates",
     "overconfident": "is overconfident",
@@ -48,15 +47,15 @@ def tone(verdict: str) -> str:
 
 
 def headline(e: Any) -> str:
-    """Return the verdict of an evaluation in one line, with its groups."""
-    ways = f" ({e.direction})" if e.direction and e.verdict == "miscalibrated" else ""
-    text = f"{e.verdict}{ways}"
+    """Return the verdict with its direction, and the number of miscalibrated groups."""
+    directions = f" ({e.direction})" if e.direction and e.verdict == "miscalibrated" else ""
+    text = f"{e.verdict}{directions}"
     if not e.groups:
         return text
-    return f"{text} overall; {_bad_groups(e)}"
+    return f"{text} overall; {_miscalibrated_groups(e)}"
 
 
-def _bad_groups(e: Any) -> str:
+def _miscalibrated_groups(e: Any) -> str:
     bad, count = sum(group.verdict == "miscalibrated" for group in e.groups.values()), len(e.groups)
     if count == 1:
         return f"the only group is {'' if bad else 'not shown to be '}miscalibrated"
@@ -68,13 +67,13 @@ def _bad_groups(e: Any) -> str:
 
 
 def explanation(e: Any) -> str:
-    """Explain the verdict in a sentence with the estimate, its bound and the margin."""
-    bound, margin = amount(e, e.equivalence.bound), amount(e, e.margin)
+    """Explain the verdict: the estimate, its upper bound and the margin."""
+    bound, margin = format_deviation(e, e.equivalence.bound), format_deviation(e, e.margin)
     if e.verdict == "calibrated":
-        return f"{_subject(e)} right to within {bound}; the margin is {margin}. {_none_of_all(e)} is significant."
+        return f"{_subject(e)} off by at most {bound}; the margin is {margin}. {_no_deviation(e)} is significant."
     if e.verdict == "negligible":
         return (
-            f"A deviation is significant ({pvalue_phrase(e.pvalue)}), but {_subject(e).lower()} right to within {bound}; "
+            f"A deviation is significant ({p_text(e.pvalue)}), but {_subject(e).lower()} off by at most {bound}; "
             f"the margin is {margin}."
         )
     if e.verdict == "inconclusive":
@@ -82,28 +81,29 @@ def explanation(e: Any) -> str:
     return _miscalibrated(e, bound, margin)
 
 
-def _none_of_all(e: Any) -> str:
+def _no_deviation(e: Any) -> str:
     return "No deviation of all rows together" if e.groups else "No deviation"
 
 
-def _subject(e: Any) -> str:
-    return (
-        "On average over ten groups of equal size, scores are" if e.settings.is_absolute else "On average the odds are"
-    )
+def _subject(e: Any, *, may_be: bool = False) -> str:
+    verb = "may be" if may_be else "are"
+    if e.settings.is_absolute:
+        return f"On average over ten groups of equal size, scores {verb}"
+    return f"On average the odds {verb}"
 
 
-def amount(e: Any, value: float) -> str:
-    """Return a deviation as text: percent of the odds, or percentage points of the scores."""
+def format_deviation(e: Any, value: float) -> str:
+    """Format a deviation: percent of the odds, or percentage points of the scores."""
     if math.isinf(value):
         return "any amount"
     if not e.settings.is_absolute:
-        return percent(value)
+        return format_log_odds(value)
     points = f"{100 * value:.3g}"
     return f"{points} percentage point{'' if points == '1' else 's'}"
 
 
-def percent(log_odds: float) -> str:
-    """Return a deviation of the log-odds as percent of the odds, or as a factor if it is large."""
+def format_log_odds(log_odds: float) -> str:
+    """Format a deviation of the log-odds as percent of the odds, or as a factor if it is large."""
     if log_odds > 690:
         return "a factor beyond 1e+300"
     if log_odds < _LARGE:  # the mean of the changes upwards and downwards
@@ -116,8 +116,8 @@ def _factor(log_odds: float) -> str:
     return f"{factor:.3g}" if factor < 10 else _two_digits(factor)
 
 
-def estimate(error: Interval) -> str:
-    """Return a deviation of the log-odds with its confidence interval, all in percent or all as factors."""
+def format_estimate(error: Interval) -> str:
+    """Format a log-odds error and its confidence interval, all in percent or all as factors."""
     level = f"{100 * error.level:g} % CI"
     if error.high < _LARGE:
         low, value, high = (_two_digits(100 * math.sinh(each)) for each in (error.low, error.value, error.high))
@@ -127,23 +127,23 @@ def estimate(error: Interval) -> str:
 
 
 def _two_digits(value: float) -> str:
-    """Two significant digits: 0.012, 1.3, 130, 12,000; powers of ten only beyond a million."""
+    """Format a number with two significant digits: 0.012, 1.3, 130, 12,000; with an exponent from a million on."""
     rounded = float(f"{value:.2g}")
     return f"{value:.2g}" if rounded < 100 or rounded >= 1e6 else f"{rounded:,.0f}"
 
 
 def _inconclusive(e: Any, bound: str, margin: str) -> str:
     if e.decision.information == 0 and not e.decision.components:
-        return "Rows are in too few clusters for a test."
-    text = f"{_none_of_all(e)} is significant, but {_subject(e).lower()} only shown to be right to within {bound}; "
+        return "There are too few clusters for a test."
+    text = f"{_no_deviation(e)} is significant, but {_subject(e, may_be=True).lower()} off by up to {bound}; "
     text += f"the margin is {margin}."
     if e.equivalence.bound > _UNBOUNDED:
-        text = f"{_none_of_all(e)} is significant, and the data tell too little to bound one."
-    return f"{text} {_more(e)}".rstrip()
+        text = f"{_no_deviation(e)} is significant, and the data are too few to bound the error."
+    return f"{text} {_rows_needed(e)}".rstrip()
 
 
-def _more(e: Any) -> str:
-    """State how many more rows would probably decide."""
+def _rows_needed(e: Any) -> str:
+    """State the number of further rows that would probably decide."""
     more = e.rows_to_decide
     if more is None:
         return ""
@@ -163,23 +163,25 @@ def _count(number: int, noun: str) -> str:
 
 
 def _miscalibrated(e: Any, bound: str, margin: str) -> str:
-    ways = " and ".join(_WAYS[each] for each in e.direction.split(", ") if each in _WAYS)
+    directions = " and ".join(_DIRECTIONS[each] for each in e.direction.split(", ") if each in _DIRECTIONS)
     impossible = e.details.impossible_outcomes
     if impossible:
         what = f"{impossible:,.6g} row{'s contradict their' if impossible != 1 else ' contradicts its'} score"
         if e.table.importance:
             what = f"Rows with a total weight of {impossible:,.6g} contradict their score"
-        return f"{what} of 0 or 1, which no calibrated model allows.{f' The model {ways}.' if ways else ''}"
-    which = f"it {ways}" if ways else "the deviation is local"
-    text = f"A deviation is significant ({pvalue_phrase(e.pvalue)}); {which}."
+        return f"{what} of 0 or 1, which no calibrated model allows.{f' The model {directions}.' if directions else ''}"
+    which = f"it {directions}" if directions else "the deviation is local"
+    text = f"A deviation is significant ({p_text(e.pvalue)}); {which}."
     if e.settings.is_absolute:
-        value = amount(e, e.equivalence.value)
+        value = format_deviation(e, e.equivalence.value)
         return f"{text} ACE is {value}, at most {bound}; the margin is {margin}."
     error = e.log_odds_error
-    off = f"by about {estimate(error)}"
+    off = f"by about {format_estimate(error)}"
     if error.value == 0:
-        off = f"by up to {percent(max(error.high, e.decision.fine_bound))}"
-    fine = f" Over fine bins the error may be {percent(e.decision.fine_bound)}." if e.decision.fine_bound else ""
+        off = f"by up to {format_log_odds(max(error.high, e.decision.fine_bound))}"
+    fine = (
+        f" Over fine bins the error may be {format_log_odds(e.decision.fine_bound)}." if e.decision.fine_bound else ""
+    )
     return f"{text} On average the odds are off {off}; the margin is {margin}.{fine}"
 
 
@@ -188,40 +190,40 @@ def consequence(e: Any) -> str:
     mean = mean_score(e.table)
     if e.settings.is_absolute or e.verdict not in ("calibrated", "negligible") or not 0 < mean < 1:
         return ""
-    low, high = (_moved(mean, side * e.equivalence.bound) for side in (-1, 1))
+    low, high = (_shift_log_odds(mean, side * e.equivalence.bound) for side in (-1, 1))
     return (
-        f"An error of this size takes a score of {_share(mean)} to an event rate between {_share(low)} and "
-        f"{_share(high)}; single scores may be off by more."
+        f"With an error of this size a score of {_percent(mean)} has an event rate between {_percent(low)} and "
+        f"{_percent(high)}; single scores may be off by more."
     )
 
 
-def _moved(p: float, by: float) -> float:
+def _shift_log_odds(p: float, by: float) -> float:
     return 1 / (1 + (1 - p) / p * math.exp(-by))
 
 
-def _share(p: float) -> str:
+def _percent(p: float) -> str:
     return f"{100 * p:.3g} %"
 
 
 def reasons(e: Any) -> Iterator[str]:
     """State the tests behind the verdict, the coefficients and the other tests."""
     if not e.decision.components:
-        yield "Omnibus test: none; rows are in too few clusters."
+        yield "Omnibus test: skipped because there are too few clusters."
         return
     group = "" if e.adjusted_pvalue is None else ", adjusted for the number of groups"
-    yield f"Omnibus test: {pvalue_phrase(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
+    yield f"Omnibus test: {p_text(e.pvalue)}{group}; the smallest adjusted p-value of {deciding_tests(e)}."
     found = e.equivalence
     what = found.metric if e.settings.is_absolute else f"the {found.metric}"
     shown = "is" if found.within else "is not"
     bound = "unbounded" if math.isinf(found.bound) else f"at most {found.bound:.3g}"
     yield (
         f"Equivalence: {what} {shown} shown to lie within the margin of {found.margin:g} "
-        f"({bound} with {100 * (1 - found.alpha):g} % confidence; errors are averaged within bins{_fine(e)})."
+        f"({bound} with {100 * (1 - found.alpha):g} % confidence; errors are averaged within bins{_fine_bound(e)})."
     )
     yield from further_reasons(e)
 
 
-def _fine(e: Any) -> str:
+def _fine_bound(e: Any) -> str:
     fine = e.decision.fine_bound
     if not fine or e.settings.is_absolute:
         return ""
@@ -241,7 +243,7 @@ def further_reasons(e: Any) -> Iterator[str]:
         yield f"Coefficients: {'; '.join(_coefficient(c, form) for c in e.coefficients)}."
     others = [test for test in e.tests.values() if test.adjusted_pvalue is None]
     if others and not math.isnan(e.pvalue):
-        yield f"Other tests (adjusted): {'; '.join(f'{t.name} {pvalue_phrase(_shown_pvalue(t, e.pvalue))}' for t in others)}."
+        yield f"Other tests (adjusted): {'; '.join(f'{t.name} {p_text(_shown_pvalue(t, e.pvalue))}' for t in others)}."
 
 
 def _shown_pvalue(test: Any, least: float) -> float:

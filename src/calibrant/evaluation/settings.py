@@ -1,4 +1,4 @@
-"""`Settings`: the options of an evaluation, checked and kept with its result."""
+"""`Settings`: the options of an evaluation, checked once and stored in its result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ class Settings:
     alpha, confidence_level : float
     n_resamples : int
     random_state : int or None
-        None where a generator, or no seed, was given.
+        None if a generator or no seed was given.
     metrics : mapping of name to metric object
         Empty for point predictions and distributions, whose metrics are fixed.
     bins : object or None
@@ -65,11 +65,11 @@ class Settings:
 
     @property
     def is_absolute(self) -> bool:
-        """Whether the margin is one for ACE."""
+        """Whether the margin is in absolute probability (ACE)."""
         return isinstance(self.margin, AbsoluteMargin)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """Return all fields as plain data for JSON."""
         margin = {"absolute": self.margin.value} if isinstance(self.margin, AbsoluteMargin) else self.margin
         rest = plain(self, skip=("metrics", "margin", "bins"))
         metrics = {name: metric.spec for name, metric in self.metrics.items()}
@@ -85,9 +85,9 @@ def check_settings(
     n_resamples: int,
     random_state: RandomState,
 ) -> Settings:
-    """Check the options of an evaluation of probabilities."""
+    """Check the options of an evaluation of probabilities and return them."""
     checked = check_margin(LOG_ODDS_MARGIN if margin is None else margin, alpha)
-    if isinstance(checked, AbsoluteMargin):  # its test is by resampling
+    if isinstance(checked, AbsoluteMargin):  # its test uses resampling
         resampling.check_resamples(n_resamples, alpha)
     check_count("n_resamples", n_resamples)
     check_share("confidence_level", confidence_level)
@@ -98,7 +98,7 @@ def check_settings(
 
 
 def integer_seed(random_state: RandomState) -> int | None:
-    """Return the seed if it is a number, which a result can keep."""
+    """Return the seed if it is an integer, which settings can store."""
     return int(random_state) if isinstance(random_state, (int, np.integer)) else None
 
 
@@ -111,7 +111,10 @@ def _named_costs(costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None) -> di
     named = {_cost_name(cost): cost for cost in several}
     if len(named) < len(several):
         raise InputError(
-            "Two costs have the same name.", hint='Pass a mapping: {"name": cost, ...}.', argument="costs", value=costs
+            f"costs must have distinct names; got {', '.join(map(_cost_name, several))}.",
+            hint='Pass a mapping: {"name": cost, ...}.',
+            argument="costs",
+            value=costs,
         )
     return named
 

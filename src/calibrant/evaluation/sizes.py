@@ -5,7 +5,7 @@ from typing import Any
 from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["bins_in_words", "mean_score", "n_used", "row_counts", "rows_in_words"]
+__all__ = ["bins_text", "mean_score", "n_used", "row_counts", "rows_text"]
 
 
 def n_used(table: ScoreTable | MeanTable) -> int:
@@ -19,17 +19,17 @@ def mean_score(table: ScoreTable) -> float:
 
 
 def row_counts(table: ScoreTable | MeanTable) -> dict[str, Any]:
-    """Return the numbers of rows, used and dropped, and their total weight."""
+    """Return the numbers of rows read, used and dropped, and their total weight."""
     return {"n_in": table.n_in, "n_used": n_used(table), "n_dropped": table.n_dropped, "size": table.size}
 
 
-def rows_in_words(table: ScoreTable | MeanTable) -> str:
-    """Return the number of rows as text."""
+def rows_text(table: ScoreTable | MeanTable) -> str:
+    """Format the number of rows: "1,000 rows"."""
     if table.importance:
         return f"{n_used(table):,} rows with a total weight of {table.size:,.6g}"
     return f"{table.size:,} row{'s' if table.size != 1 else ''}"
 
 
-def bins_in_words(count: int) -> str:
-    """Return the number of bins as text."""
+def bins_text(count: int) -> str:
+    """Format the number of bins: "10 bins"."""
     return f"{count:,} bin{'s' if count != 1 else ''}"

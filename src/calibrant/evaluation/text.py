@@ -1,4 +1,4 @@
-"""Results as text and as HTML of a notebook: one layout for evaluations and comparisons."""
+"""Layout of printed results, as text and as HTML for notebooks."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -9,19 +9,19 @@ from calibrant._support.text_tables import html_table, text_table
 
 __all__ = ["GroupTable", "ResultText"]
 
-_SHOWN_GROUPS = 20  # rows of the table of groups that is printed
+_SHOWN_GROUPS = 20  # number of groups that are printed
 
 
 @dataclass(frozen=True)
 class GroupTable:
-    """The table of groups of a result: its heading, and cells whose first row is the header."""
+    """Table of groups: a heading, and cells whose first row is the header."""
 
     heading: str
     cells: Sequence[Sequence[str]]
 
     @classmethod
     def build(cls, by: str, cells: Sequence[Sequence[str]]) -> "GroupTable":
-        """Build the table with the heading that says how groups are ordered and adjusted."""
+        """Build the table with a heading that states the order and the adjustment of p-values."""
         count, most = len(cells) - 1, _SHOWN_GROUPS
         shown = f"; the worst {most} of {count:,}" if count > most else ""
         return cls(f"By {by}, worst first (p-values adjusted for {count:,} groups by Holm{shown}):", cells)

@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ class Breakdown:
     partition: Partition
     _columns: Mapping[str, NDArray[Any]]
     notes: tuple[Note, ...] = ()
+    _rate_intervals: dict[float, tuple[Floats, Floats]] = field(default_factory=dict)
 
     @property
     def metric(self) -> str:
@@ -78,9 +79,15 @@ class Breakdown:
         return {name: read_only(column) for name, column in columns.items()}
 
     def rate_interval(self, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
-        """Exact limits of the rate of the event in every bin; see `significance.clopper_pearson`."""
-        p = self.partition
-        return clopper_pearson(p.effective_k, p.effective_n, confidence_level=confidence_level)
+        """Return the exact confidence limits of the event rate of each bin; they are computed once per level.
+
+        See `significance.clopper_pearson`.
+        """
+        if confidence_level not in self._rate_intervals:
+            p = self.partition
+            low, high = clopper_pearson(p.effective_k, p.effective_n, confidence_level=confidence_level)
+            self._rate_intervals[confidence_level] = read_only(low), read_only(high)
+        return self._rate_intervals[confidence_level]
 
     @property
     def n_in(self) -> int:

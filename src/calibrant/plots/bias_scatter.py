@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import pvalue_phrase
+from calibrant._support.formatting import p_text
 from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
 from calibrant.metrics.point import LinearFit, slope_intercept
 from calibrant.plots._canvas import drawn_frame, headline, legend, single
@@ -192,7 +192,7 @@ class BiasDisplay:
 
     def _test_in_words(self) -> str:
         p = self.bins.test.pvalue
-        return "too few rows for a test" if np.isnan(p) else f"all bins: {pvalue_phrase(p)}"
+        return "too few rows for a test" if np.isnan(p) else f"all bins: {p_text(p)}"
 
     def data(self, backend: str = "pandas") -> Any:
         """Return the drawn values, one row per bin."""

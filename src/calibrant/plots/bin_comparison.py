@@ -12,7 +12,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from calibrant.evaluation.sizes import bins_in_words
+from calibrant.evaluation.sizes import bins_text
 from calibrant.metrics.bins import PAVA, PAVABC, Bins, Quantile
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.gce import GCE
@@ -205,7 +205,7 @@ class BinningDisplay:
         left.locator_params(axis="y", nbins=4)
         left.set_ylabel(rows_label(p.table.importance))
         right.set_ylabel("event rate")
-        count = bins_in_words(len(p))
+        count = bins_text(len(p))
         errors = f"total error {total_error(p):.4f}, mean per bin {mean_within_error(p):.4f}"
         if name == next(iter(self.partitions)):
             self._keys(left, f"{shorter(name)}: {count}", right, errors)
@@ -257,7 +257,7 @@ class BinningDisplay:
         return stacked_frame(parts, backend)
 
     def __repr__(self) -> str:
-        kinds = [f"{name}: {bins_in_words(len(p))}" for name, p in self.partitions.items()]
+        kinds = [f"{name}: {bins_text(len(p))}" for name, p in self.partitions.items()]
         return f"BinningDisplay({short_list(kinds)})"
 
     def alt_text(self) -> str:
@@ -272,6 +272,6 @@ class BinningDisplay:
         falling = self.falling(p).size
         falls = f", {falling} with a rate below the previous bin" if falling else ""
         return (
-            f"{bins_in_words(len(p))} {size} {rows_label(p.table.importance)}{falls}, "
+            f"{bins_text(len(p))} {size} {rows_label(p.table.importance)}{falls}, "
             f"total error {total_error(p):.4f}, mean error per bin {mean_within_error(p):.4f}"
         )

@@ -10,9 +10,9 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import pvalue_phrase
+from calibrant._support.formatting import p_text
 from calibrant._support.typing import Floats
-from calibrant.evaluation.sizes import rows_in_words
+from calibrant.evaluation.sizes import rows_text
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.hypothesis_tests import TestResult, ecce_test
 from calibrant.metrics.cumulative import Ecce, ecce
@@ -149,7 +149,7 @@ class CumulativeDisplay:
         ax.set_xlabel("share of rows, and prediction at that share")
         ax.set_ylabel("sum of (outcome - prediction) / rows")
         ax.spines[["top", "right"]].set_visible(False)
-        p = "" if self.test is None else f", {pvalue_phrase(self.pvalue)}"
+        p = "" if self.test is None else f", {p_text(self.pvalue)}"
         small = f"grey: {100 * self.band.level:g} % null range of the curve"
         headline(ax, f"ECCE-MAD = {self.ecce.mad:.4f}{p}", small)
 
@@ -171,17 +171,17 @@ class CumulativeDisplay:
         return drawn_frame(columns | sides, backend)
 
     def __repr__(self) -> str:
-        p = "" if self.test is None else f", {pvalue_phrase(self.pvalue)}"
-        return f"CumulativeDisplay(ECCE-MAD = {self.ecce.mad:.4f}{p}, {rows_in_words(self.table)})"
+        p = "" if self.test is None else f", {p_text(self.pvalue)}"
+        return f"CumulativeDisplay(ECCE-MAD = {self.ecce.mad:.4f}{p}, {rows_text(self.table)})"
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
         share, curve, score = self.points()
         far = int(np.argmax(np.abs(curve)))
         leaves = "leaves" if self.ecce.mad > float(self.band.high[0]) else "lies inside"
-        p = "" if self.test is None else f" ({pvalue_phrase(self.pvalue)} by the test)"
+        p = "" if self.test is None else f" ({p_text(self.pvalue)} by the test)"
         return (
-            f"Cumulative differences of {rows_in_words(self.table)} in order of prediction: farthest from 0 is "
+            f"Cumulative differences of {rows_text(self.table)} in order of prediction: farthest from 0 is "
             f"{curve[far]:+.3g}, at a prediction of {score[far]:.3g} and {100 * share[far]:.0f} % of rows; the curve "
             f"{leaves} the {100 * self.band.level:g} % null range{p}."
         )

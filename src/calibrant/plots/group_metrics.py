@@ -14,12 +14,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import NumberFormat, pvalue_phrase
+from calibrant._support.formatting import NumberFormat, p_text
 from calibrant.evaluation.binary import LOG_ODDS_ERROR
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.sizes import rows_in_words
+from calibrant.evaluation.sizes import rows_text
 from calibrant.plots._canvas import drawn_frame, legend_above, rectangle, shapes, shorter, single, strokes, unique_ids
 from calibrant.plots._inputs import counted, display_names, estimated, named, shared_metric
 from calibrant.plots._palette import REJECTED, mixed, models
@@ -279,7 +279,7 @@ class GroupDisplay:
         for i, name in enumerate(lines):
             part = self.evaluation.groups[name]
             self.ax_.annotate(
-                f"{rows_in_words(part.table)}, {pvalue_phrase(part.pvalue)}",
+                f"{rows_text(part.table)}, {p_text(part.pvalue)}",
                 (1, i),
                 (6, 0),
                 ("axes fraction", "data"),

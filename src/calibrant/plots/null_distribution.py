@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, StepPatch
 
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import NumberFormat, pvalue_phrase
+from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
 from calibrant.inference.intervals import Null
 from calibrant.inference.intervals import null as null_of
@@ -115,7 +115,7 @@ class NullDisplay:
         form = NumberFormat.for_spread(n.unit, n.high - n.low, signed=n.low < 0)
         headline(
             self.ax_,
-            f"{n.metric} = {form.value(n.value)} (red), {pvalue_phrase(n.pvalue)}",
+            f"{n.metric} = {form.value(n.value)} (red), {p_text(n.pvalue)}",
             f"expected if calibrated: {form.range(n.low, n.high)} (grey; dashed: mean)",
         )
         return self
@@ -151,7 +151,8 @@ class NullDisplay:
     def __repr__(self) -> str:
         n = self.null
         form = NumberFormat.for_spread(n.unit, n.high - n.low, signed=n.low < 0)
-        return f"NullDisplay({n.metric} = {form.value(n.value)}, null range {form.range(n.low, n.high)}, {pvalue_phrase(n.pvalue)})"
+        expected = form.range(n.low, n.high)
+        return f"NullDisplay({n.metric} = {form.value(n.value)}, null range {expected}, {p_text(n.pvalue)})"
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
@@ -161,5 +162,5 @@ class NullDisplay:
         return (
             f"Null distribution of {n.metric} ({n.n_resamples:,} replicates), {100 * n.level:g} % null range "
             f"{form.range(n.low, n.high)}; the observed value, {form.value(n.value)}, lies {place} that range "
-            f"({pvalue_phrase(n.pvalue)})."
+            f"({p_text(n.pvalue)})."
         )

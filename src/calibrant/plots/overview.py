@@ -14,7 +14,7 @@ from calibrant.evaluation.binary import LOG_ODDS_ERROR, rejection_breakdown
 from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.sizes import rows_in_words
+from calibrant.evaluation.sizes import rows_text
 from calibrant.plots._canvas import headline, ids_by_name, laid_out, new_figure, shapes, shorter, strokes
 from calibrant.plots._inputs import display_names
 from calibrant.plots._palette import mixed, models
@@ -72,16 +72,14 @@ class EvaluationDisplay:
             ax = figure.add_subplot(outer[1, :])
             self.groups = GroupDisplay.from_evaluation(e, metric=metric, along="x", ax=ax)
         verdict = sentences.headline(e).capitalize()
-        figure.suptitle(f"{verdict}: {rows_in_words(e.table)}", x=0.01, ha="left", weight="bold")
+        figure.suptitle(f"{verdict}: {rows_text(e.table)}", x=0.01, ha="left", weight="bold")
         return self
 
     def _draw_binary(self, outer: GridSpec) -> str:
         """Draw the panels of probabilities, and return the metric of the groups."""
         e, figure = self.evaluation, self.figure_
         right = outer[0, 1].subgridspec(2, 1)
-        breakdown, null = rejection_breakdown(e)
-        ax = figure.add_subplot(outer[0, 0])
-        self.reliability = TestBasedReliabilityDisplay.from_breakdown(breakdown, null=null, ax=ax)
+        self.reliability = test_based_display(e).plot(ax=figure.add_subplot(outer[0, 0]))
         shown = metric_with_null(e)
         if shown is not None:
             self.null = NullDisplay.from_null(shown.null, ax=figure.add_subplot(right[0, 0]))
@@ -106,10 +104,10 @@ class EvaluationDisplay:
         return self.evaluation.to_frame(backend)
 
     def __repr__(self) -> str:
-        return f"EvaluationDisplay({self.evaluation.verdict}, {rows_in_words(self.evaluation.table)})"
+        return f"EvaluationDisplay({self.evaluation.verdict}, {rows_text(self.evaluation.table)})"
 
     def alt_text(self) -> str:
-        """The panels, a sentence each."""
+        """Return a description, one sentence per panel."""
         panels: list[Any] = [self.reliability, self.null, self.cumulative, self.bias, self.pit, self.coverage]
         shown = [panel.alt_text() for panel in (*panels, self.groups) if panel is not None]
         return " ".join([f"Verdict: {self.evaluation.verdict}.", *shown])
@@ -121,30 +119,38 @@ def metric_with_null(evaluation: Evaluation) -> MetricResult | None:
     return drawable.get("ACE", next(iter(drawable.values()), None))
 
 
+def test_based_display(evaluation: Evaluation) -> TestBasedReliabilityDisplay:
+    """Return the test-based diagram of an evaluation of probabilities, not yet drawn."""
+    details: Any = evaluation.details
+    breakdown, null = rejection_breakdown(evaluation)
+    level = evaluation.settings.confidence_level
+    return TestBasedReliabilityDisplay(breakdown, null, level, profile=details.rejection_profile)
+
+
 def cumulative_display(evaluation: Evaluation) -> CumulativeDisplay:
-    """Return the display of the cumulative differences that an evaluation of probabilities holds, not yet drawn."""
-    held: Any = evaluation.details
-    c = held.cumulative
+    """Return the cumulative differences of an evaluation of probabilities, not yet drawn."""
+    details: Any = evaluation.details
+    c = details.cumulative
     return CumulativeDisplay(evaluation.table, c.band, c.test, c.ecce)
 
 
 def bias_display(evaluation: Evaluation) -> BiasDisplay:
-    """Return the display of the bias by bin that an evaluation of points or distributions holds, not yet drawn."""
-    held: Any = evaluation.details
-    return BiasDisplay(evaluation.table, evaluation.breakdowns["bias by bin"], held.line)
+    """Return the bias by bin of an evaluation of points or distributions, not yet drawn."""
+    details: Any = evaluation.details
+    return BiasDisplay(evaluation.table, evaluation.breakdowns["bias by bin"], details.line)
 
 
 def pit_display(evaluation: Evaluation) -> PITDisplay:
-    """Return the histogram of the PIT values that an evaluation of distributions holds, not yet drawn."""
-    held: Any = evaluation.details
+    """Return the histogram of the PIT values of an evaluation of distributions, not yet drawn."""
+    details: Any = evaluation.details
     test = evaluation.tests["Anderson-Darling"]
-    return PITDisplay(held.pit, default_bars(held.pit.size), test, evaluation.settings.confidence_level)
+    return PITDisplay(details.pit, default_bars(details.pit.size), test, evaluation.settings.confidence_level)
 
 
 def coverage_display(evaluation: Evaluation) -> CoverageDisplay:
-    """Return the display of coverage of an evaluation of distributions, not yet drawn."""
-    held: Any = evaluation.details
-    return CoverageDisplay({"forecast": held.pit}, evaluation.settings.confidence_level)
+    """Return the coverage curve of an evaluation of distributions, not yet drawn."""
+    details: Any = evaluation.details
+    return CoverageDisplay({"forecast": details.pit}, evaluation.settings.confidence_level)
 
 
 @dataclass(eq=False, repr=False)
@@ -165,11 +171,14 @@ class ComparisonDisplay:
         outer = figure.add_gridspec(1, 2, width_ratios=[1.15, 1])
         right = outer[0, 1].subgridspec(2, 1, height_ratios=[0.5 + 0.25 * len(c.adjusted), 2])
         breakdowns = {name: evaluation.breakdowns["ACE"] for name, evaluation in c.models.items()}
-        self.reliability = ReliabilityDisplay.from_breakdown(breakdowns, ax=figure.add_subplot(outer[0, 0]))
+        ax = figure.add_subplot(outer[0, 0])
+        level = c.settings.confidence_level
+        self.reliability = ReliabilityDisplay.from_breakdown(breakdowns, confidence_level=level, ax=ax)
         self.ax_differences_ = figure.add_subplot(right[0, 0])
         self._draw_differences()
-        held: list[Any] = [evaluation.details for evaluation in c.models.values()]
-        parts = {name: Decomposed(each.decomposition) for name, each in zip(display_names(c.models), held, strict=True)}
+        details: list[Any] = [evaluation.details for evaluation in c.models.values()]
+        names = display_names(c.models)
+        parts = {name: Decomposed(each.decomposition) for name, each in zip(names, details, strict=True)}
         self.decomposition = DecompositionDisplay(parts).plot(ax=figure.add_subplot(right[1, 0]))
         figure.suptitle(c.verdict, x=0.01, ha="left", weight="bold", parse_math=False, wrap=True)
         return self

@@ -9,7 +9,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from calibrant._support.formatting import pvalue_phrase
+from calibrant._support.formatting import p_text
 from calibrant._support.options import check_count, check_share
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Floats
@@ -139,7 +139,7 @@ class PITDisplay:
         self.ax_.spines[["top", "right"]].set_visible(False)
         headline(
             self.ax_,
-            f"A² = {self.test.statistic:.3g}, {pvalue_phrase(self.test.pvalue)} ({self.u.size:,} rows)",
+            f"A² = {self.test.statistic:.3g}, {p_text(self.test.pvalue)} ({self.u.size:,} rows)",
             f"grey: {100 * self.confidence_level:g} % null range; {self._shape()}",
         )
         return self
@@ -172,7 +172,7 @@ class PITDisplay:
         )
 
     def __repr__(self) -> str:
-        return f"PITDisplay(A² = {self.test.statistic:.3g}, {pvalue_phrase(self.test.pvalue)}, {self.u.size:,} rows)"
+        return f"PITDisplay(A² = {self.test.statistic:.3g}, {p_text(self.test.pvalue)}, {self.u.size:,} rows)"
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
@@ -181,5 +181,5 @@ class PITDisplay:
         return (
             f"Histogram of the PIT values of {self.u.size:,} rows in {self.n_bins} bars, {beyond} of them outside the "
             f"null range: {self._shape()} (Anderson-Darling {self.test.statistic:.3g}, "
-            f"{pvalue_phrase(self.test.pvalue)})."
+            f"{p_text(self.test.pvalue)})."
         )

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Floats
-from calibrant.evaluation.sizes import bins_in_words, rows_in_words
+from calibrant.evaluation.sizes import bins_text, rows_text
 from calibrant.inference.bands import Band, consistency_band
 from calibrant.metrics.bins import Bins, EqualWidth
 from calibrant.metrics.breakdown import Breakdown
@@ -327,7 +327,7 @@ class ReliabilityDisplay:
         beyond = sum(int((np.maximum(b.partition.rate, b.partition.mean_score) > axis.high).sum()) for b in breakdowns)
         title = self._title()
         if beyond and axis.cut:
-            title += f" ({bins_in_words(beyond)} beyond {axis.high:g} not shown)"
+            title += f" ({bins_text(beyond)} beyond {axis.high:g} not shown)"
         legend_above(self.ax_, title, *self._keys(), reach=1.3)
 
     def _keys(self) -> tuple[list[Any], list[str]]:
@@ -353,8 +353,8 @@ class ReliabilityDisplay:
         if len(self.breakdowns) > 1:
             return "Reliability"
         ((name, b),) = self.breakdowns.items()
-        kind = bins_in_words(len(b.partition))
-        return f"{'Reliability' if name == 'model' else name}, {rows_in_words(b.partition.table)} in {kind}"
+        kind = bins_text(len(b.partition))
+        return f"{'Reliability' if name == 'model' else name}, {rows_text(b.partition.table)} in {kind}"
 
     @property
     def _ids(self) -> dict[str, str]:
@@ -382,7 +382,7 @@ class ReliabilityDisplay:
         return stacked_frame(parts, backend)
 
     def __repr__(self) -> str:
-        described = [f"{name}: {bins_in_words(len(b.partition))}" for name, b in self.breakdowns.items()]
+        described = [f"{name}: {bins_text(len(b.partition))}" for name, b in self.breakdowns.items()]
         return f"ReliabilityDisplay({short_list(described)})"
 
     def alt_text(self) -> str:
@@ -401,7 +401,7 @@ class ReliabilityDisplay:
                 f"the largest deviation (by rows) at a mean prediction of {p.mean_score[worst]:.3g}, "
                 f"{side} the event rate of {p.rate[worst]:.3g}"
             )
-        return f"{who}{rows_in_words(p.table)} in {bins_in_words(len(p))}, {self._outside(name)}{deviation}"
+        return f"{who}{rows_text(p.table)} in {bins_text(len(p))}, {self._outside(name)}{deviation}"
 
     def _outside(self, name: str) -> str:
         """Count the bins outside the drawn intervals and bands."""

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.path import Path
 
 from calibrant._support.typing import Floats
-from calibrant.evaluation.sizes import rows_in_words
+from calibrant.evaluation.sizes import rows_text
 from calibrant.metrics.bins import PAVA
 from calibrant.metrics.discrimination import auc
 from calibrant.plots._canvas import drawn_frame, headline, legend, shapes, single, strokes
@@ -169,7 +169,7 @@ class RocHullDisplay:
         headline(
             ax,
             f"AUC = {self.auc:.4f}, of the hull {self.hull_auc:.4f}",
-            f"{rows_in_words(self.table)}, {count} segment{'s' * (count != 1)}",
+            f"{rows_text(self.table)}, {count} segment{'s' * (count != 1)}",
         )
 
     def data(self, backend: str = "pandas") -> Any:
@@ -203,13 +203,13 @@ class RocHullDisplay:
         return np.maximum(np.maximum.reduceat(across[::-1], p.start), 0.0)
 
     def __repr__(self) -> str:
-        return f"RocHullDisplay(AUC = {self.auc:.4f}, of the hull {self.hull_auc:.4f}, {rows_in_words(self.table)})"
+        return f"RocHullDisplay(AUC = {self.auc:.4f}, of the hull {self.hull_auc:.4f}, {rows_text(self.table)})"
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
         count = len(self.hull)
         return (
-            f"ROC curve of {rows_in_words(self.table)} with an area of {self.auc:.4f}, and its convex hull of {count} "
+            f"ROC curve of {rows_text(self.table)} with an area of {self.auc:.4f}, and its convex hull of {count} "
             f"segment{'s' * (count != 1)}, the bins of PAVA, with an area of {self.hull_auc:.4f}."
         )
 

@@ -12,11 +12,13 @@ from matplotlib.patches import Patch
 from matplotlib.path import Path
 
 from calibrant._support.errors import InputError
-from calibrant._support.formatting import NumberFormat, pvalue_phrase
+from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
-from calibrant.evaluation.sizes import bins_in_words, rows_in_words
+from calibrant._support.typing import Bools, Floats, Ints
+from calibrant.evaluation.rejection_profile import MAX_BINS, RejectionProfile, cells_per_bin
+from calibrant.evaluation.sizes import bins_text, rows_text
+from calibrant.inference import intervals
 from calibrant.inference.intervals import Null
-from calibrant.inference.intervals import null as null_of
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.gce import GCE
@@ -42,9 +44,7 @@ from calibrant.tables.rows import table_of
 __all__ = ["TestBasedReliabilityDisplay"]
 
 _HALF = 0.42  # half the width of the shapes of a bin; bins are 1 apart
-_MOST_BINS = 1_000
 _MANY = 60  # bins; with more, shapes are simpler and files smaller
-_MOST_CELLS = 800  # of all violins together, for the same reason
 
 
 @dataclass(eq=False, repr=False)
@@ -66,6 +66,8 @@ class TestBasedReliabilityDisplay:
         Null distribution of the metric; its range is part of the title.
     confidence_level : float
         Of the confidence intervals of the rates (Clopper and Pearson).
+    profile : RejectionProfile or None
+        Decisions of the test within each bin, if they are known; otherwise they are computed when drawn.
     figure_, ax_, ax_sizes_, ax_histogram_
         Figure and axes, after drawing.
     accepted_violins_, rejected_violins_, rates_, intervals_, accepted_sizes_, rejected_sizes_, histogram_
@@ -92,6 +94,7 @@ class TestBasedReliabilityDisplay:
     confidence_level: float = 0.95
     scale: Scale = "linear"
     ymax: float | None = None
+    profile: RejectionProfile | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(need_breakdown(self.breakdown).gce.loss, RejectionRate):
@@ -100,9 +103,9 @@ class TestBasedReliabilityDisplay:
                 hint="Pass the Breakdown of cb.TCE(), or use ReliabilityDisplay.",
                 argument="breakdown",
             )
-        if len(self.breakdown.partition) > _MOST_BINS:
+        if len(self.breakdown.partition) > MAX_BINS:
             raise InputError(
-                f"breakdown must have at most {_MOST_BINS:,} bins; got {len(self.breakdown.partition):,}.",
+                f"breakdown must have at most {MAX_BINS:,} bins; got {len(self.breakdown.partition):,}.",
                 hint="Use larger bins, such as PAVABC() or Quantile(100).",
                 argument="breakdown",
             )
@@ -146,7 +149,7 @@ class TestBasedReliabilityDisplay:
         breakdown = gce(table)
         display = cls(breakdown, None, confidence_level, scale, ymax)  # rejects other losses before resampling
         if n_resamples:
-            display.null = null_of(gce, table, n_resamples=n_resamples, random_state=random_state)
+            display.null = intervals.null(gce, table, n_resamples=n_resamples, random_state=random_state)
         return display.plot(ax=ax, fig=fig)
 
     @classmethod
@@ -163,11 +166,15 @@ class TestBasedReliabilityDisplay:
         confidence_level: float = 0.95,
         scale: Scale = "linear",
         ymax: float | None = None,
+        profile: RejectionProfile | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "TestBasedReliabilityDisplay":
-        """Draw a result; `null`, from `calibrant.null`, adds the null range to the title."""
-        return cls(breakdown, null, confidence_level, scale, ymax).plot(ax=ax, fig=fig)
+        """Draw a result; `null`, from `calibrant.null`, adds the null range to the title.
+
+        `profile` holds decisions of the test that an evaluation stores.
+        """
+        return cls(breakdown, null, confidence_level, scale, ymax, profile).plot(ax=ax, fig=fig)
 
     def plot(
         self,
@@ -223,17 +230,24 @@ class TestBasedReliabilityDisplay:
         return Axis.fitting(self.scale, (p.rate, p.mean_score, *extremes), self.ymax)
 
     def _draw_violins(self, axis: Axis) -> None:
-        partition, loss = self.breakdown.partition, self.breakdown.gce.loss
-        assert isinstance(loss, RejectionRate)
-        outlines = violins(partition, axis, int(np.clip(_MOST_CELLS // len(partition), 3, 48)))
+        partition = self.breakdown.partition
+        outlines = violins(partition, axis, cells_per_bin(len(partition)))
         lengths = [v.at.size for v in outlines]
         bins = np.repeat(np.arange(len(outlines)), lengths)
         score = np.concatenate([v.score for v in outlines])
-        rejected = np.split(loss.rejects(partition, bins, score), np.cumsum(lengths)[:-1])
+        rejected = np.split(self._rejects(bins, score), np.cumsum(lengths)[:-1])
         pairs = list(enumerate(zip(outlines, rejected, strict=True)))
         shape = _outline if len(pairs) <= MOST_SINGLE else _spine
         self.accepted_violins_ = self._filled(self.ax_, [shape(i, v, ~r) for i, (v, r) in pairs], "violin")
         self.rejected_violins_ = self._filled(self.ax_, [shape(i, v, r) for i, (v, r) in pairs], "violin-rejected")
+
+    def _rejects(self, bins: Ints, score: Floats) -> Bools:
+        """Return whether the bins reject these scores: the stored decisions if they are of these scores."""
+        if self.profile is not None and np.array_equal(self.profile.score, score):
+            return self.profile.rejected
+        loss = self.breakdown.gce.loss
+        assert isinstance(loss, RejectionRate)
+        return loss.rejects(self.breakdown.partition, bins, score)
 
     def _draw_sizes(self) -> None:
         n, rejected = self.breakdown.per_bin["n"], self.breakdown.per_bin["rejected"]
@@ -340,7 +354,7 @@ class TestBasedReliabilityDisplay:
             return text
         form = NumberFormat.for_spread("%", 0, signed=False)
         expected = form.range(self.null.low, self.null.high)
-        return f"{text}   (expected if calibrated: {expected}; {pvalue_phrase(self.null.pvalue)})"
+        return f"{text}   (expected if calibrated: {expected}; {p_text(self.null.pvalue)})"
 
     def data(self, backend: str = "pandas") -> Any:
         """Return the drawn values, one row per bin: edges, sizes, rate with interval, predictions, rejected rows."""
@@ -349,8 +363,8 @@ class TestBasedReliabilityDisplay:
         return drawn_frame({**bins, "rate_low": low, "rate_high": high}, backend)
 
     def __repr__(self) -> str:
-        size = rows_in_words(self.breakdown.partition.table)
-        bins = bins_in_words(len(self.breakdown.partition))
+        size = rows_text(self.breakdown.partition.table)
+        bins = bins_text(len(self.breakdown.partition))
         return f"TestBasedReliabilityDisplay({self.breakdown.metric} = {self.breakdown.value:.1f} %, {size}, {bins})"
 
     def alt_text(self) -> str:
@@ -363,7 +377,7 @@ class TestBasedReliabilityDisplay:
             expected = f"; expected if calibrated: {self.null.low:.1f} to {self.null.high:.1f} %"
         return (
             f"Test-based reliability diagram of {b.metric} ({b.value:.1f} %{expected}), "
-            f"{rows_in_words(b.partition.table)} in {bins_in_words(len(b.partition))}: at {b.gce.loss.alpha:g} "
+            f"{rows_text(b.partition.table)} in {bins_text(len(b.partition))}: at {b.gce.loss.alpha:g} "
             f"{share:.1f} % of predictions are rejected{self._worst()}."
         )
 

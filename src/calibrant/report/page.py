@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from calibrant.evaluation.binary import LOG_ODDS_ERROR, rejection_breakdown
+from calibrant.evaluation.binary import LOG_ODDS_ERROR
 from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.results import Evaluation
 from calibrant.report.figures import bin_tips
@@ -76,23 +76,24 @@ def _figures(models: Mapping[str, Evaluation], summary: dict[str, Any]) -> dict[
         for evaluation, model in zip(models.values(), summary["models"], strict=True)
     }
     if len(models) > 1:
-        both = plots.ReliabilityDisplay.from_breakdown(
-            {name: e.breakdowns["ACE"] for name, e in models.items()}, fig=new_canvas(7.6, 5.6)
-        )
+        level = next(iter(models.values())).settings.confidence_level
+        breakdowns = {name: e.breakdowns["ACE"] for name, e in models.items()}
+        both = plots.ReliabilityDisplay.from_breakdown(breakdowns, confidence_level=level, fig=new_canvas(7.6, 5.6))
         drawn["all"] = {"reliability": inline_figure(both, "all-reliability")}
     return drawn
 
 
 def _model_figures(evaluation: Evaluation, model: dict[str, Any]) -> dict[str, SafeText]:
     from calibrant import plots
-    from calibrant.plots.overview import cumulative_display, metric_with_null
+    from calibrant.plots.overview import cumulative_display, metric_with_null, test_based_display
 
-    key, own = model["key"], {}
-    breakdown, null = rejection_breakdown(evaluation)
-    display: Any = plots.TestBasedReliabilityDisplay.from_breakdown(breakdown, null=null, fig=new_canvas(7.6, 5.2))
+    key, level, own = model["key"], evaluation.settings.confidence_level, {}
+    display: Any = test_based_display(evaluation).plot(fig=new_canvas(7.6, 5.2))
     tips = bin_tips(model["tested"]["bins"], "test-based-bin-")
     own["tested"] = inline_figure(display, f"{key}-tested", tips, r"test-based-bin-\d+-rate")
-    display = plots.ReliabilityDisplay.from_breakdown(evaluation.breakdowns["ACE"], fig=new_canvas(5.6, 5.2))
+    display = plots.ReliabilityDisplay.from_breakdown(
+        evaluation.breakdowns["ACE"], confidence_level=level, fig=new_canvas(5.6, 5.2)
+    )
     tips = bin_tips(model["bins"], "reliability-model-bin-")
     own["reliability"] = inline_figure(display, f"{key}-reliability", tips, r"reliability-model-bin-\d+-point")
     display = cumulative_display(evaluation).plot(fig=new_canvas(7.6, 3.8))

@@ -49,7 +49,7 @@ def _model(name: str, key: str, e: Evaluation) -> dict[str, Any]:
         "tone": sentences.tone(e.verdict),
         "headline": e.headline(),
         "why": " ".join(e.sentences()),
-        "sizes": e.sizes_in_words(),
+        "sizes": e.sizes_text(),
         "metrics": e.cells(),
         "tests": [["test", "statistic", "p-value", "adjusted p"], *map(_test, e.tests.values())],
         "reasons": [tuple(part.strip() for part in line.split(":", 1)) for line in e.reasons()],

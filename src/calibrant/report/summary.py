@@ -1,11 +1,10 @@
-"""The content of the report as plain data; the page is its form."""
+"""The content of the report as plain data, which the page renders."""
 
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import date
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,20 +16,11 @@ from calibrant.evaluation.binary import LOG_ODDS_ERROR, rejection_breakdown
 from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
+from calibrant.evaluation.sensitivity import RATIOS, Sensitivity
 from calibrant.metrics.breakdown import Breakdown
-from calibrant.metrics.calibration_errors import ECE
-from calibrant.metrics.costs import LinearCost
-from calibrant.metrics.losses import CostLoss
-from calibrant.metrics.norms import weighted_l1
 from calibrant.versions import __version__
 
-__all__ = ["ALPHAS", "RATIOS", "summarize"]
-
-# The slider of alpha snaps to these: 60 levels, evenly spread by their ratio, the usual two among them.
-_USUAL = (0.01, 0.05)
-ALPHAS: tuple[float, ...] = tuple(sorted({*(float(f"{a:.3g}") for a in np.geomspace(1e-6, 0.4, 58)), *_USUAL}))
-# Cost of a point underestimated, if a point overestimated costs 1.
-RATIOS: tuple[float, ...] = tuple(float(f"{r:.3g}") for r in np.geomspace(0.05, 20, 41))
+__all__ = ["summarize"]
 
 
 def summarize(
@@ -41,9 +31,8 @@ def summarize(
 ) -> dict[str, Any]:
     """Return the content of the page, in its order."""
     if not models:
-        raise InputError("A report needs at least one evaluation.", argument="models")
-    levels = [_tested_alpha(evaluation) for evaluation in models.values()]
-    alphas = sorted({*ALPHAS, *levels})
+        raise InputError("models must have at least one evaluation; got an empty mapping.", argument="models")
+    alphas = _common_alphas(models)
     shown = [_model(name, f"m{i}", evaluation, alphas) for i, (name, evaluation) in enumerate(models.items())]
     return {
         "schema_version": 1,
@@ -55,7 +44,7 @@ def summarize(
         "comparison": None if comparison is None else _comparison(comparison),
         "inputs": inputs or [],
         "alphas": alphas,
-        "alpha": levels[0],
+        "alpha": min(alphas, key=lambda alpha: abs(alpha - _tested_alpha(next(iter(models.values()))))),
         "metrics": list(dict.fromkeys(metric["name"] for model in shown for metric in model["metrics"])),
         "ratios": list(RATIOS),
     }
@@ -95,14 +84,14 @@ def _model(name: str, key: str, e: Evaluation, alphas: list[float]) -> dict[str,
         "tone": sentences.tone(e.verdict),
         "heading": _sentence(sentences.headline(e)),
         "why": " ".join(e.sentences()),
-        "sizes": e.sizes_in_words(),
+        "sizes": e.sizes_text(),
         "metrics": [_metric(line, e) for line in e.metrics.values()],
         "level": f"{100 * e.settings.confidence_level:g} %",
         "reasons": [tuple(part.strip() for part in line.split(":", 1)) for line in e.reasons()],
         "bins": _bins(e.breakdowns["ACE"], e),
-        "tested": {"alpha": _tested_alpha(e), "bins": _bins(tested, e), **_by_alpha(tested, alphas)},
+        "tested": {"alpha": _tested_alpha(e), "bins": _bins(tested, e), **_by_alpha(e, alphas)},
         "unit": "weight" if e.table.importance else "rows",
-        "costs": _by_ratio(e),
+        "costs": list(_sensitivity(e).ecc),
         "groups": _groups(e),
         "notes": [note.text for note in e.notes],
         "specification": e.settings.to_dict(),
@@ -115,11 +104,15 @@ def _tested_alpha(e: Evaluation) -> float:
     return float(loss.alpha)
 
 
-def _by_ratio(e: Evaluation) -> list[float]:
-    """Return ECC at each ratio of costs of the slider, over the bins of ECE."""
-    partition = next(b for b in e.breakdowns.values() if b.gce == ECE()).partition
-    losses = (CostLoss(LinearCost(over=1, under=ratio))(partition) for ratio in RATIOS)
-    return [float(weighted_l1(loss, partition.n)) for loss in losses]
+def _sensitivity(e: Evaluation) -> Sensitivity:
+    details: Any = e.details
+    found: Sensitivity = details.sensitivity
+    return found
+
+
+def _common_alphas(models: Mapping[str, Evaluation]) -> list[float]:
+    """Return the significance levels of the slider: those that all models have."""
+    return sorted(set.intersection(*(set(_sensitivity(e).alphas) for e in models.values())))
 
 
 def _metric(line: MetricResult, e: Evaluation) -> dict[str, Any]:
@@ -133,12 +126,12 @@ def _metric(line: MetricResult, e: Evaluation) -> dict[str, Any]:
         "interval": interval,
         "band": band,
         "pvalue": p,
-        "way": _way(line, breakdown) if line.pvalue <= e.settings.alpha else "",
+        "direction": _direction(line, breakdown) if line.pvalue <= e.settings.alpha else "",
         "cost": _cost(line, breakdown, e),
     }
 
 
-def _way(line: MetricResult, breakdown: Breakdown | None) -> str:
+def _direction(line: MetricResult, breakdown: Breakdown | None) -> str:
     if line.name == "bias":
         return "overestimates" if line.value > 0 else "underestimates" if line.value < 0 else ""
     if breakdown is None:
@@ -151,16 +144,16 @@ def _way(line: MetricResult, breakdown: Breakdown | None) -> str:
 def _cost(line: MetricResult, breakdown: Breakdown | None, e: Evaluation) -> str:
     rows, unit = e.table.size, "of total weight" if e.table.importance else "rows"
     if line.name == "bias":
-        much = "many" if line.value > 0 else "few"
-        return f"{abs(line.value) * rows:,.4g} events too {much} were predicted in {rows:,.6g} {unit}"
+        more = "more" if line.value > 0 else "fewer"
+        return f"{abs(line.value) * rows:,.4g} {more} events predicted than observed in {rows:,.6g} {unit}"
     if line.name in ("ECE", "ACE"):
-        return f"{line.value * rows:,.4g} in all rows, if a point costs 1 either way"
+        return f"{line.value * rows:,.4g} over all rows, if each point of over- or underestimation costs 1"
     if breakdown is not None and "rejected" in breakdown.per_bin:
         return f"{breakdown.per_bin['rejected'].sum():,.6g} of {rows:,.6g} rows have a score that the test rejects"
     if line.name == "Brier":
         details: Any = e.details
-        return f"{details.decomposition.mcb:.4g} of it would go with a perfect recalibration"
-    return f"{line.value * rows:,.4g} in all rows" if line.name.startswith("ECC") else ""
+        return f"{details.decomposition.mcb:.4g} of it would vanish with perfect recalibration"
+    return f"{line.value * rows:,.4g} over all rows" if line.name.startswith("ECC") else ""
 
 
 def _bins(breakdown: Breakdown, e: Evaluation) -> list[dict[str, Any]]:
@@ -172,15 +165,12 @@ def _bins(breakdown: Breakdown, e: Evaluation) -> list[dict[str, Any]]:
     return [{name: column[i].item() for name, column in columns.items()} for i in range(low.size)]
 
 
-def _by_alpha(breakdown: Breakdown, alphas: list[float]) -> dict[str, Any]:
-    """Return TCE and the rejected rows of each bin at each level of the slider; bins do not depend on it."""
-    partition, loss_at_alpha = breakdown.partition, breakdown.gce.loss
-    losses = [replace(cast(Any, loss_at_alpha), alpha=alpha)(partition) for alpha in alphas]
-    rejected = [loss / 100 * partition.n for loss in losses]
-    if not partition.table.importance:
-        rejected = [np.rint(rows).astype(int) for rows in rejected]
-    values = [float(loss @ partition.n / partition.n.sum()) for loss in losses]
-    return {"value": breakdown.value, "values": values, "rejected": [rows.tolist() for rows in rejected]}
+def _by_alpha(e: Evaluation, alphas: list[float]) -> dict[str, Any]:
+    """Return TCE and the rejected rows of each bin at each level of the slider."""
+    found, (tested, _) = _sensitivity(e), rejection_breakdown(e)
+    places = [found.alphas.index(alpha) for alpha in alphas]
+    rejected = [found.rejected[i].tolist() for i in places]
+    return {"value": tested.value, "values": [found.tce[i] for i in places], "rejected": rejected}
 
 
 def _groups(e: Evaluation) -> dict[str, Any] | None:

@@ -1,0 +1,57 @@
+"""`RejectionProfile`: where within each bin the test of TCE rejects a score, for the test-based diagram."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant._support.typing import Bools, Floats
+from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.losses import RejectionRate
+
+__all__ = ["MAX_BINS", "RejectionProfile", "cells_per_bin"]
+
+MAX_BINS = 1_000  # the test-based diagram shows at most as many
+_MAX_CELLS = 800  # of all bins together, which keeps image files small
+
+
+@dataclass(frozen=True, eq=False)
+class RejectionProfile:
+    """Decisions of the test of TCE at scores from the lowest to the highest of each bin.
+
+    Attributes
+    ----------
+    score : ndarray
+        Per bin its lowest score, the midpoints of cells of equal length, and its highest score; two scores if these are
+        equal.
+    rejected : ndarray of bool
+        Whether the outcomes of the bin reject that score.
+    """
+
+    score: Floats
+    rejected: Bools
+
+    @classmethod
+    def measure(cls, breakdown: Breakdown) -> "RejectionProfile | None":
+        """Test the scores of a test-based breakdown; None with more than 1,000 bins."""
+        partition, loss = breakdown.partition, breakdown.gce.loss
+        assert isinstance(loss, RejectionRate)
+        if len(partition) > MAX_BINS:
+            return None
+        cells = cells_per_bin(len(partition))
+        ends = zip(partition.min_score, partition.max_score, strict=True)
+        scores = [_cell_scores(low, high, cells) for low, high in ends]
+        bins = np.repeat(np.arange(len(scores)), [each.size for each in scores])
+        score = np.concatenate(scores)
+        return cls(score, loss.rejects(partition, bins, score))
+
+
+def cells_per_bin(n_bins: int) -> int:
+    """Return the number of cells into which the diagram divides each bin."""
+    return int(np.clip(_MAX_CELLS // n_bins, 3, 48))
+
+
+def _cell_scores(low: float, high: float, cells: int) -> Floats:
+    if low == high:
+        return np.array([low, high])
+    edges = np.linspace(low, high, cells + 1)
+    return np.concatenate([[low], (edges[1:] + edges[:-1]) / 2, [high]])
