@@ -272,13 +272,11 @@ def test_skewness_is_corrected_by_the_formula_of_hall(skewed):
 def test_an_interval_contains_the_values_that_the_test_accepts(skewed):
     from dataclasses import replace
 
-    from calibrant.metrics.bins import Quantile
-    from calibrant.metrics.point_bins import group
+    from calibrant.metrics.bin_means import bin_means
 
     table = rg.MeanTable.from_arrays(*skewed)
-    groups = group(table, Quantile(4))
     d = table.prediction - table.mean
-    means = groups.spread(lambda run: d[run], groups.mean(lambda run: d[run]))
+    means = bin_means(cb.Quantile(4)(table), lambda run: d[run])
     assert abs(means.skewness) > 0.5
     for end in means.limits(0.9):
         assert means.pvalue(end) == pytest.approx(np.full(4, 0.1), abs=1e-9)
@@ -335,9 +333,10 @@ def test_edges_and_blocks_are_bins_too(skewed):
     assert limited.per_bin["n"].max() <= 120 + 30
     with pytest.raises(InputError, match="within the edges"):
         rg.bias_by_bin(y, p, bins=cb.Edges([0, 1]))
-    with pytest.raises(InputError, match="bins must be"):
-        rg.bias_by_bin(y, p, bins=cb.EqualWidth(3))
-    with pytest.raises(InputError, match="both given"):
+    assert len(rg.bias_by_bin(y, p, bins=cb.EqualWidth(3))) == 3
+    with pytest.raises(InputError, match="bins must be an object such as"):
+        rg.bias_by_bin(y, p, bins=3)
+    with pytest.raises(InputError, match="must not be given together"):
         rg.bias_by_bin(y, p, bins=cb.Quantile(3), n_bins=3)
 
 

@@ -36,10 +36,9 @@ from calibrant.inference.regression_verdict import (
     coverage_deviation,
 )
 from calibrant.metrics import point as means
-from calibrant.metrics.bins import Quantile
+from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.distribution import anderson_darling, chi_square, kolmogorov_smirnov, transforms
-from calibrant.metrics.point_bins import Bins, bins_of
-from calibrant.tables.mean_table import ONE_COLUMN, MeanTable
+from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, need_rows
 
 __all__ = ["evaluate"]
 
@@ -62,7 +61,7 @@ class _Rows:
 
 @dataclass(frozen=True)
 class _Options:
-    bins: Bins | None
+    bins: MeanBins | None
     margin: float | None
     alpha: float
     level: float
@@ -85,7 +84,7 @@ def evaluate(
     frequency: Column | None = None,
     cluster: Column | None = None,
     n_bins: int | None = None,
-    bins: Bins | None = None,
+    bins: MeanBins | None = None,
     margin: float | None = None,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
@@ -167,7 +166,7 @@ def evaluate(
     ('miscalibrated', 'overestimates, overconfident')
     """
     options = _Options(
-        None if bins is None and n_bins is None else bins_of(bins, n_bins),
+        None if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins),
         _checked_margin(margin),
         check_share("alpha", alpha),
         check_share("confidence_level", confidence_level),
@@ -214,7 +213,7 @@ def _read(
         beside = [name for name, value in given.items() if value is not None]
         if beside:
             raise InputError(f"A MeanTable was given, and {', '.join(beside)} with it.", argument=beside[0])
-        means.need_rows(y_true, "evaluate")
+        need_rows(y_true, "evaluate")
         return _Rows(y_true, None, None), np.zeros(0, dtype=np.int64), []
     if y_pred is None or isinstance(y_pred, Mapping):
         found = "is missing" if y_pred is None else "is a mapping; this takes one model"

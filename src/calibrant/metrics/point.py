@@ -16,7 +16,7 @@ from calibrant._support.options import check_share
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.estimates import Estimate, from_error
 from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.tables.mean_table import MeanTable, as_number, table_of, take_rows
+from calibrant.tables.mean_table import MeanTable, as_number, need_rows, table_of, take_rows
 
 __all__ = [
     "LinearFit",
@@ -166,16 +166,6 @@ def variance(table: MeanTable) -> float:
 
 def _within(table: MeanTable) -> float:
     return float(table.m2.sum() / table.size) if not table.single else 0.0
-
-
-def need_rows(table: MeanTable, name: str) -> None:
-    """Refuses a merged table, for what means alone do not tell."""
-    if not table.has_rows:
-        raise InputError(
-            f"{name} needs outcomes row by row; this table knows only means of several.",
-            hint="Pass y_true and y_pred.",
-            argument="table",
-        )
 
 
 # Parts of the squared error
