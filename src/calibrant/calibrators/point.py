@@ -32,6 +32,7 @@ from calibrant.metrics import point as means
 from calibrant.metrics.bins import Quantile
 from calibrant.metrics.costs import Cost, LinearCost, check_cost
 from calibrant.metrics.point_costs import best_shifts, cost_by_bin, paid_by_row
+from calibrant.metrics.point_decomposition import isotonic_means
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, need_rows
 
 __all__ = [
@@ -301,7 +302,7 @@ class IsotonicRecalibrator(NumberMap):
 
     def _learn(self, table: MeanTable) -> Polyline:
         merged = table.merged()
-        fitted = means.isotonic_means(merged)
+        fitted = isotonic_means(merged)
         # The ends of every level piece say all.
         bend = np.concatenate([[True], fitted[1:] != fitted[:-1]])
         kept = bend | np.concatenate([bend[1:], [True]])

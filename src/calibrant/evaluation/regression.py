@@ -27,6 +27,7 @@ from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.joint_test import Component, JointTest
+from calibrant.inference.point_line import fitted_line
 from calibrant.inference.point_tce import TestBasedError, tce_with_null
 from calibrant.inference.regression_verdict import (
     DISTRIBUTION_MARGIN,
@@ -35,9 +36,11 @@ from calibrant.inference.regression_verdict import (
     bias_deviation,
     coverage_deviation,
 )
+from calibrant.inference.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
-from calibrant.metrics.distribution import anderson_darling, chi_square, kolmogorov_smirnov, transforms
+from calibrant.metrics.pit import transforms
+from calibrant.metrics.point_decomposition import mse_decomposition
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, need_rows
 
 __all__ = ["evaluate"]
@@ -274,7 +277,7 @@ def _evaluate_rows(rows: _Rows, options: _Options) -> Evaluation:
     halves = _halves(rows, options)
     estimates = {e.name: e for e in estimate_metrics(table, rows.forecast, rows.cluster, level, of_means)}
     apart = bool(np.ptp(halves.prediction) > 0)
-    line = means.fitted_line(halves, level=level, cluster=rows.cluster) if apart and of_means else None
+    line = fitted_line(halves, level=level, cluster=rows.cluster) if apart and of_means else None
     tce = _tce(halves, rows.cluster, options) if options.n_resamples and of_means else None
     u, covered = np.empty(0), None
     uniformity: tuple[TestResult, ...] = ()
@@ -287,7 +290,7 @@ def _evaluate_rows(rows: _Rows, options: _Options) -> Evaluation:
     joint, deviation, found = _judge(rows, halves, estimates["mean error"], u, replace(options, margin=margin))
     breakdowns = {"bias by bin": _bins(halves, options)} | ({} if covered is None else {"coverage": covered})
     clusters = None if rows.cluster is None else int(rows.cluster.max()) + 1
-    decomposition = means.mse_decomposition.of_table(table)
+    decomposition = mse_decomposition.of_table(table)
     notes = join_notes(_notes(rows, halves, of_means), *(test.notes for test in uniformity), found)
     return Evaluation(
         kind,

@@ -19,7 +19,7 @@ from calibrant.inference.point_tce import TestBasedError
 from calibrant.metrics import point as means
 from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import Quantile
-from calibrant.metrics.distribution import Coverage, coverage
+from calibrant.metrics.coverage import Coverage, coverage
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["coverage_by_level", "estimate_metrics", "metric_results"]

@@ -18,9 +18,9 @@ from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.inference.bias_by_bin import too_alike
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.multiplicity import holm
+from calibrant.inference.uniformity import a_squared, ad_pvalue
 from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import PAVA, PAVABC, MeanBins, Quantile
-from calibrant.metrics.distribution import a_squared, ad_pvalue
 from calibrant.tables.mean_partition import MeanPartition
 from calibrant.tables.mean_table import MeanTable
 
