@@ -107,7 +107,7 @@ def test_edges_are_closed_on_the_left_and_the_last_on_both_sides():
 
 def test_a_score_outside_all_edges_is_an_error():
     table = ScoreTable.from_counts([0.1, 0.5], [3, 4], [0, 1])
-    with pytest.raises(cb.InputError, match="1 distinct scores do not, the lowest of them is 0.1"):
+    with pytest.raises(cb.InputError, match=r"within the edges, 0.2 to 1; got 0.1 \(the lowest\)"):
         Edges([0.2, 1])(table)
 
 

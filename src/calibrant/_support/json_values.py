@@ -15,6 +15,11 @@ def number(name: str, value: float) -> dict[str, Any]:
     return {name: None, f"{name}_reason": f"the value is {value}"}
 
 
+def columns(arrays: Mapping[str, Any]) -> dict[str, list[float | None]]:
+    """Arrays of numbers as lists; infinities and NaN are null."""
+    return {name: [v if math.isfinite(v) else None for v in values.tolist()] for name, values in arrays.items()}
+
+
 def label(value: Any) -> Any:
     """Return a label unchanged if JSON can hold it (text, integer, boolean, finite float), else as text."""
     plain_number = isinstance(value, float) and math.isfinite(value)

@@ -16,7 +16,7 @@ from calibrant._support.typing import Bools, Column, Floats
 from calibrant.calibrators.distribution import Recalibrator, need_fit
 from calibrant.forecasts.reading import as_forecast, read_outcomes
 from calibrant.forecasts.transformed import Warped, need_scores, normal_scores
-from calibrant.metrics.distribution import ad_pvalue
+from calibrant.inference.uniformity import ad_pvalue
 
 __all__ = ["Front", "FrontPoint", "ParetoRecalibrator", "SinhArcsinh", "not_dominated"]
 

@@ -31,9 +31,9 @@ from calibrant.calibrators.trade_off import Trade, trade_of
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import Quantile
 from calibrant.metrics.costs import Cost, LinearCost, check_cost
-from calibrant.metrics.point_bins import group
 from calibrant.metrics.point_costs import best_shifts, cost_by_bin, paid_by_row
-from calibrant.tables.mean_table import ONE_COLUMN, MeanTable
+from calibrant.metrics.point_decomposition import isotonic_means
+from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, need_rows
 
 __all__ = [
     "CostRecalibrator",
@@ -118,7 +118,7 @@ class NumberMap(Regressor):
             _columns.refuse_missing(read)
             table = MeanTable.from_arrays(y, X, sample_weight=sample_weight)
         if self.needs_rows:
-            means.need_rows(table, type(self).__name__)
+            need_rows(table, type(self).__name__)
         return table
 
     def _learn(self, table: MeanTable) -> Map:
@@ -302,7 +302,7 @@ class IsotonicRecalibrator(NumberMap):
 
     def _learn(self, table: MeanTable) -> Polyline:
         merged = table.merged()
-        fitted = means.isotonic_means(merged)
+        fitted = isotonic_means(merged)
         # The ends of every level piece say all.
         bend = np.concatenate([[True], fitted[1:] != fitted[:-1]])
         kept = bend | np.concatenate([bend[1:], [True]])
@@ -400,7 +400,7 @@ def _apart(merged: MeanTable) -> tuple[Floats, Floats, Floats]:
 
     Where gaps differ by more than four orders of magnitude, a spline cannot be computed.
     """
-    groups = group(merged, Quantile(_MOST_KNOTS))
+    groups = Quantile(_MOST_KNOTS)(merged)
     p, y = merged.prediction, merged.mean
     least = _LEAST_GAP * float(p[-1] - p[0])
     knots: list[tuple[float, float, float]] = []
@@ -481,7 +481,7 @@ class CostRecalibrator(NumberMap):
             if self.n_bins is None
             else check_count("n_bins", self.n_bins)
         )
-        groups = group(table, Quantile(count))
+        groups = Quantile(count)(table)
         shift, labels = best_shifts(groups, self.cost), groups.labels
         paid, then = (
             paid_by_row(self.cost, p, table.mean) for p in (table.prediction, table.prediction + shift[labels])

@@ -11,6 +11,7 @@ from calibrant._support.typing import Floats
 from calibrant.inference.bias_by_bin import bias_by_bin
 from calibrant.inference.estimates import Estimate, from_influence
 from calibrant.metrics import point as means
+from calibrant.metrics.rec_curve import error_tolerance
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["Trade", "trade_of"]
@@ -78,7 +79,7 @@ def _readings(table: MeanTable) -> dict[str, float]:
         "mse": means.mse.of_table(table),
         "relative_mse": means.mse.of_table(table) / spread if spread > 0 else math.nan,
         "mae": means.mae.of_table(table),
-        "error_tolerance": means.error_tolerance.of_table(table),
+        "error_tolerance": error_tolerance.of_table(table),
         "mean_error": means.mean_error.of_table(table),
         "bias_by_prediction": bias_by_bin.of_table(table).mean_absolute,
         "bias_by_outcome": bias_by_bin.of_table(turned).mean_absolute,

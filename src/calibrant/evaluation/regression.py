@@ -27,6 +27,7 @@ from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.joint_test import Component, JointTest
+from calibrant.inference.point_line import fitted_line
 from calibrant.inference.point_tce import TestBasedError, tce_with_null
 from calibrant.inference.regression_verdict import (
     DISTRIBUTION_MARGIN,
@@ -35,11 +36,12 @@ from calibrant.inference.regression_verdict import (
     bias_deviation,
     coverage_deviation,
 )
+from calibrant.inference.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.metrics import point as means
-from calibrant.metrics.bins import Quantile
-from calibrant.metrics.distribution import anderson_darling, chi_square, kolmogorov_smirnov, transforms
-from calibrant.metrics.point_bins import Bins, bins_of
-from calibrant.tables.mean_table import ONE_COLUMN, MeanTable
+from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
+from calibrant.metrics.pit import transforms
+from calibrant.metrics.point_decomposition import mse_decomposition
+from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, need_rows
 
 __all__ = ["evaluate"]
 
@@ -62,7 +64,7 @@ class _Rows:
 
 @dataclass(frozen=True)
 class _Options:
-    bins: Bins | None
+    bins: MeanBins | None
     margin: float | None
     alpha: float
     level: float
@@ -85,7 +87,7 @@ def evaluate(
     frequency: Column | None = None,
     cluster: Column | None = None,
     n_bins: int | None = None,
-    bins: Bins | None = None,
+    bins: MeanBins | None = None,
     margin: float | None = None,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
@@ -167,7 +169,7 @@ def evaluate(
     ('miscalibrated', 'overestimates, overconfident')
     """
     options = _Options(
-        None if bins is None and n_bins is None else bins_of(bins, n_bins),
+        None if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins),
         _checked_margin(margin),
         check_share("alpha", alpha),
         check_share("confidence_level", confidence_level),
@@ -214,7 +216,7 @@ def _read(
         beside = [name for name, value in given.items() if value is not None]
         if beside:
             raise InputError(f"A MeanTable was given, and {', '.join(beside)} with it.", argument=beside[0])
-        means.need_rows(y_true, "evaluate")
+        need_rows(y_true, "evaluate")
         return _Rows(y_true, None, None), np.zeros(0, dtype=np.int64), []
     if y_pred is None or isinstance(y_pred, Mapping):
         found = "is missing" if y_pred is None else "is a mapping; this takes one model"
@@ -275,7 +277,7 @@ def _evaluate_rows(rows: _Rows, options: _Options) -> Evaluation:
     halves = _halves(rows, options)
     estimates = {e.name: e for e in estimate_metrics(table, rows.forecast, rows.cluster, level, of_means)}
     apart = bool(np.ptp(halves.prediction) > 0)
-    line = means.fitted_line(halves, level=level, cluster=rows.cluster) if apart and of_means else None
+    line = fitted_line(halves, level=level, cluster=rows.cluster) if apart and of_means else None
     tce = _tce(halves, rows.cluster, options) if options.n_resamples and of_means else None
     u, covered = np.empty(0), None
     uniformity: tuple[TestResult, ...] = ()
@@ -288,7 +290,7 @@ def _evaluate_rows(rows: _Rows, options: _Options) -> Evaluation:
     joint, deviation, found = _judge(rows, halves, estimates["mean error"], u, replace(options, margin=margin))
     breakdowns = {"bias by bin": _bins(halves, options)} | ({} if covered is None else {"coverage": covered})
     clusters = None if rows.cluster is None else int(rows.cluster.max()) + 1
-    decomposition = means.mse_decomposition.of_table(table)
+    decomposition = mse_decomposition.of_table(table)
     notes = join_notes(_notes(rows, halves, of_means), *(test.notes for test in uniformity), found)
     return Evaluation(
         kind,

@@ -14,8 +14,9 @@ from calibrant.evaluation.sizes import rows_text
 from calibrant.inference.coefficients import Coefficient
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.joint_test import JointTest
+from calibrant.inference.point_line import LinearFit
 from calibrant.inference.regression_verdict import Deviation, direction_of, rows_to_decide
-from calibrant.metrics.point import LinearFit, MSEDecomposition
+from calibrant.metrics.point_decomposition import MSEDecomposition
 from calibrant.tables.mean_table import MeanTable
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from calibrant.inference.intervals import Interval, Null
 from calibrant.inference.joint_test import JointTest
 from calibrant.inference.point_tce import TestBasedError
 from calibrant.metrics import point as means
+from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import Quantile
-from calibrant.metrics.distribution import Coverage, coverage
-from calibrant.metrics.point_bins import group
+from calibrant.metrics.coverage import Coverage, coverage
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["coverage_by_level", "estimate_metrics", "metric_results"]
@@ -146,9 +146,9 @@ def _mean(name: str, table: MeanTable, values: Floats, *, null: float | None = N
 
 def _too_alike(table: MeanTable) -> bool:
     """Return whether outcomes vary too little to estimate their variance, although they differ from predictions."""
-    groups = group(table, Quantile(1))
+    groups = Quantile(1)(table)
     y, p = table.mean, table.prediction
-    still = groups.spread(lambda run: y[run], groups.mean(lambda run: y[run]))
+    still = bin_means(groups, lambda run: y[run])
     exact = float(np.abs(p - y).max()) <= table.rounding
     return not exact and bool(too_alike(groups, still.error)[0])
 

@@ -1,5 +1,6 @@
 """Bias by bins of the prediction, with intervals and tests: where predicted numbers are wrong."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,16 +8,18 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.errors import Note
-from calibrant._support.json_values import number
+from calibrant._support.json_values import columns, number
 from calibrant._support.options import check_share
 from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Bools, Floats
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.multiplicity import holm
-from calibrant.metrics.point_bins import Bins, Groups, bins_of, fine_bins, group, plain_columns
+from calibrant.metrics.bin_means import bin_means
+from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
+from calibrant.tables.mean_partition import MeanPartition
 from calibrant.tables.mean_table import MeanTable, as_number, take_rows
 
-__all__ = ["BiasByBin", "bias_by_bin", "tce", "too_alike"]
+__all__ = ["BiasByBin", "bias_by_bin", "fine_bins", "tce", "too_alike"]
 
 _FEWEST = 5  # outcomes other than 0 that a test needs where most are 0
 
@@ -90,7 +93,7 @@ class BiasByBin:
             "level": self.level,
             **{k: v for name, value in totals.items() for k, v in number(name, value).items()},
             "test": self.test.to_dict(),
-            "per_bin": plain_columns(self.per_bin),
+            "per_bin": columns(self.per_bin),
             "notes": [note.to_dict() for note in self.notes],
         }
 
@@ -128,7 +131,7 @@ def bias_by_bin(
     table: MeanTable,
     *,
     n_bins: int | None = None,
-    bins: Bins | None = None,
+    bins: MeanBins | None = None,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
 ) -> BiasByBin:
@@ -168,21 +171,21 @@ def bias_by_bin(
     """
     check_share("alpha", alpha)
     check_share("confidence_level", confidence_level)
-    groups = group(table, bins_of(bins, n_bins))
+    partition = choose_bins(Quantile, n_bins, bins)(table)
     p, y = table.prediction, table.mean
-    prediction = groups.mean(lambda run: p[run])
-    biases = groups.spread(lambda run: p[run] - y[run], groups.mean(lambda run: p[run] - y[run]), groups.rounding)
+    prediction = partition.mean(lambda run: p[run])
+    biases = bin_means(partition, lambda run: p[run] - y[run], rounding=partition.rounding)
     bias = biases.mean
-    outcomes = groups.spread(lambda run: y[run], groups.mean(lambda run: y[run]))
-    unknown = (bias != 0) & too_alike(groups, outcomes.error)
+    outcomes = bin_means(partition, lambda run: y[run])
+    unknown = (bias != 0) & too_alike(partition, outcomes.error)
     biases, outcomes = (replace(means, error=np.where(unknown, np.nan, means.error)) for means in (biases, outcomes))
     low, high = biases.limits(confidence_level)
     pvalue = biases.pvalue(np.zeros(bias.size))
     outcome_low, outcome_high = outcomes.limits(confidence_level)
     per_bin = {
-        "lower": groups.lower,
-        "upper": groups.upper,
-        "n": groups.n,
+        "lower": partition.lower,
+        "upper": partition.upper,
+        "n": partition.n,
         "mean_prediction": prediction,
         "mean_outcome": outcomes.mean,
         "bias": bias,
@@ -192,25 +195,25 @@ def bias_by_bin(
         "adjusted": _adjusted(pvalue),
         "outcome_low": outcome_low,
         "outcome_high": outcome_high,
-        "rejected": _rejected(groups, outcomes.mean, *outcomes.limits(1 - alpha)),
+        "rejected": _rejected(partition, outcomes.mean, *outcomes.limits(1 - alpha)),
     }
     return BiasByBin(per_bin, alpha, confidence_level, float(table.size), _all_bins(pvalue, table), table.notes)
 
 
-def too_alike(groups: Groups, error: Floats) -> Bools:
+def too_alike(partition: MeanPartition, error: Floats) -> Bools:
     """Which bins know too little of how outcomes vary: all are equal, or most are 0 and fewer than five are not.
 
     Of rare counts and claims: a bin of zeros looks sure of its mean, and is not.
     """
-    y = groups.table.mean
-    zeros = groups.weighted(lambda run: (y[run] == 0).astype(np.float64))
-    few = (zeros >= groups.n / 2) & ((1 - zeros / groups.n) * groups.effective_n < _FEWEST)
-    return np.asarray((error == 0) | (few & (groups.effective_n > _FEWEST)))
+    y, n = partition.table.mean, partition.n
+    zeros = partition.weighted(lambda run: (y[run] == 0).astype(np.float64))
+    few = (zeros >= n / 2) & ((1 - zeros / n) * partition.effective_n < _FEWEST)
+    return np.asarray((error == 0) | (few & (partition.effective_n > _FEWEST)))
 
 
-def _rejected(groups: Groups, outcome: Floats, low: Floats, high: Floats) -> Floats:
+def _rejected(partition: MeanPartition, outcome: Floats, low: Floats, high: Floats) -> Floats:
     """How many rows of each bin have a prediction outside the accepted interval; none where nothing is known."""
-    p, labels = groups.table.prediction, groups.labels
+    p, labels = partition.table.prediction, partition.labels
     # A bin whose outcomes are all equal accepts what equals them, up to the rounding of their mean.
     slack = 1e-12 * np.maximum(np.abs(outcome), 1e-300)
     low = np.where(np.isnan(low), -np.inf, low - slack)
@@ -220,7 +223,7 @@ def _rejected(groups: Groups, outcome: Floats, low: Floats, high: Floats) -> Flo
         place = labels[run]
         return ((p[run] < low[place]) | (p[run] > high[place])).astype(np.float64)
 
-    return groups.weighted(outside)
+    return partition.weighted(outside)
 
 
 def _adjusted(pvalue: Floats) -> Floats:
@@ -245,7 +248,7 @@ def _all_bins(pvalue: Floats, table: MeanTable) -> TestResult:
 
 
 @as_number
-def tce(table: MeanTable, *, n_bins: int | None = None, bins: Bins | None = None, alpha: float = 0.05) -> float:
+def tce(table: MeanTable, *, n_bins: int | None = None, bins: MeanBins | None = None, alpha: float = 0.05) -> float:
     """Test-based calibration error of predicted numbers, 0 to 100.
 
     The percentage of rows whose prediction differs significantly, by a t test at level `alpha`, from the mean outcome
@@ -259,5 +262,10 @@ def tce(table: MeanTable, *, n_bins: int | None = None, bins: Bins | None = None
     >>> tce([1.0, 2.0, 3.0, 2.0, 9.0, 8.0, 9.5, 8.5], [2.0, 2.0, 2.1, 2.1, 19.0, 19.0, 19.5, 19.5], n_bins=2)
     50.0
     """
-    chosen = fine_bins(table) if bins is None and n_bins is None else bins_of(bins, n_bins)
+    chosen = fine_bins(table) if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins)
     return float(bias_by_bin.of_table(table, bins=chosen, alpha=alpha).tce)
+
+
+def fine_bins(table: MeanTable) -> Quantile:
+    """Return bins of equal size, as many as each holds rows."""
+    return Quantile(max(1, math.isqrt(int(table.effective_size))))

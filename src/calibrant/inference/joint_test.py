@@ -18,9 +18,10 @@ from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.inference.bias_by_bin import too_alike
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.multiplicity import holm
-from calibrant.metrics.bins import PAVA, PAVABC, Quantile
-from calibrant.metrics.distribution import a_squared, ad_pvalue
-from calibrant.metrics.point_bins import Bins, Groups, group
+from calibrant.inference.uniformity import a_squared, ad_pvalue
+from calibrant.metrics.bin_means import bin_means
+from calibrant.metrics.bins import PAVA, PAVABC, MeanBins, Quantile
+from calibrant.tables.mean_partition import MeanPartition
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["BinSums", "Component", "JointTest", "Units"]
@@ -277,7 +278,7 @@ class BinSums:
         return bool(self.skewness**2 / float(self.effective.min()) > BIN_SKEWNESS_LIMIT)
 
 
-def bin_sums(table: MeanTable, cluster: Ints | None, bins: Bins | None) -> BinSums:
+def bin_sums(table: MeanTable, cluster: Ints | None, bins: MeanBins | None) -> BinSums:
     """Errors in the caller's bins; by default ten, or fewer so that each has enough rows, clusters and symmetry."""
     if bins is not None and not isinstance(bins, (PAVA, PAVABC)):  # those follow the outcomes
         return _sums(table, cluster, bins, True)
@@ -292,11 +293,11 @@ def bin_sums(table: MeanTable, cluster: Ints | None, bins: Bins | None) -> BinSu
     return found
 
 
-def _sums(table: MeanTable, cluster: Ints | None, bins: Bins, chosen: bool) -> BinSums:
-    groups = group(table, bins)
+def _sums(table: MeanTable, cluster: Ints | None, bins: MeanBins, chosen: bool) -> BinSums:
+    groups = bins(table)
     p, y = table.prediction, table.mean
-    means = groups.spread(lambda run: p[run] - y[run], groups.mean(lambda run: p[run] - y[run]), groups.rounding)
-    outcomes = groups.spread(lambda run: y[run], groups.mean(lambda run: y[run]))
+    means = bin_means(groups, lambda run: p[run] - y[run], rounding=groups.rounding)
+    outcomes = bin_means(groups, lambda run: y[run])
     unknown = (means.mean != 0) & too_alike(groups, outcomes.error)
     alone = np.where(unknown, np.nan, means.error) ** 2
     cover, clusters = np.diag(alone), None
@@ -334,7 +335,7 @@ def _share_covariance(sums: Floats) -> Floats:
     return found
 
 
-def _pooled_skewness(groups: Groups, mean: Floats) -> float:
+def _pooled_skewness(groups: MeanPartition, mean: Floats) -> float:
     """Skewness of errors that are standardised within their bin, over all rows."""
     table = groups.table
     away = table.prediction - table.mean - mean[groups.labels]

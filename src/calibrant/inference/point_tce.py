@@ -7,8 +7,7 @@ import numpy as np
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Ints
-from calibrant.inference.bias_by_bin import bias_by_bin
-from calibrant.metrics.point_bins import fine_bins, group
+from calibrant.inference.bias_by_bin import bias_by_bin, fine_bins
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["TestBasedError", "tce_with_null"]
@@ -49,10 +48,10 @@ def tce_with_null(
     cluster = None if cluster is None else cluster[order]
     bins = fine_bins(table)
     found = bias_by_bin.of_table(table, bins=bins, alpha=alpha)
-    groups = group(table, bins)
-    n = groups.effective_n
-    bias = found.per_bin["bias"][groups.labels]
-    factor = np.sqrt(n / np.maximum(n - 1, 1))[groups.labels]
+    partition = bins(table)
+    n = partition.effective_n
+    bias = found.per_bin["bias"][partition.labels]
+    factor = np.sqrt(n / np.maximum(n - 1, 1))[partition.labels]
     error = factor * (table.mean - table.prediction + bias)
     rng = generator(random_state)
     drawn = np.empty(n_resamples)

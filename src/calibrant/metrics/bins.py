@@ -1,29 +1,35 @@
-"""Kinds of bins: each turns a `ScoreTable` into a `Partition`.
+"""Kinds of bins: each cuts a table into bins of the prediction.
 
-Equal predictions are one thing: no kind of bins ever splits them, so the order of rows never matters.
+A `ScoreTable` gives a `Partition`, a `MeanTable` a `MeanPartition`. No kind of bins splits equal predictions, so the
+order of rows does not matter.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from calibrant import _kernels
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.typing import Floats, Ints, Weights
+from calibrant.tables.mean_partition import MeanPartition
+from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualInformation", "EqualWidth", "Quantile"]
+__all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualInformation", "EqualWidth", "MeanBins", "Quantile", "choose_bins"]
 
 Bins: TypeAlias = Callable[[ScoreTable], Partition]
+MeanBins: TypeAlias = Callable[[MeanTable], MeanPartition]
+AnyBins = TypeVar("AnyBins", bound=Callable[..., Any])
+Cut_co = TypeVar("Cut_co", covariant=True)
 
 
 class Sized(Protocol):
-    """A table, of probabilities or of numbers: all that limits of sizes need of it."""
+    """A table, of probabilities or of point predictions: the part that limits of sizes need."""
 
     @property
     def size(self) -> float: ...
@@ -31,19 +37,32 @@ class Sized(Protocol):
     def importance(self) -> bool: ...
 
 
-# Sums of real weights are rounded; limits and cuts give way to them by this share of the total, so that neither the
-# order of rows nor the scale of weights decides on which side of a limit a sum falls.
+class Binnable(Sized, Protocol[Cut_co]):
+    """A table, of probabilities or of point predictions: the part that kinds of bins need."""
+
+    @property
+    def span(self) -> tuple[float, float]: ...
+    @property
+    def extremes(self) -> tuple[float, float]: ...
+    def at_ranks(self, ranks: Weights) -> Floats: ...
+    def outcome_sums(self) -> tuple[Floats, Weights, Weights]: ...
+    def cut_after(self, last: Floats, *, edges: Floats | None = None) -> Cut_co: ...
+
+
+# Sums of real weights are rounded. Limits and cuts give way by this share of the total, so that neither the order of
+# rows nor the scale of weights decides on which side of a limit a sum falls.
 _SLACK = 1e-9
 
-_NO_INFORMATION = 1e-120  # squares of less are no numbers
-_LEAST_SHARE = 0.1  # of the information of a bin, below which it is none
+_NO_INFORMATION = 1e-120  # the square of less underflows
+_LEAST_SHARE = 0.1  # of the information per bin; a bin with less joins a neighbour
 
-_MOST_BINS = 10**7  # their edges alone take 80 MB
+_DEFAULT_BINS = 10
+_MOST_BINS = 10**7  # their edges take 80 MB
 
 
 @dataclass(frozen=True)
 class EqualWidth:
-    r"""Bins of equal width over [0, 1].
+    r"""Bins of equal width over [0, 1]; for point predictions, from the lowest to the highest prediction.
 
     Edge b is the double nearest to b / B. With ``closed="left"`` bin b is [b/B, (b+1)/B), the last one closed,
     so 0.3 lies in the bin that starts at 0.3; with ``closed="right"`` it is (b/B, (b+1)/B], and 0 lies in the first.
@@ -59,27 +78,28 @@ class EqualWidth:
 
     n_bins: int = 10
     closed: Literal["left", "right"] = "left"
-    fixed: ClassVar[bool] = True  # they depend on scores alone, not on how many rows have them
+    fixed: ClassVar[bool] = True  # the bins depend on the scores only, not on the number of rows that have them
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_bins", _n_bins(self.n_bins))
         if self.closed not in ("left", "right"):
             raise InputError(
-                f"closed must be 'left' or 'right'; it is {self.closed!r}.", argument="closed", value=self.closed
+                f"closed must be 'left' or 'right'; got {self.closed!r}.", argument="closed", value=self.closed
             )
 
-    def __call__(self, table: ScoreTable) -> Partition:
+    def __call__(self, table: Binnable[Cut_co]) -> Cut_co:
+        low, high = table.span
         # b / B, not linspace: linspace(0, 1, 11)[3] > 0.3, so 0.3 would miss its bin.
-        edges = np.arange(self.n_bins + 1) / self.n_bins
-        cuts = np.searchsorted(table.score, edges[1:-1], side=self.closed)
-        return Partition.from_cuts(table, cuts, edges=edges)
+        edges = low + (high - low) * np.arange(self.n_bins + 1) / self.n_bins
+        edges[-1] = high
+        return _between(table, edges, self.closed)
 
 
 @dataclass(frozen=True)
 class Quantile:
     """Bins of equal size, as far as ties allow.
 
-    With N rows, bin b begins at rank floor(b N / B), in integers; equal scores go whole to the bin that
+    With N rows, bin b begins at rank floor(b N / B), in integers; equal predictions go whole to the bin that
     holds the first of them, so a bin may be larger, and others empty. Importance weights cut at b N / B.
 
     Examples
@@ -94,16 +114,14 @@ class Quantile:
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_bins", _n_bins(self.n_bins))
 
-    def __call__(self, table: ScoreTable) -> Partition:
+    def __call__(self, table: Binnable[Cut_co]) -> Cut_co:
         size, count = table.size, self.n_bins
         if table.importance:
-            ranks = [(b / count - _SLACK) * size for b in range(1, count)]
+            ranks = np.array([(b / count - _SLACK) * size for b in range(1, count)])
         else:
-            ranks = [b * size // count for b in range(1, count)]
-        # The first score with so many rows before it: the one after that at which the rank is reached.
-        wanted = np.asarray(ranks, dtype=table.n.dtype)
-        reached = np.searchsorted(np.cumsum(table.n), wanted)
-        return Partition.from_cuts(table, np.where(wanted > 0, np.minimum(reached + 1, len(table)), 0))
+            ranks = np.array([b * int(size) // count for b in range(1, count)], dtype=np.int64)
+        # The bin before rank r ends with the prediction of the r-th row, and so with all rows that tie with it.
+        return table.cut_after(table.at_ranks(ranks))
 
 
 @dataclass(frozen=True)
@@ -135,6 +153,13 @@ class EqualInformation:
             object.__setattr__(self, "n_bins", _n_bins(self.n_bins))
 
     def __call__(self, table: ScoreTable) -> Partition:
+        if not isinstance(table, ScoreTable):
+            raise InputError(
+                f"EqualInformation needs a table of probabilities; got a {type(table).__name__}.",
+                hint="Use Quantile, EqualWidth, Edges, PAVA or PAVABC.",
+                argument="bins",
+                value=self,
+            )
         share = table.n * table.score * (1 - table.score)
         total = float(share.sum())
         if total < _NO_INFORMATION:
@@ -174,9 +199,9 @@ def _effective(table: ScoreTable, share: Floats, total: float) -> float:
 
 @dataclass(frozen=True)
 class Edges:
-    """Bins with edges of your own, strictly rising: [e_b, e_b+1), the last one closed.
+    """Bins with given edges, strictly rising: [e_b, e_b+1), the last one closed.
 
-    A score outside all of them is an error, not a bin of its own.
+    A prediction outside all of them is an error, not a bin of its own.
 
     Examples
     --------
@@ -193,30 +218,36 @@ class Edges:
         rising = all(a < b for a, b in pairwise(edges)) and all(map(math.isfinite, edges))
         if len(edges) < 2 or not rising:
             raise InputError(
-                f"edges must be at least two finite numbers that rise strictly; they are {list(edges)}.",
+                f"edges must be at least two finite numbers that rise strictly; got {list(edges)}.",
                 argument="edges",
                 value=edges,
             )
         object.__setattr__(self, "edges", edges)
 
-    def __call__(self, table: ScoreTable) -> Partition:
+    def __call__(self, table: Binnable[Cut_co]) -> Cut_co:
         edges = np.asarray(self.edges)
-        outside = (table.score < edges[0]) | (table.score > edges[-1])
-        if outside.any():
-            first = table.score[np.argmax(outside)]
+        low, high = table.extremes
+        if low < edges[0] or high > edges[-1]:
+            value, which = (low, "lowest") if low < edges[0] else (high, "highest")
             raise InputError(
-                f"Every score must lie between the first and the last edge, {edges[0]:.6g} and {edges[-1]:.6g}; "
-                f"{outside.sum():,} distinct scores do not, the lowest of them is {first:.6g}.",
+                f"Every prediction must lie within the edges, {edges[0]:.6g} to {edges[-1]:.6g}; got {value:.6g} "
+                f"(the {which}).",
                 hint="Widen the edges.",
                 argument="edges",
-                value=float(first),
+                value=value,
             )
-        return Partition.from_cuts(table, np.searchsorted(table.score, edges[1:-1]), edges=edges)
+        return _between(table, edges, "left")
+
+
+def _between(table: Binnable[Cut_co], edges: Floats, closed: str) -> Cut_co:
+    """Return bins between nominal edges, each closed on one side, the outermost on both."""
+    inner = edges[1:-1]
+    return table.cut_after(np.nextafter(inner, -np.inf) if closed == "left" else inner, edges=edges)
 
 
 @dataclass(frozen=True)
 class PAVA:
-    """Bins of the pool-adjacent-violators algorithm: the isotonic fit of the outcomes, one bin a level.
+    """Bins of the pool-adjacent-violators algorithm: one bin per level of the isotonic fit of the outcomes.
 
     Among all bins with non-falling rates they have the least total variance (equation (8) and Proposition 1 of
     Matsubara et al. 2023; true with ties because equal scores are pooled first). Neighbours with equal rates are one.
@@ -228,7 +259,7 @@ class PAVA:
     array([0. , 0.5, 1. ])
     """
 
-    def __call__(self, table: ScoreTable) -> Partition:
+    def __call__(self, table: Binnable[Cut_co]) -> Cut_co:
         return _pava_bc(table, type(table.size)(0), table.size)
 
 
@@ -278,13 +309,13 @@ class PAVABC:
         high = low if self.n_max is None else self.n_max
         if not 0 <= low <= high < math.inf:
             raise InputError(
-                f"n_min and n_max must satisfy 0 <= n_min <= n_max; they are {self.n_min} and {self.n_max}.",
+                f"n_min and n_max must satisfy 0 <= n_min <= n_max; got {self.n_min} and {self.n_max}.",
                 argument="n_min" if self.n_max is None else "n_max",
                 value=(self.n_min, self.n_max),
             )
         if self.sizes not in ("paper", "consistent"):
             raise InputError(
-                f"sizes must be 'paper' or 'consistent'; it is {self.sizes!r}.", argument="sizes", value=self.sizes
+                f"sizes must be 'paper' or 'consistent'; got {self.sizes!r}.", argument="sizes", value=self.sizes
             )
 
     @classmethod
@@ -309,7 +340,7 @@ class PAVABC:
             return low, high
         if low != int(low) or high != int(high):
             raise InputError(
-                f"n_min and n_max must be whole numbers where rows are counted; they are {low} and {high}.",
+                f"n_min and n_max must be whole numbers where rows are counted; got {low} and {high}.",
                 argument="n_min",
                 value=(low, high),
             )
@@ -323,16 +354,17 @@ class PAVABC:
             return math.isqrt(int(size) - 1) + 1 if size else 0, max(1, size // 5)
         return size // 20, max(1, size // 5)
 
-    def __call__(self, table: ScoreTable) -> Partition:
+    def __call__(self, table: Binnable[Cut_co]) -> Cut_co:
         return _pava_bc(table, *self.limits(table))
 
 
-def _pava_bc(table: ScoreTable, n_min: float, n_max: float) -> Partition:
+def _pava_bc(table: Binnable[Cut_co], n_min: float, n_max: float) -> Cut_co:
     low, high = min(n_min, table.size), min(n_max, table.size)  # a limit beyond all rows is one at all rows
     if table.importance:
         low, high = low * (1 - _SLACK), high * (1 + _SLACK)
-    starts = _kernels.pava_bc(table.n, table.k, low, high)
-    return Partition.from_cuts(table, starts[1:])
+    prediction, n, outcome = table.outcome_sums()
+    start = _kernels.pava_bc(n, outcome, low, high)
+    return table.cut_after(prediction[start[1:] - 1])
 
 
 def _n_bins(n_bins: int) -> int:
@@ -343,6 +375,26 @@ def _n_bins(n_bins: int) -> int:
     except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(
-        Argument("n_bins") + f" must be a whole number of at least 1, and at most {_MOST_BINS:,}; it is {n_bins!r}.",
+        Argument("n_bins") + f" must be a whole number of at least 1, and at most {_MOST_BINS:,}; got {n_bins!r}.",
         value=n_bins,
     )
+
+
+def choose_bins(kind: Callable[[int], AnyBins], n_bins: int | None, bins: AnyBins | None) -> AnyBins:
+    """Return the given bins, or `n_bins` (by default 10) bins of this kind."""
+    if bins is None:
+        return kind(_DEFAULT_BINS if n_bins is None else n_bins)
+    if n_bins is not None:
+        raise InputError(
+            f"n_bins must not be given together with bins; got n_bins={n_bins!r} and bins={bins!r}.",
+            hint="Leave out one of them.",
+            argument="n_bins",
+        )
+    if not callable(bins) or isinstance(bins, type):
+        raise InputError(
+            f"bins must be an object such as cb.Quantile(10); got {bins!r}.",
+            hint="For a number of bins use n_bins.",
+            argument="bins",
+            value=bins,
+        )
+    return bins

@@ -2,11 +2,8 @@
 
 from __future__ import annotations  # so that help() shows the names of types, not their definitions
 
-from collections.abc import Callable
-
-from calibrant._support.errors import InputError
 from calibrant.metrics import norms, significance
-from calibrant.metrics.bins import PAVABC, Bins, EqualWidth, Quantile
+from calibrant.metrics.bins import PAVABC, Bins, EqualWidth, Quantile, choose_bins
 from calibrant.metrics.costs import Cost, LinearCost
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.losses import CostLoss, RejectionRate, absolute_gap, debiased_squared_gap
@@ -30,21 +27,6 @@ __all__ = [
     "rmsce",
     "tce",
 ]
-
-_DEFAULT_BINS = 10
-
-
-def _choose(kind: Callable[[int], Bins], n_bins: int | None, bins: Bins | None) -> Bins:
-    """Return the given bins, or `n_bins` bins of this kind."""
-    if bins is None:
-        return kind(_DEFAULT_BINS if n_bins is None else n_bins)
-    if n_bins is not None:
-        raise InputError(
-            f"n_bins must not be given together with bins; got n_bins={n_bins!r} and bins={bins!r}.",
-            hint="Leave out one of them.",
-            argument="n_bins",
-        )
-    return bins
 
 
 class ECE(GCE):
@@ -85,7 +67,7 @@ class ECE(GCE):
     """
 
     def __init__(self, *, n_bins: int | None = None, bins: Bins | None = None) -> None:
-        super().__init__(_choose(EqualWidth, n_bins, bins), absolute_gap, norms.weighted_l1, name="ECE")
+        super().__init__(choose_bins(EqualWidth, n_bins, bins), absolute_gap, norms.weighted_l1, name="ECE")
 
 
 class ACE(GCE):
@@ -118,7 +100,7 @@ class ACE(GCE):
     """
 
     def __init__(self, *, n_bins: int | None = None, bins: Bins | None = None) -> None:
-        super().__init__(_choose(Quantile, n_bins, bins), absolute_gap, norms.weighted_l1, name="ACE")
+        super().__init__(choose_bins(Quantile, n_bins, bins), absolute_gap, norms.weighted_l1, name="ACE")
 
 
 class MCE(GCE):
@@ -144,7 +126,7 @@ class MCE(GCE):
     """
 
     def __init__(self, *, n_bins: int | None = None, bins: Bins | None = None) -> None:
-        super().__init__(_choose(EqualWidth, n_bins, bins), absolute_gap, norms.sup, name="MCE")
+        super().__init__(choose_bins(EqualWidth, n_bins, bins), absolute_gap, norms.sup, name="MCE")
 
 
 class RMSCE(GCE):
@@ -174,7 +156,7 @@ class RMSCE(GCE):
     """
 
     def __init__(self, *, n_bins: int | None = None, bins: Bins | None = None) -> None:
-        super().__init__(_choose(EqualWidth, n_bins, bins), absolute_gap, norms.weighted_l2, name="RMSCE")
+        super().__init__(choose_bins(EqualWidth, n_bins, bins), absolute_gap, norms.weighted_l2, name="RMSCE")
 
 
 class TCE(GCE):
@@ -274,7 +256,7 @@ class ECC(GCE):
         n_bins: int | None = None,
         bins: Bins | None = None,
     ) -> None:
-        super().__init__(_choose(EqualWidth, n_bins, bins), CostLoss(cost), norms.weighted_l1, name="ECC")
+        super().__init__(choose_bins(EqualWidth, n_bins, bins), CostLoss(cost), norms.weighted_l1, name="ECC")
 
 
 class DebiasedSCE(GCE):
@@ -301,7 +283,7 @@ class DebiasedSCE(GCE):
 
     def __init__(self, *, n_bins: int | None = None, bins: Bins | None = None) -> None:
         super().__init__(
-            _choose(Quantile, n_bins, bins), debiased_squared_gap, norms.weighted_mean, name="debiased_sce"
+            choose_bins(Quantile, n_bins, bins), debiased_squared_gap, norms.weighted_mean, name="debiased_sce"
         )
 
 

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.errors import InputError, Note
+from calibrant._support.json_values import columns
 from calibrant._support.options import check_share
 from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Floats, Ints, Weights
+from calibrant.metrics.bin_means import bin_means
+from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.costs import Cost, LinearCost, called_on_arrays, check_cost
-from calibrant.metrics.point import need_rows
-from calibrant.metrics.point_bins import Bins, Groups, bins_of, group, plain_columns
-from calibrant.tables.mean_table import MeanTable, take_rows
+from calibrant.tables.mean_partition import MeanPartition
+from calibrant.tables.mean_table import MeanTable, need_rows, take_rows
 
 __all__ = ["CostByBin", "best_shifts", "cost_by_bin", "paid_by_row"]
 
@@ -56,7 +58,7 @@ class CostByBin:
             "level": self.level,
             "value": self.value,
             "avoidable": self.avoidable,
-            "per_bin": plain_columns(self.per_bin),
+            "per_bin": columns(self.per_bin),
             "notes": [note.to_dict() for note in self.notes],
         }
 
@@ -86,7 +88,7 @@ def cost_by_bin(
     *,
     cost: Cost = LinearCost(over=1, under=1),  # noqa: B008  (frozen)
     n_bins: int | None = None,
-    bins: Bins | None = None,
+    bins: MeanBins | None = None,
     confidence_level: float = 0.95,
 ) -> CostByBin:
     r"""Expected cost of wrong predictions, by bins of the prediction, where too high and too low cost differently.
@@ -116,18 +118,18 @@ def cost_by_bin(
     check_cost(cost)
     check_share("confidence_level", confidence_level)
     need_rows(table, "cost_by_bin")
-    groups = group(table, bins_of(bins, n_bins))
+    partition = choose_bins(Quantile, n_bins, bins)(table)
     paid = paid_by_row(cost, table.prediction, table.mean)
-    mean = groups.mean(lambda run: paid[run])
-    low, high = groups.spread(lambda run: paid[run], mean).limits(confidence_level)
-    shift = best_shifts(groups, cost)
-    paid_then = paid_by_row(cost, table.prediction + shift[groups.labels], table.mean)
-    least = groups.mean(lambda run: paid_then[run])
+    means = bin_means(partition, lambda run: paid[run])
+    mean, (low, high) = means.mean, means.limits(confidence_level)
+    shift = best_shifts(partition, cost)
+    paid_then = paid_by_row(cost, table.prediction + shift[partition.labels], table.mean)
+    least = partition.mean(lambda run: paid_then[run])
     per_bin = {
-        "lower": groups.lower,
-        "upper": groups.upper,
-        "n": groups.n,
-        "mean_prediction": groups.mean(lambda run: table.prediction[run]),
+        "lower": partition.lower,
+        "upper": partition.upper,
+        "n": partition.n,
+        "mean_prediction": partition.mean(lambda run: table.prediction[run]),
         "cost": mean,
         "low": low,
         "high": high,
@@ -149,21 +151,21 @@ def paid_by_row(cost: Cost, p: Floats, y: Floats) -> Floats:
     return found
 
 
-def best_shifts(groups: Groups, cost: Cost) -> Floats:
+def best_shifts(partition: MeanPartition, cost: Cost) -> Floats:
     """What to add to the predictions of every bin so that they cost least.
 
     Linear costs: a quantile of what is missing, the lowest of equally good ones. Others, convex in the difference: by
     golden sections between the least and the largest that is missing.
     """
-    missing = groups.table.mean - groups.table.prediction
-    weight = groups.table.n
-    order = np.lexsort((missing, groups.labels))
-    start = np.searchsorted(groups.labels[order], np.arange(groups.lower.size + 1))
+    table = partition.table
+    missing, weight = table.mean - table.prediction, table.n
+    order = np.lexsort((missing, partition.labels))
+    start = np.searchsorted(partition.labels[order], np.arange(len(partition) + 1))
     bins = [order[a:b] for a, b in pairwise(start)]
     if type(cost) is LinearCost:
         tau = cost.under / (cost.over + cost.under)
         return np.array([quantile(missing[rows], weight[rows], tau) for rows in bins])
-    return np.array([_least(cost, groups.table, rows, missing) for rows in bins])
+    return np.array([_least(cost, table, rows, missing) for rows in bins])
 
 
 def quantile(values: Floats, weight: Weights, share: float) -> float:

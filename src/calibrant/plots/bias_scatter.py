@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import p_text
 from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
-from calibrant.metrics.point import LinearFit, slope_intercept
+from calibrant.inference.point_line import LinearFit, slope_intercept
 from calibrant.plots._canvas import drawn_frame, headline, legend, single
 from calibrant.plots._palette import REJECTED, event, mixed, models
 from calibrant.tables.mean_table import MeanTable, table_of

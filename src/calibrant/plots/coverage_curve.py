@@ -14,7 +14,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.options import check_share
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Floats
-from calibrant.metrics.distribution import pit
+from calibrant.metrics.pit import pit
 from calibrant.plots._canvas import headline, ids_by_name, legend, short_list, single, stacked_frame
 from calibrant.plots._inputs import display_names
 from calibrant.plots._palette import DASHES, mixed, models

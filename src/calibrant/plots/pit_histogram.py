@@ -14,7 +14,8 @@ from calibrant._support.options import check_count, check_share
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Floats
 from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.metrics.distribution import anderson_darling, pit, uniform
+from calibrant.inference.uniformity import anderson_darling
+from calibrant.metrics.pit import pit, read_pit
 from calibrant.plots._canvas import drawn_frame, headline, rectangle, shapes, single
 from calibrant.plots._palette import ACCEPTED, REJECTED, mixed
 
@@ -102,7 +103,7 @@ class PITDisplay:
         fig: FigureBase | None = None,
     ) -> "PITDisplay":
         """Draw PIT values; options as for `from_predictions`."""
-        test, values = anderson_darling(u), uniform(u)[0]
+        test, values = anderson_darling(u), read_pit(u)[0]
         count = default_bars(values.size) if n_bins is None else check_count("n_bins", n_bins, 200)
         return cls(values, count, test, check_share("confidence_level", confidence_level)).plot(ax=ax, fig=fig)
 

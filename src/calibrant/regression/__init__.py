@@ -16,11 +16,15 @@ _lazy = _LazyNames(
         "forecasts.transformed": "Stretched Warped",
         "inference.bias_by_bin": "BiasByBin bias_by_bin tce",
         "inference.estimates": "Estimate",
-        "metrics.distribution": "Coverage anderson_darling chi_square coverage crps interval_score "
-        "kolmogorov_smirnov miscalibration nll pinball pit sharpness",
-        "metrics.point": "LinearFit MSEDecomposition RECCurve corp_decomposition error_tolerance mae mean_error "
-        "mean_quotient mse mse_decomposition ratio rec_curve relative_mse slope_intercept",
+        "inference.point_line": "LinearFit slope_intercept",
+        "inference.uniformity": "anderson_darling chi_square kolmogorov_smirnov",
+        "metrics.coverage": "Coverage coverage sharpness",
+        "metrics.distribution": "crps interval_score nll pinball",
+        "metrics.pit": "miscalibration pit",
+        "metrics.point": "mae mean_error mean_quotient mse ratio relative_mse",
         "metrics.point_costs": "CostByBin cost_by_bin",
+        "metrics.point_decomposition": "MSEDecomposition corp_decomposition mse_decomposition",
+        "metrics.rec_curve": "RECCurve error_tolerance rec_curve",
         "tables.mean_table": "MeanTable",
     },
 )

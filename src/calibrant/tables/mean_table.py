@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from calibrant._support.options import check_option
 from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
 from calibrant.tables.rows import Reader
 from calibrant.tables.score_table import all_zero
+
+if TYPE_CHECKING:
+    from calibrant.tables.mean_partition import MeanPartition
 
 __all__ = ["MeanTable", "as_number", "take_rows"]
 
@@ -214,6 +217,44 @@ class MeanTable:
             m2[same] = 0.0
         return self._with(p[start], n, mean, m2, order, start)
 
+    @cached_property
+    def extremes(self) -> tuple[float, float]:
+        """The lowest and the highest prediction."""
+        return float(self.prediction.min()), float(self.prediction.max())
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """What bins of equal width divide: from the lowest to the highest prediction."""
+        return self.extremes
+
+    def at_ranks(self, ranks: Weights) -> Floats:
+        """Return the lowest prediction up to which so many rows, or so much weight, lie; -inf for rank 0."""
+        found, positive = np.full(ranks.size, -np.inf), ranks > 0
+        places = ranks[positive]
+        if self.single and places.size:  # selection instead of a full sort
+            places = places.astype(np.int64) - 1
+            found[positive] = np.partition(self.prediction, np.unique(places))[places]
+        elif places.size:
+            merged = self.merged()
+            reached = np.searchsorted(np.cumsum(merged.n), places)
+            found[positive] = merged.prediction[np.minimum(reached, len(merged) - 1)]
+        return found
+
+    def outcome_sums(self) -> tuple[Floats, Weights, Weights]:
+        """Return the distinct predictions, rising, with the size and the sum of outcomes of each, not negative.
+
+        All outcomes are shifted by the same number, which changes no comparison of their means.
+        """
+        merged = self.merged()
+        n = merged.n.astype(np.float64)
+        return merged.prediction, n, n * (merged.mean - merged.mean.min())
+
+    def cut_after(self, last: Floats, *, edges: Floats | None = None) -> "MeanPartition":
+        """Return bins that end with these predictions; see `MeanPartition.from_last`."""
+        from calibrant.tables.mean_partition import MeanPartition
+
+        return MeanPartition.from_last(self, last, edges=edges)
+
     def _with(
         self, prediction: Floats, n: Weights, mean: Floats, m2: Floats, order: Ints, start: Ints | None = None
     ) -> "MeanTable":
@@ -360,3 +401,13 @@ def as_number(function: Callable[Concatenate[MeanTable, P], float]) -> TakesMean
     """As `take_rows`, for functions that return a bare number: it cannot carry notes, so they become warnings."""
     dressed: TakesMeans[P, float] = table_of.as_number(function)
     return dressed
+
+
+def need_rows(table: MeanTable, name: str) -> None:
+    """Refuse a merged table where the outcomes of single rows are needed."""
+    if not table.has_rows:
+        raise InputError(
+            f"{name} needs outcomes row by row; got a table that holds only means of several rows.",
+            hint="Pass y_true and y_pred.",
+            argument="table",
+        )

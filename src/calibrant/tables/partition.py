@@ -68,6 +68,14 @@ class Partition:
         return cls(table, bounds[occupied], bounds.size - 1 - occupied.size, nominal)
 
     @classmethod
+    def from_last(cls, table: ScoreTable, last: Floats, *, edges: Floats | None = None) -> "Partition":
+        """Return bins that end with the scores `last`, which must not fall; the last bin ends with the table.
+
+        `edges`, one more than bins, are nominal edges.
+        """
+        return cls.from_cuts(table, np.searchsorted(table.score, last, side="right"), edges=edges)
+
+    @classmethod
     def from_labels(cls, table: ScoreTable, labels: object) -> "Partition":
         """Bins of table rows with equal labels; labels must not fall from row to row."""
         values = np.asarray(labels)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from calibrant._support.arrays import read_only
 from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.options import check_option
 from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
+
+if TYPE_CHECKING:
+    from calibrant.tables.partition import Partition
 
 __all__ = ["ScoreTable"]
 
@@ -72,6 +75,8 @@ class ScoreTable:
     n_in: int = 0
     n_dropped: int = 0
     _notes: tuple[Note, ...] = ()
+
+    span: ClassVar[tuple[float, float]] = (0.0, 1.0)  # what bins of equal width divide
 
     def __post_init__(self) -> None:
         for name in ("score", "n", "k", "w2", "k2"):
@@ -283,6 +288,28 @@ class ScoreTable:
         if all(bool((column == np.rint(column)).all()) for column in (self.n, self.k)):
             return replace(self, n=self.n.astype(np.int64), k=self.k.astype(np.int64), w2=None, k2=None)
         return replace(self, w2=self.n, k2=self.k)
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The lowest and the highest score; an empty table has none, and no bound excludes them."""
+        return (float(self.score[0]), float(self.score[-1])) if len(self) else (np.inf, -np.inf)
+
+    def at_ranks(self, ranks: Weights) -> Floats:
+        """Return the lowest score up to which so many rows, or so much weight, lie; -inf for rank 0."""
+        reached = np.searchsorted(np.cumsum(self.n), ranks.astype(self.n.dtype))
+        scores = np.append(self.score, np.inf)  # beyond all rows by rounding
+        found: Floats = np.where(ranks > 0, scores[reached], -np.inf)
+        return found
+
+    def outcome_sums(self) -> tuple[Floats, Weights, Weights]:
+        """Return the distinct scores, rising, with the rows and the events of each."""
+        return self.score, self.n, self.k
+
+    def cut_after(self, last: Floats, *, edges: Floats | None = None) -> "Partition":
+        """Return bins that end with these scores; see `Partition.from_last`."""
+        from calibrant.tables.partition import Partition
+
+        return Partition.from_last(self, last, edges=edges)
 
     def with_notes(self, notes: tuple[Note, ...]) -> "ScoreTable":
         """The same table with more notes."""

@@ -1,0 +1,88 @@
+"""Regression error characteristic: the share of rows within each error tolerance."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant._support.errors import InputError, Note
+from calibrant._support.json_values import plain
+from calibrant._support.options import check_option
+from calibrant._support.typing import Floats
+from calibrant.tables.mean_table import MeanTable, as_number, need_rows, take_rows
+
+__all__ = ["RECCurve", "error_tolerance", "rec_curve"]
+
+
+@dataclass(frozen=True, eq=False)
+class RECCurve:
+    """Regression error characteristic; see `rec_curve`.
+
+    Attributes
+    ----------
+    tolerance, accuracy : ndarray
+        Each error that occurs, and the share of rows with at most that error.
+    area_over : float
+        Area over the curve: the mean error.
+    """
+
+    tolerance: Floats
+    accuracy: Floats
+    area_over: float
+    loss: str
+    notes: tuple[Note, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data for JSON."""
+        points = {"tolerance": self.tolerance.tolist(), "accuracy": self.accuracy.tolist()}
+        return {**plain(self), **points}
+
+    def at(self, tolerance: float) -> float:
+        """Return the share of rows whose error is at most the tolerance."""
+        place = int(np.searchsorted(self.tolerance, tolerance, side="right"))
+        return float(self.accuracy[place - 1]) if place else 0.0
+
+    def needed(self, share: float) -> float:
+        """Return the least tolerance that covers this share of the rows."""
+        if not 0 < share <= 1:
+            raise InputError(f"share must lie in (0, 1]; got {share!r}.", argument="share", value=share)
+        place = int(np.searchsorted(self.accuracy, share * (1 - 1e-12)))
+        return float(self.tolerance[min(place, self.tolerance.size - 1)])
+
+
+@take_rows
+def rec_curve(table: MeanTable, *, loss: Literal["absolute", "squared"] = "absolute") -> RECCurve:
+    """Regression error characteristic: for each tolerance the share of rows whose error is at most that.
+
+    The counterpart of the ROC curve (Bi and Bennett, 2003). The area over the curve is the mean error: MAE, or MSE
+    with squared errors. The curve has one point for each error that occurs.
+
+    Examples
+    --------
+    >>> curve = rec_curve([1.0, 2.0, 6.0, 4.0], [2.0, 3.0, 9.0, 4.0])
+    >>> curve.tolerance, curve.accuracy, curve.area_over
+    (array([0., 1., 3.]), array([0.25, 0.75, 1.  ]), 1.25)
+    >>> curve.at(2), curve.needed(0.9)
+    (0.75, 3.0)
+    """
+    check_option("loss", loss, ("absolute", "squared"))
+    need_rows(table, "rec_curve")
+    error = np.abs(table.prediction - table.mean)
+    error = error if loss == "absolute" else error**2
+    tolerance, place = np.unique(error, return_inverse=True)
+    share = np.bincount(place, weights=table.n) / table.size
+    accuracy = np.minimum(np.cumsum(share), 1.0)
+    accuracy[-1] = 1.0
+    return RECCurve(tolerance, accuracy, table.average(error), loss, table.notes)
+
+
+@as_number
+def error_tolerance(table: MeanTable, *, share: float = 0.9) -> float:
+    """Error tolerance: the least tolerance that covers this share of the absolute errors.
+
+    Examples
+    --------
+    >>> error_tolerance([1.0, 2.0, 6.0, 4.0], [2.0, 3.0, 9.0, 4.0], share=0.75)
+    1.0
+    """
+    return float(rec_curve.of_table(table).needed(share))
