@@ -245,7 +245,9 @@ def test_frames(backend):
 
 
 def test_a_frame_of_a_missing_library_is_an_error():
-    with pytest.raises(ModuleNotFoundError, match="backend must be an installed library; got 'modin'. Run pip install modin"):
+    with pytest.raises(
+        ModuleNotFoundError, match="backend must be an installed library; got 'modin'. Run pip install modin"
+    ):
         quick(*draw(50)).to_frame("modin")
 
 

@@ -309,7 +309,9 @@ def test_quantile_forecasts_are_not_extrapolated():
         rg.nll([0.5], rg.Samples([[0.0, 1.0]]))
     with pytest.raises(InputError, match=r"4 draws know the levels 0.2 to 0.8"):
         rg.Samples([[0.0, 1.0, 2.0, 3.0]]).quantile(0.9)
-    with pytest.raises(InputError, match="must hold two quantiles that are the ends of a central interval; got levels 0.1, 0.8"):
+    with pytest.raises(
+        InputError, match="must hold two quantiles that are the ends of a central interval; got levels 0.1, 0.8"
+    ):
         rg.coverage([0.5], rg.Quantiles([0.1, 0.8], [[0.0, 1.0]]))
     assert forecast.quantile([0.1, 0.5]) == pytest.approx(np.array([[0.0, 0.5]]))
 
