@@ -239,7 +239,8 @@ class Comparison:
             better, other = (d.model, d.baseline) if d.value < 0 else (d.baseline, d.model)
             found.append(
                 f"{better} is better calibrated than {other}, but {other} has the lower Brier score (difference "
-                f"{brier.cells()[0]}, {pvalue_phrase(brier.adjusted_pvalue)}{self._holm}): {other} discriminates better."
+                f"{brier.cells()[0]}, {pvalue_phrase(brier.adjusted_pvalue)}{self._holm}): "
+                f"{other} discriminates better."
             )
         return found
 

@@ -74,8 +74,8 @@ def explanation(e: Any) -> str:
         return f"{_subject(e)} right to within {bound}; the margin is {margin}. {_none_of_all(e)} is significant."
     if e.verdict == "negligible":
         return (
-            f"A deviation is significant ({pvalue_phrase(e.pvalue)}), but {_subject(e).lower()} right to within {bound}; "
-            f"the margin is {margin}."
+            f"A deviation is significant ({pvalue_phrase(e.pvalue)}), but {_subject(e).lower()} right to within "
+            f"{bound}; the margin is {margin}."
         )
     if e.verdict == "inconclusive":
         return _inconclusive(e, bound, margin)
@@ -241,7 +241,8 @@ def further_reasons(e: Any) -> Iterator[str]:
         yield f"Coefficients: {'; '.join(_coefficient(c, form) for c in e.coefficients)}."
     others = [test for test in e.tests.values() if test.adjusted_pvalue is None]
     if others and not math.isnan(e.pvalue):
-        yield f"Other tests (adjusted): {'; '.join(f'{t.name} {pvalue_phrase(_shown_pvalue(t, e.pvalue))}' for t in others)}."
+        shown = "; ".join(f"{t.name} {pvalue_phrase(_shown_pvalue(t, e.pvalue))}" for t in others)
+        yield f"Other tests (adjusted): {shown}."
 
 
 def _shown_pvalue(test: Any, least: float) -> float:

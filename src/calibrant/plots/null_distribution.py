@@ -151,7 +151,8 @@ class NullDisplay:
     def __repr__(self) -> str:
         n = self.null
         form = NumberFormat.for_spread(n.unit, n.high - n.low, signed=n.low < 0)
-        return f"NullDisplay({n.metric} = {form.value(n.value)}, null range {form.range(n.low, n.high)}, {pvalue_phrase(n.pvalue)})"
+        null_range, p = form.range(n.low, n.high), pvalue_phrase(n.pvalue)
+        return f"NullDisplay({n.metric} = {form.value(n.value)}, null range {null_range}, {p})"
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
