@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -131,3 +132,24 @@ def test_clusters_are_read_from_files(here, call):
     assert "or more than one --by" in call(
         "evaluate", *options, "--cluster", "shop", "--by", "kind", "--by", "y", code=2
     )
+
+
+def test_the_worst_20_groups_are_printed_in_the_colours_of_their_verdicts():
+    import io
+
+    from rich.console import Console
+
+    from calibrant.cli.console import print_evaluation
+
+    rng = np.random.default_rng(0)
+    p = rng.random(25 * 80)
+    group = np.repeat(np.arange(25), 80)
+    y = rng.random(p.size) < np.where(group < 3, p**4, p)
+    result = cb.evaluate(y, p, by=group, n_resamples=19)
+    out = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=200)
+    print_evaluation(result, out=out)
+    lines = out.file.getvalue().split("groups by Holm; the worst 20 of 25):")[1].splitlines()[2:22]
+    for text, (name, own) in zip(lines, result.worst_first.items(), strict=False):
+        colour = {"miscalibrated": "31", "inconclusive": "33"}.get(own.verdict, "32")
+        assert re.match(rf"\s+{name}\s.*\x1b\[1;{colour}m{own.verdict}", text)
+    assert sum(own.verdict == "miscalibrated" for own in result.groups.values()) >= 3

@@ -81,6 +81,17 @@ def content(kind):
     }[kind]
 
 
+@pytest.mark.parametrize("label", ["1", "1.0", "true"])
+def test_the_label_of_the_event_is_found_if_all_rows_have_it(here, call, label):
+    Path("ones.csv").write_text("y,p,q\n" + f"{label},0.9,0.8\n" * 5)
+    given = ("ones.csv", "-y", "y", "-p", "p", "--pos-label", label, *FEW)
+    assert "event rate 100 %" in call("evaluate", *given)
+    assert "100 % events" in call("compare", *given, "-p", "q")
+    text = call("evaluate", *given[:-3], "7", *FEW)
+    assert "event rate 0 %" in text
+    assert "No row has the label of the event, 7." in text
+
+
 @pytest.mark.parametrize(
     ("kind", "words"),
     [

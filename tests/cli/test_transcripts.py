@@ -1,5 +1,6 @@
 """The transcripts of docs/command_line.rst: each command is run, and its output compared."""
 
+import os
 import re
 import shlex
 import shutil
@@ -13,17 +14,20 @@ for library in ("click", "rich", "duckdb", "pyarrow", "sklearn", "onnx"):
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 
-PAGE = Path(__file__).parents[2] / "docs" / "command_line.rst"
-OTHERS = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "command_line.rst"
+BLOCK = re.compile(r"(?<=\.\. code-block:: console\n\n)(?:   .*\n)+")
 
 
-def steps(page):
-    """Yield each command of a page with the lines that follow it."""
-    for block in re.findall(r"\.\. code-block:: console\n\n((?:   .*\n|\s*\n)*)", page):
-        lines = [line[3:].rstrip() for line in block.rstrip().splitlines()]
-        starts = [i for i, line in enumerate(lines) if line.startswith("$ ")]
-        for i, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-            yield shlex.split(lines[i][2:], comments=True), lines[i + 1 : end]
+def transcribe(block, run):
+    """Return a block of commands with their output, where the block shows some; `run` runs one command."""
+    lines = [line.removeprefix("   ").rstrip() for line in block.splitlines()]
+    starts = [i for i, line in enumerate(lines) if line.startswith("$ ")]
+    found = []
+    for i, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        output = run(shlex.split(lines[i][2:], comments=True))
+        found += [lines[i], *(output if end > i + 1 else [])]
+    return "".join(f"   {line}\n" for line in found)
 
 
 @pytest.fixture
@@ -36,21 +40,28 @@ def data(here, data_folder):
 
 
 def test_the_transcripts_are_the_output_of_their_commands(data, capsys):
+    """To update the page, run this test with CALIBRANT_UPDATE_TRANSCRIPTS=1."""
     from calibrant.cli.main import run
 
-    code, compared = 0, 0
-    for command, expected in steps(PAGE.read_text(encoding="utf-8")):
+    code = 0
+
+    def output(command):
+        nonlocal code
         if command == ["echo", "$?"]:
-            assert expected == [str(code)]
-            continue
-        if command[0] == "calibrant" and command[1] != "demo":  # tests/cli/test_demo.py runs the demo
-            code = run(command[1:])
-            out, err = capsys.readouterr()
-            assert code in (0, 1), err
-            if expected:
-                assert [line.rstrip() for line in out.splitlines()] == expected
-                compared += 1
-    assert compared == 6
+            return [str(code)]
+        if command[1] == "demo":  # tests/cli/test_demo.py runs the demo
+            return []
+        code = run(command[1:])
+        out, err = capsys.readouterr()
+        assert code in (0, 1), err
+        return [line.rstrip() for line in out.splitlines()]
+
+    page = PAGE.read_text(encoding="utf-8")
+    found = BLOCK.sub(lambda block: transcribe(block[0], output), page)
+    assert len(BLOCK.findall(page)) == 6
+    if os.environ.get("CALIBRANT_UPDATE_TRANSCRIPTS"):
+        PAGE.write_text(found, encoding="utf-8")
+    assert found.splitlines() == page.splitlines()
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.rst" for name in ("howto", "report", "tutorial"))])
@@ -59,7 +70,7 @@ def test_options_on_other_pages_exist(page):
 
     from calibrant.cli.main import COMMANDS, calibrant
 
-    commands = re.findall(r"^\s*\$ calibrant (.+)$", (OTHERS / page).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    commands = re.findall(r"^\s*\$ calibrant (.+)$", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert commands
     for line in commands:
         name, *arguments = shlex.split(line, comments=True)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -57,7 +58,8 @@ def print_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> N
     if groups is not None:
         out.print()
         out.print(line(f"  {groups.heading}"))
-        _print_lines(_table(groups.cells, left=groups.left), out)
+        verdicts = [group.verdict for group in result.worst_first.values()]
+        _print_lines(_table(groups.shown, left=groups.left, verdicts=verdicts), out)
     _print_notes(result, out)
 
 
@@ -82,14 +84,13 @@ def _print_lines(lines: Iterable[Text], out: Console) -> None:
         out.print(each, soft_wrap=True)
 
 
-def _table(cells: Sequence[Sequence[str]], *, left: Collection[int]) -> Iterator[Text]:
-    """Return the lines of a table whose first row is the header; a verdict in the last column has its colour."""
-    heading, *lines = text_table([[line(cell).plain for cell in row] for row in cells], left=left)
-    yield Text(heading, style="bold")
-    for each, row in zip(lines, cells[1:], strict=True):
+def _table(cells: Sequence[Sequence[str]], *, left: Collection[int], verdicts: Sequence[str] = ()) -> Iterator[Text]:
+    """Return the lines of a table whose first row is the header; its last column has the colours of `verdicts`."""
+    header, *lines = text_table([[line(cell).plain for cell in row] for row in cells], left=left)
+    yield Text(header, style="bold")
+    for each, row, verdict in zip_longest(lines, cells[1:], verdicts[: len(lines)]):
         text = Text(each)
-        verdict = row[-1].split(" ")[0]
-        if verdict in sentences.VERDICTS:
+        if verdict is not None:
             text.stylize(verdict_style(verdict), len(each) - len(row[-1]))
         yield text
 

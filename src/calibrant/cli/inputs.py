@@ -1,20 +1,21 @@
 """Input of the commands: files to tables or to columns of rows, and calibrators."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from calibrant._support.errors import Argument, InputError, Note
 from calibrant.cli.input_files import plain_files
 
 if TYPE_CHECKING:
-    from calibrant._support.columns import Column
     from calibrant.ingest.counting import Weighting
     from calibrant.tables.collection import Tables
 
 __all__ = ["Rows", "Source", "load_calibrator"]
+
+T = TypeVar("T")
 
 _LEAST_READING_MEMORY = 64 * 2**20
 
@@ -84,7 +85,7 @@ class Source:
     def read_tables(self) -> "tuple[Tables, list[dict[str, Any]]]":
         """Count the rows of the files; also return the checksums of the files."""
         with self._files() as (files, inputs):
-            tables: Tables = self._try_pos_label(lambda pos_label: self._count(files, pos_label))
+            tables = self._try_pos_label(lambda pos_label: self._count(files, pos_label), _table_notes)
         return tables, inputs
 
     def read_rows(self, *others: str, any_score: bool = False) -> Rows:
@@ -104,7 +105,9 @@ class Source:
         names = list(dict.fromkeys([self.y, *numbers, *others]))
         with self._files() as (files, inputs):
             columns = columns_scan(files, names, numbers, format=self.format, memory_limit=self._reading_memory)
-        events: Column = self._try_pos_label(lambda pos_label: _columns.labels(columns[self.y], pos_label))
+        events = self._try_pos_label(
+            lambda pos_label: _columns.labels(columns[self.y], pos_label), lambda column: column.notes
+        )
         for name in self.scores:
             (_columns.finite if any_score else _columns.scores)(columns[name])
         if weighting is not None:
@@ -170,15 +173,23 @@ class Source:
             )
         return tables_from_frame(parquet_frame(url, list(self.paths), files), **options)
 
-    def _try_pos_label(self, read: Callable[[object], Any]) -> Any:
-        """Call `read` with the label of the event as text or, if no label is this text, as the number it denotes."""
-        try:
+    def _try_pos_label(self, read: Callable[[object], T], get_notes: Callable[[T], Iterable[Note]]) -> T:
+        """Call `read` with the label of the event as text or, if no row has this label, as the number it denotes."""
+        number = _number(self.pos_label)
+        if number is None:
             return read(self.pos_label)
+        try:
+            found = read(self.pos_label)
+            if not any(note.code == "event_absent" for note in get_notes(found)):
+                return found
         except InputError as error:
-            number = None if error.argument != "pos_label" else _number(self.pos_label)
-            if number is None:
+            if error.argument != "pos_label":
                 raise
-            return read(number)
+        return read(number)
+
+
+def _table_notes(tables: "Tables") -> Iterable[Note]:
+    return (note for table in tables.values() for note in table.notes)
 
 
 def _number(text: str | None) -> object:
