@@ -16,6 +16,7 @@ pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 write_evaluations = pytest.importorskip("calibrant.report").write_evaluations
 summary = pytest.importorskip("calibrant.report.summary")
+sensitivity = pytest.importorskip("calibrant.evaluation.sensitivity")
 
 LARGEST = 1_500_000
 ROOT = Path(__file__).parents[2]
