@@ -575,7 +575,7 @@ def test_an_evaluation_has_intervals_a_verdict_and_groups(skewed):
     json.dumps(found.to_dict(), allow_nan=False)
     assert "mean error" in repr(found)
     assert "<table" in found._repr_html_()
-    with pytest.raises(KeyError, match="'bias'; there are mean error, ratio, MSE"):
+    with pytest.raises(KeyError, match="'bias' is not a metric of this evaluation; it has mean error, ratio, MSE"):
         found["bias"]
 
 

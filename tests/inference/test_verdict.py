@@ -498,8 +498,8 @@ def test_an_error_near_the_margin_does_not_ask_for_0_rows():
         (700, "a factor beyond 1e+300"),
     ],
 )
-def test_deviations_in_words(log_odds, text):
-    assert sentences.percent(log_odds) == text
+def test_a_deviation_is_printed_in_percent_or_as_a_factor(log_odds, text):
+    assert sentences.format_log_odds(log_odds) == text
 
 
 def test_the_decision_needs_no_resamples():

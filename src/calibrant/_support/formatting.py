@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-__all__ = ["NumberFormat", "format_pvalue", "p_text"]
+__all__ = ["NumberFormat", "format_pvalue", "p_text", "round_up"]
 
 
 @dataclass(frozen=True)
@@ -47,3 +47,10 @@ def p_text(pvalue: float) -> str:
     """Format a p-value for sentences: "p = 0.012", "p < 1e-300"."""
     text = format_pvalue(pvalue)
     return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
+def round_up(count: float) -> int:
+    """Round a count up to two significant digits."""
+    whole = math.ceil(count - 1e-9)
+    unit = int(10 ** max(len(str(whole)) - 2, 0))
+    return -(-whole // unit) * unit

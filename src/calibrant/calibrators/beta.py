@@ -12,7 +12,7 @@ from calibrant._support.logits import EPS, check_eps
 from calibrant._support.typing import Floats, Weights
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.calibrators.sigmoid import SEPARATED, smoothed
+from calibrant.calibrators.sigmoid import SEPARATED, smoothed_events
 from calibrant.metrics.slope_intercept import clipped
 from calibrant.tables.rows import need_both_classes
 from calibrant.tables.score_table import ScoreTable
@@ -27,28 +27,29 @@ class Beta(ScoreMap):
 
        \operatorname{logit} q = a \ln p - b \ln (1 - p) + c, \qquad a, b \ge 0
 
-    Unlike Platt's on probabilities, the family holds the identity (a = b = 1, c = 0); unlike Platt's on logits it can
-    bend the two ends differently.
+    The family contains the identity (a = b = 1, c = 0), unlike Platt scaling on probabilities. Unlike Platt scaling on
+    logits, it can correct scores near 0 and scores near 1 differently.
 
     Parameters
     ----------
     parameters : {"abm", "am", "ab"}
-        All three; a = b (which is Platt on logits without smoothing); or m = 1/2, that is c = (a - b) ln 2. As in
-        betacal, m is the score where q = 1/2, which c decides.
+        Free parameters: all three; a = b (Platt scaling on logits without smoothing); or m = 1/2, that is
+        c = (a - b) ln 2. As in betacal, m is the score with q = 1/2.
     eps : float, default=2**-24
-        How near to 0 and 1 scores may lie, as for `Platt`.
+        Scores are clipped to [eps, 1 - eps], as for `Platt`.
 
     Attributes
     ----------
     a_, b_, c_ : float
     n_clipped_ : float
-        Rows whose score `eps` moved.
+        Number (or weight) of rows whose score was clipped.
 
     Notes
     -----
-    The maximum likelihood under a, b >= 0, to rounding: of the fits with a, b, or both held at 0 the likeliest that
-    keeps to the bounds. betacal stops its optimiser early and looks at one of these alone, so its digits differ from
-    about the third on. Where a threshold separates the classes Platt's smoothed targets are fitted, with a warning.
+    Fitted by maximum likelihood under a, b >= 0, to rounding error: the likeliest feasible fit with none, one or both
+    of a and b fixed at 0. betacal stops its optimiser early and considers one of these fits only, so its coefficients
+    differ from about the third digit on. If a threshold separates the classes, Platt's smoothed targets are used, with
+    a warning.
 
     References
     ----------
@@ -79,7 +80,7 @@ class Beta(ScoreMap):
         check_eps(self.eps)
         if self.parameters not in ("abm", "am", "ab"):
             raise InputError(
-                f"parameters must be 'abm', 'am' or 'ab'; it is {self.parameters!r}.",
+                f"parameters must be 'abm', 'am' or 'ab'; got {self.parameters!r}.",
                 argument="parameters",
                 value=self.parameters,
             )
@@ -87,18 +88,18 @@ class Beta(ScoreMap):
         self.n_clipped_, notes = clipped(table, self.eps)
         self.notes_ += notes
         inside, n, k = logistic.clip_and_merge(table.score, table.n, table.k, self.eps)
-        shift = math.log(2) if self.parameters == "ab" else 0.0  # then both logarithms are 0 at 1/2
+        shift = math.log(2) if self.parameters == "ab" else 0.0  # both logarithms are then 0 at 1/2
         columns = np.log(inside) + shift, -np.log1p(-inside) - shift
         fits = []
-        if not _separated(inside, n, k, self.parameters):
+        if not _is_separated(inside, n, k, self.parameters):
             fits = _feasible_fits(*columns, n, k, self.parameters)
-        if not fits:  # the maximum lies at infinity, or so far out that it cannot be told from there
+        if not fits:  # no finite maximum, or none that doubles can distinguish from infinity
             self._note("separated", SEPARATED, warn=True)
-            _, n, k = logistic.clip_and_merge(table.score, table.n, smoothed(table), self.eps)
+            _, n, k = logistic.clip_and_merge(table.score, table.n, smoothed_events(table), self.eps)
             fits = _feasible_fits(*columns, n, k, self.parameters)
         if not fits:
             raise logistic.NotConvergedError(
-                "Beta could not be fitted: the classes are almost separated, or weights differ too much.",
+                "Beta calibration did not converge: the classes are almost separated, or weights differ too much.",
                 hint="Use Isotonic.",
             )
         a, b, c = fits[0] if len(fits) == 1 else max(fits, key=lambda fit: _likelihood(fit, *columns, n, k))
@@ -121,11 +122,11 @@ Fit = tuple[float, float, float]  # a, b, c
 
 
 def _feasible_fits(low: Floats, high: Floats, n: Weights, events: Weights, parameters: str) -> list[Fit]:
-    """The fit with neither of a and b held at 0 if it keeps to the bounds, else those with some held there.
+    """Return the unconstrained fit if a, b >= 0, otherwise the feasible fits with a, b or both fixed at 0.
 
-    None, where that fit does not converge though the bounds do not hold it back: its maximum lies at infinity.
+    Return no fit if the unconstrained one does not converge although the bounds are inactive: it has no finite maximum.
     """
-    # Two scores cannot tell three coefficients, nor one score two: then a = b, and of one score the constant alone.
+    # Two distinct scores do not identify three coefficients, so a = b; one score identifies the constant only.
     distinct = 1 + np.count_nonzero(np.diff(low))
     tied, intercept = bool(parameters == "am" or distinct < len(parameters)), parameters != "ab"
     constant = distinct == 1
@@ -136,7 +137,7 @@ def _feasible_fits(low: Floats, high: Floats, n: Weights, events: Weights, param
         try:
             fit = _fit(low, high, n, events, (use_a, use_b), tied=tied, intercept=intercept)
         except logistic.NotConvergedError:
-            if use_a and use_b and _rises(low, high, n, events, tied=tied, intercept=intercept):
+            if use_a and use_b and _is_increasing(low, high, n, events, tied=tied, intercept=intercept):
                 return []
             continue
         if fit[0] >= 0 and fit[1] >= 0:
@@ -146,22 +147,22 @@ def _feasible_fits(low: Floats, high: Floats, n: Weights, events: Weights, param
     return fits
 
 
-def _rises(low: Floats, high: Floats, n: Weights, events: Weights, *, tied: bool, intercept: bool) -> bool:
-    """Whether the unbounded fit keeps to the bounds, by one to targets drawn so little together that it exists."""
+def _is_increasing(low: Floats, high: Floats, n: Weights, events: Weights, *, tied: bool, intercept: bool) -> bool:
+    """Return whether the unconstrained fit has a, b >= 0, judged by targets shrunk so little that the fit exists."""
     rate = float(events.sum() / n.sum())
-    drawn = events * (1 - 1e-3) + n * rate * 1e-3
+    shrunk = events * (1 - 1e-3) + n * rate * 1e-3
     try:
-        a, b, _ = _fit(low, high, n, drawn, (True, True), tied=tied, intercept=intercept)
+        a, b, _ = _fit(low, high, n, shrunk, (True, True), tied=tied, intercept=intercept)
     except logistic.NotConvergedError:
         return True
     return a >= 0 and b >= 0
 
 
-def _separated(score: Floats, n: Weights, k: Weights, parameters: str) -> bool:
-    """Whether steeper and steeper maps of the family fit better and better."""
+def _is_separated(score: Floats, n: Weights, k: Weights, parameters: str) -> bool:
+    """Return whether the likelihood increases without bound as the map gets steeper."""
     if parameters != "ab":
         return logistic.find_separation(n, k)[0]
-    # All these give 1/2 to 1/2, so outcomes must lie on their sides of it.
+    # All these maps keep 1/2, so they separate only outcomes on different sides of 1/2.
     return not (((score < 0.5) & (k > 0)) | ((score > 0.5) & (k < n))).any()
 
 

@@ -1,4 +1,4 @@
-"""Binning averaging: the share of events in bins of equal mass."""
+"""Binning averaging: the event rate of bins with equal numbers of rows."""
 
 from typing import Any, ClassVar
 
@@ -11,20 +11,20 @@ __all__ = ["BinningAverage"]
 
 
 class BinningAverage(ScoreMap):
-    """Binning averaging (Zadrozny & Elkan): every score gets the share of events in its bin.
+    """Binning averaging (Zadrozny & Elkan): each score is mapped to the event rate of its bin.
 
-    Bins hold equally many rows (`Quantile`: equal scores are never parted); they meet halfway between neighbouring
-    scores, and the halfway point belongs to the upper one. Any finite scores will do.
+    Bins have equal numbers of rows (`Quantile`: equal scores share a bin). The edge of two bins is halfway between the
+    neighbouring scores and belongs to the upper bin. Scores may be any finite numbers.
 
     Parameters
     ----------
     n_bins : int, default=10
-        Number of bins, the paper's choice.
+        Number of bins; the paper uses 10.
 
     Notes
     -----
-    The example in the chapter of Bella et al. averages the scores of a bin; the method, and this class, averages its
-    outcomes. The map need not rise from bin to bin, and a bin of one class gets 0 or 1.
+    The example in the chapter of Bella et al. averages the scores of a bin; the method of Zadrozny & Elkan and this
+    class average its outcomes. The map need not be increasing, and a bin with one class is mapped to 0 or 1.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Isotonic regression by pooling adjacent violators."""
+"""Isotonic regression by pooling adjacent violators (PAV)."""
 
 from typing import Any, ClassVar
 
@@ -15,29 +15,31 @@ __all__ = ["Isotonic"]
 
 
 class Isotonic(ScoreMap):
-    """Isotonic regression: the rising step function that fits the outcomes best.
+    """Isotonic regression: the increasing step function with the least squared error.
 
-    Pools adjacent violators (PAV) over distinct scores, each with its count, so row order and ties change nothing.
-    Scores between two blocks belong to the nearer one (halfway: to the upper one); any finite scores will do.
+    Adjacent violators are pooled (PAV) over distinct scores with their counts, so the result does not depend on the
+    order of rows or ties. A score between two blocks belongs to the nearer one, a score halfway to the upper one.
+    Scores may be any finite numbers.
 
     Parameters
     ----------
     strict : bool, default=False
-        Centred isotonic regression: straight lines between the blocks' mean scores instead of steps, so that scores
-        keep their ranking. (Scores too near for a double to tell, and scores beyond those seen, may tie; with
-        ``extremes=True`` so do all within a first block of rate 0 or a last one of rate 1.) From the first and the
-        last of these points the line goes on to the lowest and the highest score seen (for scores in [0, 1], to 0 and
-        1), where it lies one standard error of the block's rate further out, at most halfway to 0 and 1: less than the
-        data can tell from level.
+        Centred isotonic regression: linear interpolation between the mean scores of the blocks instead of steps, which
+        preserves the ranking of scores. (Scores that differ by rounding error, and scores beyond the fitted range, may
+        become equal; with ``extremes=True`` also those within a first block of rate 0 or a last block of rate 1.)
+        Beyond the first and the last mean score the line continues to the lowest and the highest fitted score (for
+        scores in [0, 1], to 0 and 1). Its end value differs by one standard error from the rate of the block, and is at
+        most halfway to 0 or 1.
     extremes : bool, default=False
-        The first and the last block, with k events among n rows, get (k + 1/2) / (n + 1), so no probability is ever 0
-        or 1; if that breaks the order, the block joins its neighbour first. True gives plain PAV.
+        False: the first and the last block, with k events among n rows, have the value (k + 1/2) / (n + 1), so that no
+        probability is 0 or 1; if the values are then not increasing, the block is merged with its neighbour first.
+        True: plain PAV.
 
     Notes
     -----
-    On the scores that it was fitted on, plain PAV equals scikit-learn's `IsotonicRegression`, which differs between
-    blocks: it draws lines there. Plain PAV never raises the Brier score in sample, and calibrating twice changes
-    nothing. The chapter of Bella et al. averages pairs of scores; PAV averages outcomes over blocks.
+    At the fitted scores plain PAV equals scikit-learn's `IsotonicRegression`; between blocks scikit-learn interpolates
+    linearly. Plain PAV does not increase the Brier score of the fitted rows, and it is idempotent. The chapter of Bella
+    et al. averages pairs of scores; PAV averages outcomes over blocks.
 
     References
     ----------
@@ -77,11 +79,11 @@ class Isotonic(ScoreMap):
             blocks, values = _without_extremes(blocks)
         if not self.strict:
             return maps.Steps(maps.between(table.score, blocks.start), values)
-        return _through_centres(blocks, values)
+        return _interpolate_means(blocks, values)
 
 
 def _without_extremes(blocks: Partition) -> tuple[Partition, Floats]:
-    """The blocks and their values, the first and the last one's moved off 0 and 1 by half a row of each kind."""
+    """Return the blocks and their values; half an event and half a non-event are added to the first and last block."""
     start: list[int] = blocks.start.tolist()
     while True:
         blocks = Partition(blocks.table, np.array(start, dtype=np.int64))
@@ -96,9 +98,9 @@ def _without_extremes(blocks: Partition) -> tuple[Partition, Floats]:
             return blocks, values
 
 
-def _through_centres(blocks: Partition, values: Floats) -> maps.Map:
+def _interpolate_means(blocks: Partition, values: Floats) -> maps.Map:
     centre, score = blocks.mean_score, blocks.table.score
-    # Rounding must not move the mean of one score off it, nor means of different blocks together.
+    # Rounding error must not move the mean of a block outside its scores, nor make two means equal.
     centre = np.clip(centre, blocks.min_score, blocks.max_score)
     inside = bool(score[0] >= 0 and score[-1] <= 1)
     first, last = (0.0, 1.0) if inside else (score[0], score[-1])
@@ -106,12 +108,12 @@ def _through_centres(blocks: Partition, values: Floats) -> maps.Map:
     low = max(values[0] / 2, values[0] - error[0])
     high = min((1 + values[-1]) / 2, values[-1] + error[-1])
     x, y = np.concatenate([[first], centre, [last]]), np.concatenate([[low], values, [high]])
-    kept = _apart(x)
+    kept = _distinct_points(x)
     return maps.Segments(x[kept], y[kept])
 
 
-def _apart(x: Floats) -> Ints:
-    """The points to keep: a block's own where the end of the scale coincides with it."""
+def _distinct_points(x: Floats) -> Ints:
+    """Return the indices of points without the ends of the scale that coincide with the mean of a block."""
     drop = {0} if x[0] == x[1] else set()
     drop |= {x.size - 1} if x[-1] == x[-2] else set()
     return np.array([i for i in range(x.size) if i not in drop], dtype=np.int64)

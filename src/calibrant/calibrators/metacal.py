@@ -1,4 +1,4 @@
-"""MetaCal: learn the probabilities that cost least."""
+"""MetaCal: a regressor fitted to cost-minimising probabilities."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,30 +25,29 @@ from calibrant.metrics.optimal_prediction import optimal_prediction
 
 __all__ = ["MetaCal"]
 
-_TRIES = 100  # bootstrap samples drawn anew for one that lacks a class
+_MAX_TRIES = 100  # bootstrap samples that lack a class in a row
 
 
 class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    r"""MetaCal (Yang & Bi, Algorithm 1): a model that learns the cost-minimising probability of every row.
+    r"""MetaCal (Yang & Bi, Algorithm 1): a regressor of the cost-minimising probability of each row.
 
-    1. *Bootstrap*: R classifiers, each fitted on rows drawn with replacement, say what the probability of every
-       training row might be.
-    2. *Relabel*: every row gets the probability that costs least on average over these (`optimal_prediction`).
-    3. *Learn*: a regressor learns these probabilities from the features, and predicts.
+    1. *Bootstrap*: R classifiers, each fitted on a bootstrap sample, predict the probability of each training row.
+    2. *Relabel*: the label of each row is the probability with the least mean cost over these (`optimal_prediction`).
+    3. *Fit*: a regressor is fitted to these labels.
 
     Parameters
     ----------
     estimator : classifier with `predict_proba`
     regressor : regressor, optional
-        It must read X as it is given. By default ``DecisionTreeRegressor(min_samples_leaf=20)``; the paper uses a tree
-        too.
+        Regressor of the labels on X. By default ``DecisionTreeRegressor(min_samples_leaf=20)``; the paper also uses a
+        tree.
     cost : cost, default=LinearCost(over=1, under=1)
         For costs of the library only the ratio of `over` and `under` matters.
     n_bootstrap : int, default=100
         R. ``GridSearchCV(MetaCal(...), {"n_bootstrap": [50, 100]}, scoring=scorers.of(ECC(cost=...)))`` chooses it.
     out_of_bag : bool, default=False
-        Relabel a row by those classifiers only that did not learn from it. The paper uses all, so that rows that a
-        classifier has learned by heart look surer than they are.
+        Relabel each row with the classifiers that were not fitted on it. The paper uses all classifiers, which are
+        overconfident on their own training rows.
     sampler : callable, optional
         Instead of the bootstrap: ``sampler(X)`` gives draws of the true probability, of shape (rows, draws), for
         example from a posterior. `estimator` is then not used and may be None.
@@ -62,13 +61,13 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
     ----------
     regressor_ : the fitted regressor
     labels_ : ndarray
-        The cost-minimising probabilities of the training rows, which it learned.
+        Cost-minimising probabilities of the training rows, to which the regressor is fitted.
     notes_ : tuple of Note
-        Among them how many predictions of training rows had to be clipped to [0, 1].
+        For example the number of predictions of training rows that were clipped to [0, 1].
 
     Notes
     -----
-    Predictions outside [0, 1], which a linear regressor can give, are clipped, and a warning counts them. Two classes.
+    Predictions outside [0, 1] are clipped, with a warning. Only binary classification is supported.
 
     References
     ----------
@@ -108,10 +107,10 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
         self.n_jobs = n_jobs
         self.progress = progress
 
-    cv = None  # no folds: bootstrap samples are its own
+    cv = None  # bootstrap samples instead of folds
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
-        """Bootstrap, relabel, learn; `params` go to the classifiers' fit, or where routing sends them."""
+        """Bootstrap, relabel and fit the regressor; `params` are passed to the fit of the classifiers, or routed."""
         rows = Rows.read(self, X, y, sample_weight, params)
         if len(rows.classes) > 2:
             raise InputError(
@@ -120,15 +119,17 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
                 argument="y",
             )
         cost = LinearCost() if self.cost is None else self.cost
-        optimal_prediction([[0.2, 0.4, 0.6]], cost)  # refuses what is no cost before anything is fitted
+        optimal_prediction([[0.2, 0.4, 0.6]], cost)  # raises for an invalid cost before anything is fitted
         self.classes_ = rows.classes
         self.notes_: tuple[Note, ...] = ()
         if self.sampler is not None:
             self.labels_ = optimal_prediction(self.sampler(X), cost)
         else:
-            self.labels_ = self._relabelled(rows, cost)
+            self.labels_ = self._relabel(rows, cost)
         if self.labels_.size != rows.code.size:
-            raise InputError(f"sampler gave {self.labels_.size:,} rows for {rows.code.size:,}.", argument="sampler")
+            raise InputError(
+                f"sampler must return {rows.code.size:,} rows; got {self.labels_.size:,}.", argument="sampler"
+            )
         regressor = self.regressor
         if regressor is None:
             regressor = DecisionTreeRegressor(min_samples_leaf=20, random_state=0)
@@ -138,7 +139,7 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
             if has_fit_parameter(regressor, "sample_weight"):
                 weights["sample_weight"] = rows.weight
             else:
-                text = f"{type(regressor).__name__} takes no sample_weight: it learns from all rows alike."
+                text = f"{type(regressor).__name__} takes no sample_weight: it is fitted without weights."
                 warnings.warn(text, CalibrantWarning, stacklevel=2)
                 self.notes_ += (Note("regressor_unweighted", 1, text),)
         self.regressor_ = regressor.fit(X, self.labels_, **weights)
@@ -151,11 +152,11 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
             self.notes_ += (Note("clipped", outside, text),)
         return self
 
-    def _relabelled(self, rows: Rows, cost: Cost) -> Floats:
+    def _relabel(self, rows: Rows, cost: Cost) -> Floats:
         count = check_count("n_bootstrap", self.n_bootstrap)
         if not hasattr(self.estimator, "predict_proba"):
             raise InputError(
-                f"MetaCal needs a classifier with predict_proba; {type(self.estimator).__name__} has none.",
+                f"estimator must have predict_proba; got {type(self.estimator).__name__}.",
                 hint="Wrap it in CalibratedModel.",
                 argument="estimator",
             )
@@ -173,17 +174,17 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
         held = left_out.sum(axis=1)
         always = int(np.count_nonzero(held == 0))
         if always:
-            text = "Rows that every bootstrap sample drew, and that all classifiers relabelled: {count}."
+            text = "Rows in every bootstrap sample, relabelled with all classifiers: {count}."
             self.notes_ += (Note("never_out_of_bag", always, text),)
             left_out, held = np.where(held[:, None] == 0, True, left_out), np.where(held == 0, draws.shape[1], held)
         labels = np.empty(len(draws))
-        for size in np.unique(held):  # rows with as many draws each
+        for size in np.unique(held):  # rows with equal numbers of classifiers
             own = held == size
             labels[own] = optimal_prediction(draws[own][left_out[own]].reshape(-1, size), cost)
         return labels
 
     def predict_proba(self, X: Any) -> Floats:
-        """Cost-minimising probabilities of both classes."""
+        """Return the cost-minimising probabilities of both classes."""
         check_is_fitted(self)
         raw = np.asarray(self.regressor_.predict(X), dtype=np.float64)
         outside = _outside(raw)
@@ -197,13 +198,13 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
         return np.column_stack([1 - event, event])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likelier class of every row; at 1/2 the first."""
+        """Return the more probable class of each row; at 1/2 the first."""
         likelier = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[likelier]
         return labels
 
     def get_metadata_routing(self) -> Any:
-        """How metadata reach the classifiers."""
+        """Return the routing of metadata to the classifiers."""
         router = MetadataRouter(owner=self).add_self_request(self)
         return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
 
@@ -217,24 +218,22 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
 
 
 def _one_model(estimator: Any, rows: Rows, seed: SeedSequence) -> tuple[Floats, Ints]:
-    """What a classifier fitted on a bootstrap sample says of all rows, and how often it drew each."""
+    """Return the predictions of a classifier fitted on a bootstrap sample, and how often it contains each row."""
     rng = np.random.default_rng(seed)
     size = rows.code.size
     counts = np.ones(size, dtype=bool) if rows.weight is None else rows.weight > 0
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         chosen = rng.integers(0, size, size)
         if np.unique(rows.code[chosen[counts[chosen]]]).size == rows.classes.size:
             break
     else:
-        raise InputError(
-            f"{_TRIES} bootstrap samples in a row lacked a class: there are too few rows of one.", argument="y"
-        )
+        raise InputError(f"{_MAX_TRIES} bootstrap samples in a row lack a class.", argument="y")
     model = fit_on(_seeded(estimator, rng), rows.part(estimator, chosen))
     return response(model, rows.X, "predict_proba", rows.classes), np.bincount(chosen, minlength=size)
 
 
 def _seeded(estimator: Any, rng: np.random.Generator) -> Any:
-    """A clone whose own randomness, if it is left open, follows from the seed too."""
+    """Return a clone whose unset random states are drawn from `rng`."""
     fresh = clone(estimator)
     open_ = [name for name, value in fresh.get_params().items() if name.endswith("random_state") and value is None]
     return fresh.set_params(**{name: int(rng.integers(2**31)) for name in open_})

@@ -1,4 +1,4 @@
-"""A known change of prevalence."""
+"""Correction for a known change of the event rate (prior shift)."""
 
 from numbers import Real
 from typing import ClassVar
@@ -12,7 +12,7 @@ __all__ = ["PriorShift"]
 
 
 class PriorShift(ScoreMap):
-    r"""Probabilities for another prevalence than the model was trained on: odds multiplied by a known ratio.
+    r"""Correction for a prevalence that differs from that of the training rows: odds times a known ratio.
 
     .. math::
 
@@ -20,18 +20,17 @@ class PriorShift(ScoreMap):
        \qquad\text{or}\qquad
        \frac{q}{1 - q} = \frac{p}{1 - p} \cdot \text{sampling rate}
 
-    Right when the classes came in other proportions but look the same within each class. Nothing is estimated but,
-    if it is not given, the prevalence of the rows fitted on. Scores of exactly 0 and 1 stay.
+    Correct if only the class proportions differ and the features of each class have the same distribution. Nothing is
+    estimated except the prevalence of the fitted rows, if it is not given. Scores of exactly 0 and 1 do not change.
 
     Parameters
     ----------
     prevalence : float, optional
-        Share of events where the model will be used, π'.
+        Event rate where the model will be used, π'.
     trained_prevalence : float, optional
-        Share of events that the model learned from, π; by default that of the rows it is fitted on.
+        Event rate of the training rows of the model, π; by default that of the rows given to `fit`.
     sampling_rate : float, optional
-        Instead of both: the share of rows without the event that were kept when the training rows were drawn, all
-        events having been kept.
+        Instead of both: the share of non-events that were kept in the training rows, if all events were kept.
 
     Attributes
     ----------
@@ -63,15 +62,22 @@ class PriorShift(ScoreMap):
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         if (self.prevalence is None) == (self.sampling_rate is None):
-            raise InputError("PriorShift needs either prevalence or sampling_rate.", argument="prevalence")
+            given = "neither" if self.prevalence is None else "both"
+            raise InputError(
+                f"Exactly one of prevalence and sampling_rate must be given; got {given}.", argument="prevalence"
+            )
         if self.prevalence is None:
             if self.trained_prevalence is not None:
-                raise InputError("trained_prevalence goes with prevalence, not with sampling_rate.")
+                raise InputError(
+                    f"trained_prevalence must be None with sampling_rate; got {self.trained_prevalence!r}.",
+                    hint="Pass prevalence instead of sampling_rate.",
+                    argument="trained_prevalence",
+                )
             return maps.Odds(_share("sampling_rate", self.sampling_rate, most=1.0))
         trained = table.prevalence if self.trained_prevalence is None else self.trained_prevalence
         if not 0 < trained < 1 and self.trained_prevalence is None:
             raise InputError(
-                f"The rows have the prevalence {trained:g}, one class only; it must lie between 0 and 1.",
+                f"y must have both classes without trained_prevalence; got an event rate of {trained:g}.",
                 hint="Pass trained_prevalence.",
             )
         return maps.Odds(_odds("prevalence", self.prevalence) / _odds("trained_prevalence", trained))
@@ -88,5 +94,5 @@ def _odds(name: str, share: float) -> float:
 
 def _share(name: str, value: float | None, most: float = 1 - 2.0**-53) -> float:
     if not isinstance(value, Real) or not 0 < value <= most:
-        raise InputError(f"{name} must lie between 0 and 1; it is {value!r}.", argument=name, value=value)
+        raise InputError(f"{name} must lie between 0 and 1; got {value!r}.", argument=name, value=value)
     return float(value)

@@ -1,4 +1,4 @@
-"""Logistic maps: Platt's method and temperature scaling."""
+"""Platt scaling and temperature scaling."""
 
 import math
 from typing import Any, ClassVar, Literal
@@ -17,11 +17,11 @@ from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Platt", "Temperature"]
 
-SEPARATED = "A threshold separates the two classes, so no finite slope fits best; Platt's smoothed targets were used."
+SEPARATED = "A threshold separates the two classes, so no finite slope is optimal; Platt's smoothed targets were used."
 
 
 class Platt(ScoreMap):
-    r"""Platt's method: a logistic regression of outcomes on scores.
+    r"""Platt scaling: a logistic regression of outcomes on scores.
 
     .. math::
 
@@ -30,24 +30,24 @@ class Platt(ScoreMap):
     Parameters
     ----------
     on : {"logit", "score"}
-        Whether x is the logit of a probability or, as in Platt's paper, the score itself, which may be any number.
-        On logits the identity (A = 1, B = 0) is one of the maps; on probabilities themselves it is not.
+        x is the logit of the score, which must be a probability, or the score itself (Platt's paper), which may be any
+        number. The identity (A = 1, B = 0) is possible on logits only.
     smoothing : bool, default=True
         Platt's targets: (N₊ + 1) / (N₊ + 2) for events and 1 / (N₋ + 2) for others, instead of 1 and 0.
     eps : float, default=2**-24
-        How near to 0 and 1 scores may lie; nearer ones are read as so near, because their logit is infinite.
+        Scores are clipped to [eps, 1 - eps] before the logit, which is infinite at 0 and 1.
 
     Attributes
     ----------
     slope_, intercept_ : float
         A and B. Platt writes 1 / (1 + exp(A x + B)), with the opposite signs.
     n_clipped_ : float
-        Rows whose score `eps` moved.
+        Number (or weight) of rows whose score was clipped.
 
     Notes
     -----
-    Fitted by maximum likelihood to rounding. A negative slope (scores that rank the wrong way) is kept, and a warning
-    says so. Without smoothing both classes must occur, and no threshold may separate them.
+    Fitted by maximum likelihood, to rounding error. A negative slope (scores in reverse order) is kept, with a warning.
+    Without smoothing both classes must occur, and no threshold may separate them.
 
     References
     ----------
@@ -80,10 +80,10 @@ class Platt(ScoreMap):
         return bool(map_.on == self.on and map_.eps == self.eps)
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
-        maps.Logistic(1.0, 0.0, self.on, self.eps)  # refuses settings that there are not
+        maps.Logistic(1.0, 0.0, self.on, self.eps)  # raises for unknown settings
         self.n_clipped_, notes = (0.0, ()) if self.on == "score" else clipped(table, self.eps)
         self.notes_ += notes
-        score, n, events = table.score, table.n, smoothed(table) if self.smoothing else table.k
+        score, n, events = table.score, table.n, smoothed_events(table) if self.smoothing else table.k
         if self.on == "logit":
             score, n, events = logistic.clip_and_merge(score, n, events, self.eps)
         x = score if self.on == "score" else logit(score, self.eps)
@@ -91,19 +91,19 @@ class Platt(ScoreMap):
             need_both_classes(table, "Platt without smoothing")
             if any(logistic.find_separation(n, events)) and x[0] < x[-1]:
                 raise InputError(
-                    "A threshold separates the two classes, so no finite slope fits best.",
-                    hint="Leave smoothing on.",
+                    "smoothing must be True if a threshold separates the two classes: no finite slope is optimal; got False.",
+                    hint="Pass smoothing=True.",
                 )
-        if x[0] == x[-1] or not table.has_both_classes:  # of one class, all targets are equal
+        if x[0] == x[-1] or not table.has_both_classes:  # with one class all targets are equal
             what = "scores" if x[0] == x[-1] else "outcomes"
-            self._note("level", f"All {what} are equal: every score gets the same probability.", warn=True)
+            self._note("level", f"All {what} are equal: all scores are mapped to the same probability.", warn=True)
             rate = float(events.sum() / n.sum())
             slope, intercept = 0.0, math.log(rate) - math.log1p(-rate)
         else:
             begin = (1.0, 0.0) if self.on == "logit" else (0.0, 0.0)
             slope, intercept = logistic.fit([x], n, events, begin).tolist()
         if slope < 0:
-            self._note("reversed", "The slope is negative: higher scores get lower probabilities.", warn=True)
+            self._note("reversed", "The slope is negative: higher scores are mapped to lower probabilities.", warn=True)
         return maps.Logistic(slope, intercept, self.on, self.eps)
 
     @property
@@ -116,30 +116,30 @@ class Platt(ScoreMap):
 
 
 class Temperature(ScoreMap):
-    r"""Temperature scaling: logits divided by one number T > 0, chosen by maximum likelihood.
+    r"""Temperature scaling: logits divided by a temperature T > 0, fitted by maximum likelihood.
 
     .. math::
 
        q = \frac{1}{1 + e^{-\operatorname{logit}(p) / T}}
 
-    T > 1 makes a model less sure, T < 1 surer; 1/2 stays 1/2 and scores keep their ranking.
+    T > 1 moves probabilities towards 1/2, T < 1 away from it; 1/2 and the ranking of scores stay the same.
 
     Parameters
     ----------
     eps : float, default=2**-24
-        How near to 0 and 1 scores may lie, as for `Platt`.
+        Scores are clipped to [eps, 1 - eps], as for `Platt`.
 
     Attributes
     ----------
     temperature_ : float
-        T. Infinite, with a warning, where no T > 0 is better than giving every score 1/2.
+        T. Infinite, with a warning, if no T > 0 has a greater likelihood than the constant 1/2.
     n_clipped_ : float
-        Rows whose score `eps` moved.
+        Number (or weight) of rows whose score was clipped.
 
     Notes
     -----
-    Where the threshold 1/2 separates the classes no T is best (the smaller the better): then Platt's smoothed targets
-    are fitted instead, and a warning says so. For several classes use `SoftmaxTemperature`.
+    If the threshold 1/2 separates the classes, the likelihood increases as T goes to 0; Platt's smoothed targets are
+    then used, with a warning. For several classes use `SoftmaxTemperature`.
 
     References
     ----------
@@ -170,16 +170,20 @@ class Temperature(ScoreMap):
         self.notes_ += notes
         x = logit(table.score, self.eps)
         events: Weights = table.k
-        # Each outcome on the side of 1/2 that its score is on, or on 1/2 itself: then the likelihood only grows.
+        # If all outcomes agree with the side of 1/2 of their score, the likelihood increases with the slope.
         if not (((x < 0) & (table.k > 0)) | ((x > 0) & (table.k < table.n))).any() and (x != 0).any():
             self._note("separated", SEPARATED, warn=True)
-            events = smoothed(table)
+            events = smoothed_events(table)
         slope = 0.0
-        # The likelihood is concave: it rises from slope 0 exactly if its derivative there is positive.
+        # The log-likelihood is concave: its maximum has a positive slope iff its derivative at slope 0 is positive.
         if float(np.sum((events - table.n / 2) * x)) > 0:
             (slope,) = logistic.fit([x], table.n, events, (1.0,), intercept=False).tolist()
         else:
-            self._note("level", "No temperature is better than giving every score 1/2: T is infinite.", warn=True)
+            self._note(
+                "level",
+                "No finite temperature has a greater likelihood than the constant 1/2: T is infinite.",
+                warn=True,
+            )
         return maps.Logistic(slope, 0.0, "logit", self.eps)
 
     @property
@@ -187,8 +191,8 @@ class Temperature(ScoreMap):
         return float(1 / self.map_.slope) if self.map_.slope else math.inf
 
 
-def smoothed(table: ScoreTable) -> Floats:
-    """Events at every score by Platt's targets, of as many rows as the weights add up to."""
+def smoothed_events(table: ScoreTable) -> Floats:
+    """Return the number of events at each score with Platt's smoothed targets; weights are counts of rows."""
     positives, negatives = table.positives, table.size - table.positives
     low, high = 1 / (negatives + 2), (positives + 1) / (positives + 2)
     events: Floats = table.k * (high - low)

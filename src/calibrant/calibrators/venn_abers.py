@@ -17,23 +17,23 @@ __all__ = ["VennAbers"]
 
 
 class VennAbers(ScoreMap):
-    r"""Inductive Venn-Abers: isotonic regression that counts the new row too, once with each outcome.
+    r"""Inductive Venn-Abers calibration: isotonic regression that includes the new row, once with each outcome.
 
-    For a score the rows fitted on and the score itself are calibrated together, its own outcome taken to be 0, then 1.
-    That gives two probabilities :math:`p_0 \le p_1`, of which one is calibrated, whatever the distribution, if rows are
-    independent. Calling the calibrator merges them to :math:`p_1 / (1 - p_0 + p_1)`, the minimax choice for the log
-    loss; `pair` returns both. Scores may be any finite numbers.
+    For each score, isotonic regression is fitted to the rows and the score itself, once with outcome 0 and once with
+    outcome 1. This gives two probabilities :math:`p_0 \le p_1`; if rows are independent, one of them is calibrated for
+    any distribution. Calling the calibrator merges them to :math:`p_1 / (1 - p_0 + p_1)`, the minimax choice for the
+    log loss; `pair` returns both. Scores may be any finite numbers.
 
     Notes
     -----
     The merged probability is not calibrated in general: it lies between the two, pulled towards 1/2. With few events
     the two are far apart, and the pull is large: with 8 events in 1,000 rows the mean prediction is about twice the
-    true rate. Look at the width of `pair`, and use `Platt` or leave the scores as they are where it is large. The
-    numbers are under "Few events" in the documentation of calibrators.
+    true rate. Check the width of `pair`; if it is large, use `Platt` or keep the scores. The section "Few events" of
+    the page on calibrators has a simulation.
 
-    All places that a new score can take are computed once (two for every distinct score), so the calibrator is a step
-    function like `Isotonic`, and as fast to apply, but of many more steps. The map is never 0 or 1. A new row
-    counts as a row of weight 1.
+    The probabilities are computed once for all positions of a new score (two per distinct score), so the calibrator is
+    a step function like `Isotonic`, as fast to apply, with more steps. Its values are never 0 or 1. A new row has
+    weight 1.
 
     References
     ----------
@@ -59,7 +59,7 @@ class VennAbers(ScoreMap):
         return bool(((map_.values > 0) & (map_.values < 1)).all())
 
     def pair(self, score: Column) -> tuple[Floats, Floats]:
-        """Return both probabilities of each score: with its outcome taken to be 0, and to be 1.
+        """Return both probabilities of each score: with outcome 0 and with outcome 1.
 
         Parameters
         ----------
@@ -89,19 +89,19 @@ class VennAbers(ScoreMap):
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         low, high = _kernels.venn_abers(table.n, table.k)
-        # Both rise, and so does what they are merged to, but for its rounding.
+        # Both increase, and so does the merged value, up to rounding error.
         merged, low, high = (np.maximum.accumulate(each) for each in (high / (1 - low + high), low, high))
-        # Sums of real weights leave [0, 1] by their rounding.
+        # With real weights rounding error may leave [0, 1].
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-        self.pair_ = _compact(table.score, low), _compact(table.score, high)
-        return _compact(table.score, merged)
+        self.pair_ = _steps(table.score, low), _steps(table.score, high)
+        return _steps(table.score, merged)
 
 
-def _compact(score: Floats, values: Floats) -> maps.Map:
-    """Steps of the values before, at and after each score, of which those with equal values are one."""
+def _steps(score: Floats, values: Floats) -> maps.Map:
+    """Return the step function of the values before, at and after each score; equal neighbours are merged."""
     edges = np.empty(2 * score.size)
     edges[::2], edges[1::2] = score, np.nextafter(score, np.inf)
-    # Between two scores that are neighbours as numbers there is no place.
+    # There is no double between two adjacent doubles.
     places = np.flatnonzero(np.append(True, np.diff(edges, append=np.inf) > 0))
     first = places[np.append(True, np.diff(values[places]) > 0)]
     return maps.Steps(edges[first[1:] - 1], values[first])

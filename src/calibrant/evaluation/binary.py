@@ -14,12 +14,14 @@ from calibrant.evaluation.rejection_profile import RejectionProfile
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.sensitivity import Sensitivity
 from calibrant.evaluation.settings import LOG_ODDS_MARGIN, Settings
+from calibrant.evaluation.sizes import n_used
 from calibrant.inference import resampling
 from calibrant.inference.coefficients import coefficients
 from calibrant.inference.decision import AbsoluteMargin, Decision, decide, undecided
 from calibrant.inference.design import Design
 from calibrant.inference.hypothesis_tests import TESTS, TestResult
 from calibrant.inference.intervals import Equivalence, Null, Spread, spreads
+from calibrant.inference.power import rows_to_decide
 from calibrant.inference.resampling import Measure, PairedRows
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
@@ -63,19 +65,21 @@ def evaluate_table(
     shown, notes = _metrics(dict(zip(panel, found, strict=False)), settings, decision)
     if few_clusters:
         shown = {name: _without_inference(metric) for name, metric in shown.items()}
+    equivalence = _equivalence(found, decision, settings, few_clusters)
     breakdowns = _breakdowns(panel, table)
     drawn = _test_based(breakdowns)
     for breakdown in (breakdowns[drawn], breakdowns["ACE"]):
         breakdown.rate_interval(settings.confidence_level)  # stored for diagrams and report
     details = BinaryDetails(
         decision=decision,
-        equivalence=_equivalence(found, decision, settings, few_clusters),
+        equivalence=equivalence,
         coefficients=() if design is None else coefficients(design, settings.confidence_level),
         other_tests=() if design is None else _tests(design, settings, seed),
         decomposition=corp_decomposition(table),
         cumulative=CumulativeDifferences.measure(table),
         sensitivity=Sensitivity.measure(breakdowns[drawn], _breakdown_of_ece(breakdowns)),
         rejection_profile=RejectionProfile.measure(breakdowns[drawn]),
+        rows_needed=None if equivalence.within else _rows_needed(table, decision, settings),
     )
     return Evaluation("binary", table, shown, breakdowns, details, settings, own_notes=notes)
 
@@ -127,6 +131,13 @@ def _metrics(
     missing = [name for name in settings.metrics if name not in shown]
     text = f"Metrics that are undefined for these rows or for most replicates: {', '.join(missing)}."
     return shown, (Note("left_out", len(missing), text),) if missing else ()
+
+
+def _rows_needed(table: ScoreTable, decision: Decision, settings: Settings) -> int | None:
+    """Return the number of further rows that would probably show a calibrated model to lie within the margin."""
+    if isinstance(settings.margin, AbsoluteMargin) or not decision.information > 0:
+        return None
+    return rows_to_decide(n_used(table), decision.information, settings.margin, settings.alpha)
 
 
 def _without_inference(metric: MetricResult) -> MetricResult:

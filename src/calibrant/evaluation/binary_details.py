@@ -17,7 +17,6 @@ from calibrant.inference.coefficients import Coefficient
 from calibrant.inference.decision import Decision
 from calibrant.inference.hypothesis_tests import TestResult, ecce_test
 from calibrant.inference.intervals import Equivalence
-from calibrant.inference.power import rows_to_decide
 from calibrant.metrics.cumulative import Ecce, ecce
 from calibrant.metrics.decompositions import CorpDecomposition
 from calibrant.tables.score_table import ScoreTable
@@ -75,6 +74,8 @@ class BinaryDetails:
         TCE at other significance levels and ECC at other cost ratios, for the sliders of the report.
     rejection_profile : RejectionProfile or None
         Decisions of the test of TCE within each bin, for its diagram.
+    rows_needed : int or None
+        Number of further rows that would probably decide an inconclusive verdict, where it is known.
     """
 
     decision: Decision
@@ -85,6 +86,7 @@ class BinaryDetails:
     cumulative: CumulativeDifferences
     sensitivity: Sensitivity
     rejection_profile: RejectionProfile | None
+    rows_needed: int | None = None
 
     @property
     def pvalue(self) -> float:
@@ -120,9 +122,7 @@ class BinaryDetails:
 
     def rows_to_decide(self, e: "Evaluation") -> int | None:
         """Return the number of further rows that would probably decide; None if unknown."""
-        if e.settings.is_absolute or not self.decision.information > 0:
-            return None
-        return rows_to_decide(e.n_rows, self.decision.information, e.margin, e.settings.alpha)
+        return self.rows_needed
 
     def headline(self, e: "Evaluation") -> str:
         """Return the verdict in one line."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant._support.formatting import format_pvalue
+from calibrant._support.formatting import format_pvalue, round_up
 from calibrant._support.typing import Floats
 from calibrant.evaluation import regression_sentences
 from calibrant.evaluation.sizes import rows_text
@@ -96,7 +96,7 @@ class RegressionDetails:
     def rows_to_decide(self, e: "Evaluation") -> int | None:
         """Return the number of further rows that would probably decide; None if unknown."""
         more = rows_to_decide(self.equivalence, e.table.size)
-        return None if math.isnan(more) else regression_sentences.round_up(more)
+        return None if math.isnan(more) else round_up(more)
 
     def headline(self, e: "Evaluation") -> str:
         """Return the verdict in one line."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from calibrant._support.formatting import p_text
+from calibrant._support.formatting import p_text, round_up
 from calibrant.evaluation.sentences import deciding_tests, further_reasons
 from calibrant.inference.regression_verdict import rows_to_decide
 
@@ -45,12 +45,6 @@ def _explanation(e: Any) -> str:
     more = rows_to_decide(e.equivalence, e.table.size)
     unknown = f"no deviation is significant ({shown}), and it is not shown to lie within the margin"
     return unknown if math.isnan(more) else f"{unknown}: about {round_up(more):,} more rows would decide"
-
-
-def round_up(count: float) -> int:
-    """Return a count rounded up to two digits."""
-    digits = max(0, math.floor(math.log10(max(count, 1.0))) - 1)
-    return int(math.ceil(count / 10**digits) * 10**digits)
 
 
 def reasons(e: Any) -> Iterator[str]:

@@ -4,11 +4,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from calibrant._support.formatting import format_pvalue, p_text
+from calibrant._support.formatting import format_pvalue, p_text, round_up
 from calibrant.evaluation.sizes import mean_score
 from calibrant.inference.coefficients import Coefficient
 from calibrant.inference.intervals import Interval
-from calibrant.inference.power import round_up
 
 __all__ = [
     "VERDICTS",

@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant._kernels import binomial_pvalue
 from calibrant._support.errors import InputError
+from calibrant._support.formatting import round_up
 from calibrant._support.json_values import plain
 from calibrant._support.options import check_count, check_share
 from calibrant._support.typing import Ints
@@ -142,10 +143,3 @@ def rows_to_decide(rows: float, information: float, margin: float, alpha: float)
     typical = (1 - math.sqrt(max(1 - 4 * each, 0.0))) / 2  # the score with this information
     needed = information_needed(margin, alpha=alpha, power=0.8, scores=typical)
     return round_up(max(needed / each - rows, 0.0))
-
-
-def round_up(value: float) -> int:
-    """Rounded up to two significant digits."""
-    whole = math.ceil(value - 1e-9)
-    unit = int(10 ** max(len(str(whole)) - 2, 0))
-    return -(-whole // unit) * unit

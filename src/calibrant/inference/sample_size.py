@@ -12,11 +12,11 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
+from calibrant._support.formatting import round_up
 from calibrant._support.json_values import plain
 from calibrant._support.logits import expit
 from calibrant._support.typing import Column, Floats
 from calibrant.inference.components import FEW, fine_information_bins
-from calibrant.inference.power import round_up
 from calibrant.inference.relevance import information_needed
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins
