@@ -179,10 +179,10 @@ def test_stored_values_equal_those_of_the_library(name):
 
 def test_the_diagram_uses_the_stored_decisions():
     pytest.importorskip("matplotlib")
-    from calibrant.plots.overview import test_based_display
+    from calibrant.plots.overview import tce_display
 
     for result in (RESULTS["binary"], RESULTS["binary, few rows"]):
-        stored = test_based_display(result).plot(fig=new_figure())
+        stored = tce_display(result).plot(fig=new_figure())
         direct = cb.plots.TestBasedReliabilityDisplay.from_breakdown(
             result.breakdowns["TCE"],
             null=result["TCE"].null,

@@ -76,17 +76,17 @@ def test_neutral_colours_follow_the_style():
     import matplotlib as mpl
 
     with mpl.rc_context({"text.color": "white", "axes.facecolor": "black"}):
-        assert _palette.mixed(0.25) == (0.25, 0.25, 0.25)
+        assert _palette.blend(0.25) == (0.25, 0.25, 0.25)
     with mpl.rc_context({"text.color": "black", "axes.facecolor": "none"}):
-        assert _palette.mixed(0.25) == (0.75, 0.75, 0.75)
+        assert _palette.blend(0.25) == (0.75, 0.75, 0.75)
 
 
 def test_a_cycle_of_the_user_colours_the_models():
     import matplotlib as mpl
     from matplotlib import cycler
 
-    assert _palette.models(7) == [*_palette.MODELS, _palette.MODELS[0]]
+    assert _palette.model_colours(7) == [*_palette.MODELS, _palette.MODELS[0]]
     with mpl.rc_context({"axes.prop_cycle": cycler(color=["red", "lime"])}):
-        assert _palette.models(3) == ["red", "lime", "red"]
+        assert _palette.model_colours(3) == ["red", "lime", "red"]
     with mpl.rc_context({"axes.prop_cycle": cycler(linestyle=["-", "--"])}):
-        assert _palette.models(1) == [_palette.MODELS[0]]
+        assert _palette.model_colours(1) == [_palette.MODELS[0]]

@@ -91,7 +91,7 @@ class Platt(ScoreMap):
             need_both_classes(table, "Platt without smoothing")
             if any(logistic.find_separation(n, events)) and x[0] < x[-1]:
                 raise InputError(
-                    "smoothing must be True if a threshold separates the two classes: no finite slope is optimal; got False.",
+                    "smoothing must be True if a threshold separates the two classes; got False.",
                     hint="Pass smoothing=True.",
                 )
         if x[0] == x[-1] or not table.has_both_classes:  # with one class all targets are equal

@@ -28,7 +28,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from calibrant._support.errors import InputError
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.typing import Floats
-from calibrant.plots._palette import mixed
+from calibrant.plots._palette import blend
 
 Scale: TypeAlias = Literal["linear", "log", "logit"]
 
@@ -45,7 +45,7 @@ _BETWEEN_TAGS = re.compile(r">\n\s*<(?!text|tspan)")
 _CLIP = re.compile(r'<clipPath id="(\w+)">(.*?)</clipPath>')
 
 
-def _shortened(text: str) -> str:
+def _compact_svg(text: str) -> str:
     """Round the coordinates of an SVG to two decimals, remove blanks between tags, and name clips by their content."""
 
     def short(place: re.Match[str]) -> str:
@@ -65,26 +65,26 @@ def _shortened(text: str) -> str:
     return _TAG.sub(lambda tag: _ID.sub(once, tag.group()), text)
 
 
-class Drawn(Protocol):
+class DrawnDisplay(Protocol):
     """A display that has been drawn."""
 
     figure_: FigureBase
 
 
-def svg(display: Drawn) -> str:
+def svg(display: DrawnDisplay) -> str:
     """Return the figure of a display as SVG, identical for identical input (fixed ids, no date).
 
     Text is stored as text, so that it can be searched, selected and read by screen readers, in the sans-serif font of
     the viewer. If two displays share a figure, the ids of the second end in ``-2``.
     """
     stream = io.StringIO()
-    figure = _settled(display)
+    figure = _drawn_figure(display)
     with _ONE_AT_A_TIME, mpl.rc_context({"svg.hashsalt": "calibrant", "svg.fonttype": "none"}):
         figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": "Calibrant"})
-    return _shortened(stream.getvalue())
+    return _compact_svg(stream.getvalue())
 
 
-def save(display: Drawn, path: str | PathLike[str], *, dpi: float = 150) -> None:
+def save(display: DrawnDisplay, path: str | PathLike[str], *, dpi: float = 150) -> None:
     """Write the figure of a display to a .svg, .png or .pdf file, with identical bytes for identical input."""
     kind = Path_(path).suffix.lower()
     if kind not in (".svg", ".png", ".pdf"):
@@ -93,12 +93,12 @@ def save(display: Drawn, path: str | PathLike[str], *, dpi: float = 150) -> None
         Path_(path).write_text(svg(display), encoding="utf-8", newline="\n")
         return
     dated = {"CreationDate": None} if kind == ".pdf" else None
-    figure = _settled(display)
+    figure = _drawn_figure(display)
     with _ONE_AT_A_TIME:
         figure.savefig(path, dpi=dpi, metadata=dated)
 
 
-def _settled(display: Drawn) -> Figure:
+def _drawn_figure(display: DrawnDisplay) -> Figure:
     """Return the figure after two layout passes: the layout engine changes nothing in a third one."""
     figure = _whole(display)
     for _ in range(2 if figure.get_layout_engine() is not None else 0):
@@ -106,7 +106,7 @@ def _settled(display: Drawn) -> Figure:
     return figure
 
 
-def _whole(display: Drawn) -> Figure:
+def _whole(display: DrawnDisplay) -> Figure:
     figure = getattr(display, "figure_", None)
     if figure is None:
         raise InputError("display must be drawn.", hint="Call its plot() first.", argument="display")
@@ -143,11 +143,11 @@ def panels(
             )
         ax.set_axis_off()
         return ax.figure, place.subgridspec(**shape)
-    figure = new_figure(size) if fig is None else laid_out(fig)
+    figure = new_figure(size) if fig is None else with_layout(fig)
     return figure, figure.add_gridspec(**shape)
 
 
-def laid_out(fig: FigureBase) -> FigureBase:
+def with_layout(fig: FigureBase) -> FigureBase:
     """Return the figure, with constrained layout if it is empty and has no layout engine."""
     if isinstance(fig, Figure) and fig.get_layout_engine() is None and not fig.axes:
         fig.set_layout_engine("constrained")
@@ -159,7 +159,7 @@ def _check_axes(ax: Axes) -> None:
         raise InputError(f"ax must be rectilinear axes; got {ax.name} axes.", argument="ax")
 
 
-def single(ax: Axes | None, fig: FigureBase | None, size: tuple[float, float] = (6.4, 4.8)) -> Axes:
+def single_axes(ax: Axes | None, fig: FigureBase | None, size: tuple[float, float] = (6.4, 4.8)) -> Axes:
     """Return `ax` itself, or new axes in `fig` or in a new pyplot figure."""
     if ax is not None and fig is None:
         _check_axes(ax)
@@ -175,7 +175,7 @@ def new_figure(size: tuple[float, float]) -> Figure:
     return plt.figure(figsize=size, layout="constrained")
 
 
-def headline(
+def draw_title(
     ax: Axes, text: str, small: str = "", *, room: float = 0.0, reach: float = 1.1, size: str | None = None
 ) -> None:
     """Draw a title at the left, a line in small print below it, and `room` (in letter heights) below both.
@@ -189,7 +189,7 @@ def headline(
     lines = textwrap.fill(text.replace(" %", "\N{NO-BREAK SPACE}%"), max(most, 16))
     ax.set_title(lines, loc="left", pad=above + (1.9 * letter if small else 0), fontsize=size, parse_math=False)
     if small:
-        style: dict[str, Any] = {"color": mixed(0.65), "fontsize": "small", "va": "bottom", "parse_math": False}
+        style: dict[str, Any] = {"color": blend(0.65), "fontsize": "small", "va": "bottom", "parse_math": False}
         ax.annotate(small, (0, 1), (0, above), "axes fraction", "offset points", **style)
 
 
@@ -211,10 +211,10 @@ def legend_above(
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
     drawn = legend(ax, handles, labels, ncols=columns, handlelength=1.6, columnspacing=1.4, **place)
     drawn.set_in_layout(False)  # it may be wider than the axes, which must keep their width
-    headline(ax, title, room=0.5 + 1.75 * -(-len(labels) // columns), reach=reach, size=size)
+    draw_title(ax, title, room=0.5 + 1.75 * -(-len(labels) // columns), reach=reach, size=size)
 
 
-def have_room(ax: Axes, labels: Sequence[str]) -> bool:
+def labels_fit(ax: Axes, labels: Sequence[str]) -> bool:
     """Return whether labels in small print fit along the width of the axes."""
     letter = FontProperties(size="small").get_size_in_points()
     return max(map(len, labels), default=0) * 0.62 * letter + letter < _width(ax) / max(len(labels) - 1, 1)
@@ -371,14 +371,14 @@ def ids_by_name(names: Sequence[str] | Mapping[str, Any]) -> dict[str, str]:
     return dict(zip(names, unique_ids(names), strict=True))
 
 
-def shorter(name: str, most: int = 30) -> str:
+def shorten(name: str, most: int = 30) -> str:
     """Shorten a name with an ellipsis."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def short_list(items: Sequence[str], most: int = 3) -> str:
+def join_short(items: Sequence[str], most: int = 3) -> str:
     """Join the first items, and count the others."""
-    shown = "; ".join(shorter(item, 60) for item in items[:most])
+    shown = "; ".join(shorten(item, 60) for item in items[:most])
     return shown if len(items) <= most else f"{shown}; and {len(items) - most} more"
 
 
@@ -411,7 +411,7 @@ def shapes(ax: Axes, paths: Sequence[Path | None], ids: str, **style: Any) -> li
     return found
 
 
-def uprights(x: Floats, low: Floats, high: Floats) -> list[Path]:
+def vertical_lines(x: Floats, low: Floats, high: Floats) -> list[Path]:
     """Return vertical lines, one at each x."""
     return [strokes([(at, a), (at, z)]) for at, a, z in zip(x, low, high, strict=True)]
 
@@ -421,7 +421,7 @@ def rows_label(importance: bool) -> str:
     return "weight" if importance else "rows"
 
 
-def thin(values: Floats, most: int) -> Any:
+def curve_indices(values: Floats, most: int) -> Any:
     """Return the indices of points that draw a curve: first, last and extremes of each of `most` runs."""
     if values.size <= 4 * most:
         return np.arange(values.size)
@@ -431,7 +431,7 @@ def thin(values: Floats, most: int) -> Any:
     return np.unique(np.concatenate([bounds[:-1], bounds[1:] - 1, lowest, highest]))
 
 
-def distinct(values: Floats) -> list[str]:
+def distinct_labels(values: Floats) -> list[str]:
     """Format values with as few digits as make them distinct, from three to six."""
     for digits in range(3, 7):
         texts = [f"{v:.{digits}g}" for v in values]

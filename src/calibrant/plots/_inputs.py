@@ -14,7 +14,7 @@ from calibrant.tables.rows import table_of
 from calibrant.tables.score_table import ScoreTable
 
 
-def predicted(estimator: Any, X: Any, pos_label: object = None) -> Any:
+def predict_event(estimator: Any, X: Any, pos_label: object = None) -> Any:
     """Return the probabilities of the event by a fitted classifier: of `pos_label`, or of its second class."""
     predict = getattr(estimator, "predict_proba", None)
     if predict is None:
@@ -45,7 +45,7 @@ def event_label(estimator: Any, pos_label: object) -> object:
     return classes[1]
 
 
-def estimated(estimator: Any, X: Any, options: dict[str, Any], *, several: bool = False) -> Any:
+def predict_scores(estimator: Any, X: Any, options: dict[str, Any], *, several: bool = False) -> Any:
     """Return the probabilities of one estimator or, if `several`, of each in a mapping.
 
     The label of the event is added to the options.
@@ -58,8 +58,8 @@ def estimated(estimator: Any, X: Any, options: dict[str, Any], *, several: bool 
     if event is not None:
         options["pos_label"] = event
     if isinstance(estimator, Mapping):
-        return {name: predicted(each, X, event) for name, each in estimator.items()}
-    return predicted(estimator, X, event)
+        return {name: predict_event(each, X, event) for name, each in estimator.items()}
+    return predict_event(estimator, X, event)
 
 
 def display_names(names: Iterable[object]) -> list[str]:
@@ -71,7 +71,7 @@ def display_names(names: Iterable[object]) -> list[str]:
     return found
 
 
-def tables(y_true: Any, y_prob: Any, rows: Mapping[str, Any], default: str = "model") -> dict[str, ScoreTable]:
+def read_tables(y_true: Any, y_prob: Any, rows: Mapping[str, Any], default: str = "model") -> dict[str, ScoreTable]:
     """Return a table per model, of one column of predictions or of a mapping of them."""
     if isinstance(y_true, Mapping):
         if y_prob is not None:
@@ -88,18 +88,18 @@ def tables(y_true: Any, y_prob: Any, rows: Mapping[str, Any], default: str = "mo
     return dict(zip(names, found, strict=True))
 
 
-def counted(result: Any) -> ScoreTable:
+def result_table(result: Any) -> ScoreTable:
     """Return the table of a result."""
-    return result.table if isinstance(result, MetricValue) else need_breakdown(result).partition.table
+    return result.table if isinstance(result, MetricValue) else check_breakdown(result).partition.table
 
 
-def named(breakdown: Any, default: str = "model") -> dict[str, Any]:
+def named_results(breakdown: Any, default: str = "model") -> dict[str, Any]:
     """Return one result, or a mapping of them, as a mapping with unique names."""
     results = breakdown if isinstance(breakdown, Mapping) else {default: breakdown}
     if not results:
         raise InputError("breakdown must have at least one result; got an empty mapping.", argument="breakdown")
     for each in results.values():
-        counted(each)
+        result_table(each)
     return dict(zip(display_names(results), results.values(), strict=True))
 
 
@@ -112,7 +112,7 @@ def shared_metric(results: Iterable[Breakdown | MetricValue]) -> GCE | UnbinnedM
     return metrics[0]
 
 
-def need_breakdown(result: Any) -> Breakdown:
+def check_breakdown(result: Any) -> Breakdown:
     """Return the result if it is a Breakdown."""
     if not isinstance(result, Breakdown):
         raise InputError(

@@ -19,19 +19,19 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[object, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1, 1)), (0, (8, 2)))
 
 
-def models(count: int) -> list[str]:
+def model_colours(count: int) -> list[str]:
     """Return a colour per model, from the cycle of the user's style or from `MODELS`."""
     own = mpl.rcParams["axes.prop_cycle"]
     default = own == mpl.rcParamsDefault["axes.prop_cycle"] or "color" not in own.by_key()
     return list(islice(cycle(MODELS if default else own.by_key()["color"]), count))
 
 
-def event() -> str:
+def event_colour() -> str:
     """Return the colour of the event rate for the background of the user's style."""
     return EVENT_ON_DARK if sum(to_rgb(_paper())) < 1.2 else EVENT
 
 
-def mixed(share: float) -> tuple[float, float, float]:
+def blend(share: float) -> tuple[float, float, float]:
     """Return the text colour mixed with the background, `share` of it text."""
     ink, paper = to_rgb(mpl.rcParams["text.color"]), to_rgb(_paper())
     r, g, b = (share * i + (1 - share) * p for i, p in zip(ink, paper, strict=True))

@@ -8,7 +8,7 @@ from matplotlib.figure import FigureBase
 
 from calibrant.plots._canvas import Axis, label_right, panels, rectangle, rows_label, shapes
 from calibrant.plots._density import histogram
-from calibrant.plots._palette import mixed
+from calibrant.plots._palette import blend
 from calibrant.tables.score_table import ScoreTable
 
 
@@ -47,4 +47,4 @@ def histogram_bars(ax: Axes, table: ScoreTable, axis: Axis, ids: str) -> tuple[l
     """Draw the histogram of all predictions along the vertical axis; return its bars and the longest length."""
     edges, counts = histogram(table, axis)
     bars = [rectangle(0, c, a, z) for c, a, z in zip(counts, edges[:-1], edges[1:], strict=True) if c > 0]
-    return shapes(ax, bars, ids, facecolor=mixed(0.45), linewidth=0), float(counts.max())
+    return shapes(ax, bars, ids, facecolor=blend(0.45), linewidth=0), float(counts.max())

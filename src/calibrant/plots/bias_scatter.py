@@ -16,8 +16,8 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import p_text
 from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
 from calibrant.inference.point_line import LinearFit, slope_intercept
-from calibrant.plots._canvas import drawn_frame, headline, legend, single
-from calibrant.plots._palette import REJECTED, event, mixed, models
+from calibrant.plots._canvas import draw_title, drawn_frame, legend, single_axes
+from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours
 from calibrant.tables.mean_table import MeanTable, table_of
 
 __all__ = ["BiasDisplay"]
@@ -99,12 +99,12 @@ class BiasDisplay:
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "BiasDisplay":
         """Draw in `ax`, in `fig`, or in a new figure."""
-        self.ax_ = single(ax, fig, (6.0, 6.0))
+        self.ax_ = single_axes(ax, fig, (6.0, 6.0))
         self.figure_ = self.ax_.figure
         low, high = self._limits()
         self.rows_: Artist | None = self._rows(low, high)
         (diagonal,) = self.ax_.plot(
-            [low, high], [low, high], color=mixed(0.6), lw=1, ls=(0, (4, 3)), gid="bias-diagonal"
+            [low, high], [low, high], color=blend(0.6), lw=1, ls=(0, (4, 3)), gid="bias-diagonal"
         )
         b = self.bins.per_bin
         known = np.isfinite(b["outcome_low"])
@@ -113,17 +113,17 @@ class BiasDisplay:
             x[known],
             b["outcome_low"][known],
             b["outcome_high"][known],
-            color=event(),
+            color=event_colour(),
             alpha=0.22,
             lw=0,
             gid="bias-band",
         )
-        (self.means_,) = self.ax_.plot(x, b["mean_outcome"], color=event(), lw=1.6, gid="bias-means")
+        (self.means_,) = self.ax_.plot(x, b["mean_outcome"], color=event_colour(), lw=1.6, gid="bias-means")
         beyond = self.bins.significant
         paper = self.ax_.get_facecolor()
         self.points_: list[Line2D] = []
         for some, face in ((beyond, REJECTED), (~beyond, paper)):
-            style: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6, "mec": event(), "mfc": face}
+            style: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6, "mec": event_colour(), "mfc": face}
             name = "bias-significant" if some is beyond else "bias-not-significant"
             self.points_ += self.ax_.plot(x[some], b["mean_outcome"][some], gid=name, zorder=4, **style)
         handles: list[Any] = [diagonal, self.means_]
@@ -133,7 +133,7 @@ class BiasDisplay:
             fit = self.fit
             reach = np.array([self.table.prediction.min(), self.table.prediction.max()])
             (self.line_,) = self.ax_.plot(
-                reach, fit.intercept.value + fit.slope.value * reach, color=models(1)[0], lw=1.2, gid="bias-line"
+                reach, fit.intercept.value + fit.slope.value * reach, color=model_colours(1)[0], lw=1.2, gid="bias-line"
             )
             handles.append(self.line_)
             labels.append(f"linear fit, slope {fit.slope.value:.3g}")
@@ -141,7 +141,7 @@ class BiasDisplay:
         return self
 
     def _limits(self) -> tuple[float, float]:
-        """The same for both axes: all predictions, and all but the most extreme outcomes."""
+        """Return the limits of both axes: all predictions, and all but the most extreme outcomes."""
         t = self.table
         tails = np.quantile(t.mean, [0.002, 0.998])
         ends = [t.prediction.min(), t.prediction.max(), *tails]
@@ -155,12 +155,12 @@ class BiasDisplay:
             return None
         if len(t) <= _MOST_POINTS:
             (dots,) = self.ax_.plot(
-                t.prediction, t.mean, ls="", marker="o", ms=3, mew=0, color=mixed(0.55), alpha=0.4, gid="bias-rows"
+                t.prediction, t.mean, ls="", marker="o", ms=3, mew=0, color=blend(0.55), alpha=0.4, gid="bias-rows"
             )
             return dots
         span = [[low, high], [low, high]]
         counts, _, _ = np.histogram2d(t.prediction, t.mean, bins=_CELLS, range=span, weights=t.n)
-        shades = LinearSegmentedColormap.from_list("rows", [self.ax_.get_facecolor(), mixed(0.75)])
+        shades = LinearSegmentedColormap.from_list("rows", [self.ax_.get_facecolor(), blend(0.75)])
         return self.ax_.imshow(
             np.sqrt(counts.T),  # makes cells with few rows visible
             origin="lower",
@@ -188,9 +188,9 @@ class BiasDisplay:
         small = f"{beyond} of {len(self.bins)} bins significant (filled)"
         small += f"; {outside:,} outcomes outside the axes" if outside else ""
         error = t.mean_prediction - t.mean_outcome
-        headline(ax, f"mean error {error:+.4g}, {self._test_in_words()}", small)
+        draw_title(ax, f"mean error {error:+.4g}, {self._test_text()}", small)
 
-    def _test_in_words(self) -> str:
+    def _test_text(self) -> str:
         p = self.bins.test.pvalue
         return "too few rows for a test" if np.isnan(p) else f"all bins: {p_text(p)}"
 
@@ -200,7 +200,7 @@ class BiasDisplay:
 
     def __repr__(self) -> str:
         error = self.table.mean_prediction - self.table.mean_outcome
-        return f"BiasDisplay(mean error {error:+.4g}, {self._test_in_words()}, {self.table.size:,.6g} rows)"
+        return f"BiasDisplay(mean error {error:+.4g}, {self._test_text()}, {self.table.size:,.6g} rows)"
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
@@ -211,5 +211,5 @@ class BiasDisplay:
         mean = f"predictions {direction} by {abs(error):.4g} on average" if error else "predictions have no mean error"
         return (
             f"Observed outcomes against predictions, rows: {t.size:,.6g}; {mean}; the bias is significant in "
-            f"{beyond} of {len(self.bins)} bins ({self._test_in_words()})."
+            f"{beyond} of {len(self.bins)} bins ({self._test_text()})."
         )

@@ -22,21 +22,21 @@ from calibrant.metrics.optimal_bins import mean_within_error, total_error
 from calibrant.plots._canvas import (
     Axis,
     Scale,
-    headline,
+    draw_title,
     ids_by_name,
+    join_short,
     legend_above,
     panels,
     rectangle,
     rows_label,
     shapes,
-    short_list,
-    shorter,
+    shorten,
     stacked_frame,
     strokes,
 )
 from calibrant.plots._density import quantile
-from calibrant.plots._inputs import estimated, named, need_breakdown
-from calibrant.plots._palette import ACCEPTED, REJECTED, event, mixed
+from calibrant.plots._inputs import check_breakdown, named_results, predict_scores
+from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour
 from calibrant.tables.partition import Partition
 from calibrant.tables.rows import table_of
 
@@ -110,7 +110,7 @@ class BinningDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "BinningDisplay":
         """Predict with a fitted classifier and draw; options as for `from_predictions`."""
-        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+        return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(
@@ -123,8 +123,8 @@ class BinningDisplay:
         fig: FigureBase | None = None,
     ) -> "BinningDisplay":
         """Draw the bins of one Breakdown, or of a mapping of name to Breakdown."""
-        measured = named(breakdown, default="bins")
-        partitions = {name: need_breakdown(each).partition for name, each in measured.items()}
+        measured = named_results(breakdown, default="bins")
+        partitions = {name: check_breakdown(each).partition for name, each in measured.items()}
         return cls(partitions, scale, xmax).plot(ax=ax, fig=fig)
 
     def plot(
@@ -186,12 +186,12 @@ class BinningDisplay:
             [strokes([(a, r), (z, r)]) if s else None for (a, z, _, r), s in zip(spans, shown, strict=True)],
             ids + "rate",
             facecolor="none",
-            edgecolor=event(),
+            edgecolor=event_colour(),
             linewidth=2,
         )
         inner = axis.inside(p.lower[1:][p.lower[1:] <= axis.high])
         self.boundaries_[name] = tuple(
-            side.vlines(inner, 0, 1, transform=side.get_xaxis_transform(), color=mixed(0.55), ls=":", lw=0.8, zorder=3)
+            side.vlines(inner, 0, 1, transform=side.get_xaxis_transform(), color=blend(0.55), ls=":", lw=0.8, zorder=3)
             for side in (left, right)
         )
         axis.apply(right.yaxis)
@@ -199,7 +199,7 @@ class BinningDisplay:
         falling = falling[shown[falling]]
         middle = axis.backward((axis.forward(p.lower[falling]) + axis.forward(p.upper[falling])) / 2)
         (self.violations_[name],) = right.plot(
-            middle, axis.inside(rate[falling]), ls="", marker="v", ms=6, mfc=REJECTED, mec=mixed(0.9), mew=0.7, zorder=5
+            middle, axis.inside(rate[falling]), ls="", marker="v", ms=6, mfc=REJECTED, mec=blend(0.9), mew=0.7, zorder=5
         )
         left.set_ylim(0, float(p.n.max()) * 1.08)
         left.locator_params(axis="y", nbins=4)
@@ -208,10 +208,10 @@ class BinningDisplay:
         count = bins_text(len(p))
         errors = f"total error {total_error(p):.4f}, mean per bin {mean_within_error(p):.4f}"
         if name == next(iter(self.partitions)):
-            self._keys(left, f"{shorter(name)}: {count}", right, errors)
+            self._keys(left, f"{shorten(name)}: {count}", right, errors)
         else:
-            headline(left, f"{shorter(name)}: {count}")
-            headline(right, errors, size="small")
+            draw_title(left, f"{shorten(name)}: {count}")
+            draw_title(right, errors, size="small")
 
     @staticmethod
     def falling(partition: Partition) -> Any:
@@ -221,11 +221,11 @@ class BinningDisplay:
 
     def _keys(self, left: Axes, sizes: str, right: Axes, rates: str) -> None:
         """Draw the titles of the first row, with legends."""
-        edge = Line2D([], [], color=mixed(0.55), ls=":", lw=0.8)
+        edge = Line2D([], [], color=blend(0.55), ls=":", lw=0.8)
         legend_above(left, sizes, [Patch(color=ACCEPTED), edge], ["bin size", "edge"])
-        handles, labels = [Line2D([], [], color=event(), lw=2)], ["event rate"]
+        handles, labels = [Line2D([], [], color=event_colour(), lw=2)], ["event rate"]
         if any(self.falling(p).size for p in self.partitions.values()):
-            handles.append(Line2D([], [], ls="", marker="v", ms=6, mfc=REJECTED, mec=mixed(0.9), mew=0.7))
+            handles.append(Line2D([], [], ls="", marker="v", ms=6, mfc=REJECTED, mec=blend(0.9), mew=0.7))
             labels.append("below the previous bin")
         legend_above(right, rates, handles, labels, size="small")
 
@@ -258,15 +258,15 @@ class BinningDisplay:
 
     def __repr__(self) -> str:
         kinds = [f"{name}: {bins_text(len(p))}" for name, p in self.partitions.items()]
-        return f"BinningDisplay({short_list(kinds)})"
+        return f"BinningDisplay({join_short(kinds)})"
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
         ways = len(self.partitions)
-        each = "; ".join(f"{name}, {self._in_words(p)}" for name, p in self.partitions.items())
+        each = "; ".join(f"{name}, {self._describe(p)}" for name, p in self.partitions.items())
         return f"Bins of the same predictions in {ways} way{'s' * (ways != 1)}: {each}."
 
-    def _in_words(self, p: Partition) -> str:
+    def _describe(self, p: Partition) -> str:
         least, most = (f"{n:,.6g}" if p.table.importance else f"{n:,}" for n in (p.n.min(), p.n.max()))
         size = f"of {least}" if least == most else f"of {least} to {most}"
         falling = self.falling(p).size

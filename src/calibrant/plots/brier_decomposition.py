@@ -17,25 +17,25 @@ from calibrant.inference import resampling
 from calibrant.inference.intervals import Spread
 from calibrant.metrics.decompositions import MCB, CorpDecomposition, corp_decomposition
 from calibrant.plots._canvas import (
+    draw_title,
     drawn_frame,
-    headline,
     ids_by_name,
+    join_short,
     legend,
     shapes,
-    short_list,
-    shorter,
-    single,
+    shorten,
+    single_axes,
     strokes,
 )
-from calibrant.plots._inputs import counted, estimated, named, tables
-from calibrant.plots._palette import MARKERS, mixed, models
+from calibrant.plots._inputs import named_results, predict_scores, read_tables, result_table
+from calibrant.plots._palette import MARKERS, blend, model_colours
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["DecompositionDisplay"]
 
 
 @dataclass(frozen=True, eq=False)
-class Decomposed:
+class ModelDecomposition:
     """Decomposition of one model, with the confidence intervals of mcb and dsc if requested."""
 
     parts: CorpDecomposition
@@ -55,7 +55,7 @@ class DecompositionDisplay:
 
     Attributes
     ----------
-    models : mapping of name to Decomposed
+    models : mapping of name to ModelDecomposition
     confidence_level : float
     figure_, ax_, points_, crosses_, isolines_
         After drawing; a model's artists have the id (gid) ``decomposition-<model>-<part>``.
@@ -68,7 +68,7 @@ class DecompositionDisplay:
     array([[0.0625, 0.125 ]])
     """
 
-    models: Mapping[str, Decomposed]
+    models: Mapping[str, ModelDecomposition]
     confidence_level: float = 0.95
 
     @classmethod
@@ -102,28 +102,30 @@ class DecompositionDisplay:
         """
         level = check_share("confidence_level", confidence_level)
         found = {
-            name: _decomposed(table, n_resamples, level, random_state)
-            for name, table in tables(y_true, y_prob, rows).items()
+            name: _decompose(table, n_resamples, level, random_state)
+            for name, table in read_tables(y_true, y_prob, rows).items()
         }
         return cls(found, level).plot(ax=ax, fig=fig)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "DecompositionDisplay":
         """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
-        return cls.from_predictions(y, estimated(estimator, X, options, several=True), **options)
+        return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "DecompositionDisplay":
         """Decompose the Brier score of the table of a result, or of a mapping of results."""
-        return cls.from_predictions({name: counted(each) for name, each in named(breakdown).items()}, **options)
+        return cls.from_predictions(
+            {name: result_table(each) for name, each in named_results(breakdown).items()}, **options
+        )
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "DecompositionDisplay":
         """Draw in `ax`, in `fig`, or in a new figure."""
-        self.ax_ = single(ax, fig, (6.4, 4.8))
+        self.ax_ = single_axes(ax, fig, (6.4, 4.8))
         self.figure_ = self.ax_.figure
         self.points_: dict[str, Line2D] = {}
         self.crosses_: dict[str, list[Artist]] = {}
-        colours = models(len(self.models))
+        colours = model_colours(len(self.models))
         for i, (name, each) in enumerate(self.models.items()):
             x, y = each.parts.mcb, each.parts.dsc
             if each.mcb is not None and each.dsc is not None:
@@ -176,7 +178,7 @@ class DecompositionDisplay:
         self.isolines_: list[Line2D] = []
         for score in np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step:
             ends = np.array([x0, x1])
-            self.isolines_ += self.ax_.plot(ends, ends + base - score, color=mixed(0.3), lw=0.8, zorder=0.5)
+            self.isolines_ += self.ax_.plot(ends, ends + base - score, color=blend(0.3), lw=0.8, zorder=0.5)
             x = min(x1, y1 - base + score)  # where it leaves at the top or at the right
             if x0 + 0.04 * (x1 - x0) < x:
                 at_top = x < x1
@@ -188,7 +190,7 @@ class DecompositionDisplay:
                     ha="center" if at_top else "left",
                     va="bottom" if at_top else "center",
                     fontsize="x-small",
-                    color=mixed(0.55),
+                    color=blend(0.55),
                     annotation_clip=False,
                 )
         self.ax_.set_xlim(x0, x1)
@@ -205,12 +207,12 @@ class DecompositionDisplay:
         ax.set_ylabel("discrimination, DSC (higher is better)")
         ax.spines[["top", "right"]].set_visible(False)
         if len(self.models) > 1:
-            legend(ax, list(self.points_.values()), [shorter(name) for name in self.points_])
+            legend(ax, list(self.points_.values()), [shorten(name) for name in self.points_])
         lines = "lines: equal Brier scores" if unc is not None else "lines: equal Brier scores minus uncertainty"
         if self.crosses_:
             lines += f"; crosses: {100 * self.confidence_level:g} % CI"
         known = "" if unc is None else f" ({unc:.4f})"
-        headline(ax, f"Brier = MCB - DSC + UNC{known}", lines, room=1.0)  # isolines have labels at the top
+        draw_title(ax, f"Brier = MCB - DSC + UNC{known}", lines, room=1.0)  # isolines have labels at the top
         ax.locator_params(axis="x", nbins=5)
 
     @property
@@ -233,7 +235,7 @@ class DecompositionDisplay:
 
     def __repr__(self) -> str:
         described = [f"{name}: MCB {m.parts.mcb:.4f}, DSC {m.parts.dsc:.4f}" for name, m in self.models.items()]
-        return f"DecompositionDisplay({short_list(described)})"
+        return f"DecompositionDisplay({join_short(described)})"
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
@@ -245,10 +247,10 @@ class DecompositionDisplay:
         return f"Miscalibration against discrimination: {each}."
 
 
-def _decomposed(table: ScoreTable, n_resamples: int, level: float, random_state: RandomState) -> Decomposed:
+def _decompose(table: ScoreTable, n_resamples: int, level: float, random_state: RandomState) -> ModelDecomposition:
     parts = corp_decomposition(table)
     if not n_resamples:
-        return Decomposed(parts)
+        return ModelDecomposition(parts)
     resample, simulate = resampling.bootstrap(table), resampling.null(table)
 
     def both(replicate: ScoreTable) -> list[float]:
@@ -264,7 +266,7 @@ def _decomposed(table: ScoreTable, n_resamples: int, level: float, random_state:
     null = resampling.replicates(lambda bits: both(simulate(bits)), purpose="null", **common)
     low, high = np.quantile(bootstrap[:, 1], ((1 - level) / 2, (1 + level) / 2))
     mcb = Spread(MCB(), parts.mcb, bootstrap[:, 0], null[:, 0], table).limits(level)
-    return Decomposed(parts, mcb, (float(low), float(high)))
+    return ModelDecomposition(parts, mcb, (float(low), float(high)))
 
 
 def _nice(step: float) -> float:

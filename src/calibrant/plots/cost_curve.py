@@ -22,9 +22,9 @@ from calibrant.metrics.calibration_errors import ECC
 from calibrant.metrics.costs import Cost, LinearCost
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.losses import CostLoss
-from calibrant.plots._canvas import headline, ids_by_name, legend, short_list, shorter, single, stacked_frame
-from calibrant.plots._inputs import counted, estimated, named, shared_metric, tables
-from calibrant.plots._palette import DASHES, mixed, models
+from calibrant.plots._canvas import draw_title, ids_by_name, join_short, legend, shorten, single_axes, stacked_frame
+from calibrant.plots._inputs import named_results, predict_scores, read_tables, result_table, shared_metric
+from calibrant.plots._palette import DASHES, blend, model_colours
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["CostDisplay"]
@@ -128,14 +128,14 @@ class CostDisplay:
             return ECC(family(over=over, under=under), bins=bins)
 
         curves = {}
-        for name, table in tables(y_true, y_prob, rows).items():
+        for name, table in read_tables(y_true, y_prob, rows).items():
             curves[name] = _curve(table, metric, asked, n_resamples, level, random_state)
         return cls(curves, asked, level).plot(ax=ax, fig=fig)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CostDisplay":
         """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
-        return cls.from_predictions(y, estimated(estimator, X, options, several=True), **options)
+        return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "CostDisplay":
@@ -143,13 +143,13 @@ class CostDisplay:
 
         Options as for `from_predictions`. Metrics without bins or without a cost use the defaults.
         """
-        results = named(breakdown)
+        results = named_results(breakdown)
         metric = shared_metric(results.values())
         if isinstance(metric, GCE):
             options.setdefault("bins", metric.bins)
             if isinstance(metric.loss, CostLoss):
                 options.setdefault("cost", _family(metric.loss.cost))
-        return cls.from_predictions({name: counted(each) for name, each in results.items()}, **options)
+        return cls.from_predictions({name: result_table(each) for name, each in results.items()}, **options)
 
     def values(self, name: str) -> Floats:
         """Return ECC of one model at each ratio."""
@@ -158,11 +158,11 @@ class CostDisplay:
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "CostDisplay":
         """Draw in `ax`, in `fig`, or in a new figure."""
-        self.ax_ = single(ax, fig, (6.4, 4.4))
+        self.ax_ = single_axes(ax, fig, (6.4, 4.4))
         self.figure_ = self.ax_.figure
         self.lines_: dict[str, Line2D] = {}
         self.bands_: dict[str, Artist] = {}
-        colours = models(len(self.curves))
+        colours = model_colours(len(self.curves))
         for i, (name, curve) in enumerate(self.curves.items()):
             if curve.low is not None and curve.high is not None:
                 self.bands_[name] = self.ax_.fill_between(
@@ -193,17 +193,17 @@ class CostDisplay:
         ax.xaxis.set_minor_locator(NullLocator())
         ax.set_xticks(ticks, [f"1 : {1 / t:.6g}" if t < 1 else f"{t:.6g} : 1" for t in ticks])
         if low < 1 < high:
-            ax.axvline(1, color=mixed(0.4), lw=1, ls=(0, (4, 3)), zorder=0.5)
+            ax.axvline(1, color=blend(0.4), lw=1, ls=(0, (4, 3)), zorder=0.5)
         ax.set_ylim(bottom=0)
         ax.set_xlabel("unit cost of underestimation : of overestimation")
         ax.set_ylabel("expected calibration cost")
         ax.spines[["top", "right"]].set_visible(False)
         if len(self.curves) > 1:
-            legend(ax, list(self.lines_.values()), [shorter(name) for name in self.lines_])
+            legend(ax, list(self.lines_.values()), [shorten(name) for name in self.lines_])
         small = "unit costs have the mean 1"
         if self.bands_:
             small += f"; bands: {100 * self.confidence_level:g} % CI"
-        headline(ax, "ECC by the ratio of unit costs", small)
+        draw_title(ax, "ECC by the ratio of unit costs", small)
 
     @property
     def _ids(self) -> dict[str, str]:
@@ -227,7 +227,7 @@ class CostDisplay:
         return stacked_frame(parts, backend)
 
     def __repr__(self) -> str:
-        return f"CostDisplay({short_list(list(self.curves))}; ratios {self.ratios[0]:.3g} to {self.ratios[-1]:.3g})"
+        return f"CostDisplay({join_short(list(self.curves))}; ratios {self.ratios[0]:.3g} to {self.ratios[-1]:.3g})"
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""

@@ -15,9 +15,9 @@ from calibrant._support.options import check_share
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Floats
 from calibrant.metrics.pit import pit
-from calibrant.plots._canvas import headline, ids_by_name, legend, short_list, single, stacked_frame
+from calibrant.plots._canvas import draw_title, ids_by_name, join_short, legend, single_axes, stacked_frame
 from calibrant.plots._inputs import display_names
-from calibrant.plots._palette import DASHES, mixed, models
+from calibrant.plots._palette import DASHES, blend, model_colours
 
 __all__ = ["CoverageDisplay"]
 
@@ -104,17 +104,17 @@ class CoverageDisplay:
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "CoverageDisplay":
         """Draw in `ax`, in `fig`, or in a new figure."""
-        self.ax_ = single(ax, fig, (5.6, 5.6))
+        self.ax_ = single_axes(ax, fig, (5.6, 5.6))
         self.figure_ = self.ax_.figure
         low, high = self._band()
         self.band_: PolyCollection = self.ax_.fill_between(
-            _LEVELS, low, high, color=mixed(0.5), alpha=0.25, lw=0, gid="coverage-band"
+            _LEVELS, low, high, color=blend(0.5), alpha=0.25, lw=0, gid="coverage-band"
         )
-        self.ax_.plot([0, 1], [0, 1], color=mixed(0.6), lw=1, ls=(0, (4, 3)), gid="coverage-diagonal")
+        self.ax_.plot([0, 1], [0, 1], color=blend(0.6), lw=1, ls=(0, (4, 3)), gid="coverage-diagonal")
         ids = ids_by_name(list(self.u))
         self.curves_: dict[str, Line2D] = {}
         for i, (name, u) in enumerate(self.u.items()):
-            style: dict[str, Any] = {"color": models(len(self.u))[i], "ls": DASHES[i // 6 % len(DASHES)]}
+            style: dict[str, Any] = {"color": model_colours(len(self.u))[i], "ls": DASHES[i // 6 % len(DASHES)]}
             (self.curves_[name],) = self.ax_.plot(
                 _LEVELS, self._observed(u), lw=1.8, gid=f"coverage-{ids[name]}", **style
             )
@@ -128,7 +128,7 @@ class CoverageDisplay:
             above = np.mean([self._observed(u) - _LEVELS for u in self.u.values()]) > 0
             corner = "lower right" if above else "upper left"  # where fewer curves are
             legend(self.ax_, list(self.curves_.values()), list(self.curves_), loc=corner)
-        headline(self.ax_, self._title(), self._note())
+        draw_title(self.ax_, self._title(), self._note())
         return self
 
     def _note(self) -> str:
@@ -162,7 +162,7 @@ class CoverageDisplay:
 
     def __repr__(self) -> str:
         shares = [f"{name}: {100 * share:.1f} % in 90 % intervals" for name, share in self._at_ninety().items()]
-        return f"CoverageDisplay({short_list(shares)})"
+        return f"CoverageDisplay({join_short(shares)})"
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""

@@ -16,10 +16,10 @@ from calibrant.evaluation.sizes import rows_text
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.hypothesis_tests import TestResult, ecce_test
 from calibrant.metrics.cumulative import Ecce, ecce
-from calibrant.plots._canvas import distinct, drawn_frame, headline, single, thin
+from calibrant.plots._canvas import curve_indices, distinct_labels, draw_title, drawn_frame, single_axes
 from calibrant.plots._density import quantile
-from calibrant.plots._inputs import counted, estimated
-from calibrant.plots._palette import event, mixed
+from calibrant.plots._inputs import predict_scores, result_table
+from calibrant.plots._palette import blend, event_colour
 from calibrant.tables.rows import table_of
 from calibrant.tables.score_table import ScoreTable
 
@@ -99,15 +99,15 @@ class CumulativeDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CumulativeDisplay":
         """Predict with a fitted classifier and draw; options as for `from_predictions`."""
-        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+        return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "CumulativeDisplay":
         """Draw the curve of the table of a result; options as for `from_predictions`."""
-        return cls.from_predictions(counted(breakdown), **options)
+        return cls.from_predictions(result_table(breakdown), **options)
 
     def points(self) -> tuple[Floats, Floats, Floats]:
-        """Share of rows, cumulative difference and score, at 0 and after each distinct score."""
+        """Return share of rows, cumulative difference and score, at 0 and after each distinct score."""
         t = self.table
         share = np.concatenate([[0.0], np.cumsum(t.n, dtype=np.float64)]) / t.size
         curve = np.concatenate([[0.0], np.cumsum(t.k - t.n * t.score)]) / t.size
@@ -116,15 +116,15 @@ class CumulativeDisplay:
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "CumulativeDisplay":
         """Draw in `ax`, in `fig`, or in a new figure."""
         share, curve, _ = self.points()
-        kept = thin(curve, _RUNS)
-        self.ax_ = single(ax, fig, (6.4, 4.4))
+        kept = curve_indices(curve, _RUNS)
+        self.ax_ = single_axes(ax, fig, (6.4, 4.4))
         self.figure_ = self.ax_.figure
         reach = float(self.band.high[0])
         self.band_: PolyCollection = self.ax_.fill_between(
-            [0, 1], [-reach, -reach], [reach, reach], color=mixed(0.5), alpha=0.2, lw=0, gid="cumulative-band"
+            [0, 1], [-reach, -reach], [reach, reach], color=blend(0.5), alpha=0.2, lw=0, gid="cumulative-band"
         )
-        self.ax_.axhline(0, color=mixed(0.45), lw=1, ls=(0, (4, 3)))
-        (self.curve_,) = self.ax_.plot(share[kept], curve[kept], color=event(), lw=1.6, gid="cumulative-curve")
+        self.ax_.axhline(0, color=blend(0.45), lw=1, ls=(0, (4, 3)))
+        (self.curve_,) = self.ax_.plot(share[kept], curve[kept], color=event_colour(), lw=1.6, gid="cumulative-curve")
         low, high = int(np.argmin(curve)), int(np.argmax(curve))
         self.extremes_: Line2D
         (self.extremes_,) = self.ax_.plot(
@@ -133,7 +133,7 @@ class CumulativeDisplay:
             ls="",
             marker="o",
             ms=5,
-            color=event(),
+            color=event_colour(),
             clip_on=False,
             gid="cumulative-extremes",
         )
@@ -143,7 +143,7 @@ class CumulativeDisplay:
     def _dress(self) -> None:
         ax = self.ax_
         shares = np.linspace(0, 1, 6)
-        scores = distinct(np.array([quantile(self.table, s) for s in shares]))
+        scores = distinct_labels(np.array([quantile(self.table, s) for s in shares]))
         ax.set_xlim(0, 1)
         ax.set_xticks(shares, [f"{100 * share:.0f} %\n{score}" for share, score in zip(shares, scores, strict=True)])
         ax.set_xlabel("share of rows, and prediction at that share")
@@ -151,7 +151,7 @@ class CumulativeDisplay:
         ax.spines[["top", "right"]].set_visible(False)
         p = "" if self.test is None else f", {p_text(self.pvalue)}"
         small = f"grey: {100 * self.band.level:g} % null range of the curve"
-        headline(ax, f"ECCE-MAD = {self.ecce.mad:.4f}{p}", small)
+        draw_title(ax, f"ECCE-MAD = {self.ecce.mad:.4f}{p}", small)
 
     @property
     def pvalue(self) -> float:
@@ -164,7 +164,7 @@ class CumulativeDisplay:
     def data(self, backend: str = "pandas") -> Any:
         """Return the drawn values: the points of the curve, and the band."""
         share, curve, score = self.points()
-        kept = thin(curve, _RUNS)
+        kept = curve_indices(curve, _RUNS)
         reach = float(self.band.high[0])
         columns = {"share": share[kept], "score": score[kept], "difference": curve[kept]}
         sides = {"band_low": np.full(kept.size, -reach), "band_high": np.full(kept.size, reach)}

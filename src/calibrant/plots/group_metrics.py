@@ -20,9 +20,18 @@ from calibrant.evaluation.evaluate import evaluate
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.sizes import rows_text
-from calibrant.plots._canvas import drawn_frame, legend_above, rectangle, shapes, shorter, single, strokes, unique_ids
-from calibrant.plots._inputs import counted, display_names, estimated, named, shared_metric
-from calibrant.plots._palette import REJECTED, mixed, models
+from calibrant.plots._canvas import (
+    drawn_frame,
+    legend_above,
+    rectangle,
+    shapes,
+    shorten,
+    single_axes,
+    strokes,
+    unique_ids,
+)
+from calibrant.plots._inputs import display_names, named_results, predict_scores, result_table, shared_metric
+from calibrant.plots._palette import REJECTED, blend, model_colours
 
 __all__ = ["GroupDisplay"]
 
@@ -119,7 +128,7 @@ class GroupDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "GroupDisplay":
         """Predict with a fitted classifier and draw; options as for `from_predictions`."""
-        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+        return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Mapping[Any, Any], **options: Any) -> "GroupDisplay":
@@ -129,9 +138,9 @@ class GroupDisplay:
                 f"breakdown must be a mapping of group to Breakdown; got {type(breakdown).__name__}.",
                 argument="breakdown",
             )
-        metric = shared_metric(named(breakdown).values())
+        metric = shared_metric(named_results(breakdown).values())
         options = {"metrics": {metric.name: metric}, "metric": metric.name, **options}
-        return cls.from_predictions({name: counted(each) for name, each in breakdown.items()}, **options)
+        return cls.from_predictions({name: result_table(each) for name, each in breakdown.items()}, **options)
 
     @classmethod
     def from_evaluation(
@@ -151,7 +160,7 @@ class GroupDisplay:
         """Metric of each group that has it; dates and numbers in order."""
         groups = self.evaluation.groups
         names = [name for name in groups if self.metric in groups[name].metrics]
-        return {name: groups[name][self.metric] for name in (sorted(names) if self._ordered else names)}
+        return {name: groups[name][self.metric] for name in (sorted(names) if self._is_ordered else names)}
 
     def plot(
         self, *, along: Along | None = None, ax: Axes | None = None, fig: FigureBase | None = None
@@ -166,7 +175,7 @@ class GroupDisplay:
         upright = (along or self._usual()) == "y"
         lines = self.lines
         size = (7.2, 1.4 + 0.3 * len(lines)) if upright else (8.0, 4.0)
-        self.ax_ = single(ax, fig, size)
+        self.ax_ = single_axes(ax, fig, size)
         self.figure_ = self.ax_.figure
         self._limits = _span(list(lines.values()))
         ids, places = unique_ids(lines), self._places(upright)
@@ -184,9 +193,9 @@ class GroupDisplay:
     def _places(self, upright: bool) -> list[float]:
         """Return the positions of the groups; dates and numbers have proportional distances if they fit."""
         count = len(self.lines)
-        if upright or not self._ordered:
+        if upright or not self._is_ordered:
             return [float(i) for i in range(count)]
-        values = np.array(list(self.lines), dtype="datetime64[s]" if self._dated else float).astype(np.float64)
+        values = np.array(list(self.lines), dtype="datetime64[s]" if self._has_dates else float).astype(np.float64)
         gaps = np.diff(values)
         if count < 2 or (values[-1] - values[0]) / gaps.min() > 4 * count + 10:
             return [float(i) for i in range(count)]
@@ -198,29 +207,29 @@ class GroupDisplay:
         value = float(np.clip(each.value, low, high))
         away = {1: ">" if upright else "^", -1: "<" if upright else "v"}
         marker = "o" if np.isfinite(each.value) else away[int(np.sign(each.value))]
-        edge = REJECTED if beyond else models(1)[0]
+        edge = REJECTED if beyond else model_colours(1)[0]
         face = REJECTED if beyond else self.ax_.get_facecolor()
         place = (value, at) if upright else (at, value)
         style: dict[str, Any] = {"ms": 6, "mfc": face, "mec": edge, "mew": 1.4, "clip_on": marker == "o"}
         return self.ax_.plot(*place, ls="", marker=marker, zorder=4, gid=gid, **style)
 
     @property
-    def _dated(self) -> bool:
+    def _has_dates(self) -> bool:
         return all(isinstance(name, (date, np.datetime64)) for name in self.evaluation.groups)
 
     @property
-    def _ordered(self) -> bool:
+    def _is_ordered(self) -> bool:
         """Whether groups are dates or numbers."""
         numbers = all(isinstance(n, Real) and not isinstance(n, bool) for n in self.evaluation.groups)
-        return self._dated or numbers
+        return self._has_dates or numbers
 
     def _usual(self) -> Along:
-        return "x" if self._ordered or len(self.lines) > _MOST_NAMES else "y"
+        return "x" if self._is_ordered or len(self.lines) > _MOST_NAMES else "y"
 
     def _each(self, part: str, names: list[str], paths: list[Any]) -> list[Artist]:
-        style: dict[str, Any] = {"facecolor": mixed(0.16), "linewidth": 0}
+        style: dict[str, Any] = {"facecolor": blend(0.16), "linewidth": 0}
         if part == "interval":
-            style = {"facecolor": "none", "edgecolor": mixed(0.75), "linewidth": 1.4}
+            style = {"facecolor": "none", "edgecolor": blend(0.75), "linewidth": 1.4}
         found: list[Artist] = []
         for name, path in zip(names, paths, strict=True):
             found += shapes(self.ax_, [path], f"group-{name}-{part}", **style)
@@ -244,7 +253,7 @@ class GroupDisplay:
         ax, names, limits = self.ax_, display_names(lines), self._limits
         unit = " (%)" if next(iter(lines.values())).unit == "%" else ""
         if upright:
-            ax.set_yticks(places, [shorter(n) for n in names], parse_math=False)
+            ax.set_yticks(places, [shorten(n) for n in names], parse_math=False)
             ax.set_ylim(places[-1] + 0.6, -0.6)
             ax.set_xlim(*limits)
             ax.set_xlabel(f"{self.metric}{unit}", parse_math=False)
@@ -252,21 +261,21 @@ class GroupDisplay:
         else:
             shown = list(range(0, len(names), -(-len(names) // _MOST_LABELS)))
             turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if max(len(names[i]) for i in shown) > 5 else {}
-            labels = [shorter(names[i], 16) for i in shown]
+            labels = [shorten(names[i], 16) for i in shown]
             ax.set_xticks([places[i] for i in shown], labels, parse_math=False, **turned)
             ax.set_xlim(-0.7, places[-1] + 0.7)
             ax.set_ylim(*limits)
             ax.set_ylabel(f"{self.metric}{unit}", parse_math=False)
             ax.set_xlabel(self.evaluation.by or "", parse_math=False)
         if limits[0] < 0 < limits[1]:
-            (ax.axvline if upright else ax.axhline)(0, color=mixed(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
+            (ax.axvline if upright else ax.axhline)(0, color=blend(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
         ax.spines[["top", "right"]].set_visible(False)
         level = f"{100 * self.evaluation.settings.confidence_level:g} %"
-        line: dict[str, Any] = {"color": mixed(0.75), "lw": 1.4, "marker": "o", "ms": 6, "mew": 1.4}
+        line: dict[str, Any] = {"color": blend(0.75), "lw": 1.4, "marker": "o", "ms": 6, "mew": 1.4}
         handles: list[Any] = [
-            Line2D([], [], mfc=ax.get_facecolor(), mec=models(1)[0], **line),
+            Line2D([], [], mfc=ax.get_facecolor(), mec=model_colours(1)[0], **line),
             Line2D([], [], mfc=REJECTED, mec=REJECTED, **line),
-            Patch(facecolor=mixed(0.16)),
+            Patch(facecolor=blend(0.16)),
         ]
         labels = [f"value, {level} CI", "significant (omnibus test)", "null range"]
         by = self.evaluation.by or "group"
@@ -286,7 +295,7 @@ class GroupDisplay:
                 "offset points",
                 va="center",
                 fontsize="small",
-                color=mixed(0.65),
+                color=blend(0.65),
                 annotation_clip=False,
             )
 

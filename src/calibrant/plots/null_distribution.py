@@ -16,9 +16,9 @@ from calibrant.inference.intervals import Null
 from calibrant.inference.intervals import null as null_of
 from calibrant.inference.resampling import Measure
 from calibrant.metrics.calibration_errors import TCE
-from calibrant.plots._canvas import drawn_frame, headline, single
-from calibrant.plots._inputs import counted, estimated, shared_metric
-from calibrant.plots._palette import ACCEPTED, event, mixed
+from calibrant.plots._canvas import draw_title, drawn_frame, single_axes
+from calibrant.plots._inputs import predict_scores, result_table, shared_metric
+from calibrant.plots._palette import ACCEPTED, blend, event_colour
 
 __all__ = ["NullDisplay"]
 
@@ -84,12 +84,12 @@ class NullDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "NullDisplay":
         """Predict with a fitted classifier and draw; options as for `from_predictions`."""
-        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+        return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "NullDisplay":
         """Draw the null distribution of a result; options as for `from_predictions` except the metric."""
-        return cls.from_predictions(counted(breakdown), metric=shared_metric([breakdown]), **options)
+        return cls.from_predictions(result_table(breakdown), metric=shared_metric([breakdown]), **options)
 
     @classmethod
     def from_null(cls, null: Null, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "NullDisplay":
@@ -99,12 +99,12 @@ class NullDisplay:
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "NullDisplay":
         """Draw in `ax`, in `fig`, or in a new figure."""
         n, counts, edges = self.null, *self._counts()
-        self.ax_ = single(ax, fig, (6.4, 3.6))
+        self.ax_ = single_axes(ax, fig, (6.4, 3.6))
         self.figure_ = self.ax_.figure
         self.histogram_: StepPatch = self.ax_.stairs(counts, edges, fill=True, color=ACCEPTED, gid="null-histogram")
-        self.band_: Patch = self.ax_.axvspan(n.low, n.high, color=mixed(0.5), alpha=0.18, lw=0, gid="null-band")
+        self.band_: Patch = self.ax_.axvspan(n.low, n.high, color=blend(0.5), alpha=0.18, lw=0, gid="null-band")
         self.expected_: Line2D = self.ax_.axvline(
-            n.expected, color=mixed(0.6), lw=1, ls=(0, (4, 3)), gid="null-expected"
+            n.expected, color=blend(0.6), lw=1, ls=(0, (4, 3)), gid="null-expected"
         )
         self.value_: Line2D = self._mark_value(edges)
         self.ax_.set_ylim(0, counts.max() * 1.15)
@@ -113,7 +113,7 @@ class NullDisplay:
         self.ax_.locator_params(axis="x", nbins=6)
         self.ax_.spines[["top", "right"]].set_visible(False)
         form = NumberFormat.for_spread(n.unit, n.high - n.low, signed=n.low < 0)
-        headline(
+        draw_title(
             self.ax_,
             f"{n.metric} = {form.value(n.value)} (red), {p_text(n.pvalue)}",
             f"expected if calibrated: {form.range(n.low, n.high)} (grey; dashed: mean)",
@@ -124,9 +124,9 @@ class NullDisplay:
         """Draw a line at the value, or an arrow at the end of the axis if it is infinite."""
         n = self.null
         if np.isfinite(n.value):
-            return self.ax_.axvline(n.value, color=event(), lw=2.4, gid="null-value")
+            return self.ax_.axvline(n.value, color=event_colour(), lw=2.4, gid="null-value")
         end = 1.0 if n.value > 0 else 0.0
-        style: dict[str, Any] = {"color": event(), "ms": 10, "clip_on": False, "transform": self.ax_.transAxes}
+        style: dict[str, Any] = {"color": event_colour(), "ms": 10, "clip_on": False, "transform": self.ax_.transAxes}
         (mark,) = self.ax_.plot([end], [0.5], ls="", marker=">" if end else "<", gid="null-value", **style)
         return mark
 

@@ -15,11 +15,11 @@ from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.sizes import rows_text
-from calibrant.plots._canvas import headline, ids_by_name, laid_out, new_figure, shapes, shorter, strokes
+from calibrant.plots._canvas import draw_title, ids_by_name, new_figure, shapes, shorten, strokes, with_layout
 from calibrant.plots._inputs import display_names
-from calibrant.plots._palette import mixed, models
+from calibrant.plots._palette import blend, model_colours
 from calibrant.plots.bias_scatter import BiasDisplay
-from calibrant.plots.brier_decomposition import Decomposed, DecompositionDisplay
+from calibrant.plots.brier_decomposition import DecompositionDisplay, ModelDecomposition
 from calibrant.plots.coverage_curve import CoverageDisplay
 from calibrant.plots.cumulative_differences import CumulativeDisplay
 from calibrant.plots.group_metrics import GroupDisplay
@@ -56,7 +56,7 @@ class EvaluationDisplay:
         e = self.evaluation
         draw = {"binary": self._draw_binary, "point": self._draw_point, "distribution": self._draw_distribution}[e.kind]
         size = (11.5, 6.4 if not e.groups else 9.6)
-        figure = new_figure(size) if fig is None else laid_out(fig)
+        figure = new_figure(size) if fig is None else with_layout(fig)
         self.figure_ = figure
         self.reliability: TestBasedReliabilityDisplay | None = None
         self.null: NullDisplay | None = None
@@ -79,7 +79,7 @@ class EvaluationDisplay:
         """Draw the panels of probabilities, and return the metric of the groups."""
         e, figure = self.evaluation, self.figure_
         right = outer[0, 1].subgridspec(2, 1)
-        self.reliability = test_based_display(e).plot(ax=figure.add_subplot(outer[0, 0]))
+        self.reliability = tce_display(e).plot(ax=figure.add_subplot(outer[0, 0]))
         shown = metric_with_null(e)
         if shown is not None:
             self.null = NullDisplay.from_null(shown.null, ax=figure.add_subplot(right[0, 0]))
@@ -119,7 +119,7 @@ def metric_with_null(evaluation: Evaluation) -> MetricResult | None:
     return drawable.get("ACE", next(iter(drawable.values()), None))
 
 
-def test_based_display(evaluation: Evaluation) -> TestBasedReliabilityDisplay:
+def tce_display(evaluation: Evaluation) -> TestBasedReliabilityDisplay:
     """Return the test-based diagram of an evaluation of probabilities, not yet drawn."""
     details: Any = evaluation.details
     breakdown, null = rejection_breakdown(evaluation)
@@ -166,7 +166,7 @@ class ComparisonDisplay:
     def plot(self, *, fig: FigureBase | None = None) -> "ComparisonDisplay":
         """Draw in `fig`, or in a new figure."""
         c = self.comparison
-        figure = new_figure((11.5, 6.6)) if fig is None else laid_out(fig)
+        figure = new_figure((11.5, 6.6)) if fig is None else with_layout(fig)
         self.figure_ = figure
         outer = figure.add_gridspec(1, 2, width_ratios=[1.15, 1])
         right = outer[0, 1].subgridspec(2, 1, height_ratios=[0.5 + 0.25 * len(c.adjusted), 2])
@@ -178,7 +178,7 @@ class ComparisonDisplay:
         self._draw_differences()
         details: list[Any] = [evaluation.details for evaluation in c.models.values()]
         names = display_names(c.models)
-        parts = {name: Decomposed(each.decomposition) for name, each in zip(names, details, strict=True)}
+        parts = {name: ModelDecomposition(each.decomposition) for name, each in zip(names, details, strict=True)}
         self.decomposition = DecompositionDisplay(parts).plot(ax=figure.add_subplot(right[1, 0]))
         figure.suptitle(c.verdict, x=0.01, ha="left", weight="bold", parse_math=False, wrap=True)
         return self
@@ -186,7 +186,7 @@ class ComparisonDisplay:
     def _draw_differences(self) -> None:
         c, ax = self.comparison, self.ax_differences_
         deciding = c.deciding
-        colours = models(len(c.models))[1:]
+        colours = model_colours(len(c.models))[1:]
         ids = ids_by_name([d.model for d in deciding])
         self.differences_: list[Line2D] = []
         for i, (d, colour) in enumerate(zip(deciding, colours, strict=True)):
@@ -196,7 +196,7 @@ class ComparisonDisplay:
                     [strokes([(d.low, i), (d.high, i)])],
                     f"difference-{ids[d.model]}-interval",
                     facecolor="none",
-                    edgecolor=mixed(0.75),
+                    edgecolor=blend(0.75),
                     linewidth=1.4,
                 )
             face = colour if c.is_shown(d) else ax.get_facecolor()
@@ -215,14 +215,14 @@ class ComparisonDisplay:
         room = 0.08 * max(max(reach) - min(reach), 1e-9)
         ax.set_xlim(min(reach) - room, max(reach) + room)
         ax.set_ylim(len(deciding) - 0.4, -0.6)
-        ax.axvline(0, color=mixed(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
+        ax.axvline(0, color=blend(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
         ax.locator_params(axis="x", nbins=5)
-        ax.set_yticks(range(len(deciding)), [shorter(d.model, 18) for d in deciding], parse_math=False)
+        ax.set_yticks(range(len(deciding)), [shorten(d.model, 18) for d in deciding], parse_math=False)
         ax.spines[["top", "right"]].set_visible(False)
         level = f"{100 * c.settings.confidence_level:g} %"
-        headline(
+        draw_title(
             ax,
-            f"Squared {c.decides} minus that of {shorter(c.baseline, 16)}",
+            f"Squared {c.decides} minus that of {shorten(c.baseline, 16)}",
             f"below 0 is better; {level} CI",
         )
 

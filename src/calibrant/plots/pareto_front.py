@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 
 from calibrant._support.errors import InputError
 from calibrant.calibrators.pareto import Front, ParetoRecalibrator
-from calibrant.plots._canvas import headline, panels, stacked_frame
-from calibrant.plots._palette import REJECTED, models
+from calibrant.plots._canvas import draw_title, panels, stacked_frame
+from calibrant.plots._palette import REJECTED, model_colours
 
 __all__ = ["ParetoDisplay"]
 
@@ -92,7 +92,7 @@ class ParetoDisplay:
         return self
 
     def _panel(self, ax: Axes, name: str, front: Front) -> Axes:
-        color, gid = models(1)[0], f"pareto-{name.replace(' ', '-')}"
+        color, gid = model_colours(1)[0], f"pareto-{name.replace(' ', '-')}"
         style: dict[str, Any] = {"color": color, "marker": "o", "lw": 1.4, "mfc": ax.get_facecolor()}
         self.curves_ += ax.plot(front.nll, front.a_squared, ms=6, gid=gid, **style)
         style |= {"ls": "", "mfc": REJECTED}
@@ -106,7 +106,7 @@ class ParetoDisplay:
         ax.set_ylabel("A² (lower: better calibrated)")
         ax.locator_params(axis="x", nbins=4)
         ax.spines[["top", "right"]].set_visible(False)
-        headline(ax, name, f"before: NLL {front.before.nll:.4g}, A² {front.before.a_squared:.4g}")
+        draw_title(ax, name, f"before: NLL {front.before.nll:.4g}, A² {front.before.a_squared:.4g}")
         return ax
 
     def data(self, backend: str = "pandas") -> Any:

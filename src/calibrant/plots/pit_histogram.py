@@ -16,8 +16,8 @@ from calibrant._support.typing import Floats
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.uniformity import anderson_darling
 from calibrant.metrics.pit import pit, read_pit
-from calibrant.plots._canvas import drawn_frame, headline, rectangle, shapes, single
-from calibrant.plots._palette import ACCEPTED, REJECTED, mixed
+from calibrant.plots._canvas import draw_title, drawn_frame, rectangle, shapes, single_axes
+from calibrant.plots._palette import ACCEPTED, REJECTED, blend
 
 __all__ = ["PITDisplay"]
 
@@ -120,7 +120,7 @@ class PITDisplay:
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "PITDisplay":
         """Draw in `ax`, in `fig`, or in a new figure."""
         edges, counts, low, high = self._counts()
-        self.ax_ = single(ax, fig, (6.4, 3.8))
+        self.ax_ = single_axes(ax, fig, (6.4, 3.8))
         self.figure_ = self.ax_.figure
         boxes = [rectangle(edges[i], edges[i + 1], 0.0, counts[i]) for i in range(self.n_bins)]
         beyond = (counts < low) | (counts > high)
@@ -129,16 +129,16 @@ class PITDisplay:
         outside = [box if out else None for box, out in zip(boxes, beyond, strict=True)]
         self.bars_ = shapes(self.ax_, inside, "pit-bar-{}", fc=ACCEPTED, **style)
         self.bars_ += shapes(self.ax_, outside, "pit-bar-{}", fc=REJECTED, **style)
-        self.band_: Patch = self.ax_.axhspan(low, high, color=mixed(0.5), alpha=0.22, lw=0, gid="pit-band", zorder=3)
+        self.band_: Patch = self.ax_.axhspan(low, high, color=blend(0.5), alpha=0.22, lw=0, gid="pit-band", zorder=3)
         self.expected_: Line2D = self.ax_.axhline(
-            self.u.size / self.n_bins, color=mixed(0.7), lw=1, ls=(0, (4, 3)), gid="pit-expected", zorder=4
+            self.u.size / self.n_bins, color=blend(0.7), lw=1, ls=(0, (4, 3)), gid="pit-expected", zorder=4
         )
         self.ax_.set_xlim(0, 1)
         self.ax_.set_ylim(0, 1.1 * max(float(counts.max()), high))
         self.ax_.set_xlabel("PIT value: predicted probability of a lower outcome")
         self.ax_.set_ylabel("rows")
         self.ax_.spines[["top", "right"]].set_visible(False)
-        headline(
+        draw_title(
             self.ax_,
             f"A² = {self.test.statistic:.3g}, {p_text(self.test.pvalue)} ({self.u.size:,} rows)",
             f"grey: {100 * self.confidence_level:g} % null range; {self._shape()}",

@@ -26,18 +26,18 @@ from calibrant.plots._canvas import (
     Axis,
     Scale,
     ids_by_name,
+    join_short,
     legend_above,
     rectangle,
     shapes,
-    short_list,
-    shorter,
+    shorten,
     stacked_frame,
     strokes,
-    uprights,
+    vertical_lines,
 )
 from calibrant.plots._density import histogram, quantile
-from calibrant.plots._inputs import estimated, named, need_breakdown, tables
-from calibrant.plots._palette import ACCEPTED, DASHES, MARKERS, mixed, models
+from calibrant.plots._inputs import check_breakdown, named_results, predict_scores, read_tables
+from calibrant.plots._palette import ACCEPTED, DASHES, MARKERS, blend, model_colours
 from calibrant.plots._panels import Panels, histogram_bars
 
 __all__ = ["ReliabilityDisplay"]
@@ -134,7 +134,7 @@ class ReliabilityDisplay:
                 argument="bins",
             )
         gce = GCE(bins, absolute_gap, weighted_l1, name="calibration gap")
-        measured = {name: gce(table) for name, table in tables(y_true, y_prob, rows).items()}
+        measured = {name: gce(table) for name, table in read_tables(y_true, y_prob, rows).items()}
         return cls.from_breakdown(
             measured,
             band=band,
@@ -150,7 +150,7 @@ class ReliabilityDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "ReliabilityDisplay":
         """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
-        return cls.from_predictions(y, estimated(estimator, X, options, several=True), **options)
+        return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
 
     @classmethod
     def from_breakdown(
@@ -173,7 +173,7 @@ class ReliabilityDisplay:
                 argument="band",
                 value=band,
             )
-        breakdowns = {name: need_breakdown(each) for name, each in named(breakdown).items()}
+        breakdowns = {name: check_breakdown(each) for name, each in named_results(breakdown).items()}
         bands = {}
         if band in ("consistency", "both"):
             options: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
@@ -219,7 +219,7 @@ class ReliabilityDisplay:
         axis.apply(self.ax_.xaxis)
         axis.apply(self.ax_.yaxis)
         self.diagonal_ = self.ax_.plot(
-            [axis.low, axis.high], [axis.low, axis.high], color=mixed(0.45), lw=1, ls=(0, (4, 3)), zorder=1
+            [axis.low, axis.high], [axis.low, axis.high], color=blend(0.45), lw=1, ls=(0, (4, 3)), zorder=1
         )[0]
         self.points_: dict[str, list[Line2D]] = {}
         self.lines_: dict[str, Line2D] = {}
@@ -229,7 +229,7 @@ class ReliabilityDisplay:
         self.sizes_: dict[str, list[Artist]] = {}
         self.histograms_: dict[str, list[Artist]] = {}
         fullest = []
-        for i, (name, colour) in enumerate(zip(self.breakdowns, models(len(self.breakdowns)), strict=True)):
+        for i, (name, colour) in enumerate(zip(self.breakdowns, model_colours(len(self.breakdowns)), strict=True)):
             self._draw(name, colour, i, axis)
             fullest.append(self._draw_margins(name, colour, i, axis))
         panels.dress(axis, max(fullest), next(iter(self.breakdowns.values())).partition.table.importance)
@@ -252,10 +252,10 @@ class ReliabilityDisplay:
             band = self.bands[name]
             self.bands_[name] = shapes(
                 self.ax_,
-                uprights(x, axis.inside(band.low), axis.inside(band.high)),
+                vertical_lines(x, axis.inside(band.low), axis.inside(band.high)),
                 ids + "consistency",
                 facecolor="none",
-                edgecolor=mixed(0.5) if single else colour,
+                edgecolor=blend(0.5) if single else colour,
                 alpha=0.35,
                 linewidth=9 if len(p) <= 30 else 4,
                 zorder=0.8,
@@ -264,7 +264,7 @@ class ReliabilityDisplay:
             low, high = breakdown.rate_interval(self.confidence_level)
             self.intervals_[name] = shapes(
                 self.ax_,
-                uprights(x, axis.inside(low), axis.inside(high)),
+                vertical_lines(x, axis.inside(low), axis.inside(high)),
                 ids + "interval",
                 facecolor="none",
                 edgecolor=colour,
@@ -281,7 +281,7 @@ class ReliabilityDisplay:
             linewidth=2.2,
             alpha=0.45,
         )
-        joined = _broken(np.column_stack([x, y]), breakdown)
+        joined = _insert_gaps(np.column_stack([x, y]), breakdown)
         (self.lines_[name],) = self.ax_.plot(*joined.T, color=colour, lw=1.2, ls=DASHES[number % len(DASHES)], zorder=3)
         self.points_[name] = self._points(breakdown, x, y, colour, MARKERS[number % len(MARKERS)], ids + "point")
 
@@ -331,7 +331,7 @@ class ReliabilityDisplay:
         legend_above(self.ax_, title, *self._keys(), reach=1.3)
 
     def _keys(self) -> tuple[list[Any], list[str]]:
-        colours = models(len(self.breakdowns))
+        colours = model_colours(len(self.breakdowns))
         several = len(colours) > 1
         handles: list[Any] = [
             Line2D([], [], color=c, marker=MARKERS[i % len(MARKERS)], ms=5.5, lw=1.2, ls=DASHES[i % len(DASHES)])
@@ -339,13 +339,13 @@ class ReliabilityDisplay:
         ]
         level = f"{100 * self.confidence_level:g} %"
         single = f"bins, {level} CI" if self.intervals else "bins"
-        labels = [shorter(name) for name in self.breakdowns] if several else [single]
+        labels = [shorten(name) for name in self.breakdowns] if several else [single]
         if any((b.partition.effective_n < self.small).any() for b in self.breakdowns.values()):
             effective = "effective " if any(b.partition.table.importance for b in self.breakdowns.values()) else ""
-            handles.append(Line2D([], [], color=mixed(0.6), marker="o", mfc="none", ms=5.5, lw=0))
+            handles.append(Line2D([], [], color=blend(0.6), marker="o", mfc="none", ms=5.5, lw=0))
             labels.append(f"fewer than {self.small} {effective}rows")
         if self.bands:
-            handles.append(Patch(color=mixed(0.5), alpha=0.25, lw=0))
+            handles.append(Patch(color=blend(0.5), alpha=0.25, lw=0))
             labels.append(f"{100 * next(iter(self.bands.values())).level:g} % null range")
         return handles, labels
 
@@ -383,13 +383,13 @@ class ReliabilityDisplay:
 
     def __repr__(self) -> str:
         described = [f"{name}: {bins_text(len(b.partition))}" for name, b in self.breakdowns.items()]
-        return f"ReliabilityDisplay({short_list(described)})"
+        return f"ReliabilityDisplay({join_short(described)})"
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
-        return "Reliability diagram: " + "; ".join(self._in_words(name) for name in self.breakdowns) + "."
+        return "Reliability diagram: " + "; ".join(self._describe(name) for name in self.breakdowns) + "."
 
-    def _in_words(self, name: str) -> str:
+    def _describe(self, name: str) -> str:
         p = self.breakdowns[name].partition
         gap = p.mean_score - p.rate
         worst = int(np.argmax(np.abs(gap) * p.n))
@@ -417,7 +417,7 @@ class ReliabilityDisplay:
         return "".join(f"{each}, " for each in found)
 
 
-def _broken(points: Floats, breakdown: Breakdown) -> Floats:
+def _insert_gaps(points: Floats, breakdown: Breakdown) -> Floats:
     """Return the points with a gap where empty bins lie between two of them."""
     p = breakdown.partition
     gaps = np.flatnonzero(p.lower[1:] > p.upper[:-1]) + 1

@@ -16,9 +16,9 @@ from calibrant._support.typing import Floats
 from calibrant.evaluation.sizes import rows_text
 from calibrant.metrics.bins import PAVA
 from calibrant.metrics.discrimination import auc
-from calibrant.plots._canvas import drawn_frame, headline, legend, shapes, single, strokes
-from calibrant.plots._inputs import counted, estimated
-from calibrant.plots._palette import REJECTED, event, mixed, models
+from calibrant.plots._canvas import draw_title, drawn_frame, legend, shapes, single_axes, strokes
+from calibrant.plots._inputs import predict_scores, result_table
+from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours
 from calibrant.tables.partition import Partition
 from calibrant.tables.rows import need_both_classes, table_of
 from calibrant.tables.score_table import ScoreTable
@@ -80,12 +80,12 @@ class RocHullDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "RocHullDisplay":
         """Predict with a fitted classifier and draw; options as for `from_predictions`."""
-        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+        return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(cls, breakdown: Any, **options: Any) -> "RocHullDisplay":
         """Draw the curve of the table of a result."""
-        return cls.from_predictions(counted(breakdown), **options)
+        return cls.from_predictions(result_table(breakdown), **options)
 
     @property
     def table(self) -> ScoreTable:
@@ -108,7 +108,7 @@ class RocHullDisplay:
         others, events = np.cumsum((n - k)[::-1]), np.cumsum(k[::-1])
         return np.append(0.0, others / others[-1]), np.append(0.0, events / events[-1])
 
-    def _kept(self) -> Any:
+    def _drawn_indices(self) -> Any:
         """Return the indices of the drawn points: all, or so many that the curve is exact to 0.2 %, and all corners."""
         x, y = self._rates(self.table.n, self.table.k)
         if x.size <= _MOST_POINTS:
@@ -122,12 +122,12 @@ class RocHullDisplay:
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "RocHullDisplay":
         """Draw in `ax`, in `fig`, or in a new figure."""
-        self.ax_ = single(ax, fig, (5.6, 5.6))
+        self.ax_ = single_axes(ax, fig, (5.6, 5.6))
         self.figure_ = self.ax_.figure
         x, y = self._rates(self.table.n, self.table.k)
-        kept, corners, colour = self._kept(), self._corners(), models(1)[0]
+        kept, corners, colour = self._drawn_indices(), self._corners(), model_colours(1)[0]
         runs = list(pairwise(corners))[::-1]  # by score, rising
-        self.ax_.plot([0, 1], [0, 1], color=mixed(0.45), lw=1, ls=(0, (4, 3)))
+        self.ax_.plot([0, 1], [0, 1], color=blend(0.45), lw=1, ls=(0, (4, 3)))
         self.concavities_: list[Artist] = shapes(
             self.ax_,
             [_concavity(x, y, kept[(kept >= a) & (kept <= z)]) for a, z in runs],
@@ -141,11 +141,13 @@ class RocHullDisplay:
             [strokes([(x[a], y[a]), (x[z], y[z])]) for a, z in runs],
             "roc-hull-bin-{}-segment",
             facecolor="none",
-            edgecolor=event(),
+            edgecolor=event_colour(),
             linewidth=1.8,
         )
         size = 4 if len(runs) <= 60 else 2
-        (self.corners_,) = self.ax_.plot(x[corners], y[corners], ls="", marker="o", ms=size, color=event(), zorder=4)
+        (self.corners_,) = self.ax_.plot(
+            x[corners], y[corners], ls="", marker="o", ms=size, color=event_colour(), zorder=4
+        )
         (self.curve_,) = self.ax_.plot(x[kept], y[kept], color=colour, lw=1.3, gid="roc-hull-curve", zorder=3)
         self._dress(colour)
         return self
@@ -158,7 +160,7 @@ class RocHullDisplay:
         ax.set_xlabel("false positive rate")
         ax.set_ylabel("true positive rate")
         ax.spines[["top", "right"]].set_visible(False)
-        hull = Line2D([], [], color=event(), lw=1.8, marker="o", ms=4)
+        hull = Line2D([], [], color=event_colour(), lw=1.8, marker="o", ms=4)
         legend(
             ax,
             [Line2D([], [], color=colour, lw=1.3), hull, Patch(color=REJECTED, alpha=0.45, lw=0)],
@@ -166,7 +168,7 @@ class RocHullDisplay:
             loc="lower right",
         )
         count = len(self.hull)
-        headline(
+        draw_title(
             ax,
             f"AUC = {self.auc:.4f}, of the hull {self.hull_auc:.4f}",
             f"{rows_text(self.table)}, {count} segment{'s' * (count != 1)}",

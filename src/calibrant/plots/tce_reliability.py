@@ -27,17 +27,17 @@ from calibrant.plots._canvas import (
     MOST_SINGLE,
     Axis,
     Scale,
-    distinct,
+    distinct_labels,
     drawn_frame,
-    have_room,
+    labels_fit,
     legend_above,
     rectangle,
     shapes,
     strokes,
 )
 from calibrant.plots._density import Violin, quantile, violins
-from calibrant.plots._inputs import estimated, need_breakdown
-from calibrant.plots._palette import ACCEPTED, REJECTED, event
+from calibrant.plots._inputs import check_breakdown, predict_scores
+from calibrant.plots._palette import ACCEPTED, REJECTED, event_colour
 from calibrant.plots._panels import Panels, histogram_bars
 from calibrant.tables.rows import table_of
 
@@ -97,7 +97,7 @@ class TestBasedReliabilityDisplay:
     profile: RejectionProfile | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(need_breakdown(self.breakdown).gce.loss, RejectionRate):
+        if not isinstance(check_breakdown(self.breakdown).gce.loss, RejectionRate):
             raise InputError(
                 f"breakdown must be of a metric with the loss RejectionRate; got {self.breakdown.metric}.",
                 hint="Pass the Breakdown of cb.TCE(), or use ReliabilityDisplay.",
@@ -155,7 +155,7 @@ class TestBasedReliabilityDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "TestBasedReliabilityDisplay":
         """Predict with a fitted classifier and draw; options as for `from_predictions`."""
-        return cls.from_predictions(y, estimated(estimator, X, options), **options)
+        return cls.from_predictions(y, predict_scores(estimator, X, options), **options)
 
     @classmethod
     def from_breakdown(
@@ -238,8 +238,8 @@ class TestBasedReliabilityDisplay:
         rejected = np.split(self._rejects(bins, score), np.cumsum(lengths)[:-1])
         pairs = list(enumerate(zip(outlines, rejected, strict=True)))
         shape = _outline if len(pairs) <= MOST_SINGLE else _spine
-        self.accepted_violins_ = self._filled(self.ax_, [shape(i, v, ~r) for i, (v, r) in pairs], "violin")
-        self.rejected_violins_ = self._filled(self.ax_, [shape(i, v, r) for i, (v, r) in pairs], "violin-rejected")
+        self.accepted_violins_ = self._draw_filled(self.ax_, [shape(i, v, ~r) for i, (v, r) in pairs], "violin")
+        self.rejected_violins_ = self._draw_filled(self.ax_, [shape(i, v, r) for i, (v, r) in pairs], "violin-rejected")
 
     def _rejects(self, bins: Ints, score: Floats) -> Bools:
         """Return whether the bins reject these scores: the stored decisions if they are of these scores."""
@@ -260,8 +260,8 @@ class TestBasedReliabilityDisplay:
         cells = list(enumerate(zip(rejected.tolist(), n.tolist(), strict=True)))
         accepted = [rectangle(i - half, i + half, r, size) if r < size else None for i, (r, size) in cells]
         parts = [rectangle(i - half, i + half, 0, r) if r > 0 else None for i, (r, _) in cells]
-        self.accepted_sizes_ = self._filled(self.ax_sizes_, accepted, "size")
-        self.rejected_sizes_ = self._filled(self.ax_sizes_, parts, "size-rejected")
+        self.accepted_sizes_ = self._draw_filled(self.ax_sizes_, accepted, "size")
+        self.rejected_sizes_ = self._draw_filled(self.ax_sizes_, parts, "size-rejected")
         few = len(n) <= 16
         self.ax_sizes_.set_ylim(0, float(n.max()) * (1.32 if few else 1.05))
         shares = zip(n, self.breakdown.per_bin["loss"], strict=True) if few else ()
@@ -285,7 +285,7 @@ class TestBasedReliabilityDisplay:
         """Half the width of a bar; many bins have no gaps between them."""
         return _HALF if len(self.breakdown.partition) <= _MANY else 0.5
 
-    def _filled(self, ax: Axes, paths: list[Path | None], part: str) -> list[Artist]:
+    def _draw_filled(self, ax: Axes, paths: list[Path | None], part: str) -> list[Artist]:
         colour = REJECTED if part.endswith("rejected") else ACCEPTED
         outline = {"edgecolor": colour, "linewidth": 1.2} if "violin" in part else {"linewidth": 0}
         return shapes(ax, paths, f"test-based-bin-{{}}-{part}", facecolor=colour, **outline)
@@ -294,7 +294,7 @@ class TestBasedReliabilityDisplay:
         """Draw rates and intervals: with many bins as one shape, with very many without intervals."""
         rate = self.breakdown.per_bin["rate"]
         ends = list(enumerate(zip(axis.inside(rate), axis.inside(low), axis.inside(high), strict=True)))
-        style = {"facecolor": "none", "edgecolor": event()}
+        style = {"facecolor": "none", "edgecolor": event_colour()}
         if len(ends) > _MANY:
             both = [strokes([(i - 0.5, r), (i + 0.5, r)], [(i, a), (i, z)]) for i, (r, a, z) in ends]
             if not self._shows_intervals:
@@ -315,7 +315,9 @@ class TestBasedReliabilityDisplay:
         self.beyond_: list[Line2D] = []
         if beyond.size:
             high = np.full(beyond.size, axis.high)
-            self.beyond_ = self.ax_.plot(beyond, high, ls="", marker="^", ms=5, color=event(), clip_on=False, zorder=5)
+            self.beyond_ = self.ax_.plot(
+                beyond, high, ls="", marker="^", ms=5, color=event_colour(), clip_on=False, zorder=5
+            )
 
     def _dress(self) -> None:
         loss = self.breakdown.gce.loss
@@ -327,7 +329,7 @@ class TestBasedReliabilityDisplay:
         self.ax_sizes_.set_xlabel("bins and their edges")
         self.ax_sizes_.locator_params(axis="y", nbins=3)
         level = f", {100 * self.confidence_level:g} % CI" if self._shows_intervals else ""
-        rate = Line2D([], [], color=event(), linewidth=2.4, marker="|", markersize=10, markeredgewidth=1.1)
+        rate = Line2D([], [], color=event_colour(), linewidth=2.4, marker="|", markersize=10, markeredgewidth=1.1)
         keys = [Patch(color=ACCEPTED), Patch(color=REJECTED), rate]
         words = ["predictions", f"rejected at {loss.alpha:g}", "event rate" + level]
         legend_above(self.ax_, self.headline(), keys, words, reach=1.3)
@@ -339,9 +341,9 @@ class TestBasedReliabilityDisplay:
             shown = np.arange(0, lower.size + 1, step)
             edges = [np.unique([*upper[max(i - 1, 0) : i], *lower[i : i + 1]]) for i in shown]
             every = np.unique(np.concatenate(edges))
-            words = dict(zip(every, distinct(every), strict=True))
+            words = dict(zip(every, distinct_labels(every), strict=True))
             labels = [" … ".join(words[e] for e in pair) for pair in edges]
-            if have_room(self.ax_sizes_, labels):
+            if labels_fit(self.ax_sizes_, labels):
                 break
         self.ax_sizes_.set_xticks(shown - 0.5, labels)
         self.ax_sizes_.tick_params(axis="x", labelsize="small")
@@ -400,7 +402,7 @@ def _outline(place: int, violin: Violin, shown: Any) -> Path | None:
     at, half = violin.at, _HALF * violin.width
     parts = []
     for first, after in _runs(shown):
-        y, x = _reaching(at, half, first, after)
+        y, x = _part_points(at, half, first, after)
         vertices = np.concatenate([np.column_stack([place - x, y]), np.column_stack([place + x, y])[::-1]])
         parts.append(Path(np.concatenate([vertices, vertices[:1]]), closed=True))
     return Path.make_compound_path(*parts) if parts else None
@@ -410,7 +412,7 @@ def _spine(place: int, violin: Violin, shown: Any) -> Path | None:
     """Return the same parts as lines, for narrow bins."""
     parts = []
     for first, after in _runs(shown):
-        y, _ = _reaching(violin.at, violin.width, first, after)
+        y, _ = _part_points(violin.at, violin.width, first, after)
         parts.append([(float(place), float(y[0])), (float(place), float(y[-1]))])
     return strokes(*parts) if parts else None
 
@@ -421,7 +423,7 @@ def _runs(shown: Any) -> list[tuple[int, int]]:
     return list(zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True))
 
 
-def _reaching(at: Any, half: Any, first: int, after: int) -> tuple[Any, Any]:
+def _part_points(at: Any, half: Any, first: int, after: int) -> tuple[Any, Any]:
     """Return the points of a part, from half way to its lower neighbour to half way to the upper one."""
     y, x = [*at[first:after]], [*half[first:after]]
     if first > 0:

@@ -14,7 +14,7 @@ __all__ = ["write_comparison", "write_evaluation", "write_evaluations"]
 
 
 def write_evaluation(evaluation: "Evaluation", path: str | PathLike[str] | None = None, *, title: str) -> str:
-    """Return the report of one evaluation; write it to `path` if one is given."""
+    """Return the report of one evaluation; write it to `path` if given."""
     return write_evaluations({_NAMES[evaluation.kind]: evaluation}, path, title=title)
 
 
@@ -28,7 +28,7 @@ def write_evaluations(
     title: str,
     inputs: list[dict[str, Any]] | None = None,
 ) -> str:
-    """Return the report of several evaluations, each for itself; write it to `path` if one is given."""
+    """Return the report of several evaluations; write it to `path` if given."""
     from calibrant.report.page import page
     from calibrant.report.plain_page import plain_page
 
@@ -44,14 +44,14 @@ def write_comparison(
     title: str,
     inputs: list[dict[str, Any]] | None = None,
 ) -> str:
-    """Return the report of a comparison; write it to `path` if one is given."""
+    """Return the report of a comparison; write it to `path` if given."""
     from calibrant.report.page import page
 
     return _write(page(comparison.models, comparison=comparison, title=title, inputs=inputs), path)
 
 
 def _write(page: str, path: str | PathLike[str] | None) -> str:
-    """Return the page, and write it to the file if one is named: whole or not at all."""
+    """Return the page; write it to `path` if given, atomically."""
     if path is not None:
         target = Path(path)
         part = target.with_name(f".{target.name}.{os.getpid()}.part")

@@ -15,11 +15,11 @@ __all__ = ["inline"]
 
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 _INK, _PAPER = "#000000", "#ffffff"
-_NOT_TEXT_FAMILY = ("font-family",)  # the page's own
+_NOT_TEXT_FAMILY = ("font-family",)  # the page sets it
 
 
 def inline(svg: str, *, prefix: str, alt: str, tips: Mapping[str, str], stops: str) -> str:
-    """Return an SVG of `calibrant.plots.svg` for the inside of a page.
+    """Return an SVG of `calibrant.plots.svg` for inlining in a page.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ def inline(svg: str, *, prefix: str, alt: str, tips: Mapping[str, str], stops: s
     prefix : str
         For ids, which must be unique in the page.
     alt : str
-        Text of the whole diagram.
+        Description of the diagram.
     tips : mapping
-        Texts of shapes by the beginning of their id: ``{"test-based-bin-0": "..."}``.
+        Texts of shapes by the prefix of their id: ``{"test-based-bin-0": "..."}``.
     stops : str
-        A pattern of the ids that the keyboard stops at; one per bin.
+        Pattern of the ids that receive keyboard focus, one per bin.
     """
     root = ElementTree.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", svg).encode())
     for parent in list(root.iter()):
@@ -39,9 +39,9 @@ def inline(svg: str, *, prefix: str, alt: str, tips: Mapping[str, str], stops: s
             if child.tag.endswith("metadata") or child.tag == f"{_SVG}style":
                 parent.remove(child)
     for element in root.iter():
-        _retag(element)
-        _renamed(element, prefix)
-        _restyled(element)
+        _remove_namespace(element)
+        _prefix_ids(element, prefix)
+        _split_style(element)
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
     root.attrib |= {"class": "diagram", "role": "group", "aria-label": alt, "stroke-linejoin": "round"}
@@ -49,15 +49,15 @@ def inline(svg: str, *, prefix: str, alt: str, tips: Mapping[str, str], stops: s
     return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
 
 
-def _retag(element: ElementTree.Element) -> None:
-    """In HTML, elements of SVG need no namespace."""
+def _remove_namespace(element: ElementTree.Element) -> None:
+    """Remove the namespace of an SVG element, which HTML does not need."""
     element.tag = element.tag.removeprefix(_SVG)
     link = element.attrib.pop(_LINK, None)
     if link is not None:
         element.set("href", link)
 
 
-def _renamed(element: ElementTree.Element, prefix: str) -> None:
+def _prefix_ids(element: ElementTree.Element, prefix: str) -> None:
     for name, value in element.attrib.items():
         if name == "id":
             element.set(name, f"{prefix}-{value}")
@@ -67,15 +67,15 @@ def _renamed(element: ElementTree.Element, prefix: str) -> None:
             element.set(name, value.replace("url(#", f"url(#{prefix}-"))
 
 
-def _restyled(element: ElementTree.Element) -> None:
-    """Properties of the style attribute as attributes of their own."""
+def _split_style(element: ElementTree.Element) -> None:
+    """Turn the properties of the style attribute into separate attributes."""
     for declaration in element.attrib.pop("style", "").split(";"):
         name, _, value = declaration.partition(":")
         if value.strip() and name.strip() not in _NOT_TEXT_FAMILY:
-            element.set(name.strip(), _themed(value.strip()))
+            element.set(name.strip(), _theme_colour(value.strip()))
 
 
-def _themed(value: str) -> str:
+def _theme_colour(value: str) -> str:
     """Return a colour of the drawing as one of the page; colours of data stay, except that of events."""
     known = {_INK: "var(--ink)", _PAPER: "var(--paper)", EVENT.lower(): "var(--event)"}
     if value in known:
@@ -96,19 +96,19 @@ def _explain(root: ElementTree.Element, prefix: str, tips: Mapping[str, str], st
         if match is None:
             continue
         element.set("data-tip", tips[match])
-        if re.fullmatch(stops, own):  # one stop of Tab per diagram; arrows lead on
+        if re.fullmatch(stops, own):  # Tab stops once per diagram; arrow keys move between bins
             element.attrib |= {"tabindex": "0" if first else "-1", "role": "img", "aria-label": tips[match]}
             first = False
 
 
 def bin_tips(rows: list[dict[str, Any]], name: str) -> dict[str, str]:
-    """Return the text of each bin, by the beginning of its id."""
+    """Return the text of each bin, by the prefix of its id."""
     return {f"{name}{i}": bin_text(row) for i, row in enumerate(rows)}
 
 
 def bin_text(row: dict[str, Any]) -> str:
     """Return the numbers of a bin as text."""
-    rejected = "" if row.get("rejected") is None else f"; {100 * row['rejected'] / row['n']:.3g} % of its rows rejected"
+    rejected = "" if row.get("rejected") is None else f"; {100 * row['rejected'] / row['n']:.3g} % of rows rejected"
     return (
         f"scores {row['lower']:.4g} to {row['upper']:.4g}: {row['n']:,.6g} rows, {row['k']:,.6g} events; "
         f"observed {100 * row['rate']:.4g} % ({100 * row['low']:.4g} to {100 * row['high']:.4g} %); "

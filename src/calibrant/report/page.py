@@ -1,4 +1,4 @@
-"""The page of evaluations of probabilities: the summary as self-contained HTML, with all names escaped."""
+"""The report of evaluations of probabilities: self-contained HTML with escaped names."""
 
 import json
 from collections.abc import Mapping
@@ -21,22 +21,22 @@ def page(
     title: str = "Calibration report",
     inputs: list[dict[str, Any]] | None = None,
 ) -> str:
-    """Return the report of one evaluation or several as one HTML page; the same results give the same text.
+    """Return the report of one or several evaluations as one HTML page; equal results give identical pages.
 
     Parameters
     ----------
     models : mapping of name to Evaluation
     comparison : Comparison, optional
-        Of the same models, on the same rows.
+        Comparison of the same models on the same rows.
     title : str
     inputs : list of dict, optional
-        About the files: ``file``, ``bytes`` and ``sha256`` of each.
+        ``file``, ``bytes`` and ``sha256`` of each input file.
 
     Returns
     -------
     str
-        Self-contained: styles, script, diagrams and numbers are in it, and its Content-Security-Policy allows a
-        browser to fetch nothing and to run only that script.
+        The page contains styles, script, diagrams and numbers. Its Content-Security-Policy allows a browser to fetch
+        nothing and to run this script only.
     """
     summary = summarize(models, comparison=comparison, inputs=inputs)
     return render(
@@ -52,7 +52,7 @@ def page(
 
 
 def _data(summary: dict[str, Any]) -> str:
-    """Return the data of the script as JSON that no browser reads as markup."""
+    """Return the data of the script as JSON without characters of markup."""
     models = {
         model["key"]: {
             "costs": model["costs"],
@@ -85,10 +85,10 @@ def _figures(models: Mapping[str, Evaluation], summary: dict[str, Any]) -> dict[
 
 def _model_figures(evaluation: Evaluation, model: dict[str, Any]) -> dict[str, SafeText]:
     from calibrant import plots
-    from calibrant.plots.overview import cumulative_display, metric_with_null, test_based_display
+    from calibrant.plots.overview import cumulative_display, metric_with_null, tce_display
 
     key, level, own = model["key"], evaluation.settings.confidence_level, {}
-    display: Any = test_based_display(evaluation).plot(fig=new_canvas(7.6, 5.2))
+    display: Any = tce_display(evaluation).plot(fig=new_canvas(7.6, 5.2))
     tips = bin_tips(model["tested"]["bins"], "test-based-bin-")
     own["tested"] = inline_figure(display, f"{key}-tested", tips, r"test-based-bin-\d+-rate")
     display = plots.ReliabilityDisplay.from_breakdown(
@@ -106,7 +106,7 @@ def _model_figures(evaluation: Evaluation, model: dict[str, Any]) -> dict[str, S
 
 
 def _group_figures(evaluation: Evaluation, model: dict[str, Any]) -> dict[str, SafeText]:
-    """Return the diagrams of groups: one metric, and the bias too where groups are times."""
+    """Return the diagrams of groups: one metric, and also the bias if groups are dates."""
     from calibrant import plots
 
     if not evaluation.groups:

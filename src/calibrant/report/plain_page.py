@@ -1,4 +1,4 @@
-"""The page of evaluations of any kind: verdict, metrics, tests, groups and figures, without sliders."""
+"""The report of evaluations of any kind: verdict, metrics, tests, groups and figures, without sliders."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -17,14 +17,14 @@ __all__ = ["plain_page"]
 def plain_page(
     models: Mapping[str, Evaluation], *, title: str = "Calibration report", inputs: list[dict[str, Any]] | None = None
 ) -> str:
-    """Return the report of evaluations of any kind as one HTML page; the same results give the same text.
+    """Return the report of evaluations of any kind as one HTML page; equal results give identical pages.
 
     Parameters
     ----------
     models : mapping of name to Evaluation
     title : str
     inputs : list of dict, optional
-        About the files: ``file``, ``bytes`` and ``sha256`` of each.
+        ``file``, ``bytes`` and ``sha256`` of each input file.
     """
     shown = [_model(name, f"m{i}", evaluation) for i, (name, evaluation) in enumerate(models.items())]
     worst = min(models.values(), key=lambda e: sentences.severity(e.verdict))

@@ -208,7 +208,7 @@ def _groups(e: Evaluation) -> dict[str, Any] | None:
 
 
 def _is_time(name: object) -> bool:
-    """Return whether a group is a day, a month or a moment."""
+    """Return whether the name of a group is a date or a time."""
     written = isinstance(name, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}(-[0-9]{2}.*)?", name) is not None
     return written or isinstance(name, (date, np.datetime64))
 

@@ -1,4 +1,4 @@
-"""Templates of the report: HTML with styles, script and figures in it, and a policy that allows nothing else."""
+"""Templates of the report: HTML with inline styles, script and figures, and a Content-Security-Policy."""
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ __all__ = ["SafeText", "inline_figure", "new_canvas", "render"]
 
 
 class SafeText(str):
-    """Text that is HTML already: our own, or escaped."""
+    """HTML that needs no escaping."""
 
     __slots__ = ()
 
@@ -57,14 +57,14 @@ def _digest(text: str) -> str:
 
 
 def new_canvas(width: float, height: float) -> Any:
-    """Return a new figure of this size."""
+    """Return a new figure of the given size in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def inline_figure(display: Any, prefix: str, tips: Mapping[str, str] | None = None, stops: str = "") -> SafeText:
-    """Return a drawn display as SVG for the inside of the page."""
+    """Return a drawn display as SVG for inlining in the page."""
     from calibrant import plots
 
     return SafeText(inline(plots.svg(display), prefix=prefix, alt=display.alt_text(), tips=tips or {}, stops=stops))
