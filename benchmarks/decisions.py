@@ -1,7 +1,7 @@
-"""A million decisions of the kernel against scipy's own, one call of `scipy.stats.binomtest` each.
+"""Compare a million decisions of the kernel with one call of `scipy.stats.binomtest` each.
 
-Tests are drawn with n up to 10^6, at four levels of alpha; a third of the scores lie within a relative 1e-3 to 1e-12
-of a border between rejecting and accepting. Run with ``make bench-decisions``; some 20 minutes on two cores.
+Tests are drawn with n up to 10^6, at four levels of alpha; a third of the scores lie within a relative 1e-3 to 1e-12 of
+a limit of the acceptance region. Run with ``make bench-decisions``; about 20 minutes on two cores.
 """
 
 import argparse
@@ -18,7 +18,7 @@ ALPHAS = (0.001, 0.01, 0.05, 0.3)
 
 
 def random_tests(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(k, n, p) with sizes spread over all magnitudes, common and rare events, and scores near the rate."""
+    """Return (k, n, p) with sizes of all orders of magnitude, common and rare events, and scores near the rate."""
     n = np.exp(rng.uniform(0, np.log(10**6), size)).astype(np.int64)
     p = np.where(rng.random(size) < 0.5, rng.random(size), 10.0 ** rng.uniform(-6, 0, size))
     k = rng.binomial(n, p)
@@ -26,7 +26,7 @@ def random_tests(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.nd
 
 
 def near_a_border(rng: np.random.Generator, k: np.ndarray, n: np.ndarray, alpha: float) -> np.ndarray:
-    """Scores beside a border: bisection from the rate towards an end, then a step of 1e-3 to 1e-12."""
+    """Return scores near a limit of acceptance: bisection from the rate, then a step of 1e-3 to 1e-12."""
     accepted = np.clip(k / n, 1e-9, 1 - 1e-9)
     rejected = rng.integers(0, 2, k.size).astype(float)
     for _ in range(60):
@@ -38,7 +38,7 @@ def near_a_border(rng: np.random.Generator, k: np.ndarray, n: np.ndarray, alpha:
 
 
 def differences(job: tuple[int, int]) -> int:
-    """How many decisions of one chunk differ."""
+    """Return the number of decisions of one chunk that differ."""
     seed, size = job
     rng = np.random.default_rng([2023, seed])
     alpha = ALPHAS[seed % len(ALPHAS)]

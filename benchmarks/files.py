@@ -1,7 +1,7 @@
-"""One hundred million rows in a Parquet file: time and memory of counting them, against group-bys of the full key.
+"""Time and memory of counting one hundred million rows of a Parquet file, compared with group-bys of the full key.
 
-``make bench-files`` writes the file once (build/bench, 0.5 GB), runs every way in a process of its own, and draws the
-cost of a row from 1e6 to 1e8 rows (docs/images/cost_per_row.svg).
+``make bench-files`` writes the file once (build/bench, 0.5 GB), runs each method in a separate process, and draws the
+time per row from 1e6 to 1e8 rows (docs/images/cost_per_row.svg).
 """
 
 import json
@@ -57,7 +57,7 @@ print(json.dumps({{**found, "values": [float(v) for v in values]}}))
 
 
 def generate(rows: int) -> Path:
-    """A file of float32 scores as a network prints them, and outcomes that do not quite follow."""
+    """Write a file of float32 scores of a network, and slightly miscalibrated outcomes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -79,7 +79,7 @@ def generate(rows: int) -> Path:
 
 
 def run(way: str, path: Path) -> dict[str, float]:
-    """Time and height of memory of one way, in a process of its own."""
+    """Return time and peak memory of one method, in a separate process."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(work=WAYS[way]), str(generate(100_000)), str(path)],
         capture_output=True,
@@ -90,11 +90,11 @@ def run(way: str, path: Path) -> dict[str, float]:
 
 
 def cost_per_row() -> None:
-    """Nanoseconds a row, exact and on the grid, at several sizes; drawn."""
+    """Draw nanoseconds per row, exact and on the grid, for several numbers of rows."""
     from matplotlib.figure import Figure
 
     sizes = [10**6, 3 * 10**6, 10**7, 3 * 10**7, 10**8]
-    again = [5, 5, 3, 2, 1]  # the quickest of so many
+    again = [5, 5, 3, 2, 1]  # repetitions, of which the fastest counts
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     ax = figure.add_subplot()
     for way, color in zip(list(WAYS)[:2], ("#0072B2", "#D55E00"), strict=True):

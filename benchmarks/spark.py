@@ -1,12 +1,12 @@
-"""Rows counted by a Spark cluster: time, bytes shuffled and memory, and a model of them for sizes that are not here.
+"""Rows counted by a Spark cluster: time, shuffled bytes and memory, and a model of them for larger sizes.
 
 ``make bench-spark`` starts a master and two workers on loopback (executors of one core and 2 GB), counts 1e6 to 1e8
 rows exactly and on a grid, and writes docs/studies/spark.csv and spark_model.csv, which docs/spark_and_databases.rst
 shows.
 
-The model. A task that sees n rows sends D(n) distinct pairs of score and outcome, N rows in m tasks send m D(N / m),
-and D(N) of them reach the driver. Where scores have density f and neighbours lie a distance d apart,
-D(n) = sum over both outcomes of the integral of (1 - exp(-n f d)) / d. Bytes are proportional to pairs.
+The model: a task with n rows sends D(n) distinct pairs of score and outcome. N rows in m tasks send m D(N / m) pairs,
+and D(N) of them reach the driver. If scores have density f and neighbours have distance d, then D(n) is the sum over
+both outcomes of the integral of (1 - exp(-n f d)) / d. Bytes are proportional to pairs.
 """
 
 import csv
@@ -29,13 +29,13 @@ from tools.servers import spark_cluster
 STUDIES = Path(__file__).parent.parent / "docs" / "studies"
 ROWS = (1_000_000, 10_000_000, 100_000_000)
 GRID = 2**-20
-SPLIT = 128 * 2**20  # bytes of a file that one task reads, Spark's default
+SPLIT = 128 * 2**20  # bytes of a file per task, the default of Spark
 DRIVER_MEMORY = {None: "4g", GRID: "1g"}
 Floats = NDArray[np.float64]
 
 
 def measure(url: str, rows: int, resolution: float | None) -> dict[str, float]:
-    """One count, in a driver of its own."""
+    """Run one count in a separate driver process."""
     command = [sys.executable, __file__, "driver", url, str(rows), json.dumps(resolution)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -44,7 +44,7 @@ def measure(url: str, rows: int, resolution: float | None) -> dict[str, float]:
 
 
 def drive(url: str, rows: int, resolution: float | None) -> dict[str, float]:
-    """Count in this process, and ask Spark what it did."""
+    """Count in this process, and return the metrics of Spark."""
     from pyspark.sql import SparkSession
 
     import calibrant as cb
@@ -61,7 +61,7 @@ def drive(url: str, rows: int, resolution: float | None) -> dict[str, float]:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     small, path = generate(100_000), generate(rows)
-    cb.from_frame(spark.read.parquet(str(small)), y="y", p="p", resolution=resolution)  # executors are there
+    cb.from_frame(spark.read.parquet(str(small)), y="y", p="p", resolution=resolution)  # wait for the executors
     before = shuffled(spark)
     began = time.perf_counter()
     table = cb.from_frame(spark.read.parquet(str(path)), y="y", p="p", resolution=resolution)
@@ -76,7 +76,7 @@ def drive(url: str, rows: int, resolution: float | None) -> dict[str, float]:
 
 
 def shuffled(spark) -> dict[str, int]:
-    """Bytes and records that stages have written for others to read, and the tasks of these stages."""
+    """Return the shuffled bytes and records, and the number of tasks of these stages."""
     store = spark.sparkContext._jsc.sc().statusStore()
     found = {"tasks": 0, "pairs": 0, "shuffle_bytes": 0}
     stages = store.stageList(None, False, False, spark.sparkContext._gateway.new_array(spark._jvm.double, 0), None)
@@ -90,7 +90,7 @@ def shuffled(spark) -> dict[str, int]:
 
 
 def distinct(rows: float, spacing: Callable[[Floats], Floats]) -> float:
-    """D(n) of the scores that benchmarks/files.py makes: normal logits, float32 or coarser."""
+    """Return D(n) of the scores of benchmarks/files.py: normal logits, float32 or coarser."""
     z = np.linspace(-15.5, 11.5, 200_001)
     p = 1 / (1 + np.exp(-z))
     density = np.exp(-0.5 * ((z + 2) / 1.5) ** 2) / (1.5 * np.sqrt(2 * np.pi))
@@ -107,7 +107,7 @@ SPACINGS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def predict(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the model says of 1e9 to 1e12 rows, with its constants from what was measured."""
+    """Predict the costs of 1e9 to 1e12 rows by the model, with measured constants."""
     bytes_a_pair = sum(row["shuffle_bytes"] for row in measured) / sum(row["pairs"] for row in measured)
     largest = [row for row in measured if row["rows"] == ROWS[-1]]
     seconds_a_row = {row["way"]: row["seconds"] * 2 / row["rows"] for row in largest}  # of one core
@@ -137,13 +137,13 @@ def predict(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def peak(process: int) -> float:
-    """The height of a process's memory, in MiB."""
+    """Return the peak memory of a process in MiB."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
 
 
 def main() -> None:
-    """Measure all sizes both ways, and say what follows for others."""
+    """Measure all sizes, exactly and on the grid, and predict larger ones."""
     found: list[dict[str, Any]] = []
     with spark_cluster(workers=2, memory="2g") as cluster:
         for way, resolution in (("exact, float32", None), ("grid", GRID)):
@@ -161,7 +161,7 @@ def main() -> None:
 
 
 def write(name: str, rows: list[dict[str, Any]]) -> None:
-    """A table with three digits of every number that is not whole."""
+    """Write a table with three significant digits of each real number."""
     with (STUDIES / name).open("w", newline="") as out:
         writer = csv.DictWriter(out, fieldnames=list(rows[0]))
         writer.writeheader()

@@ -1,7 +1,7 @@
-"""Speed against peers, as ratios measured side by side in one process.
+"""Speed compared with other libraries, as ratios measured side by side in one process.
 
-Run with ``make bench``. np.sort picks its instruction set once, when NumPy is loaded, so its AVX2 path is timed in a
-process of its own that runs nothing else.
+Run with ``make bench``. np.sort selects its instruction set when NumPy is loaded, so its AVX2 path is timed in a
+separate process.
 """
 
 import importlib
@@ -34,7 +34,7 @@ NO_AVX512 = "X86_V4 AVX512_ICL AVX512_SPR AVX512_SKX AVX512_CLX AVX512_CNL AVX51
 
 
 def seconds(work: Callable[[], object], repeats: int) -> float:
-    """The quickest of several runs, after one to warm up."""
+    """Return the shortest time of several runs, after one warm-up run."""
     work()
     times = []
     for _ in range(repeats):
@@ -148,7 +148,7 @@ def at_ten_million() -> bool:
 
 
 def extra_memory(y: np.ndarray, p: np.ndarray) -> float:
-    """Growth of the peak resident set while tce runs, in a process of its own (Linux)."""
+    """Return the increase of the peak resident set while tce runs, in a separate process (Linux)."""
     code = (
         "import numpy as np, calibrant as cb\n"
         "cb.tce([0, 1, 0, 1], [.1, .2, .3, .4])\n"
@@ -163,7 +163,7 @@ def extra_memory(y: np.ndarray, p: np.ndarray) -> float:
 
 
 def naive_bootstrap(y: np.ndarray, p: np.ndarray, count: int) -> list[float]:
-    """ECE of rows drawn again, as one writes it in numpy: digitize, then sums over the same ten bins."""
+    """Bootstrap ECE in plain NumPy: digitize, then sums over the same ten bins."""
     rng = np.random.default_rng(0)
     edges = np.arange(1, 10) / 10
     values = []
@@ -190,7 +190,7 @@ def resampling_cost() -> bool:
 
     once = seconds(loop, 3) / 300 * table.size
     tce = seconds(lambda: cb.interval(cb.TCE(), table, n_resamples=1000, random_state=0, progress=False), 2)
-    # Uniform scores, so that ten bins are ten bins. 50 replicates at a time, the quickest of 20 such runs, scaled.
+    # Uniform scores, so that no bin is empty. The fastest of 20 runs of 50 replicates, scaled.
     y, p = rows(50_000)
     table = cb.ScoreTable.from_arrays(y, p)
     naive = seconds(lambda: naive_bootstrap(y, p, 50), 20) * 20
@@ -224,7 +224,7 @@ def evaluation_cost() -> bool:
 
 
 def drawing_cost() -> bool:
-    """Every diagram of a million rows, drawn and written as SVG, beyond what it takes to measure them."""
+    """Time each diagram of a million rows, drawn and written as SVG, without the computation of its results."""
     y, p = rows(1_000_000)
     table = cb.ScoreTable.from_arrays(y, p)
     tested, binned = cb.TCE()(table), cb.ECE()(table)
@@ -293,7 +293,7 @@ def calibrating_cost() -> bool:
 
 
 def relabelling_cost() -> bool:
-    """`optimal_prediction` against a loop over scipy's local search, which is not even sure to find the minimum."""
+    """Time `optimal_prediction` against a loop over the local search of SciPy, which may miss the minimum."""
     draws = RNG.random((100_000, 100))
     limits = {
         cb.LinearCost(1, 5): 1.0,
@@ -323,7 +323,7 @@ def relabelling_cost() -> bool:
 
 
 def betacal(p: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """What betacal 1.1 does for three parameters: scikit-learn's logistic regression on two logarithms."""
+    """Fit beta calibration as betacal 1.1 does: logistic regression of scikit-learn on two logarithms."""
     try:
         from betacal import BetaCalibration
     except ImportError:
@@ -334,7 +334,7 @@ def betacal(p: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def binning_numbers() -> bool:
-    """Bias by bins of predicted numbers, with intervals and tests, against sums over bins after a sort."""
+    """Time bias by bins of point predictions, with intervals and tests, against sums over bins after a sort."""
     p = RNG.normal(size=10_000_000)
     y = p + RNG.normal(size=p.size)
     start = np.arange(10) * (p.size // 10)
@@ -359,7 +359,7 @@ def import_time() -> bool:
         f"\nstart of Python: import numpy {numpy * 1e3:.0f} ms, with calibrant {ours * 1e3:.0f} ms, "
         f"to the first cb.ece {first * 1e3:.0f} ms"
     )
-    extra = (ours - numpy) * 1e3  # what is behind a name is loaded when the name is first used
+    extra = (ours - numpy) * 1e3  # modules are loaded when a name is first used
     return report("import calibrant, beyond numpy's own", f"{extra:.0f} ms", "<= 60 ms", extra <= 60)
 
 

@@ -1,4 +1,4 @@
-"""Fail where another kernel runs than should: the compiled one wherever a C++ compiler exists, or the one expected."""
+"""Fail if the wrong kernel is in use: the compiled one is expected with a C++ compiler, or the one given."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Fail where a phrase of tools/banned_phrases.txt occurs; print the file, the line and what to write instead."""
+"""Fail if a phrase of tools/banned_phrases.txt occurs; print file, line and replacement."""
 
 import re
 import subprocess
@@ -14,12 +14,12 @@ PLACES = (
 )
 TEXT = {"", ".cpp", ".css", ".csv", ".h", ".hpp", ".html", ".js", ".md", ".py", ".pyi", ".R", ".rst", ".sh", ".toml"}
 TEXT |= {".svg", ".txt", ".yaml", ".yml"}
-# Between two words: blanks, or a line break with the marks of comments and of strings that continue.
+# Between two words: blanks, or a line break with the marks of comments and continued strings.
 GAP = r"""(?:[ \t]+|[ \t]*["']?[ \t\\]*\n[ \t]*(?:#+|//|\*|[rfbu]{0,2}["'])?[ \t]*)"""
 
 
 def read_phrases(text: str) -> dict[str, str]:
-    """Return the phrases in lower case, each with what to write instead."""
+    """Return the phrases in lower case with their replacements."""
     lines = (line.partition("=") for line in text.splitlines() if line and not line.startswith("#"))
     return {phrase.strip().lower(): instead.strip() for phrase, _, instead in lines}
 

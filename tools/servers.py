@@ -20,27 +20,27 @@ HOST = "127.0.0.1"
 
 
 def why_no_spark() -> str | None:
-    """What is missing for Spark, or None."""
+    """Return the reason why Spark cannot run, or None."""
     if importlib.util.find_spec("pyspark") is None:
         return "pyspark is not installed"
     return None if shutil.which("java") else "no Java was found"
 
 
 def why_no_postgresql() -> str | None:
-    """What is missing for PostgreSQL, or None."""
+    """Return the reason why PostgreSQL cannot run, or None."""
     if importlib.util.find_spec("psycopg") is None:
         return "psycopg is not installed"
     return None if _postgresql_folder() else "no PostgreSQL server was found"
 
 
 def spark_environment() -> None:
-    """Spark stays on loopback, and its workers run the Python that runs this."""
+    """Return environment variables that keep Spark on loopback and its workers on this Python."""
     os.environ.update(SPARK_LOCAL_IP=HOST, PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable)
 
 
 @dataclass
 class Cluster:
-    """A master and its workers, each a process of its own."""
+    """A master and its workers, each in a separate process."""
 
     folder: Path
     url: str = ""
@@ -48,14 +48,14 @@ class Cluster:
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, workers: int) -> None:
-        """Start the master, then the workers; all are there when this returns."""
+        """Start the master and the workers, and wait for them."""
         log = self._run("org.apache.spark.deploy.master.Master", "--host", HOST, "--port", "0")
         self.url = _wait_for(log, rf"spark://{HOST}:\d+")
         for _ in range(workers):
             self.add_worker()
 
     def add_worker(self) -> None:
-        """One more worker, of one core."""
+        """Add a worker with one core."""
         log = self._run(
             "org.apache.spark.deploy.worker.Worker",
             *("--host", HOST, "--cores", "1", "--memory", self.memory, "--work-dir", str(self.folder / "work")),
@@ -64,13 +64,13 @@ class Cluster:
         _wait_for(log, "Successfully registered")
 
     def kill_worker(self) -> None:
-        """The last worker dies as if its machine had lost power; its executors follow."""
+        """Kill the last worker and its executors, as in a power failure."""
         process = self.processes.pop()
         process.kill()
         process.wait()
 
     def stop(self) -> None:
-        """End all of them."""
+        """Stop all processes."""
         for process in reversed(self.processes):
             process.kill()
         for process in self.processes:
@@ -81,7 +81,7 @@ class Cluster:
 
         log = self.folder / f"{len(list(self.folder.iterdir()))}.log"
         command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), name, *arguments, "--webui-port", "0"]
-        if arguments[-1].startswith("spark://"):  # a worker's master comes last
+        if arguments[-1].startswith("spark://"):  # the master is the last argument of a worker
             command = [*command[:-3], "--webui-port", "0", arguments[-1]]
         with log.open("wb") as out:
             self.processes.append(subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT))
@@ -90,7 +90,7 @@ class Cluster:
 
 @contextmanager
 def spark_cluster(workers: int = 2, memory: str = "2g") -> Iterator[Cluster]:
-    """A Spark standalone cluster on loopback: a master and workers of one core each."""
+    """Run a Spark standalone cluster on loopback: a master and workers of one core each."""
     spark_environment()
     with tempfile.TemporaryDirectory(prefix="calibrant-spark-", ignore_cleanup_errors=True) as folder:
         cluster = Cluster(Path(folder), memory=memory)
@@ -103,11 +103,11 @@ def spark_cluster(workers: int = 2, memory: str = "2g") -> Iterator[Cluster]:
 
 @contextmanager
 def postgresql() -> Iterator[str]:
-    """A PostgreSQL server on loopback with an empty database: what psycopg.connect takes."""
+    """Run a PostgreSQL server on loopback with an empty database; yield the arguments of psycopg.connect."""
     programs = _postgresql_folder()
     if programs is None:
         raise RuntimeError("no PostgreSQL server was found")
-    # PostgreSQL refuses to run as root, so its own user runs it there.
+    # PostgreSQL does not run as root; the user postgres runs it.
     user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
     folder = Path(tempfile.mkdtemp(prefix="calibrant-postgresql-"))
     try:
@@ -123,7 +123,7 @@ def postgresql() -> Iterator[str]:
             _wait_for(folder / "log", "ready to accept connections")
             yield f"host={HOST} port={port} user=calibrant dbname=postgres"
         finally:
-            server.send_signal(signal.SIGINT)  # SIGTERM would wait for clients that nobody closed
+            server.send_signal(signal.SIGINT)  # SIGTERM would wait for open clients
             server.wait(timeout=30)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -143,7 +143,7 @@ def _free_port() -> int:
 
 
 def _wait_for(log: Path, pattern: str, seconds: float = 60) -> str:
-    """What a server says when it is ready."""
+    """Wait for the line that a server prints when it is ready."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         found = re.search(pattern, log.read_text(errors="replace"))

@@ -1,4 +1,4 @@
-"""Write the stubs of the packages whose names are loaded on first use, from their maps. A test compares the two."""
+"""Write the stubs of packages with lazy names from their maps; a test compares them."""
 
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +16,7 @@ PACKAGES = (
 
 
 def text(package: ModuleType) -> str:
-    """One import for every public name, so that type checkers see them."""
+    """Return one import per public name, for type checkers."""
     lines = []
     for name, module in package._lazy.namespaces.items():
         parent, _, last = f"calibrant.{module}".rpartition(".")

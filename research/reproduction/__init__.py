@@ -1,1 +1,1 @@
-"""The tables and figures of the papers, rebuilt and compared cell by cell. Run with ``make reproduce``."""
+"""Reproduction of the tables and figures of the papers, compared cell by cell. Run with ``make reproduce``."""

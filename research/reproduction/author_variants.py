@@ -40,16 +40,16 @@ class FloatQuantile:
 
 
 def linspace_edges(n_bins: int) -> cb.Edges:
-    """Equal width with the edges of ``np.linspace``, such as 0.30000000000000004; those of ``EqualWidth`` are b / B."""
+    """Return bins of equal width with the edges of ``np.linspace``, such as 0.30000000000000004 instead of 3 / 10."""
     return cb.Edges(np.linspace(0, 1, n_bins + 1))
 
 
 @dataclass(frozen=True)
 class ReferenceTail:
-    """PAVA-BC whose last n_min rows join the block before them if 2 n_min <= n_max, however large that block is.
+    """PAVA-BC whose last n_min rows join the previous block if 2 n_min <= n_max, whatever the size of that block.
 
-    The paper's Algorithm 2 asks whether both together hold at most n_max rows, and so does ``PAVABC``. Two published
-    numbers depend on it: TCE of the forest (19.40 for 8.35) and of the support vector machine on mammography.
+    Algorithm 2 of the paper, and ``PAVABC``, require that both together have at most n_max rows. Two published numbers
+    depend on the variant: TCE of the forest (19.40 instead of 8.35) and of the support vector machine on mammography.
     """
 
     n_min: int
@@ -78,7 +78,7 @@ class ReferenceTail:
 def t_without_root(k: np.ndarray, n: np.ndarray, p: np.ndarray) -> np.ndarray:
     """Return p-values of a t-test that uses the variance r (1 - r) as the standard deviation.
 
-    This is why the t-test performs far worse than the binomial test in Table 11. Where all outcomes are equal, it
+    For this reason the t-test performs far worse than the binomial test in Table 11. If all outcomes are equal, it
     always rejects. The library has ``significance.t``.
     """
     k, n, p = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (k, n, p)))

@@ -1,4 +1,4 @@
-"""The worked examples of Bella et al.: what the chapter prints, and what is right.
+"""The worked examples of Bella et al.: printed and correct values.
 
 ``python -m research.reproduction.bella`` writes the page; ``--check`` compares only.
 """
@@ -21,10 +21,10 @@ from research.reproduction.tables import Cell
 
 OUT = ROOT / "docs" / "reproduction"
 
-# Tables of the chapter have predictions as rows, its text says columns. The counts that the text names fit the tables.
+# The tables of the chapter have predictions as rows; its text states columns, but its counts agree with the tables.
 THREE_CLASSES = {"a": (20, 2, 3), "b": (0, 30, 3), "c": (0, 2, 40)}
 TWO_CLASSES = {"a": (60, 2), "b": (40, 23)}
-BINS = (  # the chapter's table of scores, by its bins
+BINS = (  # the table of scores of the chapter, by bin
     (0.95, 0.94, 0.91, 0.90),
     (0.87, 0.85, 0.80, 0.76),
     (0.70, 0.66, 0.62),
@@ -32,7 +32,7 @@ BINS = (  # the chapter's table of scores, by its bins
     (0.48, 0.45, 0.44, 0.44, 0.42),
 )
 SCORES = tuple(score for own in BINS for score in own)
-# The chapter's 20 scores have no outcomes. These are ours, to have something to measure.
+# The 20 scores of the chapter have no outcomes; these outcomes are invented.
 OUTCOMES = (1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0)
 PAV = (0.76, 0.77, 0.70, 0.71, 0.66, 0.71, 0.69, 0.68, 0.48, 0.49)
 PAV_PRINTED = (
@@ -42,7 +42,7 @@ PAV_PRINTED = (
 
 
 def confusion(predicted_rows: dict[str, tuple[int, ...]]) -> Proportions:
-    """The library's view of a matrix with predictions as rows."""
+    """Return the proportions of a matrix with predictions as rows."""
     names = list(predicted_rows)
     counted = ((a, p, n) for p, row in predicted_rows.items() for a, n in zip(names, row, strict=True))
     pairs = [(a, p) for a, p, n in counted for _ in range(n)]
@@ -51,7 +51,7 @@ def confusion(predicted_rows: dict[str, tuple[int, ...]]) -> Proportions:
 
 
 def matrices() -> Iterator[Cell]:
-    """How often each class occurs, and how often it is predicted."""
+    """Return how often each class occurs and how often it is predicted."""
     printed = {
         "three classes": (THREE_CLASSES, ("20", "34", "46"), ("25", "33", "42")),
         "two classes": (TWO_CLASSES, ("100", "25"), ("62", "63")),
@@ -64,7 +64,7 @@ def matrices() -> Iterator[Cell]:
 
 
 def errors() -> Iterator[Cell]:
-    """95 % a and 5 % b, predicted as 99 % and 1 %: how often can such a model be wrong?"""
+    """Return the possible error rates of a model that predicts 99 % a and 1 % b, where 95 % are a and 5 % are b."""
     rows, b, predicted = 100, 5, 1
     wrong = [(predicted - right) + (b - right) for right in range(predicted + 1)]
     low, high = 100 * min(wrong) / rows, 100 * max(wrong) / rows
@@ -74,22 +74,22 @@ def errors() -> Iterator[Cell]:
 
 
 def binning() -> Iterator[Cell]:
-    """The corrected probability of a score of 0.68."""
+    """Return the calibrated probability of a score of 0.68."""
     third = np.mean(SCORES[8:12])
     reason = "The mean of scores; it should be the share of positives in the bin, and there are no outcomes."
     yield Cell("binning", "score 0.68", "corrected", "0.65", third, math.nan, reason)
 
 
 def pav() -> Iterator[Cell]:
-    """Scores that should fall: after one pass over pairs, and at the end."""
-    for column, printed, ours in zip(("step 1", "step 2"), PAV_PRINTED, (_first_pass(PAV), _pooled(PAV)), strict=True):
+    """Return the values after one pass over pairs, and after the last pass; values should decrease."""
+    for column, printed, ours in zip(("step 1", "step 2"), PAV_PRINTED, (_first_pass(PAV), _pool(PAV)), strict=True):
         for i, (text, value) in enumerate(zip(printed, ours, strict=True), 1):
             reason = "0.68667 is cut, not rounded." if text == "0.686" else ""
             yield Cell("pav", f"e{i}", column, text, value, value, reason)
 
 
 def _first_pass(values: tuple[float, ...]) -> list[float]:
-    """Each pair that rises is replaced by its mean, from the left; a value is used once."""
+    """Replace each increasing pair by its mean, from left to right; each value is used once."""
     found, i = list(values), 0
     while i + 1 < len(found):
         if found[i] < found[i + 1]:
@@ -99,14 +99,14 @@ def _first_pass(values: tuple[float, ...]) -> list[float]:
     return found
 
 
-def _pooled(values: tuple[float, ...]) -> list[float]:
-    """Blocks that rise are replaced by their means until none does: isotonic regression, which must fall here."""
+def _pool(values: tuple[float, ...]) -> list[float]:
+    """Return decreasing isotonic regression: increasing blocks are replaced by their means."""
     falling = -np.arange(len(values), dtype=float)
     return rg.IsotonicRecalibrator().fit(falling, values).predict(falling).tolist()
 
 
 def models() -> Iterator[Cell]:
-    """R1 predicts the truth plus 1."""
+    """R1 predicts the true value plus 1."""
     truth, first, _ = two_regressions()
     error, mean = rg.mae(truth, first), rg.mean_error(truth, first)
     yield Cell("models", "R1", "MAE", "1", error, error)
@@ -130,7 +130,7 @@ EXAMPLES: dict[str, tuple[str, Callable[[], Iterator[Cell]]]] = {
 
 
 def formulas() -> Iterator[list[str]]:
-    """Measures by the chapter's formulas and as they should be, on its 20 scores with our outcomes."""
+    """Return metrics by the formulas of the chapter and by the corrected ones, for its 20 scores with our outcomes."""
     p, y = np.array(SCORES), np.array(OUTCOMES)
     order = np.argsort(p, kind="stable")
     p, y, n = p[order], y[order], y.size
@@ -158,7 +158,7 @@ def formulas() -> Iterator[list[str]]:
 
 
 def _decomposed(p: np.ndarray, y: np.ndarray, cuts: np.ndarray) -> float:
-    """The chapter's formula, bins being cut before these rows."""
+    """Return the formula of the chapter; bins start at the given rows."""
     total = 0.0
     for predicted, outcome in ((p, y), (1 - p, 1 - y)):
         parts = [(own.size, predicted[own], outcome[own].mean()) for own in np.split(np.arange(y.size), cuts)]
@@ -209,7 +209,7 @@ def cells() -> dict[str, list[Cell]]:
 
 
 def page() -> str:
-    """The documentation's page."""
+    """Return the page of the documentation."""
     found = cells()
     counts = Counter(cell.verdict for own in found.values() for cell in own)
     text = Path(__file__).with_name("bella.rst").read_text(encoding="utf-8")
@@ -228,7 +228,7 @@ def page() -> str:
 
 
 def _shown(own: list[Cell]) -> str:
-    """A table of cells, coloured as on the page of the TCE paper."""
+    """Return a table of cells, coloured as on the page of the TCE paper."""
     columns = list(dict.fromkeys(cell.column for cell in own))
     rows = {row: {c.column: c for c in own if c.row == row} for row in dict.fromkeys(c.row for c in own)}
     return rst.table_of_cells(

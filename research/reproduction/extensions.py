@@ -51,7 +51,8 @@ def _models() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 def ties() -> Iterator[dict[str, Any]]:
     """Yield the range of TCE of the authors' program over shuffles of the same rows.
 
-    It splits equal predictions by the order of rows. The library merges them, so that there is one value.
+    It splits equal predictions by the order of rows. The library merges them, so its value does not depend on the
+    order.
     """
     rng = np.random.default_rng(0)
     cases = (

@@ -39,7 +39,7 @@ def figure5() -> Figure:
 
 
 def figure6() -> Figure:
-    """Gradient boosting on four sets (the caption says logistic regression)."""
+    """Gradient boosting on four sets (the caption names logistic regression)."""
     return _diagrams({name: _uci(name, "GB") for name in _FOUR})
 
 
@@ -85,7 +85,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 
 def write(out: Path, only: list[str] | None) -> None:
-    """All as PNG."""
+    """Write all figures as PNG."""
     for name, draw in FIGURES.items():
         if only and name not in only:
             continue

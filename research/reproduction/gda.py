@@ -1,4 +1,4 @@
-"""Section 4.1: Gaussian discriminant analysis, and the logistic regression of 2023."""
+"""Section 4.1: Gaussian discriminant analysis, with the logistic regression of scikit-learn 1.2."""
 
 from functools import cache
 
@@ -11,10 +11,10 @@ Columns = tuple[np.ndarray, np.ndarray]
 
 @cache
 def predictions(train: float, test: float, n_test: int = 6000) -> Columns:
-    """Test outcomes, and the predictions of a logistic regression fitted to training rows of another prevalence.
+    """Return test outcomes, and predictions of a logistic regression fitted to rows of another prevalence.
 
-    Seed 0; 70 % of all rows are for training. Means are 0.5 (2 y - 1), not 2 y - 1 as the paper says, and the standard
-    deviation is 2: with these the printed numbers come out.
+    Seed 0; 70 % of all rows are for training. Means are 0.5 (2 y - 1), not 2 y - 1 as printed, and the standard
+    deviation is 2: these settings reproduce the printed numbers.
     """
     y, x, slope, intercept, _ = _fitted(train, test, n_test)
     return y, expit(slope * x + intercept)
@@ -22,7 +22,7 @@ def predictions(train: float, test: float, n_test: int = 6000) -> Columns:
 
 @cache
 def perturbed(test: float) -> dict[str, Columns]:
-    """Predictions moved by normal noise on the logit scale, for each level of Table 9, one after the other."""
+    """Yield predictions with normal noise on the logit scale, for each level of Table 9."""
     y, x, slope, intercept, rng = _fitted(0.5, test, 6000)
     p = expit(slope * x + intercept)
     levels = ("0.00", "0.01", "0.05", "0.10", "0.50", "1.00")
@@ -39,10 +39,10 @@ def _fitted(
 
 
 def logistic_of_2023(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Slope and intercept as scikit-learn found them until 1.2: from the sum of losses, to a gradient of 1e-4.
+    """Return slope and intercept of scikit-learn up to 1.2: the sum of losses, to a gradient of 1e-4.
 
-    The L2 penalty is half the square of the slope. Newer versions divide by the number of rows, so that the same
-    tolerance stops earlier, and a third of the printed cells of Tables 6 to 13 move.
+    The L2 penalty is half the square of the slope. Newer versions divide by the number of rows, so the same tolerance
+    stops earlier, and a third of the printed cells of Tables 6 to 13 change.
     """
     sign = 2 * y - 1
 

@@ -1,4 +1,4 @@
-"""Write the documentation's page of the reproduction from its results."""
+"""Write the page of the reproduction from its results."""
 
 import csv
 from collections import Counter
@@ -44,7 +44,7 @@ _LOOK = {
 
 
 def write(out: Path) -> None:
-    """The page of tables and figures."""
+    """Write the page of tables and figures."""
     tables = {name: _rows(out / f"{name}.csv") for name in TABLES if (out / f"{name}.csv").exists()}
     counts = Counter(cell["verdict"] for cells in tables.values() for cell in cells)
     text = [rst.heading("Reproduction of the TCE paper", "="), _introduction(counts)]

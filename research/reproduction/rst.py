@@ -1,4 +1,4 @@
-"""Pieces of the documentation's pages."""
+"""Parts of the pages of the documentation."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -11,12 +11,12 @@ def heading(text: str, line: str) -> str:
 
 
 def coloured(text: str, colour: str) -> str:
-    """A cell of a table in HTML; line breaks stay."""
+    """Return a cell of an HTML table; line breaks are kept."""
     return f"<td style='color:{colour}'>{html.escape(text).replace(chr(10), '<br>')}</td>"
 
 
 def table_of_cells(columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], *, dense: bool = False) -> str:
-    """A table in HTML: the name of a row, and its cells as they are (`coloured` makes them); dense is for wide ones."""
+    """Return an HTML table of named rows; `coloured` makes the cells, and `dense` is for wide tables."""
     style = " style='font-size:0.7em;white-space:nowrap'" if dense else ""
     lines = [f"<table class='docutils'{style}><thead><tr><th></th>", *(f"<th>{html.escape(c)}</th>" for c in columns)]
     lines.append("</tr></thead><tbody>")
@@ -25,7 +25,7 @@ def table_of_cells(columns: Sequence[str], rows: Iterable[tuple[str, Sequence[st
 
 
 def list_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of plain text."""
+    """Return a table of plain text."""
     lines = [".. list-table::", "   :header-rows: 1", ""]
     for row in [header, *rows]:
         lines += [f"   {'* -' if i == 0 else '  -'} {cell}".rstrip() for i, cell in enumerate(row)]

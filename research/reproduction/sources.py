@@ -1,4 +1,4 @@
-"""Where predictions come from: networks on ImageNet, and models on UCI sets, kept on disk."""
+"""Stored predictions: networks on ImageNet, and models on UCI data sets."""
 
 import os
 from pathlib import Path
@@ -28,11 +28,11 @@ NETWORKS = {"AlexNet": "alexnet", "VGG19": "vgg19", "Res18": "resnet18", "Res50"
 
 
 class NoDataError(Exception):
-    """What a table needs is not here; it says what, and how to get it."""
+    """Data of a table are missing; the message names them and how to get them."""
 
 
 def imagenet(network: str) -> Columns:
-    """Is there a dog in the picture? Outcomes of 50,000 pictures, and the predictions of a network."""
+    """Return the outcomes (a dog or not) of 50,000 pictures, and the predictions of a network."""
     path = DATA / "imagenet_dogs.npz"
     if not path.exists():
         raise NoDataError(
@@ -44,7 +44,7 @@ def imagenet(network: str) -> Columns:
 
 
 def uci(name: str, algorithm: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Outcomes and predictions of the test rows, and the order that the sort of the authors' program leaves them in."""
+    """Return outcomes and predictions of the test rows, and their order after the sort of the authors' program."""
     path = PREDICTIONS / f"{name}-{algorithm}.npz"
     if not path.exists():
         raise NoDataError(f"{path} is not here: make reproduce-fit makes it.")

@@ -135,7 +135,7 @@ _OTHER_BINS = (1000, 500, 100, 50, 10, 5, 1)
 
 
 def table06() -> Iterator[Cell]:
-    """The least size of a bin, from 1 to 3,000; other bins vary along with it."""
+    """The smallest size of a bin, from 1 to 3,000; other bins vary with it."""
     sizes = ("1", "6", "30", "60", "300", "600", "3000")
     yield from _sensitivity("table06", lambda key: Setting(int(key), 6000, _OTHER_BINS[sizes.index(key)]))
 
@@ -172,7 +172,7 @@ def _sensitivity(table: str, setting: Callable[[str], Setting]) -> Iterator[Cell
 
 
 def table09() -> Iterator[Cell]:
-    """Predictions moved by noise."""
+    """Predictions with noise."""
 
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
         y, p = gda.perturbed(PREVALENCE[row["case"]])[row["key"]]
@@ -194,7 +194,7 @@ def table11() -> Iterator[Cell]:
 
 
 def _by_test(binomial: dict[str, float], t: dict[str, float]) -> dict[str, float]:
-    """The columns of Table 11."""
+    """Return the columns of Table 11."""
     kinds = ("TCE(P)", "TCE(Q)", "TCE(V)")
     return {f"{kind}-{name}": values[kind] for kind in kinds for name, values in (("B", binomial), ("T", t))}
 
@@ -288,7 +288,7 @@ def table05() -> Iterator[Cell]:
 
 
 def _without_p(both: tuple[dict[str, float], dict[str, float]]) -> tuple[dict[str, float], dict[str, float]]:
-    """The main text calls TCE(P) TCE."""
+    """Rename TCE(P) to TCE, as in the main text."""
     printed, corrected = ({name.replace("(P)", ""): value for name, value in values.items()} for values in both)
     return printed, corrected
 

@@ -1,9 +1,9 @@
-"""Fit the models of section 4.2 with the scikit-learn of 2023, and keep their predictions.
+"""Fit the models of section 4.2 with the scikit-learn of 2023, and store their predictions.
 
-Run by ``make reproduce-fit`` in an environment of its own (scikit-learn 1.2.2, numpy 1.24.4): newer versions stop the
-logistic regression elsewhere. The target keeps numpy and OpenBLAS to AVX2: with AVX-512 a few printed digits of boosted
-trees and of logistic regressions move. Features are standardised over all rows, test rows too, as the authors did: by
-numpy's standard deviation, and for spambase by that of pandas (N - 1).
+Run by ``make reproduce-fit`` in a separate environment (scikit-learn 1.2.2, numpy 1.24.4): newer versions stop the
+logistic regression at another point. The target restricts numpy and OpenBLAS to AVX2: with AVX-512 a few printed digits
+of boosted trees and of logistic regressions change. As in the authors' program, features are standardised over all
+rows, including test rows: by numpy's standard deviation, and for spambase by that of pandas (N - 1).
 """
 
 import sys
@@ -30,7 +30,7 @@ MODELS = {
 
 
 def read(folder: Path, name: str) -> "tuple[np.ndarray, np.ndarray]":
-    """Features, standardised, and labels: from the folder, or where it lacks them from the internet."""
+    """Return standardised features and labels, from the folder or from the internet."""
     if name == "spambase":
         path = folder / "spambase.data"
         url = "https://archive.ics.uci.edu/ml/machine-learning-databases/spambase/spambase.data"
@@ -44,7 +44,7 @@ def read(folder: Path, name: str) -> "tuple[np.ndarray, np.ndarray]":
 
 
 def main(folder: Path, out: Path) -> None:
-    """Fit what is not there yet: an interrupted run goes on where it stopped."""
+    """Fit the missing models; an interrupted run can be resumed."""
     out.mkdir(parents=True, exist_ok=True)
     for name in SETS:
         missing = [model for model in MODELS if not (out / f"{name}-{model}.npz").exists()]
@@ -55,7 +55,7 @@ def main(folder: Path, out: Path) -> None:
         for model in missing:
             began = time.perf_counter()
             p = MODELS[model]().fit(seen, y_seen).predict_proba(unseen)[:, 1]
-            order = np.argsort(p)  # how this numpy, on this machine, leaves equal predictions
+            order = np.argsort(p)  # the order of equal predictions with this numpy on this machine
             np.savez_compressed(
                 out / f"{name}-{model}.npz", y=y_unseen.astype(np.int8), p=p, order=order.astype(np.uint16)
             )

@@ -42,7 +42,7 @@ OFFERED = {
     "Beta": cb.Beta(),
     "VennAbers": cb.VennAbers(),
 }
-CANDIDATES = {"VennAbers", *RELATED}  # of the papers' related work: included only if they win
+CANDIDATES = {"VennAbers", *RELATED}  # methods of related work, for comparison
 MODELS = {
     "naive Bayes": GaussianNB,
     "random forest": lambda: RandomForestClassifier(200, random_state=0),
@@ -63,11 +63,11 @@ NOTE_ON_THE_PAGE = (
     "from the uncalibrated model by a paired bootstrap of rows (p at most 0.05, not adjusted for the number of tests). "
     "The values are in ``docs/studies/calibrators.csv``.",
 )
-LEAKS = ("CLASS", "NSP")  # of cardiotocography: they are the label in other words
+LEAKS = ("CLASS", "NSP")  # of cardiotocography: they encode the label
 
 
 def data_sets() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Name, features and outcomes."""
+    """Yield name, features and outcomes."""
     for name, file in COST_AWARE.items():
         frame = pd.read_csv(DATA / "cost_aware" / f"{file}.csv.gz").drop(columns=list(LEAKS), errors="ignore")
         y = frame.pop("label").to_numpy()
@@ -106,7 +106,7 @@ def evaluated(y: np.ndarray, predicted: dict[str, np.ndarray]) -> dict[str, dict
     found: dict[str, dict[str, Any]] = {label: {} for label in labels}
     for j, (metric, measure) in enumerate(METRICS.items()):
         values = [measure.value(table) for table in tables]
-        with np.errstate(invalid="ignore"):  # an infinite log loss less another
+        with np.errstate(invalid="ignore"):  # the difference of two infinite log losses
             found_p = [
                 _pvalue(value - values[0], sampled[:, i, j] - sampled[:, 0, j]) for i, value in enumerate(values)
             ]
@@ -116,7 +116,7 @@ def evaluated(y: np.ndarray, predicted: dict[str, np.ndarray]) -> dict[str, dict
                 spread = cb.interval(measure, tables[i], n_resamples=N_RESAMPLES, random_state=0, progress=False)
                 row |= {f"{metric} low": spread.low, f"{metric} high": spread.high}
             found[label] |= row | {f"{metric} p": found_p[i]}
-        # A method of the related work wins where it beats the best of the others, not by chance.
+        # A method of related work is better if it beats the best of the others significantly.
         best = min((i for i, label in enumerate(labels) if label not in CANDIDATES), key=lambda i: values[i])
         for i in (i for i, label in enumerate(labels) if label in CANDIDATES):
             gain = values[i] - values[best]
@@ -131,7 +131,7 @@ def _pvalue(value: float, sampled: np.ndarray) -> float:
 
 def main(only: Iterable[str]) -> None:
     names = set(only)
-    if names == {"--pages"}:  # the tables alone, from the numbers of the last run
+    if names == {"--pages"}:  # write the tables from the results of the last run
         kept = pd.read_csv(RESULTS / "calibrators.csv").to_dict("records")
         write_summary(kept)
         write_page(kept)
@@ -166,7 +166,7 @@ def write_summary(rows: list[dict[str, Any]]) -> None:
     before = frame[frame["calibrator"] == "uncalibrated"].set_index(["set", "model"])
     joined = frame.join(before[list(METRICS)].add_suffix(" before"), on=["set", "model"])
     for metric in ("Brier", "log loss"):
-        # From a finite log loss to an infinite one, or back, no test is needed.
+        # A change between finite and infinite log loss needs no test.
         infinite = np.isinf(joined[metric]) != np.isinf(joined[f"{metric} before"])
         sure, gain = (joined[f"{metric} p"] <= 0.05) | infinite, joined[metric] < joined[f"{metric} before"]
         counts = [which.groupby(joined["calibrator"]).sum().astype(str) for which in (sure & gain, sure & ~gain)]

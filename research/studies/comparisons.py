@@ -1,10 +1,10 @@
-"""How often the test behind `compare` finds a difference: pairs of equally wrong models, calibrated pairs, and power.
+"""Size and power of the test behind `compare`: pairs of equally miscalibrated models, calibrated pairs, and others.
 
-Population: logits of P(y = 1) are normal with deviation 1.2 and mean -3.6 (4.8 % events) or 0 (50 % events). A pair is
-two transformations of these logits. Where a pair is "matched", one parameter is solved so that both models have the
-same population log-odds error over as many bins of equal information as are used at that size. Results are kept in
-docs/studies/comparisons.csv after each cell; cells that are already there are not computed again. A cell has 1,000 data
-sets, or 4,000 in all where the share in the first 1,000 leaves a size above 6 % possible.
+Population: logits of P(y = 1) are normal with standard deviation 1.2 and mean -3.6 (4.8 % events) or 0 (50 % events). A
+pair is two transformations of these logits. In a "matched" pair one parameter is chosen so that both models have the
+same population log-odds error over the number of bins of equal information of that sample size. Results are stored in
+docs/studies/comparisons.csv after each cell; stored cells are not computed again. A cell has 1,000 data sets, or 4,000
+if the share in the first 1,000 leaves a size above 6 % possible.
 """
 
 import csv
@@ -25,7 +25,7 @@ from calibrant.tables.score_table import ScoreTable
 from research.studies.designs import RESULTS
 
 SETS = 1_000
-MORE_SETS = 4_000  # of pairs of equal errors where more than 5.5 % of the first sets have p <= 0.05
+MORE_SETS = 4_000  # for pairs of equal errors if more than 5.5 % of the first sets have p <= 0.05
 ALPHA = 0.05
 DEVIATION = 1.2
 MEANS = {"5 %": -3.6, "50 %": 0.0}
@@ -37,7 +37,7 @@ Logits = np.ndarray
 
 @dataclass(frozen=True)
 class Data:
-    """What one data set has: logits of the two models, and the logits of the probability of an event."""
+    """One data set: logits of both models, and logits of the event probability."""
 
     a: Logits
     b: Logits
@@ -52,7 +52,7 @@ def population(rng: np.random.Generator, size: int, mean: float) -> Logits:
 
 
 def distorted(change: Callable[[Logits, float], tuple[Logits, Logits]]) -> Draw:
-    """A pair of functions of the true logits."""
+    """Return a pair of functions of the true logits."""
 
     def draw(rng: np.random.Generator, size: int, mean: float) -> Data:
         x = population(rng, size, mean)
@@ -70,14 +70,14 @@ def slope(x: Logits, by: float, mean: float) -> Logits:
 
 
 def probit_logit(z: Logits) -> Logits:
-    """Logit of the normal distribution function."""
+    """Return the logit of the normal distribution function."""
     return log_ndtr(z) - log_ndtr(-z)
 
 
 def noisy(share: float, gain_a: float = 1.0, gain_b: float = 1.0, noise: tuple[float, float] = (1.0, 1.0)) -> Draw:
-    """Two calibrated models that see the latent through noise, then distorted by slopes; `share` of noise is common.
+    """Return two calibrated models of a noisy latent variable, distorted by slopes; `share` of the noise is common.
 
-    y = 1 where latent + normal noise > threshold, so P(y = 1 | seen) is a normal distribution function.
+    y = 1 if latent + normal noise > threshold, so P(y = 1 | observed) is a normal distribution function.
     """
 
     def draw(rng: np.random.Generator, size: int, mean: float) -> Data:
@@ -97,7 +97,7 @@ def noisy(share: float, gain_a: float = 1.0, gain_b: float = 1.0, noise: tuple[f
 
 
 def nested(rng: np.random.Generator, size: int, mean: float) -> Data:
-    """Two calibrated models, each with its own covariate of two that are independent."""
+    """Return two calibrated models, each with one of two independent covariates."""
     one, two = rng.normal(size=(2, size))
     threshold = 0.0 if mean == 0 else 2.85
     truth = probit_logit(one + two - threshold)
@@ -105,7 +105,7 @@ def nested(rng: np.random.Generator, size: int, mean: float) -> Data:
 
 
 def squared_error(model: Logits, truth: Logits, n_bins: int) -> float:
-    """Population value over bins of equal information; within a bin the log-odds error solves its equation."""
+    """Return the population value over bins of equal information; the log-odds error of a bin solves its equation."""
     order = np.argsort(model)
     p, t, x = expit(model)[order], expit(truth)[order], model[order]
     info = p * (1 - p)
@@ -122,7 +122,7 @@ def squared_error(model: Logits, truth: Logits, n_bins: int) -> float:
 
 
 def population_ace(model: Logits, truth: Logits) -> float:
-    """Population ACE over ten quantiles."""
+    """Return the population ACE over ten quantiles."""
     order = np.argsort(model)
     gaps = (expit(model) - expit(truth))[order]
     return float(np.abs([part.mean() for part in np.array_split(gaps, 10)]).mean())
@@ -145,7 +145,7 @@ def matched(
     free: Callable[[Logits, float, float], Logits],
     bracket: tuple[float, float],
 ) -> Callable[[float, int], Draw]:
-    """The pair whose second model has the parameter that makes the population log-odds errors equal."""
+    """Return the pair in which the parameter of the second model makes the population log-odds errors equal."""
 
     def at(mean: float, size: int) -> Draw:
         x = large_population(mean)
@@ -167,12 +167,12 @@ def plain(draw: Draw) -> Callable[[float, int], Draw]:
 
 
 def wave(x: Logits, height: float, mean: float) -> Logits:
-    """A smooth error that changes its sign: sine of the standardised logit."""
+    """A smooth error with both signs: the sine of the standardised logit."""
     return x + height * np.sin(1.5 * (x - mean) / DEVIATION)
 
 
 def equal_ace(mean: float, size: int) -> Draw:
-    """A shift of 0.4103 and the slope with the same ACE: 1.3275 at 5 % events. Their log-odds errors differ."""
+    """A shift of 0.4103 and the slope with the same ACE, 1.3275 at 5 % events; their log-odds errors differ."""
     x = large_population(mean)
     target = population_ace(shift(x, 0.4103), x)
     found = brentq(lambda by: population_ace(slope(x, by, mean), x) - target, 1.01, 4.0, xtol=1e-6)
@@ -205,9 +205,9 @@ CLUSTERS_OF = 10
 
 
 def outcomes(rng: np.random.Generator, data: Data, design: str) -> tuple[np.ndarray, Data, dict[str, np.ndarray]]:
-    """Outcomes and what else `compare` is given."""
+    """Return outcomes and the options of `compare`."""
     size = data.truth.size
-    if design == "clusters":  # a shared latent: uniform numbers of a cluster are dependent, each one is uniform
+    if design == "clusters":  # a shared latent variable: uniform numbers of a cluster are dependent
         from scipy.special import ndtr
 
         code = np.arange(size) // CLUSTERS_OF
@@ -217,14 +217,14 @@ def outcomes(rng: np.random.Generator, data: Data, design: str) -> tuple[np.ndar
     y = rng.random(size) < expit(data.truth)
     if design == "independent":
         return y, data, {}
-    rare = bool(y.mean() < 0.25)  # the frequent outcome is thinned to 1/4 and has weight 4
+    rare = bool(y.mean() < 0.25)  # a quarter of the frequent outcome is kept, with weight 4
     kept = (y == rare) | (rng.random(size) < 0.25)
     weight = np.where(y == rare, 1.0, 4.0)[kept]
     return y[kept], Data(data.a[kept], data.b[kept], data.truth[kept]), {"sample_weight": weight}
 
 
 def read(y: np.ndarray, models: list[Logits], **options: np.ndarray) -> tuple[PairedRows, list[ScoreTable]]:
-    """The rows and tables of `PairedRows.read`, for scores without ties."""
+    """Return the rows and tables of `PairedRows.read`, for scores without ties."""
     event, weight, cluster = y.astype(np.int64), options.get("sample_weight"), options.get("cluster")
     scores, places, tables = [], [], []
     for p in map(expit, models):
@@ -242,7 +242,7 @@ def read(y: np.ndarray, models: list[Logits], **options: np.ndarray) -> tuple[Pa
 
 
 def cell(draw: Draw, mean: float, size: int, design: str, seeds: range, seed: int) -> np.ndarray:
-    """In how many data sets each model is shown to be better calibrated."""
+    """Return the number of data sets in which each model is shown to be better calibrated."""
     better = np.zeros(2, dtype=int)
     for i in seeds:
         rng = np.random.default_rng([seed, size, i])
@@ -254,7 +254,7 @@ def cell(draw: Draw, mean: float, size: int, design: str, seeds: range, seed: in
 
 
 def errors(draw: Draw, mean: float, size: int) -> list[str]:
-    """Population log-odds errors of the two models, over the bins of this size, and their ACE."""
+    """Return the population log-odds errors of both models over the bins of this size, and their ACE."""
     data = draw(np.random.default_rng(0), 200_000, mean)
     models = (data.a, data.b)
     found = [f"{squared_error(m, data.truth, bins_at(m, size)) ** 0.5:.2f}" for m in models]
@@ -265,7 +265,7 @@ TABLES = {"size": EQUAL, "equal ACE": EQUAL_ACE, "power": POWER}
 
 
 def cells() -> list[tuple[str, str, str, int, str]]:
-    """Table, pair, event rate, rows and design of each cell; those with many rows last."""
+    """Return table, pair, event rate, rows and design of each cell; those with many rows come last."""
     found = []
     for table in ("size", "equal ACE"):
         for design, sizes in (("independent", (2_000, 20_000)), ("clusters", (2_000,)), ("weights", (2_000,))):

@@ -1,8 +1,8 @@
-"""How often do 95 % intervals cover?
+"""Coverage of 95 % confidence intervals.
 
-One row of docs/studies/coverage.csv for each metric and design. The target of coverage: for metrics over bins the value
-of the population over the bins of the sample (those that hold rows); for TCE its mean over samples of this size,
-estimated by the mean over the data sets; for all others the value of the population.
+docs/studies/coverage.csv has one row per metric and design. The target of coverage is, for metrics over bins, the value
+of the population over the non-empty bins of the sample; for TCE, its mean over samples of this size, estimated by the
+mean over the data sets; for all others, the value of the population.
 
 Run ``python -m research.studies.coverage``. Designs whose rows are already in the file are skipped; delete rows to
 repeat them.
@@ -27,7 +27,7 @@ from research.studies.designs import CALIBRATED, DEVIATION, RESULTS, SHIFTED, ST
 
 LEVEL = 0.95
 FILE = RESULTS / "coverage.csv"
-GRID = 20_000  # scores of equal weight that stand for the population
+GRID = 20_000  # scores of equal weight that represent the population
 TIES = 4  # tied scores: logits rounded to multiples of 1/4
 
 SLOW = {"smooth_ece": cb.METRICS["smooth_ece"]()}
@@ -45,7 +45,7 @@ Rows = tuple[cb.ScoreTable, PairedRows | None]
 
 @dataclass(frozen=True)
 class Design:
-    """How data sets arise; `population` is a table of scores with their weights and event rates."""
+    """Design of data sets; `population` is a table of scores with weights and event rates."""
 
     name: str
     size: int
@@ -73,7 +73,7 @@ class Design:
 
 
 def clustered(design: Design, rng: np.random.Generator) -> Rows:
-    """Clusters of 10 rows with a shared normal effect of deviation 1 on the logit; scores are calibrated over clusters.
+    """Clusters of 10 rows with a common normal effect (standard deviation 1) on the logit; scores are calibrated.
 
     The logit given the effect is chosen so that the mean probability over effects is the score.
     """
@@ -86,14 +86,14 @@ def clustered(design: Design, rng: np.random.Generator) -> Rows:
 
 
 def _marginal() -> tuple[np.ndarray, np.ndarray]:
-    """Logits of marginal probabilities, and the logits at effect 0 that lead to them."""
+    """Return the logits of marginal probabilities, and the corresponding logits at effect 0."""
     nodes, weights = hermegauss(40)
     inner = np.linspace(-15, 15, 3001)
     return logit((expit(inner[:, None] + nodes) * weights).sum(axis=1) / weights.sum()), inner
 
 
 def thinned(design: Design, rng: np.random.Generator) -> Rows:
-    """One event in four is kept and weighs four times as much as a row without the event."""
+    """One event in four is kept, with weight four."""
     p = design.scores(rng.normal(size=design.size))
     y = rng.random(design.size) < design.truth.rate(p, design.prevalence)
     kept = ~y | (rng.random(design.size) < 0.25)
@@ -114,7 +114,7 @@ DESIGNS = (
 
 
 def parts() -> Iterator[tuple[Design, dict[str, cb.GCE], int, int]]:
-    """Designs with metrics, number of data sets and number of replicates: what one core can do in 40 minutes."""
+    """Return designs with metrics, number of data sets and number of replicates; one core needs about 40 minutes."""
     yield from ((design, INVERTED, 1_000, 0) for design in DESIGNS)
     for design in DESIGNS:
         if design.sample is not None:
@@ -126,7 +126,7 @@ def parts() -> Iterator[tuple[Design, dict[str, cb.GCE], int, int]]:
 
 
 def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> float:
-    """The value that the interval of this data set must cover; NaN for TCE."""
+    """Return the value that the interval of this data set must cover; NaN for TCE."""
     if metric.unit == "%":
         return float("nan")
     if metric.name == "log_odds_error":
@@ -136,22 +136,22 @@ def target(metric: cb.GCE, population: cb.ScoreTable, table: cb.ScoreTable) -> f
     if not isinstance(metric, cb.GCE) or isinstance(metric.bins, cb.PAVA):
         return float(metric.value(population))
     bins = metric.bins(table)
-    # Equal scores are never split, so a bin's lower edge says which scores of the population belong to it; scores of
-    # bins without a row (far in the tails) belong to none.
+    # Equal scores share a bin, so the lower edges of the bins assign the scores of the population; scores in empty
+    # bins (far in the tails) are not used.
     label = np.searchsorted(bins.lower, population.score, side="right") - 1
     inside = (label >= 0) & (population.score <= bins.upper[label])
     sums = [
         np.bincount(label[inside], weights=column[inside], minlength=len(bins))
         for column in (population.n, population.k, population.n * population.score)
     ]
-    # An estimator's own correction for noise has no place in the population.
+    # The population needs no correction for sampling noise.
     loss = cb.losses.squared_gap if metric.name == "debiased_sce" else metric.loss
     over = bins.with_sums(*sums)
     return float(metric.norm(loss(over), over.n))
 
 
 def _log_odds_error(population: cb.ScoreTable, table: cb.ScoreTable) -> float:
-    """The root mean square log-odds error of the population over the bins of the sample."""
+    """Return the log-odds error of the population over the bins of the sample."""
     edges = cb.bins.EqualInformation()(table).lower[1:]
     start = np.unique(np.concatenate([[0], np.searchsorted(population.score, edges)]))
     bins = LogOddsBins(population, start[start < len(population)])
@@ -160,7 +160,7 @@ def _log_odds_error(population: cb.ScoreTable, table: cb.ScoreTable) -> float:
 
 
 def _windows(metric: cb.GCE, population: cb.ScoreTable) -> float:
-    """CalBin slides over rows: of 20,000 rows at quantiles of the population, with their rates as outcomes."""
+    """Return CalBin of 20,000 rows at quantiles of the population, with their rates as outcomes."""
     at = np.searchsorted(np.cumsum(population.n), (np.arange(20_000) + 0.5) / 20_000)
     at = np.minimum(at, len(population) - 1)
     kept, count = np.unique(at, return_counts=True)
@@ -171,7 +171,7 @@ def _windows(metric: cb.GCE, population: cb.ScoreTable) -> float:
 def replicates(
     design: Design, metrics: dict[str, cb.GCE], seed: int, n_resamples: int
 ) -> tuple[dict[str, Spread], cb.ScoreTable]:
-    """Bootstrap and null of the metrics that exist for one data set: AUC does not where no row has the event."""
+    """Return bootstrap and null replicates of the metrics that are defined for one data set."""
     table, rows = design.draw(seed)
     if n_resamples == 0:
         empty = np.empty(0)
@@ -218,7 +218,7 @@ def _row(design: Design, name: str, method: str, found: np.ndarray, n_resamples:
     if np.isnan(true).all():
         true = np.full(true.size, np.nanmean(value))
     exists = ~np.isnan(low)
-    # 1e-12: a population value of 0 is only 0 up to rounding
+    # 1e-12: a population value of 0 has rounding error
     above, below = (low - 1e-12 > true)[exists], (high + 1e-12 < true)[exists]
 
     def share(of: np.ndarray) -> str:

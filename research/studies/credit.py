@@ -23,8 +23,8 @@ def main() -> None:
     tuning, scores = (forest.predict_proba(X[rows])[:, 1] for rows in (tune, test))
     learner = DecisionTreeRegressor(min_samples_leaf=20, random_state=0)
     meta = cb.MetaCal(forest, learner, COST, n_bootstrap=50, out_of_bag=True, random_state=0, n_jobs=-1)
-    said = {
-        "as it is": scores,
+    predictions = {
+        "uncalibrated": scores,
         "Isotonic": cb.Isotonic(strict=True).fit(tuning, y[tune])(scores),
         "CATS": cb.CATS(COST).fit(tuning, y[tune])(scores),
         "CAPS": cb.CAPS(COST).fit(tuning, y[tune])(scores),
@@ -32,16 +32,18 @@ def main() -> None:
     }
     comparison = cb.compare(
         y[test],
-        said,
+        predictions,
         metrics={"ECC": cb.ECC(cost=COST), "bias": cb.METRICS["bias"](), "Brier": cb.METRICS["brier"]()},
         n_resamples=499,
         progress=False,
     )
-    chosen = cb.decisions(y[test], said, false_positive=1, false_negative=5, progress=False)
+    chosen = cb.decisions(y[test], predictions, false_positive=1, false_negative=5, progress=False)
     for name, result in (("costs_comparison", comparison), ("costs_decisions", chosen)):
         (DOCS / "studies" / f"{name}.txt").write_text(f"{result}\n")
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
-    plots.save(plots.CostDisplay.from_predictions(y[test], said, fig=figure), DOCS / "images" / "credit_costs.svg")
+    plots.save(
+        plots.CostDisplay.from_predictions(y[test], predictions, fig=figure), DOCS / "images" / "credit_costs.svg"
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Designs of the simulation studies: models with known event rates, and work spread over all cores.
+"""Designs of the simulation studies: models with known event rates, and parallel execution.
 
-The logit of a score is normal with deviation 1.3 and a mean that gives the prevalence. The truth is
-P(y = 1) = expit(shift + slope * logit(score)), or, for a "bump", the score moved by 0.6 on the logit scale for the
-middle fifth of the scores alone.
+The logit of a score is normal with standard deviation 1.3 and a mean that gives the prevalence. The truth is
+P(y = 1) = expit(shift + slope * logit(score)); for a "bump" only the middle fifth of the scores is shifted, by 0.6 on
+the logit scale.
 """
 
 import csv

@@ -1,7 +1,7 @@
-"""The failures of version 0.1 that the verdict was redesigned for: the number before, and the number now.
+"""Failures of the verdict of version 0.1, and the current results.
 
-"Before" is what an independent review found in 0.1. "After" is simulated here with the library as it is; rows whose
-evidence is another study or a test name it. The table goes to docs/studies/failures.csv.
+"Before" is the result of an independent review of 0.1. "After" is simulated here with the current library; rows whose
+evidence is another study or a test name it. The table is written to docs/studies/failures.csv.
 """
 
 import warnings
@@ -23,7 +23,7 @@ WITHIN = "shown within the margin"
 
 
 def decided(y: np.ndarray, p: np.ndarray, **options: Any) -> Decision:
-    """The decision of `evaluate` with its default margin."""
+    """Return the decision of `evaluate` with its default margin."""
     cluster = options.pop("cluster", None)
     if cluster is None:
         design = Design(cb.ScoreTable.from_arrays(y, p, **options))
@@ -34,7 +34,7 @@ def decided(y: np.ndarray, p: np.ndarray, **options: Any) -> Decision:
 
 
 def verdict(d: Decision) -> str:
-    """The verdict of a decision."""
+    """Return the verdict of a decision."""
     real = d.pvalue <= 0.05
     if d.equivalence.within:
         return "negligible" if real else "calibrated"
@@ -42,13 +42,13 @@ def verdict(d: Decision) -> str:
 
 
 def share(count: int, of: Callable[[np.random.Generator], bool]) -> str:
-    """The share of data sets of which something is true."""
+    """Return the share of data sets for which a predicate holds."""
     found = [of(np.random.default_rng([7, i])) for i in range(count)]
     return f"{100 * np.mean(found):.1f} % of {count}"
 
 
 def counts(count: int, of: Callable[[np.random.Generator], str]) -> str:
-    """How often each answer is given."""
+    """Return the frequency of each answer."""
     found = [of(np.random.default_rng([7, i])) for i in range(count)]
     return ", ".join(f"{name} {found.count(name)} of {count}" for name in sorted(set(found)))
 
@@ -125,7 +125,7 @@ def weights() -> Iterator[Row]:
 
 
 def clustered(rng: np.random.Generator, clusters: int, rows: int, mean: float = 0.0) -> tuple[np.ndarray, ...]:
-    """Outcomes, calibrated scores and clusters with a shared latent variable."""
+    """Return outcomes, calibrated scores and clusters with a common latent variable."""
     cluster = np.repeat(np.arange(clusters), rows)
     p = expit(rng.normal(mean, 1.3, cluster.size))
     latent = np.sqrt(0.3) * rng.normal(size=clusters)[cluster] + np.sqrt(0.7) * rng.normal(size=cluster.size)

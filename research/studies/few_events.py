@@ -1,7 +1,7 @@
-"""Calibrators fitted with few events: mean prediction over true rate. Writes docs/studies/few_events.csv.
+"""Calibrators fitted with few events: ratio of the mean prediction to the true rate.
 
 Scores are calibrated; their logits are normal with standard deviation 1. Calibrators are fitted on 1,000 rows and
-applied to 10,000 others. A data set in which no row, or every row, has the event is drawn again.
+applied to 10,000 others. A data set with one class only is drawn again. Writes docs/studies/few_events.csv.
 """
 
 import csv

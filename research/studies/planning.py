@@ -1,9 +1,9 @@
-"""Power planned by `sample_size`, and simulated with as many rows.
+"""Power planned by `sample_size`, compared with simulated power.
 
 Log-odds of scores are normal with standard deviation 1 (1.5 at 50 % events), at 2,000 equally likely quantiles, and
-each data set has independent rows: multinomial counts of scores, binomial counts of events. 2,000 data sets per row of
-the table, whatever the number of rows. Deviations are simulated in the direction that needs more rows and in the other
-one. Rows of the table that exist already are kept, so an interrupted study can be resumed.
+each data set has independent rows: multinomial counts of scores, binomial counts of events. Each row of the table has
+2,000 data sets. Deviations are simulated in the direction that needs more rows and in the other one. Existing rows of
+the table are kept, so an interrupted study can be resumed.
 """
 
 import csv
@@ -32,13 +32,13 @@ POINTS = 2_000
 
 
 def expected_scores(event_rate: float) -> np.ndarray:
-    """Scores whose mean is the event rate."""
+    """Return scores whose mean is the event rate."""
     x = SPREAD[event_rate] * ndtri((np.arange(POINTS) + 0.5) / POINTS)
     return expit(x + brentq(lambda move: expit(x + move).mean() - event_rate, -12, 12))
 
 
 def truth(p: np.ndarray, deviation: float, kind: str) -> np.ndarray:
-    """Probabilities of events; a slope leaves the event rate as predicted."""
+    """Return event probabilities; a slope does not change the event rate."""
     if kind == "shift":
         return expit(logit(p) + deviation)
     steep = (1 + deviation) * logit(p)
@@ -52,7 +52,7 @@ def data_set(p: np.ndarray, true: np.ndarray, rows: int, rng: np.random.Generato
 
 
 def is_detected(design: Design) -> bool:
-    """The omnibus test: the smallest p-value, adjusted by Holm."""
+    """Return whether the omnibus test rejects."""
     tests = components(design)
     return len(tests) * min(test.pvalue for test in tests) <= ALPHA
 
@@ -62,7 +62,7 @@ def is_within(design: Design, margin: float) -> bool:
 
 
 def cells() -> dict[tuple[str, str, str], tuple[float, str, float, float]]:
-    """Settings of each row of the table by the texts that identify it."""
+    """Return the settings of each row of the table by the texts that identify it."""
     found = {}
     for rate in SPREAD:
         for kind in ("shift", "slope"):

@@ -1,9 +1,9 @@
 """Error rates and power of `calibrant.regression.evaluate`.
 
-Three questions, each in several designs and sample sizes: how often a calibrated model is called significantly
-miscalibrated and how often each direction is claimed ("size"); how often a deviation equal to the margin is called
-within it ("margin"); how often real deviations are found ("power"). ``make study-regression`` writes
-docs/studies/regression_error_rates.csv. Finished rows are kept, so an interrupted run continues; one process.
+Three questions, each in several designs and sample sizes: how often a calibrated model is significant and how often
+each direction is reported ("size"); how often a deviation equal to the margin is shown to lie within it ("margin"); how
+often deviations are detected ("power"). ``make study-regression`` writes docs/studies/regression_error_rates.csv.
+Finished rows are kept, so an interrupted run can be resumed; one process.
 """
 
 import csv
@@ -86,7 +86,7 @@ def quantiles(rng: Rng, n: int, outer: float = 1.0) -> Drawn:
 
 
 def clustered(rng: Rng, n: int) -> Drawn:
-    """Clusters of ten rows that share a latent variable, in predictions and in outcomes."""
+    """Clusters of ten rows with a common latent variable, in predictions and in outcomes."""
     shop = np.repeat(np.arange(n // 10), 10)
     mean = rng.normal(size=n // 10)[shop] + rng.normal(size=n)
     return mean + 0.6 * rng.normal(size=n // 10)[shop] + 0.8 * rng.normal(size=n), mean, {"cluster": shop}
@@ -101,13 +101,13 @@ def clustered_gaussian(rng: Rng, n: int) -> Drawn:
 
 
 def shifted(shift: float, rng: Rng, n: int) -> Drawn:
-    """Predictions that overestimate by a number of standard deviations of the outcome."""
+    """Predictions that overestimate by a given number of standard deviations of the outcome."""
     y, mean, options = normal(rng, n)
     return y, mean + shift * np.sqrt(2), options
 
 
 def tilted(slope: float, rng: Rng, n: int) -> Drawn:
-    """Predictions on which outcomes have this slope."""
+    """Predictions with a given slope of the outcomes on them."""
     y, mean, options = normal(rng, n)
     return y, mean / slope, options
 
@@ -118,7 +118,7 @@ def moved(shift: float, scale: float, rng: Rng, n: int) -> Drawn:
 
 
 def coverage_error(shift: float, scale: float) -> float:
-    """Mean absolute coverage error of normal forecasts with this error of the mean and of the spread."""
+    """Return the mean absolute coverage error of normal forecasts with these errors of mean and spread."""
     q = np.arange(1, 20) / 20
     return float(np.mean(np.abs(stats.norm.cdf(shift + scale * stats.norm.ppf(q)) - q)))
 
@@ -173,7 +173,7 @@ def cells() -> Iterator[tuple[str, str, Callable[[Rng, int], Drawn], int]]:
 
 
 def rates(question: str, name: str, draw: Callable[[Rng, int], Drawn], n: int, replications: int) -> dict[str, Any]:
-    """One row of the result: percentages over data sets."""
+    """Return one row of the result: percentages over data sets."""
     rng = np.random.default_rng([sum(map(ord, question + name)), n])
     times = dict.fromkeys(COLUMNS[4:], 0)
     for i in range(replications):

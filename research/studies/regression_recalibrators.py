@@ -81,7 +81,7 @@ def forecasts(X: pd.DataFrame, y: np.ndarray, seed: int, *parts: pd.DataFrame) -
 
 
 def _tree_forecast(forest: Any, X: pd.DataFrame) -> rg.Gaussian:
-    """Return the mean and standard deviation over trees, often taken for the uncertainty of a forest."""
+    """Return mean and standard deviation over trees, a common measure of the uncertainty of a forest."""
     encoded = forest[:-1].transform(X)
     predicted = np.array([tree.predict(encoded) for tree in forest[-1].estimators_])
     return rg.Gaussian(predicted.mean(axis=0), np.maximum(predicted.std(axis=0), 1e-6))

@@ -17,7 +17,7 @@ Fitted = Callable[[np.ndarray], np.ndarray]
 def bbq(p: np.ndarray, y: np.ndarray) -> Fitted:
     """Bayesian binning into quantiles (Naeini, Cooper & Hauskrecht 2015): binnings averaged by their posterior.
 
-    Numbers of bins from n^(1/3) / 10 to 10 n^(1/3); in every bin a beta prior of strength 2 / bins about its middle.
+    Numbers of bins from n^(1/3) / 10 to 10 n^(1/3); each bin has a beta prior of strength 2 / bins around its middle.
     """
     table = cb.ScoreTable.from_arrays(y, p)
     root = table.size ** (1 / 3)
@@ -54,7 +54,7 @@ def near_isotonic(p: np.ndarray, y: np.ndarray) -> Fitted:
         fall = value[:-1] > value[1:]
         if not fall.any():
             break
-        # Slopes of the groups' values as the penalty on falls grows, and the penalty at which the first two meet.
+        # Slopes of the values of groups as the penalty increases, and the penalty at which the first two become equal.
         size = np.add.reduceat(n, start)
         slope = (np.append(0.0, fall) * 1.0 - np.append(fall, 0.0)) / size
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,7 +1,7 @@
-"""How often tests of calibration reject calibrated models (their size) and miscalibrated ones (their power).
+"""Size and power of tests of calibration.
 
 10,000 data sets per design for sizes (2,000 for power): 100 (50) sets of scores, 100 (40) sets of outcomes for each.
-Tests by resampling compare each data set with 199 resamples, which the data sets of the same scores share.
+Tests by resampling compare each data set with 199 resamples, which are shared by the data sets with the same scores.
 """
 
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ ASYMPTOTIC = {
 
 
 def kernel_block_pvalue(y: np.ndarray, p: np.ndarray) -> float:
-    """The kernel test of Widmann, Lindsten, Zachariah (2019): block estimator, Laplacian kernel, blocks of sqrt(N)."""
+    """Kernel test of Widmann, Lindsten & Zachariah (2019): block estimator, Laplacian kernel, blocks of sqrt(N)."""
     from scipy.stats import norm
 
     block = int(np.sqrt(y.size))
@@ -60,7 +60,7 @@ def kernel_block_pvalue(y: np.ndarray, p: np.ndarray) -> float:
 
 
 def rejections(task: tuple[int, float, Truth, int, int]) -> dict[str, int]:
-    """For one set of scores: how many of the data sets each test rejects."""
+    """Return for one set of scores the number of data sets that each test rejects."""
     size, prevalence, truth, outcomes, seed = task
     rng = np.random.default_rng([seed, size, round(1000 * prevalence)])
     p = scores(rng, size, prevalence)
@@ -103,7 +103,7 @@ def shares(size: int, prevalence: float, truth: Truth, outcomes: int, sets: int)
 
 
 def columns(truth: Truth, sizes: Iterable[int], outcomes: int, sets: int) -> list[dict[str, str]]:
-    """A row for every test, a column for every design."""
+    """Return a row per test and a column per design."""
     rows: dict[str, dict[str, str]] = {}
     for size in sizes:
         for prevalence in PREVALENCES:

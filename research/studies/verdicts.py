@@ -1,10 +1,10 @@
 """Error rates and power of the verdict: 180 designs of independent, clustered and weighted rows.
 
-Each data set is counted and decided by the library itself (`calibrant.inference.decision.Tested`); no resampling is
-needed. Results are kept per design and truth in docs/studies/verdicts.csv, so that the study goes on where it was
-stopped; the tables of the documentation are made from that file.
+The library decides each data set (`calibrant.inference.decision`); no resampling is needed. Results are stored per
+design and truth in docs/studies/verdicts.csv, so the study can be resumed; the tables of the documentation are written
+from that file.
 
-    python -m research.studies.verdicts            run what is missing, then write the tables
+    python -m research.studies.verdicts            run the missing cells, then write the tables
     python -m research.studies.verdicts --tables   write the tables only
 """
 
@@ -53,13 +53,13 @@ class Cell:
 
 
 def cells() -> list[Cell]:
-    """All cells, the cheap ones and the sizes first."""
+    """Return all cells, fast ones and sizes first."""
     found = [Cell(*each) for each in product(DEPENDENCE, RATES, SCORES, ROWS, TRUTHS)]
     return sorted(found, key=lambda cell: (cell.rows == 50_000, TRUTHS.index(cell.truth), cell.rows))
 
 
 def true_rates(rng: np.random.Generator, cell: Cell) -> np.ndarray:
-    """P(event) of each row: normal logits, five levels, or rounded to about a hundred values."""
+    """Return the event probability of each row: normal logits, five levels, or about a hundred values."""
     centre = mean_logit(cell.event_rate)
     if cell.scores == "5 distinct":
         levels = expit(centre + DEVIATION * ndtri((np.arange(5) + 0.5) / 5))
@@ -72,7 +72,7 @@ def true_rates(rng: np.random.Generator, cell: Cell) -> np.ndarray:
 
 
 def scores(cell: Cell, q: np.ndarray) -> np.ndarray:
-    """The scores that a model with this truth gives to rows with these rates."""
+    """Return the scores of a model with this truth for rows with these rates."""
     shifts = {"error of +0.1": 0.1, "error of -0.1": -0.1, "shift of 0.3": 0.3}
     if cell.truth in shifts:
         return expit(logit(q) + shifts[cell.truth])
@@ -83,11 +83,11 @@ def scores(cell: Cell, q: np.ndarray) -> np.ndarray:
 
 
 def design(rng: np.random.Generator, cell: Cell) -> Design:
-    """A data set."""
+    """Return a data set."""
     q = true_rates(rng, cell)
     if cell.dependence == "independent":
         return Design(cb.ScoreTable.from_arrays(rng.random(cell.rows) < q, scores(cell, q)))
-    if cell.dependence == "weights":  # three of four events are lost; those kept have weight 4
+    if cell.dependence == "weights":  # a quarter of the events is kept, with weight 4
         y = rng.random(cell.rows) < q
         kept = ~y | (rng.random(cell.rows) < 0.25)
         y, q = y[kept], q[kept]
@@ -101,7 +101,7 @@ def design(rng: np.random.Generator, cell: Cell) -> Design:
 
 
 def count(task: tuple[Cell, int]) -> dict[str, int]:
-    """Claims and verdicts among CHUNK data sets."""
+    """Return directions and verdicts of CHUNK data sets."""
     cell, chunk = task
     seed = [chunk, cell.rows, round(10_000 * cell.event_rate), *(map(ord, cell.dependence + cell.scores + cell.truth))]
     rng = np.random.default_rng(seed)
@@ -124,7 +124,7 @@ COLUMNS = ["dependence", "event_rate", "scores", "rows", "truth", "data_sets", *
 
 
 def known() -> dict[tuple[str, ...], dict[str, str]]:
-    """The cells that were run."""
+    """Return the finished cells."""
     if not PATH.exists():
         return {}
     with PATH.open(newline="") as file:
@@ -136,7 +136,7 @@ def key(cell: Cell) -> tuple[str, ...]:
 
 
 def run() -> None:
-    """Run the cells that are missing, one after the other, each over all cores."""
+    """Run the missing cells one after the other, each on all cores."""
     done = known()
     missing = [cell for cell in cells() if key(cell) not in done]
     with ProcessPoolExecutor(workers()) as pool, PATH.open("a", newline="") as file:
@@ -153,7 +153,7 @@ def run() -> None:
 
 
 def shares(row: dict[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    """Counts as percent."""
+    """Return counts as percentages."""
     return {name: f"{100 * int(row[name]) / int(row['data_sets']):.1f}" for name in names}
 
 
@@ -176,7 +176,7 @@ def tables() -> None:
 
 
 def summary(found: list[dict[str, str]]) -> list[dict[str, Any]]:
-    """For each kind of dependence the largest error rates over all cells, and cells beyond 7 %."""
+    """Return for each kind of dependence the largest error rates over all cells, and the cells beyond 7 %."""
     rows = []
     for dependence in DEPENDENCE:
         own = [row for row in found if row["dependence"] == dependence]

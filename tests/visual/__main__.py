@@ -1,6 +1,6 @@
-"""Render every display on real data and on hard cases, as PNG and SVG, with a page that shows them all.
+"""Render every display on real data and on edge cases, as PNG and SVG, with an index page.
 
-``make gallery`` writes build/gallery/index.html; ``python -m tests.visual --docs`` the pictures of README and
+``make gallery`` writes build/gallery/index.html; ``python -m tests.visual --docs`` writes the images of README and
 documentation, which need no data folder.
 """
 
@@ -56,7 +56,7 @@ def _reliability(table: cb.ScoreTable, bins: Any, *, fig: Figure, **options: Any
 
 
 def forecasts() -> Iterator[tuple[str, tuple[float, float], Draw]]:
-    """Every display on forecasts of games, and several models side by side."""
+    """Yield every display of forecasts of games, and several models side by side."""
     for name in sets.FORECASTS:
         y, p, season = sets.forecast(name)
         yield from every_display(name, cb.ScoreTable.from_arrays(y, p))
@@ -76,7 +76,7 @@ def forecasts() -> Iterator[tuple[str, tuple[float, float], Draw]]:
 
 
 def every_display(name: str, table: cb.ScoreTable) -> Iterator[tuple[str, tuple[float, float], Draw]]:
-    """All that can be drawn of one model."""
+    """Yield all displays of one model."""
     yield f"{name}, test-based", (8, 5.6), partial(_tested, table)
     yield f"{name}, test-based, log", (8, 5.6), partial(_tested, table, scale="log")
     yield f"{name}, test-based, cut", (8, 5.6), partial(_tested, table, ymax=0.2)
@@ -93,7 +93,7 @@ def every_display(name: str, table: cb.ScoreTable) -> Iterator[tuple[str, tuple[
 
 
 def hard() -> Iterator[tuple[str, tuple[float, float], Draw]]:
-    """Every display on every hard case, and very many bins."""
+    """Yield every display of every edge case, and displays with very many bins."""
     for name, (y, p) in hard_cases().items():
         table = cb.ScoreTable.from_arrays(y, p)
         yield from every_display(name, table)
@@ -121,7 +121,7 @@ def hard() -> Iterator[tuple[str, tuple[float, float], Draw]]:
 
 
 def documentation() -> dict[str, tuple[tuple[float, float], Draw]]:
-    """The pictures of README and documentation, of the digits that ship with scikit-learn."""
+    """Yield the images of README and documentation, of the digits of scikit-learn."""
     from examples import demo
 
     y, scores = demo.predictions()
@@ -160,7 +160,7 @@ def documentation() -> dict[str, tuple[tuple[float, float], Draw]]:
 
 
 def number_pictures() -> dict[str, tuple[tuple[float, float], Draw]]:
-    """Of predicted numbers and distributions."""
+    """Yield the displays of point predictions and distributions."""
     y, forecast, learn, test = sets.forest_forecasts()
     real, new = y[test], forecast.part(test)
     pareto = regression.ParetoRecalibrator().fit(forecast.part(learn), y[learn])
@@ -176,7 +176,7 @@ def number_pictures() -> dict[str, tuple[tuple[float, float], Draw]]:
 
 
 def numbers() -> Iterator[tuple[str, tuple[float, float], Draw]]:
-    """Predicted numbers on hard cases."""
+    """Yield the displays of point predictions on edge cases."""
     for name, (size, draw) in number_pictures().items():
         yield name, size, draw
     rng = np.random.default_rng(0)
@@ -189,8 +189,8 @@ def numbers() -> Iterator[tuple[str, tuple[float, float], Draw]]:
         "counts": (rng.poisson(np.exp(p[:800])).astype(float), np.exp(p[:800]).round(1)),
         "tiny": (1e-9 * p[:300], 1.2e-9 * p[:300]),
     }
-    for name, (real, said) in cases.items():
-        yield f"bias, {name}", (5.6, 5.6), partial(plots.BiasDisplay.from_predictions, real, said)
+    for name, (outcome, predicted) in cases.items():
+        yield f"bias, {name}", (5.6, 5.6), partial(plots.BiasDisplay.from_predictions, outcome, predicted)
     for name, u in {"one": [0.4], "ends": [0.0, 1.0] * 50, "many": rng.beta(0.8, 0.8, 50_000)}.items():
         yield f"PIT, {name}", (6.2, 3.6), partial(plots.PITDisplay.from_pit, u)
     few = {f"model {i}": regression.Gaussian(np.zeros(30), 0.3 + 0.2 * i) for i in range(9)}
@@ -206,7 +206,7 @@ def render_documentation() -> None:
 
 
 def render_gallery(only: str = "") -> int:
-    """Draw all, or those with `only` in their name; the number of pictures whose text cannot be read."""
+    """Draw all figures, or those with `only` in their name; return the number of figures with unreadable text."""
     OUT.mkdir(parents=True, exist_ok=True)
     page, bad = [], 0
     for part, make in {"paper": paper_figures, "forecasts": forecasts, "numbers": numbers, "hard": hard}.items():

@@ -1,4 +1,4 @@
-"""Hard cases: what a diagram must survive."""
+"""Edge cases of diagrams."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ Columns = tuple[np.ndarray, np.ndarray]
 
 
 def hard_cases() -> dict[str, Columns]:
-    """Outcomes and predictions that leave a diagram nothing to show, or far too much."""
+    """Return outcomes and predictions with nothing to show, or with very many values."""
     rng = np.random.default_rng(0)
     some, many, rare = rng.random(400), rng.beta(1, 9, 1_000_000), np.clip(rng.lognormal(-8, 1.5, 100_000), 0, 1)
     return {

@@ -1,4 +1,4 @@
-"""Whether the text of a figure can be read: nothing overlaps, nothing leaves the page."""
+"""Checks of the text of a figure: no overlap, nothing outside the figure."""
 
 from itertools import combinations
 
@@ -6,11 +6,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-SLACK = 3.0  # pixels at 100 dpi that the boxes of neighbours may share: letters do not fill them
+SLACK = 3.0  # overlap of neighbouring boxes that is allowed, in pixels at 100 dpi: letters do not fill their boxes
 
 
 def unreadable(figure) -> list[str]:
-    """What is wrong, in words."""
+    """Return descriptions of the problems."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     renderer = canvas.get_renderer()
@@ -28,7 +28,7 @@ def unreadable(figure) -> list[str]:
         for words, b, _ in boxes
         if b.x0 < page.x0 - SLACK or b.y0 < page.y0 - SLACK or b.x1 > page.x1 + SLACK or b.y1 > page.y1 + SLACK
     ]
-    # The box of slanted words is far larger than they are.
+    # The box of rotated text is far larger than the text.
     for (one, a, _), (other, b, _) in combinations([each for each in boxes if not each[2]], 2):
         wide = min(a.x1, b.x1) - max(a.x0, b.x0)
         high = min(a.y1, b.y1) - max(a.y0, b.y0)
@@ -38,7 +38,7 @@ def unreadable(figure) -> list[str]:
 
 
 def _out_of_sight(figure) -> set[int]:
-    """Labels that are not drawn: of ticks beyond the limits of their axis, and of axes that are off."""
+    """Return labels that are not drawn: ticks beyond the limits, and axes that are off."""
     found = set()
     for axes in figure.findobj(Axes):
         for axis in (axes.xaxis, axes.yaxis):

@@ -1,4 +1,4 @@
-"""Real predictions: the networks and models of the TCE paper's Figures 1 to 7, and FiveThirtyEight's forecasts."""
+"""Real predictions: the models of Figures 1 to 7 of the TCE paper, and FiveThirtyEight's forecasts."""
 
 import csv
 import gzip
@@ -15,12 +15,12 @@ Columns = tuple[np.ndarray, np.ndarray]
 
 
 def networks() -> dict[str, Columns]:
-    """Figure 7: is there a dog in the picture?"""
+    """Figure 7: the event is a dog in the picture."""
     return {name: imagenet(name) for name in ("AlexNet", "VGG19", "Res18", "Res152")}
 
 
 def figure_models() -> Iterator[tuple[str, Columns]]:
-    """Name, outcomes and predictions of the models of Figures 1 to 6."""
+    """Yield name, outcomes and predictions of the models of Figures 1 to 6."""
     for name in ("abalone", "coil_2000", "isolet", "webpage"):
         for algorithm in ("LR", "GB"):
             yield f"{name} {algorithm}", uci(name, algorithm)[:2]
@@ -29,7 +29,7 @@ def figure_models() -> Iterator[tuple[str, Columns]]:
 
 
 def forecast(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Outcome, forecast and season of every game that was decided."""
+    """Return outcome, forecast and season of every decided game."""
     with gzip.open(DATA / "forecasts" / f"{name}.csv.gz", "rt") as file:
         rows = [row for row in csv.DictReader(file) if float(row["prob1_outcome"]) in (0.0, 1.0)]
     columns = ("prob1_outcome", "prob1", "season")
@@ -38,7 +38,7 @@ def forecast(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def forest_forecasts() -> tuple[np.ndarray, Any, slice, slice]:
-    """Numbers as a forest predicts them, with the spread of its trees; rows to learn from, and rows to measure on."""
+    """Return predictions of a forest with the spread of its trees, for fitting and for evaluation."""
     from sklearn.datasets import make_friedman1
     from sklearn.ensemble import RandomForestRegressor
 

@@ -1,1 +1,1 @@
-"""Yang & Bi (2025), "Cost-aware calibration of classifiers": every table again."""
+"""Reproduction of all tables of Yang & Bi (2025), "Cost-aware calibration of classifiers"."""

@@ -25,7 +25,7 @@ Task = tuple[str, str, str, int]  # part, set, model, seed
 
 MODELS = {**dict.fromkeys(TABULAR, ("tree", "forest")), "Sentiment": ("softmax",)}
 
-# What is cheap first, then a few splits of everything, then what takes hours (Bank with forests: six minutes a split).
+# Fast parts first, then a few splits of each, then slow ones (Bank with forests: six minutes per split).
 _ALL = [
     f"{name}:{model}:{part}:100"
     for part in ("scores", "isotonic")
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def compared() -> int:
-    """One split again, beside the one that is kept."""
+    """Repeat one split and compare it with the stored one."""
     split = ("Cancer", "tree", 0)
     kept = results.read()
     if split not in kept:
@@ -95,7 +95,7 @@ def _tasks(text: str) -> Iterator[Task]:
 
 
 def run(tasks: list[Task], jobs: int) -> None:
-    """Work on the parts of splits that are not kept yet, and keep each as it comes."""
+    """Compute the parts of splits that are not stored, and store each when it is finished."""
     kept = results.read()
     left = [task for task in dict.fromkeys(tasks) if f"seconds, {task[0]}" not in kept.get(task[1:], {})]
     print(f"{len(set(tasks))} parts of splits, {len(left)} to do", flush=True)
@@ -105,15 +105,15 @@ def run(tasks: list[Task], jobs: int) -> None:
         try:
             for done, future in enumerate(as_completed(work), 1):
                 part, *key = work[future]
-                said = f"{time.monotonic() - began:7.0f} s  {done} of {len(left)}: {', '.join(map(str, key))}, {part}, "
+                text = f"{time.monotonic() - began:7.0f} s  {done} of {len(left)}: {', '.join(map(str, key))}, {part}, "
                 try:
                     found = future.result()
                 except NoDataError as error:
-                    print(f"{said}left out. {error}", flush=True)
+                    print(f"{text}skipped. {error}", flush=True)
                     continue
                 results.add(tuple(key), found)
-                print(f"{said}{found[f'seconds, {part}']:.0f} s", flush=True)
-        except BaseException:  # the rest would run to its end, and not be kept
+                print(f"{text}{found[f'seconds, {part}']:.0f} s", flush=True)
+        except BaseException:  # stop the remaining work, which would not be stored
             pool.shutdown(cancel_futures=True)
             raise
 

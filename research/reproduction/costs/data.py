@@ -1,4 +1,4 @@
-"""The data sets of Yang & Bi, as the printed numbers say that they were read."""
+"""The data sets of Yang & Bi, read in the way that reproduces the printed numbers."""
 
 from pathlib import Path
 
@@ -16,13 +16,13 @@ _FILES = {
     "Bank": "bank_full",
 }
 TABULAR = tuple(_FILES)
-# CTG: the class in other words. Churn: the paper counts 17 features, there are 19. Bank: it counts 16, with the length
-# of the call, but a tree then has six leaves and costs 0.012; without it two leaves and 0.005, and it prints 0.0046.
+# CTG: these encode the class. Churn: the paper has 17 features, the data 19. Bank: the paper has 16, with the length of
+# the call, but a tree then has six leaves and costs 0.012; without it two leaves and 0.005, where it prints 0.0046.
 _LEFT_OUT = {"CTG": ["CLASS", "NSP"], "Churn": ["state", "area_code"], "Bank": ["duration"]}
 
 
 def features(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Features, categories as indicators, and the class, whose rate must not be said too low."""
+    """Return features, with categories as indicators, and the class whose rate must not be underestimated."""
     if name == "Sentiment":
         return _sentiment()
     frame = columns(name)
@@ -31,12 +31,12 @@ def features(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def columns(name: str) -> pd.DataFrame:
-    """The features of a tabular set."""
+    """Return the features of a tabular data set."""
     return pd.read_csv(_found(f"{_FILES[name]}.csv.gz")).drop(columns=["label", *_LEFT_OUT.get(name, [])])
 
 
 def reviews() -> tuple[list[str], np.ndarray]:
-    """Texts of reviews of food, and whether they are "great": a stand-in for 50,000 reviews of films."""
+    """Return texts of reviews of food, and whether they are positive: a substitute for 50,000 reviews of films."""
     frame = pd.read_csv(_found("small_fine_foods_text.csv.gz"))
     return frame["review"].astype(str).tolist(), frame["label"].to_numpy()
 

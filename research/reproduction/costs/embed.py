@@ -1,7 +1,7 @@
-"""Embeddings of the reviews, by a small sentence model that ships in a package: ``make reproduce-embeddings``.
+"""Embeddings of the reviews by a small sentence model: ``make reproduce-embeddings``.
 
-A stand-in for the paper's text, 50,000 reviews of films behind BERT: 5,000 reviews of food behind MiniLM, whose
-embedding is the mean over the words too.
+The paper uses 50,000 reviews of films with BERT. The substitute is 5,000 reviews of food with MiniLM, whose embedding
+is also the mean over the words.
 """
 
 import numpy as np

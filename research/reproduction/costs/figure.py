@@ -1,10 +1,10 @@
-"""All means of Tables 1, 2 and 4 to 7 at a glance: printed, and ours."""
+"""All means of Tables 1, 2 and 4 to 7: printed and reproduced."""
 
 from matplotlib.figure import Figure
 
 from research.reproduction.costs.tables import Cell, Results, cells
 
-# Okabe and Ito's colours, with a mark for each: told apart without colours too.
+# Okabe and Ito's colours, with a marker for each, which is distinct without colours.
 _LOOKS = {
     "agrees": ("#0072B2", "o"),
     "differs": ("#CC79A7", "D"),
@@ -21,7 +21,7 @@ def _look(cell: Cell) -> str:
 
 
 def agreement(results: Results) -> Figure:
-    """Our means against the printed ones, with three standard errors of each."""
+    """Plot reproduced means against printed ones, with three standard errors of each."""
     figure = Figure(figsize=(7.2, 6.4), layout="constrained")
     axes = figure.subplots()
     found = [cell for cell in cells(results) if cell.set != "Sentiment" and cell.ours.size > 1]

@@ -1,9 +1,9 @@
-"""The learners of Yang & Bi: trees that are pruned as R's rpart prunes, forests, and a softmax layer.
+"""The models of Yang & Bi: trees pruned as in R's rpart, forests, and a softmax layer.
 
-The paper names no software and no settings. A tree that is fully grown costs 78 times what it prints (Default); trees
-with rpart's defaults cost what it prints on all five sets, so their rules are taken: 20 rows to split, 7 rows a leaf,
-and branches kept only if they lower the error by 1 % of the root's for every leaf that they add (cp = 0.01). (rpart
-itself bounds what a branch can save by its first splits, and in about one tree of 25 keeps fewer leaves.)
+The paper names neither software nor settings. A fully grown tree costs 78 times the printed value (Default); trees with
+the defaults of rpart have the printed costs on all five data sets, so its rules are used: 20 rows to split, 7 rows per
+leaf, and a branch is kept only if it lowers the error by 1 % of that of the root per additional leaf (cp = 0.01).
+(rpart bounds the gain of a branch by its first splits, and in about one of 25 trees keeps fewer leaves.)
 """
 
 from typing import Any, Self
@@ -19,12 +19,12 @@ _ROUNDING = 1e-9  # errors are whole numbers of rows, summed with the penalty as
 
 
 class PrunedTree(ClassifierMixin, BaseEstimator):
-    """A tree split by Gini's index and pruned by misclassified rows: the smallest tree of least errors + cp a leaf."""
+    """A tree split by Gini's index and pruned: the smallest tree with the least misclassified rows + cp per leaf."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.classes_ = np.array([0, 1])
         penalty = _CP * min(np.sum(y == 1), np.sum(y == 0))
-        # A branch must save more than the penalty, and cannot save more than half of its rows.
+        # The gain of a branch must exceed the penalty, and is at most half of its rows.
         least = max(_SPLIT, int(np.ceil(2 * penalty)))
         grown = DecisionTreeClassifier(min_samples_split=least, min_samples_leaf=_LEAF, random_state=0).fit(X, y)
         self.grown_ = grown
@@ -39,9 +39,9 @@ class PrunedTree(ClassifierMixin, BaseEstimator):
 
 
 def _pruned(tree: Any, penalty: float) -> np.ndarray:
-    """For every node of the grown tree the leaf of the pruned tree that it falls into.
+    """Return for each node of the grown tree its leaf in the pruned tree.
 
-    Children have higher numbers than their parent, so one pass down the numbers sums up what branches cost.
+    Children have higher numbers than their parent, so one pass in decreasing order adds up the costs of branches.
     """
     left, right = tree.children_left.tolist(), tree.children_right.tolist()
     ones = tree.value[:, 0, 1] * tree.n_node_samples
@@ -58,7 +58,7 @@ def _pruned(tree: Any, penalty: float) -> np.ndarray:
 
 
 class PrunedRegressionTree(RegressorMixin, BaseEstimator):
-    """The same for numbers: branches must lower the squared error by 1 % of the root's for every leaf."""
+    """The same for regression: branches must lower the squared error by 1 % of that of the root per leaf."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         rules = {"min_samples_split": _SPLIT, "min_samples_leaf": _LEAF, "ccp_alpha": _CP * float(np.var(y))}
@@ -70,7 +70,7 @@ class PrunedRegressionTree(RegressorMixin, BaseEstimator):
 
 
 class SoftmaxLayer(RegressorMixin, BaseEstimator):
-    """A logistic regression that learns probabilities: each row counts as q of a one and 1 - q of a zero."""
+    """Logistic regression on probabilities: each row has a weight q for class 1 and 1 - q for class 0."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         twice, label = np.vstack([X, X]), np.repeat([1, 0], len(y))
@@ -86,7 +86,7 @@ def softmax_layer() -> LogisticRegression:
 
 
 def classifier(model: str, seed: int) -> Any:
-    """An unfitted classifier."""
+    """Return an unfitted classifier."""
     if model == "tree":
         return PrunedTree()
     if model == "forest":
@@ -95,5 +95,5 @@ def classifier(model: str, seed: int) -> Any:
 
 
 def learner(model: str) -> Any:
-    """What learns the cost-minimising probabilities: a tree in the paper, also behind a forest."""
+    """Return the regressor of cost-minimising probabilities: a tree, also for forests, as in the paper."""
     return SoftmaxLayer() if model == "softmax" else PrunedRegressionTree()

@@ -1,4 +1,4 @@
-"""The documentation's page of Yang & Bi, written from the results that are kept."""
+"""Write the page of Yang & Bi from the stored results."""
 
 import csv
 import math
@@ -51,7 +51,7 @@ _NONLINEAR = {"sqrt": "square root", "exp": "exponential", "log": "logarithm"}
 
 
 def write(results: Results, out: Path = OUT) -> Counter[str]:
-    """The page and its tables as CSV; how many cells have which verdict."""
+    """Write the page and its tables as CSV; return the number of cells by verdict."""
     found = cells(results)
     for table in TITLES:
         _write_csv(out / "costs" / f"table{table}.csv", [cell for cell in found if cell.table == table])
@@ -92,10 +92,12 @@ def _write_csv(path: Path, own: list[Cell]) -> None:
 
 
 def _counted(found: list[Cell], counts: Counter[str]) -> dict[str, object]:
-    """The numbers in the page's introduction."""
+    """Return the numbers of the introduction of the page."""
     here = [c for c in found if c.set != "Sentiment" and c.ours.size > 1 and c.method != "IR"]
     signs = [c.same_sign for c in here if c.same_sign is not None]
-    as_many = [c for c in here if c.gap.size >= 100 and c.pvalues]  # stars come with splits, of which the paper has 100
+    as_many = [
+        c for c in here if c.gap.size >= 100 and c.pvalues
+    ]  # significance depends on the splits; the paper has 100
     one, two = ([c.our_stars[side] == c.printed.stars for c in as_many] for side in (0, 1))
     cheaper, starred, would = sides()
     return {
@@ -147,7 +149,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _models(results: Results) -> list[tuple[str, str]]:
-    """Sets and models, in the order of the paper's tables."""
+    """Return data sets and models in the order of the tables of the paper."""
     order = [(name, model) for model in ("tree", "forest", "softmax") for name in (*TABULAR, "Sentiment")]
     return sorted({key[:2] for key in results}, key=order.index)
 

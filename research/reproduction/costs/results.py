@@ -1,4 +1,4 @@
-"""The results of splits, kept as they come: what is there is not done again."""
+"""Stored results of splits, which are not computed again."""
 
 import csv
 from pathlib import Path
@@ -11,7 +11,7 @@ _KEY = ("set", "model", "seed")
 
 
 def read(path: Path | None = None) -> dict[Key, dict[str, float]]:
-    """ECC by cost and method, split by split."""
+    """Return ECC by cost and method, split by split."""
     path = path or KEPT
     if not path.exists():
         return {}
@@ -26,13 +26,13 @@ def read(path: Path | None = None) -> dict[Key, dict[str, float]]:
 
 
 def add(key: Key, found: dict[str, float], path: Path | None = None) -> None:
-    """Keep a part of a split, beside whatever has been kept by now."""
+    """Store a part of a split."""
     kept = read(path)
     write(kept | {key: kept.get(key, {}) | found}, path)
 
 
 def write(results: dict[Key, dict[str, float]], path: Path | None = None) -> None:
-    """All of them, sorted; a file beside it takes its place, so that none is lost when the work is stopped."""
+    """Write all results, sorted; the file is replaced atomically."""
     path = path or KEPT
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = list(dict.fromkeys(name for found in results.values() for name in found))

@@ -1,4 +1,4 @@
-"""Tables 1 to 7 of Yang & Bi, cell by cell: what is printed, what comes out here, and what to think of it."""
+"""Tables 1 to 7 of Yang & Bi, cell by cell: printed value, reproduced value, and verdict."""
 
 import csv
 import math
@@ -28,7 +28,7 @@ TITLES = {
 }
 _COST = {1: "linear", 2: "linear", 3: "linear", 4: "linear", 5: "sqrt", 6: "exp", 7: "log"}
 _WITHIN = 3.0  # standard errors of a difference
-_LEVEL = 0.0027  # of a test: what lies beyond three standard errors if these are known
+_LEVEL = 0.0027  # level of a test: beyond three standard errors
 _PRINTED = re.compile(r"(?P<mean>[\d.]+)(?P<stars>\**) \((?P<sd>[\d.]+)\)")
 _THEIR_SPLITS = 100
 _LEVELS = (0.001, 0.01, 0.05)
@@ -36,7 +36,7 @@ _LEVELS = (0.001, 0.01, 0.05)
 
 @dataclass(frozen=True)
 class Printed:
-    """A cell as the paper prints it: mean, stars of a t-test, and standard deviation over 100 splits."""
+    """A printed cell: mean, stars of a t-test, and standard deviation over 100 splits."""
 
     text: str
     mean: float
@@ -57,15 +57,15 @@ class Printed:
 
 @dataclass(frozen=True)
 class Cell:
-    """One published mean, and ours over the splits that are done."""
+    """One published mean, and the reproduced values over the finished splits."""
 
     table: int
     set: str
     method: str
     printed: Printed
     ours: np.ndarray
-    gap: np.ndarray  # MetaCal less this method, split by split; empty in Table 4
-    change: np.ndarray  # this method less no calibration
+    gap: np.ndarray  # MetaCal minus this method, per split; empty in Table 4
+    change: np.ndarray  # this method minus no calibration
     printed_change: float
     impossible: str = ""
 
@@ -75,17 +75,17 @@ class Cell:
 
     @property
     def error(self) -> float:
-        """The standard error of our mean over splits."""
+        """Standard error of the reproduced mean over splits."""
         return float(self.ours.std(ddof=1) / math.sqrt(self.ours.size)) if self.ours.size > 1 else math.nan
 
     @property
     def z(self) -> float:
-        """Our mean less theirs, in standard errors of that difference. Both come from draws of the same rows."""
+        """Reproduced minus printed mean, in standard errors of the difference; splits are of the same rows."""
         return (self.mean - self.printed.mean) / math.hypot(self.error, self.printed.error)
 
     @property
     def same_mean(self) -> float:
-        """P-value of Welch's test of "both means are the same", which knows how few our splits are."""
+        """p-value of Welch's test that both means are equal, for the given number of splits."""
         return float(2 * student.sf(abs(self.z), self._freedom))
 
     @property
@@ -102,7 +102,7 @@ class Cell:
 
     @property
     def pvalues(self) -> tuple[float, float] | None:
-        """Paired t-tests of MetaCal against this method: is it cheaper (one side), is there a difference (two)?"""
+        """Paired t-tests of MetaCal against this method, one-sided (lower cost) and two-sided."""
         gap = self.gap
         if gap.size < 2 or not gap.std():
             return None
@@ -117,8 +117,8 @@ class Cell:
         return one, two
 
     @property
-    def told_apart(self) -> float:
-        """The smallest difference that the test of means could have told from none."""
+    def detectable_difference(self) -> float:
+        """The smallest difference that the test of means could detect."""
         return float(student.isf(_LEVEL / 2, self._freedom) * math.hypot(self.error, self.printed.error))
 
     @property
@@ -131,11 +131,11 @@ class Cell:
             return "other data"
         if self.same_mean < _LEVEL:
             return "differs"
-        return "agrees" if self.told_apart <= self.printed.mean else "too few splits"
+        return "agrees" if self.detectable_difference <= self.printed.mean else "too few splits"
 
     @property
     def reason(self) -> str:
-        """Why it is not as printed, or cannot be told to be."""
+        """The reason why the cell differs from the printed one, or why this is not decided."""
         if self.verdict == "cannot be right":
             return self.impossible
         if self.verdict == "other data":
@@ -163,7 +163,7 @@ _WHY = {
 
 
 def cells(results: Results) -> list[Cell]:
-    """All 218 of them, in the paper's order."""
+    """Return all 218 cells in the order of the paper."""
     contradictions = impossible()
     return [cell for table in TITLES for cell in _cells(table, results, contradictions)]
 
@@ -178,7 +178,7 @@ def _cells(table: int, results: Results, contradictions: dict[tuple[int, str, st
             if table == 4:  # MetaCal alone
                 yield Cell(table, name, method, text, ours, np.array([]), np.array([]), math.nan, why)
                 continue
-            # A mean is over all splits of the method; what is compared with it, over the splits that have both.
+            # A mean is over all splits of the method; a comparison is over the splits that have both.
             alone, nocal = together(results, name, model, [own, _column(table, "NoCal")])
             paired, metacal = together(results, name, model, [own, _column(table, "MetaCal")])
             change, printed_change = alone - nocal, text.mean - row["NoCal"].mean
@@ -192,7 +192,7 @@ def _column(table: int, method: str) -> str:
 
 
 def together(results: Results, name: str, model: str, columns: list[str]) -> list[np.ndarray]:
-    """Columns of the splits of a set that have all of them, in the order of seeds."""
+    """Return columns of the splits that have all of them, in the order of seeds."""
     rows = [
         [found[column] for column in columns]
         for split, found in sorted(results.items())
@@ -202,17 +202,17 @@ def together(results: Results, name: str, model: str, columns: list[str]) -> lis
 
 
 def printed(table: int) -> dict[str, dict[str, Printed]]:
-    """A table as printed, by set and method."""
+    """Return a table as printed, by data set and method."""
     with open(HERE / "published" / f"costs{table}.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return {row.pop("set"): {method: Printed.read(text) for method, text in row.items()} for row in rows}
 
 
-# What the cost of the same predictions can be under other distances, when the linear one is x: for d in [0, 1]
+# Range of the cost of the same predictions with other distances if the linear cost is x: for d in [0, 1]
 # ln 2 d <= ln(1 + d) <= d <= exp(d) - 1 <= (e - 1) d, and d <= sqrt(d), whose mean is at most sqrt(5 x) by
-# Cauchy and Schwarz, as the dearer side costs 5.
+# Cauchy and Schwarz, as the larger unit cost is 5.
 def bounds(linear: float) -> dict[int, tuple[float, float]]:
-    """The range of the cells of Tables 5 to 7 for predictions that do not depend on the cost."""
+    """Return the range of the cells of Tables 5 to 7 for predictions that do not depend on the cost."""
     return {
         5: (linear, math.sqrt(UNDER * linear)),
         6: (linear, (math.e - 1) * linear),
@@ -221,10 +221,10 @@ def bounds(linear: float) -> dict[int, tuple[float, float]]:
 
 
 def impossible() -> dict[tuple[int, str, str], str]:
-    """Cells that contradict others, by more than chance.
+    """Return the cells that contradict others beyond sampling error.
 
-    No calibration, IR, TS and PS do not know the cost: their predictions are the same under all costs. Tables may come
-    from other splits, so three standard errors of either mean are allowed.
+    No calibration, IR, TS and PS do not use the cost: their predictions are equal for all costs. Tables may have
+    different splits, so three standard errors of either mean are allowed.
     """
     linear = printed(1) | printed(3)
     found = {}
@@ -252,9 +252,9 @@ _INVERSE: dict[int, Callable[[float], float]] = {1: float, 5: lambda v: v * v, 6
 
 
 def two_points(table: int, name: str) -> tuple[float, float]:
-    """If IR cost nothing in some of 100 splits, and in the others all rows were said too low by d: their number, and d.
+    """Return the number of splits and d, if IR cost 0 in the other splits and underestimated all rows by d in these.
 
-    Solved from the printed mean and standard deviation (of 99 degrees of freedom).
+    Solved from the printed mean and standard deviation (99 degrees of freedom).
     """
     own = printed(table)[name]["IR"]
     square = own.mean**2 + own.sd**2 * (_THEIR_SPLITS - 1) / _THEIR_SPLITS
@@ -262,7 +262,7 @@ def two_points(table: int, name: str) -> tuple[float, float]:
 
 
 def sides() -> tuple[int, int, int]:
-    """Printed cells that cost less than MetaCal, how many have stars, and how many had some if tests had two sides."""
+    """Return the number of cells with a lower cost than MetaCal, with stars, and with stars of two-sided tests."""
     cheaper = [
         (cell, row["MetaCal"])
         for table in (1, 2, 3, 5, 6, 7)
