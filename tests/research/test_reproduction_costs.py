@@ -107,7 +107,7 @@ def test_a_missing_data_set_is_skipped(kept_elsewhere, monkeypatch, capsys):
     monkeypatch.setattr(command, "timed", _no_reviews)
     command.run([("scores", "Sentiment", "softmax", 0), ("scores", *KEY)], jobs=1)
     assert results.read().keys() == {KEY}
-    assert "Sentiment, softmax, 0, scores, left out. no reviews here" in capsys.readouterr().out
+    assert "Sentiment, softmax, 0, scores, skipped. no reviews here" in capsys.readouterr().out
 
 
 def test_work_that_fails_ends_at_once(kept_elsewhere, monkeypatch, tmp_path):
