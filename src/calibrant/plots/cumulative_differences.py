@@ -14,7 +14,8 @@ from calibrant._support.formatting import p_text
 from calibrant._support.typing import Floats
 from calibrant.evaluation.sizes import rows_text
 from calibrant.inference.bands import Band, cumulative_band
-from calibrant.inference.hypothesis_tests import TestResult, ecce_test
+from calibrant.inference.calibration_tests import ecce_test
+from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.metrics.cumulative import Ecce, ecce
 from calibrant.plots._canvas import distinct, drawn_frame, headline, single, thin
 from calibrant.plots._density import quantile
