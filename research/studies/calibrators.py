@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import calibrant as cb
-from calibrant.inference.paired import difference, paired_draws
+from calibrant.inference.paired import bootstrap_difference, paired_replicates
 from calibrant.inference.resampling import PairedRows
 from research.reproduction.sources import DATA
 from research.studies.related_calibrators import RELATED
@@ -102,7 +102,9 @@ def evaluated(y: np.ndarray, predicted: dict[str, np.ndarray]) -> dict[str, dict
     """Return values with intervals and differences from the uncalibrated model, for each column of predictions."""
     labels = list(predicted)
     paired, tables = PairedRows.read(y, [np.clip(q, 0, 1) for q in predicted.values()])
-    sampled = paired_draws(paired, list(METRICS.values()), n_resamples=N_RESAMPLES, seed=SeedSequence(0), threads=False)
+    sampled = paired_replicates(
+        paired, list(METRICS.values()), n_resamples=N_RESAMPLES, seed=SeedSequence(0), threads=False
+    )
     found: dict[str, dict[str, Any]] = {label: {} for label in labels}
     for j, (metric, measure) in enumerate(METRICS.items()):
         values = [measure.value(table) for table in tables]
@@ -126,7 +128,8 @@ def evaluated(y: np.ndarray, predicted: dict[str, np.ndarray]) -> dict[str, dict
 
 
 def _pvalue(value: float, sampled: np.ndarray) -> float:
-    return difference(value, sampled, 0.95)[2] if np.isfinite(value) and np.isfinite(sampled).all() else np.nan
+    known = np.isfinite(value) and np.isfinite(sampled).all()
+    return bootstrap_difference(value, sampled, 0.95)[2] if known else np.nan
 
 
 def main(only: Iterable[str]) -> None:

@@ -19,9 +19,11 @@ from numpy.random import SeedSequence
 from scipy.special import expit, logit, ndtri
 
 import calibrant as cb
-from calibrant.inference import resampling
-from calibrant.inference.intervals import Spread, spreads
+from calibrant.inference.interval_methods import interval_limits, interval_method, interval_refusal
+from calibrant.inference.metric_values import metric_values
+from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.inference.resampling import PairedRows
+from calibrant.inference.samples import BinarySample
 from calibrant.metrics.log_odds import LogOddsBins, offsets
 from research.studies.designs import CALIBRATED, DEVIATION, RESULTS, SHIFTED, STEEP, Truth, mean_logit
 
@@ -170,18 +172,18 @@ def _windows(metric: cb.GCE, population: cb.ScoreTable) -> float:
 
 def replicates(
     design: Design, metrics: dict[str, cb.GCE], seed: int, n_resamples: int
-) -> tuple[dict[str, Spread], cb.ScoreTable]:
+) -> tuple[dict[str, Replicates], cb.ScoreTable]:
     """Return bootstrap and null replicates of the metrics that are defined for one data set."""
     table, rows = design.draw(seed)
+    sample = BinarySample(table, rows)
     if n_resamples == 0:
         empty = np.empty(0)
-        return {name: Spread(m, m.value(table), empty, empty, table, rows=rows) for name, m in metrics.items()}, table
-    values = dict(zip(metrics, resampling.values(list(metrics.values()), table), strict=True))
+        return {name: Replicates(m, m.value(table), empty, empty, sample) for name, m in metrics.items()}, table
+    values = dict(zip(metrics, metric_values(list(metrics.values()), table), strict=True))
     existing = {name: metric for name, metric in metrics.items() if not np.isnan(values[name])}
-    found = spreads(
+    found = resample_metrics(
         list(existing.values()),
-        table,
-        rows=rows,
+        sample,
         seed=SeedSequence(seed),
         n_resamples=n_resamples,
         skip_missing=True,
@@ -205,11 +207,11 @@ def study(design: Design, metrics: dict[str, cb.GCE], data_sets: int, n_resample
             found[seed, j, 3] = fixed[name]
             if name not in results:
                 continue
-            spread = results[name]
-            low, high = spread.limits(LEVEL) if spread.exists else (np.nan, np.nan)
-            found[seed, j, :3] = spread.value, low, high
-            if spread.exists and spread.method != "none":
-                methods[name] = spread.method
+            result = results[name]
+            low, high = interval_limits(result, LEVEL) if result.exists else (np.nan, np.nan)
+            found[seed, j, :3] = result.value, low, high
+            if result.exists and not interval_refusal(result):
+                methods[name] = interval_method(metric)
     return [_row(design, name, methods.get(name, "none"), found[:, j], n_resamples) for j, name in enumerate(metrics)]
 
 

@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 
 import calibrant as cb
-from calibrant.inference.components import components
+from calibrant.inference.binary_components import binary_components
 from calibrant.inference.decision import decide
 from calibrant.inference.design import Design
 
@@ -53,7 +53,7 @@ def data_set(p: np.ndarray, true: np.ndarray, rows: int, rng: np.random.Generato
 
 def is_detected(design: Design) -> bool:
     """Return whether the omnibus test rejects."""
-    tests = components(design)
+    tests = binary_components(design)
     return len(tests) * min(test.pvalue for test in tests) <= ALPHA
 
 

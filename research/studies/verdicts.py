@@ -1,6 +1,6 @@
 """Error rates and power of the verdict: 180 designs of independent, clustered and weighted rows.
 
-The library decides each data set (`calibrant.inference.decision`); no resampling is needed. Results are stored per
+The library decides each data set (`calibrant.inference.decision.BinaryTests`); no resampling is needed. Results are stored per
 design and truth in docs/studies/verdicts.csv, so the study can be resumed; the tables of the documentation are written
 from that file.
 
@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 
 import calibrant as cb
-from calibrant.inference.decision import Tested, directions
+from calibrant.inference.decision import BinaryTests
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import PairedRows
 from research.studies.designs import RESULTS, mean_logit, workers, write
@@ -107,13 +107,13 @@ def count(task: tuple[Cell, int]) -> dict[str, int]:
     rng = np.random.default_rng(seed)
     found = dict.fromkeys([*CLAIMS, *VERDICTS], 0)
     for _ in range(CHUNK):
-        tested = Tested.of(design(rng, cell))
-        direction, real = directions(tested.components, tested.adjusted, 0.05), min(tested.adjusted) <= 0.05
+        tests = BinaryTests.from_design(design(rng, cell))
+        direction, real = tests.joint_test.direction(0.05), tests.joint_test.pvalue <= 0.05
         found["omnibus"] += real
         found["over- or underestimates"] += "estimates" in direction
         found["over- or underconfident"] += "confident" in direction
         found["local"] += direction == "local"
-        within = tested.equivalence(0.1, 0.05) <= 0.05
+        within = tests.equivalence_pvalue(0.1, 0.05) <= 0.05
         verdict = ("negligible" if real else "calibrated") if within else "miscalibrated" if real else "inconclusive"
         found[verdict] += 1
     return found

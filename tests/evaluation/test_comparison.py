@@ -75,7 +75,7 @@ def test_the_joint_covariance_equals_that_of_a_loop_over_rows(design):
     given = options[design]
     noise = np.random.default_rng(1).normal(size=x.size)
     rows, tables = read(y, x + 0.3, x + 0.5 * noise, **given)
-    bins = [LogOddsBins.of(table, EqualInformation(5)) for table in tables]
+    bins = [LogOddsBins.from_table(table, EqualInformation(5)) for table in tables]
     assert all(((each.k > 0) & (each.k < each.n)).all() for each in bins)
     expected = slow_covariance(
         y,
@@ -116,7 +116,7 @@ def test_bins_without_an_event_keep_a_variance():
     x = rng.normal(0, 1, 400)
     y = (x > 0).astype(int)
     rows, tables = read(y, x, x + rng.normal(size=400))
-    assert (np.diag(joint_covariance(rows, rows.places, [LogOddsBins.of(t) for t in tables])) > 0.1).all()
+    assert (np.diag(joint_covariance(rows, rows.places, [LogOddsBins.from_table(t) for t in tables])) > 0.1).all()
     assert math.isfinite(log_odds_difference(rows, tables, 0, 1).pvalue)
 
 
@@ -289,7 +289,7 @@ def test_absolute_and_squared_gaps_are_those_of_the_bins():
     absolute, squared = gap_differences(rows, tables, 0, 1)
     by_hand = []
     for table in tables:
-        bins = LogOddsBins.of(table)
+        bins = LogOddsBins.from_table(table)
         gap = (bins.k - bins.total(table.n * table.score)) / bins.n
         by_hand.append([np.sum(bins.n * np.abs(gap)) / bins.n.sum(), np.sum(bins.n * gap**2) / bins.n.sum()])
     assert absolute.value == pytest.approx(by_hand[0][0] - by_hand[1][0])

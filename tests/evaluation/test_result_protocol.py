@@ -32,8 +32,9 @@ READING = {
     *("Breakdown.metric", "Breakdown.unit", "Breakdown.spec", "Breakdown.signed_bias", "Breakdown.rate_interval"),
     *("Breakdown.n_in", "Breakdown.n_used", "Breakdown.n_dropped", "Breakdown.per_bin", "GCE.unit", "GCE.spec"),
     *("UnbinnedMetric.spec", "UnbinnedMetric.unit", "part_to_spec", "_part_name", "plain_columns"),
-    *("Equivalence.within", "Null.excess", "Decision.pvalue", "Decision.direction", "directions", "Deviation.within"),
-    *("Deviation.text", "JointTest.pvalue", "JointTest.scaled", "JointTest.significant", "direction_of"),
+    *("Equivalence.within", "Null.excess", "Decision.pvalue", "Decision.direction", "Deviation.within"),
+    *("Deviation.text", "Deviation.further_rows", "JointTest.pvalue", "JointTest._adjusted", "JointTest.scale"),
+    *("JointTest.significant", "JointTest.direction", "TestResult.is_significant"),
     *("BiasByBin.significant", "BiasByBin.tce", "BiasByBin.biased_share", "BiasByBin.mean_absolute"),
     *("BiasByBin.reliability", "Coverage.mean_absolute", "MSEDecomposition.mse"),
     *("holm", "benjamini_hochberg", "_checked", "rows_to_decide"),  # arithmetic with stored p-values and bounds

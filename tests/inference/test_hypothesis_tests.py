@@ -11,8 +11,8 @@ from scipy.stats import chi2, norm
 from strategies import columns, some_rows
 
 import calibrant as cb
-from calibrant.inference import hypothesis_tests
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
+from calibrant.inference.tails import brownian_maximum_tail, brownian_range_tail
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VAL_PROB = json.loads((GOLDEN / "val_prob.json").read_text())["cases"]
@@ -73,7 +73,7 @@ def test_hosmer_lemeshow_with_scores_of_0_and_1():
     found = cb.hosmer_lemeshow(wrong, bins=cb.Edges([0, 0.1, 0.5, 0.9, 1]))
     assert (found.statistic, found.pvalue) == (np.inf, 0)
     assert found.to_dict()["statistic"] is None
-    with pytest.raises(cb.InputError, match="degrees of freedom"):
+    with pytest.raises(cb.InputError, match="bins must leave at least 1 degree of freedom; got 2 groups"):
         cb.hosmer_lemeshow(*draw(), bins=cb.Quantile(2), ddof=2)
 
 
@@ -82,11 +82,11 @@ def test_distributions_of_brownian_motion():
     for x in (0.4, 0.6, 1.0, 1.5, 2.0):
         odd = 2 * np.arange(200) + 1.0
         inside = np.sum((8 / x**2 + 8 / (odd * np.pi) ** 2) * np.exp(-((odd * np.pi / x) ** 2) / 2))
-        assert hypothesis_tests._range_survival(x) == pytest.approx(1 - inside, abs=1e-12)
+        assert brownian_range_tail(x) == pytest.approx(1 - inside, abs=1e-12)
         m = np.arange(200)
         inside = 4 / np.pi * np.sum((-1.0) ** m / (2 * m + 1) * np.exp(-(((2 * m + 1) * np.pi / x) ** 2) / 8))
-        assert hypothesis_tests.maximum_survival(x) == pytest.approx(1 - inside, abs=1e-12)
-    assert hypothesis_tests._range_survival(0.0) == hypothesis_tests.maximum_survival(0.0) == 1
+        assert brownian_maximum_tail(x) == pytest.approx(1 - inside, abs=1e-12)
+    assert brownian_range_tail(0.0) == brownian_maximum_tail(0.0) == 1
 
 
 @pytest.mark.parametrize("kind", ["r", "mad"])

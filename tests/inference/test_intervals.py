@@ -17,8 +17,11 @@ from scipy.stats import t as student
 from strategies import tables
 
 import calibrant as cb
-from calibrant.inference.intervals import Spread, alternative_of, method_of, spreads
+from calibrant.inference.interval_methods import interval_limits, interval_method
+from calibrant.inference.nulls import default_alternative, null_pvalue
+from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.inference.resampling import PairedRows
+from calibrant.inference.samples import BinarySample
 
 
 def table(size=2000, power=1.0, seed=0):
@@ -107,7 +110,7 @@ def test_clusters_of_copies_count_once():
 
 
 def test_a_table_has_no_clusters():
-    with pytest.raises(cb.InputError, match="no longer knows"):
+    with pytest.raises(cb.InputError, match="cluster must be given with y_true and y_prob; got a ScoreTable"):
         cb.interval(cb.ECE(), table(50), cluster=np.zeros(50))
 
 
@@ -121,7 +124,7 @@ def test_the_interval_of_a_mean_is_that_of_theory():
 
 
 def test_the_kind_of_interval_follows_from_the_metric():
-    kinds = {name: method_of(cb.METRICS[name]()) for name in cb.METRICS}
+    kinds = {name: interval_method(cb.METRICS[name]()) for name in cb.METRICS}
 
     def of_kind(kind):
         return {name for name in kinds if kinds[name] == kind}
@@ -130,15 +133,19 @@ def test_the_kind_of_interval_follows_from_the_metric():
     assert of_kind("centred") == {"debiased_sce"}
     assert of_kind("triangle") == {"mce", "emax", "mcb", "calloss", "smooth_ece"}
     assert of_kind("symmetric") == {"bias", "oe_ratio", "brier", "stratified_brier", "log_loss", "auc"}
-    assert {name for name in kinds if alternative_of(cb.METRICS[name]()) == "two-sided"} == of_kind("symmetric")
+    assert {name for name in kinds if default_alternative(cb.METRICS[name]()) == "two-sided"} == of_kind("symmetric")
 
 
 # no bin without events, or with events only
 MANY = cb.ScoreTable.from_counts([0.5], [100_000], [50_000])
 
 
-def spread(metric, value, bootstrap, null, table=MANY):
-    return Spread(metric, value, np.asarray(bootstrap, float), np.asarray(null, float), table)
+def replicates(metric, value, bootstrap, null, table=MANY):
+    return Replicates(metric, value, np.asarray(bootstrap, float), np.asarray(null, float), BinarySample(table))
+
+
+def limits(*arguments):
+    return interval_limits(replicates(*arguments), 0.95)
 
 
 SAFETY = 1 + 1 / np.sqrt(50_000)  # of reaches, with as many events and non-events as MANY has
@@ -147,20 +154,20 @@ SAFETY = 1 + 1 / np.sqrt(50_000)  # of reaches, with as many events and non-even
 def test_an_anchored_interval_by_hand():
     """Upper quantiles 0.195 of the null and 0.495 of the bootstrap, value 0.4."""
     boot, null = np.linspace(0.3, 0.5, 201), np.linspace(0.0, 0.2, 201)
-    low, high = spread(cb.ECE(), 0.4, boot, null).limits(0.95)
+    low, high = limits(cb.ECE(), 0.4, boot, null)
     u0, u1, reach = 0.195, 0.495, SAFETY * 0.095
     assert low == pytest.approx(min(0.4 - reach, 0.4 * np.sqrt((0.4**2 - u0**2) / (u1**2 - u0**2))))
     assert high == pytest.approx(0.4 + reach)  # both tails are equally long
-    assert spread(cb.ECE(), 0.19, boot, null).limits(0.95)[0] == 0
+    assert limits(cb.ECE(), 0.19, boot, null)[0] == 0
     # a bootstrap with an upward bias of 0.05: the lower limit lies lower by as much
-    assert spread(cb.ECE(), 0.35, boot, null).limits(0.95)[0] <= 0.35 - 0.05 - reach + 1e-9
+    assert limits(cb.ECE(), 0.35, boot, null)[0] <= 0.35 - 0.05 - reach + 1e-9
 
 
 def test_a_triangle_interval_by_hand():
     """The value less the upper quantile of the noise; of squared gaps on the scale of their roots."""
     boot, null = np.linspace(0.3, 0.5, 201), np.linspace(0.0, 0.2, 201)
-    assert spread(cb.MCE(), 0.4, boot, null).limits(0.95) == pytest.approx((0.4 - 0.195, 0.4 + SAFETY * 0.095))
-    squared = spread(cb.METRICS["mcb"](), 0.16, boot**2, null**2).limits(0.95)
+    assert limits(cb.MCE(), 0.4, boot, null) == pytest.approx((0.4 - 0.195, 0.4 + SAFETY * 0.095))
+    squared = limits(cb.METRICS["mcb"](), 0.16, boot**2, null**2)
     assert squared == pytest.approx(((0.4 - 0.195) ** 2, (0.4 + SAFETY * 0.095) ** 2))
 
 
@@ -168,25 +175,25 @@ def test_outcomes_that_vary_more_than_expected_lower_the_lower_limit():
     """Half of the rows have the event, a tenth was predicted: the noise has sqrt(0.41 / 0.09) times the deviation."""
     low_scores = cb.ScoreTable.from_counts([0.1], [100_000], [50_000])
     boot, null = np.full(99, 0.4), np.full(99, 0.05)
-    low, _ = spread(cb.MCE(), 0.4, boot, null, low_scores).limits(0.95)
+    low, _ = limits(cb.MCE(), 0.4, boot, null, low_scores)
     assert low == pytest.approx(0.4 - 0.05 * np.sqrt((0.5 * 0.81 + 0.5 * 0.01) / 0.09))
 
 
 def test_few_events_widen_limits():
     boot = np.linspace(0.01, 0.03, 201)
     many, few = (
-        spread(cb.METRICS["brier"](), 0.02, boot, [], cb.ScoreTable.from_counts([0.1], [n], [k]))
+        limits(cb.METRICS["brier"](), 0.02, boot, [], cb.ScoreTable.from_counts([0.1], [n], [k]))
         for n, k in ((100_000, 10_000), (1_000, 4))
     )
-    assert many.limits(0.95) == pytest.approx((0.02 - 1.01 * 0.0095, 0.02 + 1.01 * 0.0095))
+    assert many == pytest.approx((0.02 - 1.01 * 0.0095, 0.02 + 1.01 * 0.0095))
     factor = student.ppf(0.975, 3) / norm.ppf(0.975)
-    assert few.limits(0.95)[1] == pytest.approx(0.02 + factor * 0.0095)
+    assert few[1] == pytest.approx(0.02 + factor * 0.0095)
 
 
 def test_the_upper_limit_reaches_as_far_as_the_longer_tail():
     """A bootstrap that is folded at 0, as that of one bin: its lower tail is short."""
     folded = np.abs(np.linspace(-1, 1, 2001)) ** 0.5
-    _, high = spread(cb.ECE(), 0.1, folded**4, [0.0] * 9).limits(0.95)
+    _, high = limits(cb.ECE(), 0.1, folded**4, [0.0] * 9)
     low, up = np.quantile(folded**4, (0.025, 0.975))
     assert up - np.mean(folded**4) > np.mean(folded**4) - low
     assert high == pytest.approx(0.1 + SAFETY * (up - np.mean(folded**4)))
@@ -203,13 +210,11 @@ def test_pure_bins_widen_the_limit():
         (cb.MCE(), limit),
         (cb.ECC(cb.LinearCost(over=1, under=5)), 6 * limit / 3),
     ):
-        still = spread(metric, plain, [plain] * 99, [0.0] * 99, table)
-        assert still.limits(0.95)[1] == pytest.approx(plain + hidden)
+        assert limits(metric, plain, [plain] * 99, [0.0] * 99, table)[1] == pytest.approx(plain + hidden)
 
 
 def test_a_degenerate_bootstrap_of_tce_allows_for_unseen_bins():
-    still = spread(cb.TCE(), 100.0, [100.0] * 99, [])
-    assert still.limits(0.95) == pytest.approx((100 * 0.025, 100))  # one bin
+    assert limits(cb.TCE(), 100.0, [100.0] * 99, []) == pytest.approx((100 * 0.025, 100))  # one bin
 
 
 @pytest.mark.parametrize("name", cb.METRICS)
@@ -236,18 +241,18 @@ def test_a_centred_interval_by_hand():
     offset = angle - angle.mean()
     reach = 1.2 * max(-np.quantile(offset, 0.025), np.quantile(offset, 0.975))
     value = np.arcsin(np.sqrt(0.30))
-    low, high = spread(cb.TCE(), 30.0, boot, []).limits(0.95)
+    low, high = limits(cb.TCE(), 30.0, boot, [])
     assert (low, high) == pytest.approx((100 * np.sin(value - reach) ** 2, 100 * np.sin(value + reach) ** 2))
-    assert spread(cb.TCE(), 0.0, boot, []).limits(0.95)[0] == 0
-    assert spread(cb.TCE(), 100.0, boot, []).limits(0.95)[1] == 100
+    assert limits(cb.TCE(), 0.0, boot, [])[0] == 0
+    assert limits(cb.TCE(), 100.0, boot, [])[1] == 100
 
 
 def test_p_values_by_hand():
     null = [1, 2, 3, 4, 5, 6, 7, 8, 9]
-    assert spread(cb.ECE(), 8, [], null).null_pvalue("greater") == 3 / 10
-    assert spread(cb.metrics.Bias(), 8, [], null).null_pvalue("two-sided") == 6 / 10
-    assert spread(cb.metrics.Bias(), 0.5, [], null).null_pvalue("two-sided") == 2 / 10
-    assert spread(cb.metrics.Bias(), 5, [], null).null_pvalue("two-sided") == 1
+    assert null_pvalue(replicates(cb.ECE(), 8, [], null), "greater") == 3 / 10
+    assert null_pvalue(replicates(cb.metrics.Bias(), 8, [], null), "two-sided") == 6 / 10
+    assert null_pvalue(replicates(cb.metrics.Bias(), 0.5, [], null), "two-sided") == 2 / 10
+    assert null_pvalue(replicates(cb.metrics.Bias(), 5, [], null), "two-sided") == 1
 
 
 @pytest.mark.parametrize(
@@ -298,9 +303,9 @@ def test_a_metric_must_be_known(metric):
 
 
 def test_bad_margins_and_alternatives_are_named():
-    with pytest.raises(cb.InputError, match="margin must be positive; it is 0"):
+    with pytest.raises(cb.InputError, match="margin must be positive; got 0"):
         cb.equivalence(cb.ECE(), table(50), margin=0)
-    with pytest.raises(cb.InputError, match=r"alpha must lie below 0.5; it is 0.7"):
+    with pytest.raises(cb.InputError, match=r"alpha must lie below 0.5; got 0.7"):
         cb.equivalence(cb.ECE(), table(50), margin=0.1, alpha=0.7)
     with pytest.raises(cb.InputError, match="alternative must be"):
         cb.null(cb.ECE(), table(50), alternative="less")
@@ -517,13 +522,11 @@ def test_fewer_than_ten_clusters_are_refused():
 def test_few_clusters_widen_limits_at_least_by_students_quantile():
     rng = np.random.default_rng(1)
     y, p, cluster = clustered(rng, 12, 40)
-    (found,) = spreads(
-        [cb.metrics.Bias()], cb.ScoreTable.from_arrays(y, p), rows=PairedRows.read(y, [p], cluster=cluster)[0],
-        seed=SeedSequence(0), n_resamples=199,
-    )  # fmt: skip
+    sample = BinarySample(cb.ScoreTable.from_arrays(y, p), PairedRows.read(y, [p], cluster=cluster)[0])
+    (found,) = resample_metrics([cb.metrics.Bias()], sample, seed=SeedSequence(0), n_resamples=199)
     low, high = np.quantile(found.bootstrap, (0.025, 0.975))
     reach = max(high - found.value, found.value - low)
-    assert found.limits(0.95)[1] - found.value >= reach * student.ppf(0.975, 11) / norm.ppf(0.975) - 1e-12
+    assert interval_limits(found, 0.95)[1] - found.value >= reach * student.ppf(0.975, 11) / norm.ppf(0.975) - 1e-12
 
 
 @pytest.mark.parametrize("name", ["tce", "calbin"])

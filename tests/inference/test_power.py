@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 import calibrant as cb
-from calibrant.inference.components import components
+from calibrant.inference.binary_components import binary_components
 from calibrant.inference.decision import decide
 from calibrant.inference.design import Design
-from calibrant.inference.power import rows_to_decide
-from calibrant.inference.relevance import chance_within, information_needed
+from calibrant.inference.equivalence_power import equivalence_power, information_needed, rows_to_decide
 
 SCORES = np.random.default_rng(0).beta(1, 9, 2_000)
 
@@ -87,7 +86,7 @@ def simulated(goal, rows, true=SCORES, times=200):
 
 
 def is_detected(design):
-    tests = components(design)
+    tests = binary_components(design)
     return len(tests) * min(test.pvalue for test in tests) <= 0.05
 
 
@@ -123,7 +122,7 @@ def test_calibrated_models_are_shown_within_the_margin_with_the_planned_power():
 def test_the_information_needed_has_the_planned_power():
     for score in (0.0, 0.1, 0.5):
         needed = information_needed(0.1, power=0.9, scores=score)
-        assert chance_within(score, needed, 0.1, 0.05) == pytest.approx(0.9, abs=0.01)
+        assert equivalence_power(score, needed, 0.1, 0.05) == pytest.approx(0.9, abs=0.01)
     assert information_needed(0.1, scores=0.0) > information_needed(0.1, scores=0.5)
     assert information_needed(0.1) == pytest.approx(2_000, rel=0.1)
 

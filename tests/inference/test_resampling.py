@@ -18,9 +18,18 @@ import calibrant as cb
 from calibrant import _kernels
 from calibrant._kernels import reference
 from calibrant._support.random_streams import seed_sequence
-from calibrant.inference import resampling
+from calibrant.inference.metric_values import bootstrap_values, drop_missing, metric_values
+from calibrant.inference.resampling import (
+    MIN_CLUSTERS,
+    PairedRows,
+    bootstrap_sampler,
+    check_clusters,
+    map_replicates,
+    null_sampler,
+)
 from calibrant.metrics.losses import max_distance
 from calibrant.metrics.norms import sup
+from calibrant.tables.residuals import event_squares, residual_variance
 
 compiled_only = pytest.mark.skipif(
     _kernels.KERNEL != "compiled", reason=f"needs the compiled kernel; {_kernels.KERNEL} runs"
@@ -63,7 +72,7 @@ def test_sums_over_fixed_bins_are_those_of_the_replicate(table, seed, n_bins):
     metrics = [cb.ECE(n_bins=n_bins), cb.RMSCE(n_bins=n_bins), cb.ECC(cb.LinearCost(under=3), n_bins=n_bins)]
     replicate = cb.ScoreTable(*reference.resample(table.score, table.n, table.k, SFC64(seed)))
     wanted = [metric.value(replicate) for metric in metrics]
-    assert resampling.bootstrap_values(table, metrics)(SFC64(seed)) == wanted
+    assert bootstrap_values(table, metrics)(SFC64(seed)) == wanted
     start = cb.EqualWidth(n_bins)(table).start
     arguments = (table.score, table.n, table.k, start)
     ours, its = (kernel.resample_bins(*arguments, SFC64(seed)) for kernel in KERNELS)
@@ -78,8 +87,8 @@ def test_metrics_that_need_more_than_sums_get_a_replicate():
         [cb.ECE(), cb.ECE(n_bins=5)],
         [cb.GCE(cb.EqualWidth(3), max_distance, sup)],
     ):
-        replicate = resampling.bootstrap(table)(SFC64(3))
-        assert resampling.bootstrap_values(table, metrics)(SFC64(3)) == [m.value(replicate) for m in metrics]
+        replicate = bootstrap_sampler(table)(SFC64(3))
+        assert bootstrap_values(table, metrics)(SFC64(3)) == [m.value(replicate) for m in metrics]
 
 
 @compiled_only
@@ -113,7 +122,7 @@ WEIGHTED = cb.ScoreTable.from_arrays(
 
 @pytest.mark.parametrize("table", [TIED, LOOSE], ids=["by scores", "row by row"])
 def test_bootstrap_counts_are_multinomial(table):
-    whole, drawn = sampled(resampling.bootstrap, table)
+    whole, drawn = sampled(bootstrap_sampler, table)
     n, k = whole[:, 0], whole[:, 1]
     assert (n.sum(axis=1) == table.size).all()
     assert all((t.n > 0).all() and (t.k <= t.n).all() for t in drawn)
@@ -126,7 +135,7 @@ def test_bootstrap_counts_are_multinomial(table):
 
 @pytest.mark.parametrize("table", [TIED, LOOSE], ids=["by scores", "row by row"])
 def test_null_counts_are_binomial(table):
-    whole, _ = sampled(resampling.null, table)
+    whole, _ = sampled(null_sampler, table)
     assert (whole[:, 0] == table.n).all()
     expected, variance = table.n * table.score, table.n * table.score * (1 - table.score)
     assert whole[:, 1].mean(axis=0) == pytest.approx(expected, abs=5 * np.sqrt(variance.max() / len(whole)))
@@ -134,7 +143,7 @@ def test_null_counts_are_binomial(table):
 
 
 def test_importance_weights_keep_mean_and_variance_of_sums():
-    whole, drawn = sampled(resampling.bootstrap, WEIGHTED, 8000)
+    whole, drawn = sampled(bootstrap_sampler, WEIGHTED, 8000)
     assert all(t.importance for t in drawn)
     assert whole[:, 0].mean(axis=0) == pytest.approx(WEIGHTED.n, rel=0.06)
     assert whole[:, 0].var(axis=0) == pytest.approx(WEIGHTED.w2, rel=0.12)
@@ -143,9 +152,9 @@ def test_importance_weights_keep_mean_and_variance_of_sums():
 
 def test_the_null_of_importance_weights_has_the_variance_of_the_residuals():
     """Not that of so many trials: weights may depend on outcomes."""
-    null, _ = sampled(resampling.null, WEIGHTED)
+    null, _ = sampled(null_sampler, WEIGHTED)
     assert (null[:, 0] == WEIGHTED.n).all()
-    variance = resampling.residual_variance(WEIGHTED)
+    variance = residual_variance(WEIGHTED)
     error = 5 * np.sqrt(variance.max() / len(null))
     assert null[:, 1].mean(axis=0) == pytest.approx(WEIGHTED.n * WEIGHTED.score, abs=error)
     assert null[:, 1].var(axis=0) == pytest.approx(variance, rel=0.15)
@@ -154,23 +163,23 @@ def test_the_null_of_importance_weights_has_the_variance_of_the_residuals():
 def test_a_single_weighted_row_keeps_the_size_of_its_residual():
     table = cb.ScoreTable.from_arrays([1, 0], [0.2, 0.7], sample_weight=[2.5, 0.5])
     for seed in range(20):
-        moved = resampling.null(table)(SFC64(seed)).k - table.n * table.score
+        moved = null_sampler(table)(SFC64(seed)).k - table.n * table.score
         assert np.abs(moved) == pytest.approx([2.5 * 0.8, 0.5 * 0.7])
 
 
 def test_squared_weights_of_events_decide_the_variance():
     """Events of weight 4 beside others of weight 1: one score, so that proportions would be wrong."""
     table = cb.ScoreTable.from_arrays([1, 0, 0, 0, 0], [0.5] * 5, sample_weight=[4.5, 1, 1, 1, 1])
-    assert resampling.event_squares(table) == pytest.approx(4.5**2)
-    assert resampling.residual_variance(table) == pytest.approx(4.5**2 * 0.25 + 4 * 0.25)
-    drawn = np.array([resampling.bootstrap(table)(SFC64(i)).positives for i in range(4000)])
+    assert event_squares(table) == pytest.approx(4.5**2)
+    assert residual_variance(table) == pytest.approx(4.5**2 * 0.25 + 4 * 0.25)
+    drawn = np.array([bootstrap_sampler(table)(SFC64(i)).positives for i in range(4000)])
     assert drawn.mean() == pytest.approx(4.5, rel=0.1)
     assert drawn.var() == pytest.approx(4.5**2, rel=0.15)
 
 
 def test_scores_of_0_and_1_do_not_reject_a_calibrated_model():
     table = cb.ScoreTable.from_counts([0.0, 1.0], [10, 10], [5, 5])
-    drawn = resampling.null(table)(SFC64(0))
+    drawn = null_sampler(table)(SFC64(0))
     assert drawn.k.tolist() == [0, 10]
 
 
@@ -178,9 +187,9 @@ def replicates(threads):
     rng = np.random.default_rng(0)
     p = rng.random(300)
     table = cb.ScoreTable.from_arrays(rng.random(300) < p, p)
-    sampler = resampling.bootstrap(table)
-    return resampling.replicates(
-        lambda bits: resampling.values([cb.ECE(), cb.TCE()], sampler(bits)),
+    sampler = bootstrap_sampler(table)
+    return map_replicates(
+        lambda bits: metric_values([cb.ECE(), cb.TCE()], sampler(bits)),
         purpose="bootstrap",
         n_resamples=40,
         seed=SeedSequence(3),
@@ -215,17 +224,19 @@ def test_metrics_with_equal_bins_share_them():
 
     table = cb.ScoreTable.from_counts([0.1, 0.5], [5, 5], [1, 2])
     metrics = [cb.ACE(bins=Counting(2)), cb.MCE(bins=Counting(2)), cb.METRICS["auc"]()]
-    assert resampling.values(metrics, table) == [m.value(table) for m in metrics]
+    assert metric_values(metrics, table) == [m.value(table) for m in metrics]
     assert len(calls) == 1 + 2
 
 
 def test_an_undefined_metric_is_nan_and_noted():
     table = cb.ScoreTable.from_counts([0.1, 0.5], [5, 5], [0, 0])
-    assert np.isnan(resampling.values([cb.METRICS["auc"]()], table)[0])
-    kept, notes = resampling.existing(np.array([0.1, np.nan, 0.2]), "auc")
+    assert np.isnan(metric_values([cb.METRICS["auc"]()], table)[0])
+    kept, notes = drop_missing(np.array([0.1, np.nan, 0.2]), "auc")
     assert (kept.size, notes[0].count) == (2, 1)
-    with pytest.raises(cb.InputError, match="2 of 3 replicates"):
-        resampling.existing(np.array([np.nan, np.nan, 0.2]), "auc")
+    with pytest.raises(
+        cb.InputError, match="auc must exist in at least half of the replicates; it is undefined in 2 of 3"
+    ):
+        drop_missing(np.array([np.nan, np.nan, 0.2]), "auc")
 
 
 @pytest.mark.parametrize("state", [-1, 1.5, "seed", True])
@@ -251,7 +262,7 @@ def rows(size=400, seed=0):
 
 def test_paired_rows_are_resampled_together():
     y, p, _ = rows()
-    paired, tables = resampling.PairedRows.read(y, [p, 1 - p])
+    paired, tables = PairedRows.read(y, [p, 1 - p])
     left, right = paired(SFC64(1))
     assert left.size == right.size == 400
     assert left.positives == right.positives
@@ -262,7 +273,7 @@ def test_paired_rows_are_resampled_together():
 
 def test_clusters_are_resampled_as_a_whole():
     y, _, cluster = rows()
-    paired, _ = resampling.PairedRows.read(y, [cluster / 100 + 0.005], cluster=cluster)  # the score names the cluster
+    paired, _ = PairedRows.read(y, [cluster / 100 + 0.005], cluster=cluster)  # the score names the cluster
     (drawn,) = paired(SFC64(2))
     size = {round(c / 100 + 0.005, 6): int(np.sum(cluster == c)) for c in range(40)}
     assert all(n % size[round(float(s), 6)] == 0 for s, n in zip(drawn.score, drawn.n, strict=True))
@@ -271,10 +282,10 @@ def test_clusters_are_resampled_as_a_whole():
 def test_the_null_of_clusters_flips_their_residuals_together():
     """Sums of residuals per cluster keep their sizes: the score names the cluster."""
     y, p, cluster = rows()
-    paired, (table,) = resampling.PairedRows.read(y, [p], cluster=cluster)
+    paired, (table,) = PairedRows.read(y, [p], cluster=cluster)
     by_hand = np.zeros((40, len(table)))
     np.add.at(by_hand, (cluster, paired.places[0]), y - p)
-    sampler = resampling.null(table, paired)
+    sampler = null_sampler(table, paired)
     moved = np.array([sampler(SFC64(i)).k - table.n * table.score for i in range(3000)])
     assert moved.mean(axis=0) == pytest.approx(0, abs=0.2)
     covariance = by_hand.T @ by_hand
@@ -286,27 +297,27 @@ def test_the_null_of_clusters_flips_their_residuals_together():
 def test_the_null_of_weighted_clusters_weighs_residuals():
     y, p, cluster = rows()
     weight = 0.5 + p
-    paired, (table,) = resampling.PairedRows.read(y, [p], cluster=cluster, sample_weight=weight)
-    drawn = resampling.null(table, paired)(SFC64(0))
+    paired, (table,) = PairedRows.read(y, [p], cluster=cluster, sample_weight=weight)
+    drawn = null_sampler(table, paired)(SFC64(0))
     assert drawn.n == pytest.approx(table.n)
     assert drawn.w2 == pytest.approx(table.w2)
     total = np.bincount(cluster, weights=weight * (y - p))
-    sums = [resampling.null(table, paired)(SFC64(i)).positives - np.sum(table.n * table.score) for i in range(3000)]
+    sums = [null_sampler(table, paired)(SFC64(i)).positives - np.sum(table.n * table.score) for i in range(3000)]
     assert np.var(sums) == pytest.approx(np.sum(total**2), rel=0.1)
 
 
 @pytest.mark.parametrize("count", [0, 1, 9])
 def test_few_clusters_are_refused(count):
     with pytest.raises(cb.InputError, match=f"at least 10 distinct values for inference; got {count}"):
-        resampling.check_clusters(count)
-    assert resampling.check_clusters(resampling.MIN_CLUSTERS) == 10
+        check_clusters(count)
+    assert check_clusters(MIN_CLUSTERS) == 10
 
 
 def test_frequencies_are_rows():
     y, p, _ = rows(50)
     w = np.arange(50) % 3 + 1
-    paired, tables = resampling.PairedRows.read(y, [p], frequency=w)
-    repeated, _ = resampling.PairedRows.read(np.repeat(y, w), [np.repeat(p, w)])
+    paired, tables = PairedRows.read(y, [p], frequency=w)
+    repeated, _ = PairedRows.read(np.repeat(y, w), [np.repeat(p, w)])
     assert paired(SFC64(3))[0] == repeated(SFC64(3))[0]
     assert not tables[0].importance
 
@@ -315,10 +326,10 @@ def test_frequencies_are_rows():
 def test_rows_of_weight_or_frequency_0_are_ignored(option):
     y, p, cluster = rows(60)
     w = np.arange(60) % 3
-    weighted, _ = resampling.PairedRows.read(y, [p], **{option: w})
-    kept, _ = resampling.PairedRows.read(y[w > 0], [p[w > 0]], **{option: w[w > 0]})
+    weighted, _ = PairedRows.read(y, [p], **{option: w})
+    kept, _ = PairedRows.read(y[w > 0], [p[w > 0]], **{option: w[w > 0]})
     assert weighted(SFC64(1))[0] == kept(SFC64(1))[0]
-    grouped, _ = resampling.PairedRows.read(y, [p], **{option: w}, cluster=cluster)
+    grouped, _ = PairedRows.read(y, [p], **{option: w}, cluster=cluster)
     assert grouped.n_draws == len(set(cluster[w > 0]))
     assert len(grouped(SFC64(1))[0]) > 0
 
@@ -326,7 +337,7 @@ def test_rows_of_weight_or_frequency_0_are_ignored(option):
 def test_importance_weights_stay_weights():
     y, p, _ = rows(50)
     for weight in (np.linspace(0.1, 2, 50), np.arange(1, 51)):
-        paired, _ = resampling.PairedRows.read(y, [p], sample_weight=weight)
+        paired, _ = PairedRows.read(y, [p], sample_weight=weight)
         (drawn,) = paired(SFC64(3))
         assert drawn.importance
         assert (drawn.k <= drawn.n + 1e-12).all()
@@ -335,7 +346,7 @@ def test_importance_weights_stay_weights():
 
 def test_frequencies_in_clusters_count():
     y, p, cluster = rows(50)
-    paired, _ = resampling.PairedRows.read(y, [p], frequency=np.full(50, 2), cluster=cluster)
+    paired, _ = PairedRows.read(y, [p], frequency=np.full(50, 2), cluster=cluster)
     (drawn,) = paired(SFC64(3))
     assert drawn.n.dtype == np.int64
     assert (drawn.n % 2 == 0).all()

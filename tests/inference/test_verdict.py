@@ -16,11 +16,11 @@ from strategies import some_rows, tables
 
 import calibrant as cb
 from calibrant.evaluation import sentences
-from calibrant.inference.components import over_bins
-from calibrant.inference.decision import Tested, decide
+from calibrant.inference.decision import BinaryTests, decide
 from calibrant.inference.design import Design
-from calibrant.inference.relevance import LogOddsDeviation
+from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.resampling import PairedRows
+from calibrant.inference.residual_tests import residual_test
 from calibrant.inference.tails import binomial_two_sided, quadratic_tail, saddlepoint_two_sided
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.log_odds import LogOddsBins
@@ -262,7 +262,8 @@ def test_the_scale_of_weights_changes_no_decision(scores, factor):
     weights = np.random.default_rng(5).exponential(size=2000)
     one, other = evaluated(y, p, sample_weight=weights), evaluated(y, p, sample_weight=factor * weights)
     assert (one.verdict, one.direction) == (other.verdict, other.direction)
-    assert other.decision.adjusted == pytest.approx(one.decision.adjusted, rel=1e-9, abs=1e-12)
+    adjusted = [[c.adjusted_pvalue for c in each.decision.joint_test.components.values()] for each in (one, other)]
+    assert adjusted[1] == pytest.approx(adjusted[0], rel=1e-9, abs=1e-12)
     assert other.equivalence.bound == pytest.approx(one.equivalence.bound, rel=1e-7)  # by a root finder
     assert other.log_odds_error.value == pytest.approx(one.log_odds_error.value, rel=1e-9, abs=1e-9)
     assert other.decision.information == pytest.approx(one.decision.information, rel=1e-9)
@@ -274,7 +275,7 @@ def test_the_scale_of_weights_changes_no_decision(scores, factor):
 def test_the_deviation_over_bins_by_rows():
     y, p = rows(6, 300)
     table = cb.ScoreTable.from_arrays(y, p)
-    bins = LogOddsBins.of(table, EqualInformation(7))
+    bins = LogOddsBins.from_table(table, EqualInformation(7))
     statistic = variance = 0.0
     edges = [*table.score[bins.start], np.inf]
     for low, high in itertools.pairwise(edges):
@@ -286,7 +287,7 @@ def test_the_deviation_over_bins_by_rows():
                 fourth += v * (1 - 6 * v)
         statistic += residual**2 / spread
         variance += 2 + fourth / spread**2
-    found = over_bins(Design(table), bins, "deviation")
+    found = residual_test(Design(table), bins, "deviation")
     assert found.statistic == pytest.approx(statistic)
     scale, df = variance / 2 / len(bins), 2 * len(bins) ** 2 / variance
     assert found.pvalue == pytest.approx(chi2.sf(statistic / scale, df))
@@ -295,7 +296,7 @@ def test_the_deviation_over_bins_by_rows():
 def test_the_covariance_of_clusters_by_a_loop():
     y, p, cluster = clustered(7, clusters=30, size=6, rho=0.8)
     clusters, (table,) = PairedRows.read(y, [p], cluster=cluster)
-    bins = LogOddsBins.of(table, EqualInformation(4))
+    bins = LogOddsBins.from_table(table, EqualInformation(4))
     label = bins.labels[np.searchsorted(table.score, p)]
     sums = np.zeros((30, len(bins)))
     for event, score, c, b in zip(y, p, cluster, label, strict=True):
@@ -353,7 +354,7 @@ def test_rates_that_equal_the_scores_are_bounded():
 
 @given(table=tables, n_bins=st.integers(1, 12))
 def test_the_log_odds_error_of_a_bin_solves_its_equation(table, n_bins):
-    bins = LogOddsBins.of(table, EqualInformation(n_bins))
+    bins = LogOddsBins.from_table(table, EqualInformation(n_bins))
     predicted = bins.total(table.n * bins.shifted(bins.error))
     events = np.clip(bins.k, np.minimum(0.5, bins.n / 2), bins.n - np.minimum(0.5, bins.n / 2))
     assert predicted == pytest.approx(events, abs=1e-6)
@@ -567,6 +568,6 @@ def test_the_sentence_of_an_average_does_not_speak_of_single_scores(rng):
 def least_pvalue(y, p, *, cluster=None, **options):
     """The smallest adjusted p-value of a data set."""
     if cluster is None:
-        return min(Tested.of(Design(cb.ScoreTable.from_arrays(y, p, **options))).adjusted)
+        return BinaryTests.from_design(Design(cb.ScoreTable.from_arrays(y, p, **options))).joint_test.pvalue
     rows, (table,) = PairedRows.read(y, [p], cluster=cluster, **options)
-    return min(Tested.of(Design(table, rows)).adjusted)
+    return BinaryTests.from_design(Design(table, rows)).joint_test.pvalue

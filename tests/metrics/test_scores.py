@@ -303,7 +303,7 @@ def test_a_fit_solves_the_score_equations(tiny):
 
 @pytest.mark.parametrize("eps", [0, -1, 0.5, 1e-300, np.nan])
 def test_eps_keeps_scores_off_the_border(eps):
-    with pytest.raises(cb.InputError, match="eps must lie"):
+    with pytest.raises(cb.InputError, match="eps must be a float in"):
         cb.slope_intercept([1, 0, 1, 0], [0.1, 0.5, 0.7, 0.9], eps=eps)
 
 

@@ -24,12 +24,11 @@ from calibrant.calibrators.multiclass import ProbabilityMap
 from calibrant.calibrators.registry import CALIBRATORS
 from calibrant.calibrators.responses import Responses, Rows, by_row, fit_on, is_frozen, method_of, out_of_fold, response
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.inference import resampling
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiplicity import holm
-from calibrant.inference.paired import difference, paired_draws
-from calibrant.inference.resampling import Measure, PairedRows, check_resamples
-from calibrant.metrics.losses import CostLoss
+from calibrant.inference.paired import bootstrap_difference, paired_replicates
+from calibrant.inference.resampling import THREADS_FROM, PairedRows, check_resamples
+from calibrant.metrics.metric import Metric
 from calibrant.metrics.registry import MetricLike, as_metric
 
 __all__ = ["AutoCalibrator", "Candidate", "Ranking"]
@@ -208,9 +207,9 @@ class AutoCalibrator(Repaired):
         given = self.calibrators
         if given is None:
             given = {name: kind() for name, kind in CALIBRATORS.items() if name not in _TOLD}
-            loss = getattr(as_metric(self.scoring, "scoring"), "loss", None)
-            if isinstance(loss, CostLoss):
-                given |= {"cats": CATS(loss.cost), "caps": CAPS(loss.cost)}
+            cost = getattr(getattr(as_metric(self.scoring, "scoring"), "loss", None), "cost", None)
+            if cost is not None:
+                given |= {"cats": CATS(cost), "caps": CAPS(cost)}
             if method == "decision_function":
                 given = {name: each for name, each in given.items() if each.takes_any_score}
                 given["platt"] = CALIBRATORS["platt"](on="score")
@@ -272,15 +271,15 @@ class AutoCalibrator(Repaired):
         training: Rows,
         tested: Ints,
         failed: Mapping[str, str],
-        metric: Measure,
+        metric: Metric,
         sign: float,
     ) -> Ranking:
         rows = _one_against_rest(training, tested)
         columns = [_event_columns(proba) for proba in scored.values()]
         paired, tables = PairedRows.read(rows["y"], columns, cluster=rows["cluster"], sample_weight=rows["weight"])
         seed = seed_sequence(self.random_state)
-        threads = tables[0].size >= resampling.THREADS_FROM
-        draws = paired_draws(
+        threads = tables[0].size >= THREADS_FROM
+        draws = paired_replicates(
             paired, [metric], n_resamples=self.n_resamples, seed=seed, threads=threads, show=self.progress
         )[:, :, 0]
         values = np.array([metric.value(table) for table in tables])
@@ -305,7 +304,7 @@ class AutoCalibrator(Repaired):
             dict(failed),
         )
 
-    def _interval(self, metric: Measure, rows: Mapping[str, Any], column: Floats) -> tuple[float, float]:
+    def _interval(self, metric: Metric, rows: Mapping[str, Any], column: Floats) -> tuple[float, float]:
         found = interval(
             metric,
             rows["y"],
@@ -328,7 +327,7 @@ def _said(calibrator: ScoreMap | ProbabilityMap | None, inner: Responses, scores
         return repaired(fit_calibrator(calibrator, inner, rows.classes), scores)
 
 
-def _metric(scoring: MetricLike) -> tuple[Measure, float]:
+def _metric(scoring: MetricLike) -> tuple[Metric, float]:
     """Return the metric, and 1 where lower values are better, -1 where higher ones are."""
     metric = as_metric(scoring, "scoring")
     direction = getattr(metric, "direction", "lower")
@@ -364,6 +363,6 @@ def _event_columns(proba: Floats) -> Floats:
 def _gain(value: float, draws: Floats, level: float) -> tuple[float, float, float]:
     """Limits and p-value of a gain; where it is infinite in some replicates, by the sign of the replicates alone."""
     if math.isfinite(value) and np.isfinite(draws).all():
-        return difference(value, draws, level)
+        return bootstrap_difference(value, draws, level)
     worse = np.count_nonzero(~(draws > 0) if value > 0 else ~(draws < 0))
     return math.nan, math.nan, min(1.0, 2 * (1 + worse) / (1 + draws.size))

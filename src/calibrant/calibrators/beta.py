@@ -13,7 +13,7 @@ from calibrant._support.typing import Floats, Weights
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.sigmoid import SEPARATED, smoothed_events
-from calibrant.metrics.slope_intercept import clipped
+from calibrant.metrics.slope_intercept import count_clipped
 from calibrant.tables.rows import need_both_classes
 from calibrant.tables.score_table import ScoreTable
 
@@ -85,7 +85,7 @@ class Beta(ScoreMap):
                 value=self.parameters,
             )
         need_both_classes(table, "Beta")
-        self.n_clipped_, notes = clipped(table, self.eps)
+        self.n_clipped_, notes = count_clipped(table, self.eps)
         self.notes_ += notes
         inside, n, k = logistic.clip_and_merge(table.score, table.n, table.k, self.eps)
         shift = math.log(2) if self.parameters == "ab" else 0.0  # both logarithms are then 0 at 1/2

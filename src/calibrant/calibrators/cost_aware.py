@@ -15,7 +15,7 @@ from calibrant.metrics.bins import Bins
 from calibrant.metrics.calibration_errors import ECC
 from calibrant.metrics.costs import Cost, LinearCost, normalised
 from calibrant.metrics.proper_scores import Brier
-from calibrant.metrics.slope_intercept import clipped
+from calibrant.metrics.slope_intercept import count_clipped
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["CAPS", "CATS"]
@@ -60,7 +60,7 @@ class _CostAware(ScoreMap):
         check_eps(self.eps)
         if self.grid not in (None, "paper"):
             raise InputError(f"grid must be None or 'paper'; got {self.grid!r}.", argument="grid", value=self.grid)
-        self.n_clipped_, notes = clipped(table, self.eps)
+        self.n_clipped_, notes = count_clipped(table, self.eps)
         self.notes_ += notes
         cost = LinearCost() if self.cost is None else normalised(self.cost)
         metric = ECC(cost=cost, n_bins=self.n_bins, bins=self.bins)

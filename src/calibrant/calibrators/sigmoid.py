@@ -11,7 +11,7 @@ from calibrant._support.logits import EPS, check_eps, logit
 from calibrant._support.typing import Floats, Weights
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.metrics.slope_intercept import clipped
+from calibrant.metrics.slope_intercept import count_clipped
 from calibrant.tables.rows import need_both_classes
 from calibrant.tables.score_table import ScoreTable
 
@@ -81,7 +81,7 @@ class Platt(ScoreMap):
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         maps.Logistic(1.0, 0.0, self.on, self.eps)  # raises for unknown settings
-        self.n_clipped_, notes = (0.0, ()) if self.on == "score" else clipped(table, self.eps)
+        self.n_clipped_, notes = (0.0, ()) if self.on == "score" else count_clipped(table, self.eps)
         self.notes_ += notes
         score, n, events = table.score, table.n, smoothed_events(table) if self.smoothing else table.k
         if self.on == "logit":
@@ -166,7 +166,7 @@ class Temperature(ScoreMap):
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         check_eps(self.eps)
         need_both_classes(table, "Temperature")
-        self.n_clipped_, notes = clipped(table, self.eps)
+        self.n_clipped_, notes = count_clipped(table, self.eps)
         self.notes_ += notes
         x = logit(table.score, self.eps)
         events: Weights = table.k

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -15,19 +16,24 @@ from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.sensitivity import Sensitivity
 from calibrant.evaluation.settings import LOG_ODDS_MARGIN, Settings
 from calibrant.evaluation.sizes import n_used
-from calibrant.inference import resampling
+from calibrant.inference.binary_components import IMPOSSIBLE
+from calibrant.inference.calibration_tests import TESTS
 from calibrant.inference.coefficients import coefficients
-from calibrant.inference.decision import AbsoluteMargin, Decision, decide, undecided
+from calibrant.inference.decision import AbsoluteMargin, Decision, decide, decide_without_tests
 from calibrant.inference.design import Design
-from calibrant.inference.hypothesis_tests import TESTS, TestResult
-from calibrant.inference.intervals import Equivalence, Null, Spread, spreads
-from calibrant.inference.power import rows_to_decide
-from calibrant.inference.resampling import Measure, PairedRows
+from calibrant.inference.equivalence_power import rows_to_decide
+from calibrant.inference.equivalence_tests import Equivalence
+from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.inference.intervals import Interval
+from calibrant.inference.metric_values import metric_values
+from calibrant.inference.nulls import Null
+from calibrant.inference.replicates import Replicates, resample_metrics
+from calibrant.inference.resampling import PairedRows
+from calibrant.inference.samples import BinarySample
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.decompositions import corp_decomposition
-from calibrant.metrics.gce import GCE
-from calibrant.metrics.losses import RejectionRate
+from calibrant.metrics.metric import Metric, has_bins
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["LOG_ODDS_ERROR", "evaluate_table", "rejection_breakdown"]
@@ -53,12 +59,11 @@ def evaluate_table(
     design = None if few_clusters else Design(table, rows)
     decision = _decide(table, design, settings)
     panel = {name: metric for name, metric in settings.metrics.items() if _exists(metric, table)}
-    found = spreads(
+    found = resample_metrics(
         [*panel.values(), *([ACE()] if settings.is_absolute else [])],
-        table,
+        BinarySample(table, None if few_clusters else rows),
         seed=seed,
         n_resamples=settings.n_resamples,
-        rows=None if few_clusters else rows,
         show=show,
         skip_missing=True,
     )
@@ -87,20 +92,22 @@ def evaluate_table(
 def _decide(table: ScoreTable, design: Design | None, settings: Settings) -> Decision:
     margin = LOG_ODDS_MARGIN if isinstance(settings.margin, AbsoluteMargin) else settings.margin
     options = {"margin": margin, "alpha": settings.alpha, "confidence_level": settings.confidence_level}
-    return undecided(table, **options) if design is None else decide(design, **options)
+    return decide_without_tests(table, **options) if design is None else decide(design, **options)
 
 
-def _breakdowns(panel: Mapping[str, Measure], table: ScoreTable) -> dict[str, Breakdown]:
+def _breakdowns(panel: Mapping[str, Metric], table: ScoreTable) -> dict[str, Breakdown]:
     """Return the breakdown of each metric over bins, and always those of ECE, ACE and a test-based metric."""
-    chosen = {name: metric for name, metric in panel.items() if isinstance(metric, GCE)}
-    tested = any(isinstance(metric.loss, RejectionRate) for metric in chosen.values())
+    chosen: dict[str, Any] = {name: metric for name, metric in panel.items() if has_bins(metric)}
+    tested = any(hasattr(metric.loss, "rejects") for metric in chosen.values())
     for name, metric in {"ECE": ECE(), "ACE": ACE(), **({} if tested else {"TCE": TCE()})}.items():
         if metric not in chosen.values():
             chosen[f"{name} (default)" if name in chosen else name] = metric
     return {name: metric(table) for name, metric in chosen.items()}
 
 
-def _equivalence(found: Sequence[Spread], decision: Decision, settings: Settings, few_clusters: bool) -> Equivalence:
+def _equivalence(
+    found: Sequence[Replicates], decision: Decision, settings: Settings, few_clusters: bool
+) -> Equivalence:
     """Return the equivalence test of the verdict; with an absolute margin that of ACE, the last of `found`."""
     if not isinstance(settings.margin, AbsoluteMargin):
         return decision.equivalence
@@ -108,23 +115,23 @@ def _equivalence(found: Sequence[Spread], decision: Decision, settings: Settings
     return replace(ace, pvalue=1.0, bound=math.inf) if few_clusters else ace
 
 
-def _absolute(ace: Spread, margin: float, decision: Decision, alpha: float) -> Equivalence:
+def _absolute(ace: Replicates, margin: float, decision: Decision, alpha: float) -> Equivalence:
     """Return the equivalence test of ACE; it fails if an outcome contradicts its score."""
-    found = ace.to_equivalence(margin, alpha)
-    contradicted = any(component.name == "impossible outcomes" for component in decision.components)
+    found = Equivalence.from_replicates(ace, margin, alpha)
+    contradicted = IMPOSSIBLE in decision.joint_test.components
     return replace(found, pvalue=1.0, bound=math.inf) if contradicted else found
 
 
 def _metrics(
-    found: Mapping[str, Spread], settings: Settings, decision: Decision
+    found: Mapping[str, Replicates], settings: Settings, decision: Decision
 ) -> tuple[dict[str, MetricResult], tuple[Note, ...]]:
     """Return the metrics that exist, and a note about the others."""
     level = settings.confidence_level
     shown = {LOG_ODDS_ERROR: MetricResult(LOG_ODDS_ERROR, decision.log_odds_error, decision.null)}
     shown |= {
-        name: MetricResult(name, spread.to_interval(level), spread.to_null(level))
-        for name, spread in found.items()
-        if spread.exists
+        name: MetricResult(name, Interval.from_replicates(each, level), Null.from_replicates(each, level))
+        for name, each in found.items()
+        if each.exists
     }
     # A metric is significant only if the omnibus test is, so its p-value is at least that of the omnibus test.
     shown = {name: replace(m, pvalue=float(np.maximum(m.null.pvalue, decision.pvalue))) for name, m in shown.items()}
@@ -148,8 +155,8 @@ def _without_inference(metric: MetricResult) -> MetricResult:
     return MetricResult(metric.name, interval, null)
 
 
-def _exists(metric: Measure, table: ScoreTable) -> bool:
-    return not np.isnan(resampling.values([metric], table)[0])
+def _exists(metric: Metric, table: ScoreTable) -> bool:
+    return not np.isnan(metric_values([metric], table)[0])
 
 
 def _tests(design: Design, settings: Settings, seed: SeedSequence) -> tuple[TestResult, ...]:
@@ -165,7 +172,7 @@ def _tests(design: Design, settings: Settings, seed: SeedSequence) -> tuple[Test
 
 def _test_based(breakdowns: Mapping[str, Breakdown]) -> str:
     """Return the name of the first test-based breakdown."""
-    return next(name for name, breakdown in breakdowns.items() if isinstance(breakdown.gce.loss, RejectionRate))
+    return next(name for name, breakdown in breakdowns.items() if hasattr(breakdown.gce.loss, "rejects"))
 
 
 def _breakdown_of_ece(breakdowns: Mapping[str, Breakdown]) -> Breakdown:

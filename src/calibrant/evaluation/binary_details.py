@@ -13,10 +13,12 @@ from calibrant.evaluation.rejection_profile import RejectionProfile
 from calibrant.evaluation.sensitivity import Sensitivity
 from calibrant.evaluation.sizes import mean_score, rows_text
 from calibrant.inference.bands import Band, cumulative_band
-from calibrant.inference.coefficients import Coefficient
+from calibrant.inference.binary_components import IMPOSSIBLE
+from calibrant.inference.calibration_tests import ecce_test
 from calibrant.inference.decision import Decision
-from calibrant.inference.hypothesis_tests import TestResult, ecce_test
-from calibrant.inference.intervals import Equivalence
+from calibrant.inference.equivalence_tests import Equivalence
+from calibrant.inference.estimates import Estimate
+from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.metrics.cumulative import Ecce, ecce
 from calibrant.metrics.decompositions import CorpDecomposition
 from calibrant.tables.score_table import ScoreTable
@@ -63,7 +65,7 @@ class BinaryDetails:
         The tests behind the verdict, the log-odds error and its equivalence test.
     equivalence : Equivalence
         The equivalence test that the verdict uses.
-    coefficients : tuple of Coefficient
+    coefficients : tuple of Estimate
         Calibration in the large, calibration slope and Cox's intercept, where they exist.
     other_tests : tuple of TestResult
         Tests that do not decide the verdict.
@@ -80,7 +82,7 @@ class BinaryDetails:
 
     decision: Decision
     equivalence: Equivalence
-    coefficients: tuple[Coefficient, ...]
+    coefficients: tuple[Estimate, ...]
     other_tests: tuple[TestResult, ...]
     decomposition: CorpDecomposition
     cumulative: CumulativeDifferences
@@ -101,12 +103,12 @@ class BinaryDetails:
     @property
     def impossible_outcomes(self) -> float:
         """Number of events with score 0 and of non-events with score 1."""
-        return sum(c.statistic for c in self.decision.components if c.name == "impossible outcomes")
+        test = self.decision.joint_test.components.get(IMPOSSIBLE)
+        return 0 if test is None else test.statistic
 
     def deciding_tests(self, factor: float) -> Iterable[TestResult]:
         """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups."""
-        for c, p in zip(self.decision.components, self.decision.adjusted, strict=True):
-            yield TestResult(c.statistic, c.pvalue, c.name, c.df, adjusted_pvalue=min(p * factor, 1.0))
+        return self.decision.joint_test.scale(factor).components.values()
 
     def direction(self, alpha: float, factor: float) -> str:
         """Return the significant directions, comma-joined."""

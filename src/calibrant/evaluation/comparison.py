@@ -14,20 +14,20 @@ from calibrant._support.typing import Column
 from calibrant.evaluation.binary import evaluate_table
 from calibrant.evaluation.comparison_result import BRIER, DECIDES, LOG_LOSS, Comparison, Difference
 from calibrant.evaluation.settings import Settings, check_settings
-from calibrant.inference import resampling
 from calibrant.inference.decision import Margin
+from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import (
     PairedDifference,
+    bootstrap_difference,
     brier_difference,
     calibration_difference,
-    difference,
     log_loss_difference,
-    paired_draws,
+    paired_replicates,
 )
-from calibrant.inference.relevance import MIN_INFORMATION
-from calibrant.inference.resampling import Measure, PairedRows
+from calibrant.inference.resampling import THREADS_FROM, PairedRows
 from calibrant.metrics.costs import Cost
+from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier, LogLoss
 from calibrant.metrics.registry import MetricLike
 from calibrant.tables.score_table import ScoreTable
@@ -135,7 +135,7 @@ def compare(
     return Comparison(models, _adjusted(found), settings, notes)
 
 
-def _check_names(metrics: Mapping[str, Measure]) -> None:
+def _check_names(metrics: Mapping[str, Metric]) -> None:
     for name, metric in ((BRIER, Brier()), (LOG_LOSS, LogLoss())):
         if metrics.get(name, metric) != metric:
             raise InputError(
@@ -156,7 +156,7 @@ def _from_replicates(
     rows: PairedRows,
     tables: Sequence[ScoreTable],
     names: list[str],
-    metrics: Mapping[str, Measure],
+    metrics: Mapping[str, Metric],
     settings: Settings,
     seed: SeedSequence,
     show: bool | None,
@@ -167,8 +167,8 @@ def _from_replicates(
     draws = np.empty((0, len(names), 0))
     if smooth:
         chosen = [metrics[name] for name in smooth]
-        threads = tables[0].size >= resampling.THREADS_FROM
-        draws = paired_draws(rows, chosen, n_resamples=settings.n_resamples, seed=seed, threads=threads, show=show)
+        threads = tables[0].size >= THREADS_FROM
+        draws = paired_replicates(rows, chosen, n_resamples=settings.n_resamples, seed=seed, threads=threads, show=show)
     found = []
     for name, metric in metrics.items():
         values = [metric.value(table) for table in tables]
@@ -176,7 +176,7 @@ def _from_replicates(
             value, low, high, pvalue, test = values[i] - values[0], math.nan, math.nan, math.nan, ""
             if name in smooth:
                 drawn = draws[:, :, smooth.index(name)]
-                low, high, pvalue = difference(value, drawn[:, i] - drawn[:, 0], level)
+                low, high, pvalue = bootstrap_difference(value, drawn[:, i] - drawn[:, 0], level)
                 test = "bootstrap"
             found.append(Difference(names[i], names[0], name, value, low, high, level, pvalue, metric.unit, test))
     return found

@@ -15,9 +15,8 @@ from calibrant._support.options import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.text_tables import text_table
 from calibrant._support.typing import Column
-from calibrant.inference import resampling
-from calibrant.inference.paired import difference, paired_draws
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.paired import bootstrap_difference, paired_replicates
+from calibrant.inference.resampling import THREADS_FROM, PairedRows
 from calibrant.metrics.decision_cost import DecisionCost
 
 __all__ = ["DecisionResult", "Decisions", "decisions"]
@@ -143,12 +142,12 @@ def decisions(
     if len(set(names)) < len(names):
         raise InputError(f"y_probs must have distinct names; got {names}.", argument="y_probs", value=names)
     paired, tables = PairedRows.read(y_true, list(y_probs.values()), **rows)
-    draws = paired_draws(
+    draws = paired_replicates(
         paired,
         [metric],
         n_resamples=n_resamples,
         seed=seed_sequence(random_state),
-        threads=tables[0].size >= resampling.THREADS_FROM,
+        threads=tables[0].size >= THREADS_FROM,
         show=progress,
     )[:, :, 0]
     lines = []
@@ -158,7 +157,7 @@ def decisions(
         cost = metric.value(table)
         low, high = np.quantile(draws[:, i], ((1 - level) / 2, (1 + level) / 2)).tolist()
         saving = metric.value(tables[0]) - cost
-        gain = difference(saving, draws[:, 0] - draws[:, i], level) if i else (math.nan,) * 3
+        gain = bootstrap_difference(saving, draws[:, 0] - draws[:, i], level) if i else (math.nan,) * 3
         lines.append(
             DecisionResult(
                 str(name), metric.cut, accuracy, false_positives, false_negatives, cost, low, high, saving, *gain

@@ -13,8 +13,7 @@ from calibrant.evaluation.groups import GroupRows, adjust_groups, check_tables, 
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import check_settings
 from calibrant.inference.decision import Margin
-from calibrant.inference.intervals import read_rows
-from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows
+from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows, read_rows
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
 from calibrant.tables.collection import Tables

@@ -6,7 +6,8 @@ from typing import Any
 
 from calibrant._support.formatting import NumberFormat, format_pvalue
 from calibrant._support.json_values import number
-from calibrant.inference.intervals import Interval, Null
+from calibrant.inference.intervals import Interval
+from calibrant.inference.nulls import Null
 
 __all__ = ["MetricResult"]
 

@@ -22,20 +22,20 @@ from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.forecasts.frozen import is_frozen
 from calibrant.forecasts.reading import as_forecast
 from calibrant.forecasts.transformed import is_mean
-from calibrant.inference import joint_test
+from calibrant.inference import distribution_components, point_components
 from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
-from calibrant.inference.estimates import Estimate
-from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.inference.joint_test import Component, JointTest
-from calibrant.inference.point_line import fitted_line
-from calibrant.inference.point_tce import TestBasedError, tce_with_null
-from calibrant.inference.regression_verdict import (
+from calibrant.inference.deviations import (
     DISTRIBUTION_MARGIN,
     POINT_MARGIN,
     Deviation,
     bias_deviation,
     coverage_deviation,
 )
+from calibrant.inference.estimates import Estimate
+from calibrant.inference.hypothesis_tests import JointTest, TestResult
+from calibrant.inference.point_line import fitted_line
+from calibrant.inference.point_tce import TestBasedError, tce_with_null
+from calibrant.inference.resampling import MIN_CLUSTERS, check_clusters
 from calibrant.inference.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
@@ -246,7 +246,7 @@ def _read(
     code, clusters = (None if each is None else each[kept] for _, each in codes)
     if clusters is not None:
         clusters = np.unique(clusters, return_inverse=True)[1]
-        _check_clusters(int(clusters.max()) + 1)
+        check_clusters(int(clusters.max()) + 1)
     return _Rows(table, forecast, clusters), np.zeros(0, dtype=np.int64) if code is None else code, names
 
 
@@ -257,17 +257,6 @@ def _codes(column: Column | None, name: str, outcomes: _columns.Column) -> tuple
     _columns.check_lengths([outcomes, read])
     _columns.refuse_missing([read], hint="Give such rows a value of their own.")
     return _columns.encode(read)
-
-
-def _check_clusters(count: int) -> None:
-    fewest = joint_test.FEWEST_CLUSTERS
-    if count < fewest:
-        raise InputError(
-            f"cluster must have at least {fewest} distinct values for inference; got {count}.",
-            hint="Use a finer clustering, or measures without inference such as mean_error.",
-            argument="cluster",
-            value=count,
-        )
 
 
 def _evaluate_rows(rows: _Rows, options: _Options) -> Evaluation:
@@ -315,7 +304,7 @@ def _notes(rows: _Rows, halves: MeanTable, of_means: bool) -> tuple[Note, ...]:
 
 
 def _bins(halves: MeanTable, options: _Options) -> BiasByBin:
-    usual = Quantile(int(np.clip(halves.effective_size / joint_test.ROWS_PER_BIN + 1e-9, 1, 10)))
+    usual = Quantile(int(np.clip(halves.effective_size / point_components.ROWS_PER_BIN + 1e-9, 1, 10)))
     bins = options.bins or usual
     found: BiasByBin = bias_by_bin.of_table(halves, bins=bins, alpha=options.alpha, confidence_level=options.level)
     return found
@@ -359,13 +348,13 @@ def _judge(
     """Return the joint test, the deviation, and notes about tests that are limited."""
     of_means = rows.forecast is None or is_mean(rows.forecast)
     clusters = None if rows.cluster is None else int(rows.cluster.max()) + 1
-    few = clusters is not None and clusters < joint_test.FEWEST_CLUSTERS
-    components: list[Component | None] = []
+    few = clusters is not None and clusters < MIN_CLUSTERS
+    components: list[TestResult | None] = []
     limited: list[str] = []
     notes: tuple[Note, ...] = ()
-    sums = joint_test.bin_sums(halves, rows.cluster, options.bins)
+    sums = point_components.bin_sums(halves, rows.cluster, options.bins)
     if few:
-        text = f"There are {clusters} clusters; tests need at least {joint_test.FEWEST_CLUSTERS}."
+        text = f"There are {clusters} clusters; tests need at least {MIN_CLUSTERS}."
         notes = (Note("few_clusters", 1, text),)
     elif of_means:
         components, limited = _mean_components(rows, halves, error, sums)
@@ -379,26 +368,28 @@ def _judge(
         deviation = coverage_deviation(u, rows.forecast, rows.cluster, options.margin, options.alpha)
     if few or (rows.forecast is None and limited):
         deviation = replace(deviation, low=math.nan, high=math.nan)
-    return JointTest.of(components), deviation, join_notes(notes, joint_test.skewness_note(limited))
+    return JointTest.from_components(components), deviation, join_notes(notes, point_components.skewness_note(limited))
 
 
 def _mean_components(
-    rows: _Rows, halves: MeanTable, error: Estimate, sums: joint_test.BinSums
-) -> tuple[list[Component | None], list[str]]:
+    rows: _Rows, halves: MeanTable, error: Estimate, sums: point_components.BinSums
+) -> tuple[list[TestResult | None], list[str]]:
     """Return the components that test means, and the names of those that skewness limits."""
     testable = not (isinstance(rows.forecast, Samples) and halves is rows.table)
-    mean, skewed_mean = joint_test.mean_component(rows.table, rows.cluster, error)
-    slope, skewed_slope = joint_test.slope_component(halves, rows.cluster, sums.skewness) if testable else (None, False)
+    mean, skewed_mean = point_components.mean_component(rows.table, rows.cluster, error)
+    slope, skewed_slope = (
+        point_components.slope_component(halves, rows.cluster, sums.skewness) if testable else (None, False)
+    )
     if error.pvalue is None:
         slope = None
     flags = (("mean error", skewed_mean), ("slope", skewed_slope), ("bias by bins", sums.limited))
     limited = [name for name, flag in flags if flag]
-    return [mean, joint_test.bins_component(sums) if testable else None, slope], limited
+    return [mean, point_components.bins_component(sums) if testable else None, slope], limited
 
 
-def _distribution_components(u: Floats, rows: _Rows, of_means: bool, alpha: float) -> list[Component | None]:
+def _distribution_components(u: Floats, rows: _Rows, of_means: bool, alpha: float) -> list[TestResult | None]:
     return [
-        None if of_means else joint_test.median_component(u, rows.forecast, rows.cluster),
-        joint_test.pit_component(u, rows.forecast, rows.cluster),
-        joint_test.coverage_component(u, rows.forecast, rows.cluster, alpha),
+        None if of_means else distribution_components.median_component(u, rows.forecast, rows.cluster),
+        distribution_components.pit_component(u, rows.forecast, rows.cluster),
+        distribution_components.coverage_component(u, rows.forecast, rows.cluster, alpha),
     ]

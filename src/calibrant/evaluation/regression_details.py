@@ -11,11 +11,10 @@ from calibrant._support.formatting import format_pvalue, round_up
 from calibrant._support.typing import Floats
 from calibrant.evaluation import regression_sentences
 from calibrant.evaluation.sizes import rows_text
-from calibrant.inference.coefficients import Coefficient
-from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.inference.joint_test import JointTest
+from calibrant.inference.deviations import Deviation
+from calibrant.inference.estimates import Estimate
+from calibrant.inference.hypothesis_tests import JointTest, TestResult
 from calibrant.inference.point_line import LinearFit
-from calibrant.inference.regression_verdict import Deviation, direction_of, rows_to_decide
 from calibrant.metrics.point_decomposition import MSEDecomposition
 from calibrant.tables.mean_table import MeanTable
 
@@ -69,21 +68,18 @@ class RegressionDetails:
         return 0.0 if math.isnan(self.equivalence.value) else self.equivalence.value
 
     @property
-    def coefficients(self) -> tuple[Coefficient, ...]:
+    def coefficients(self) -> tuple[Estimate, ...]:
         """Slope and intercept of outcomes on predictions, where they are defined."""
-        if self.line is None:
-            return ()
-        targets = (("slope", self.line.slope, 1.0), ("intercept", self.line.intercept, 0.0))
-        return tuple(Coefficient(name, e.value, e.low, e.high, e.level, target) for name, e, target in targets)
+        return () if self.line is None else (self.line.slope, self.line.intercept)
 
     def deciding_tests(self, factor: float) -> Iterable[TestResult]:
         """Return the components of the joint test; `factor` adjusts p-values for the number of groups."""
-        for c in self.decision.scaled(factor).components.values():
-            yield TestResult(c.statistic, c.pvalue, c.name, adjusted_pvalue=c.adjusted)
+        return self.decision.scale(factor).components.values()
 
     def direction(self, alpha: float, factor: float) -> str:
         """Return the significant directions, comma-joined."""
-        return direction_of(self.decision.scaled(factor), alpha, self.kind)
+        without = ("slope",) if self.kind == "distribution" else ()
+        return self.decision.scale(factor).direction(alpha, without=without)
 
     def group_factor(self, adjusted: float, count: int) -> float:
         """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value."""
@@ -95,7 +91,7 @@ class RegressionDetails:
 
     def rows_to_decide(self, e: "Evaluation") -> int | None:
         """Return the number of further rows that would probably decide; None if unknown."""
-        more = rows_to_decide(self.equivalence, e.table.size)
+        more = self.equivalence.further_rows(e.table.size)
         return None if math.isnan(more) else round_up(more)
 
     def headline(self, e: "Evaluation") -> str:

@@ -13,8 +13,9 @@ from calibrant.evaluation.metric_result import MetricResult
 from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.inference.bias_by_bin import too_alike
 from calibrant.inference.estimates import Estimate, from_error, from_influence
-from calibrant.inference.intervals import Interval, Null
-from calibrant.inference.joint_test import JointTest
+from calibrant.inference.hypothesis_tests import JointTest
+from calibrant.inference.intervals import Interval
+from calibrant.inference.nulls import Null
 from calibrant.inference.point_tce import TestBasedError
 from calibrant.metrics import point as means
 from calibrant.metrics.bin_means import bin_means
@@ -54,8 +55,8 @@ def metric_results(
 
 def _estimated(e: Estimate, joint: JointTest) -> MetricResult:
     component = joint.components.get(e.name)
-    expected, pvalue = (math.nan if each is None else each for each in (e.null, e.pvalue))
-    adjusted = math.nan if component is None else component.adjusted
+    given = (e.null, e.pvalue, None if component is None else component.adjusted_pvalue)
+    expected, pvalue, adjusted = (math.nan if each is None else each for each in given)
     limits = (e.low, e.high)
     return _result(e.name, e.value, limits, expected, pvalue, adjusted, e.level, "student", _UNITS[e.name])
 

@@ -19,8 +19,8 @@ from calibrant.evaluation.regression_details import RegressionDetails
 from calibrant.evaluation.settings import Settings
 from calibrant.evaluation.sizes import mean_score, n_used, row_counts
 from calibrant.evaluation.text import GroupTable, ResultText
-from calibrant.inference.coefficients import Coefficient
 from calibrant.inference.decision import AbsoluteMargin
+from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.intervals import Interval
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
@@ -90,7 +90,7 @@ class Evaluation:
         return self.details.equivalence
 
     @property
-    def coefficients(self) -> tuple[Coefficient, ...]:
+    def coefficients(self) -> tuple[Estimate, ...]:
         """Calibration slope and intercepts with confidence intervals, where they are defined."""
         return self.details.coefficients
 

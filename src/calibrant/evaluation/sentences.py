@@ -6,7 +6,7 @@ from typing import Any
 
 from calibrant._support.formatting import format_pvalue, p_text, round_up
 from calibrant.evaluation.sizes import mean_score
-from calibrant.inference.coefficients import Coefficient
+from calibrant.inference.estimates import Estimate
 from calibrant.inference.intervals import Interval
 
 __all__ = [
@@ -132,7 +132,7 @@ def _two_digits(value: float) -> str:
 
 
 def _inconclusive(e: Any, bound: str, margin: str) -> str:
-    if e.decision.information == 0 and not e.decision.components:
+    if e.decision.information == 0 and not e.decision.joint_test.components:
         return "There are too few clusters for a test."
     text = f"{_no_deviation(e)} is significant, but {_subject(e, may_be=True).lower()} off by up to {bound}; "
     text += f"the margin is {margin}."
@@ -206,7 +206,7 @@ def _percent(p: float) -> str:
 
 def reasons(e: Any) -> Iterator[str]:
     """State the tests behind the verdict, the coefficients and the other tests."""
-    if not e.decision.components:
+    if not e.decision.joint_test.components:
         yield "Omnibus test: skipped because there are too few clusters."
         return
     group = "" if e.adjusted_pvalue is None else ", adjusted for the number of groups"
@@ -250,6 +250,6 @@ def _shown_pvalue(test: Any, least: float) -> float:
     return float(max(test.pvalue if test.resampling_pvalue is None else test.resampling_pvalue, least))
 
 
-def _coefficient(c: Coefficient, form: str) -> str:
-    form = f"+{form}" if c.target == 0 else form
-    return f"{c.name} {c.value:{form}} ({c.low:{form}} to {c.high:{form}}; {c.target:g} if calibrated)"
+def _coefficient(c: Estimate, form: str) -> str:
+    form = f"+{form}" if c.null == 0 else form
+    return f"{c.name} {c.value:{form}} ({c.low:{form}} to {c.high:{form}}; {c.null:g} if calibrated)"

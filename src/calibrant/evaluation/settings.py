@@ -10,13 +10,13 @@ from calibrant._support.errors import InputError
 from calibrant._support.json_values import plain
 from calibrant._support.options import check_count, check_share
 from calibrant._support.random_streams import RandomState
-from calibrant.inference import resampling
 from calibrant.inference.decision import AbsoluteMargin, Margin, check_margin
-from calibrant.inference.resampling import Measure
+from calibrant.inference.resampling import check_resamples
 from calibrant.metrics.bins import PAVABC
 from calibrant.metrics.calibration_errors import ACE, ECC, ECE, TCE
 from calibrant.metrics.calibration_in_the_large import Bias
 from calibrant.metrics.costs import Cost
+from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier
 from calibrant.metrics.registry import MetricLike, as_metrics
 from calibrant.metrics.specification import part_to_spec
@@ -26,7 +26,7 @@ __all__ = ["LOG_ODDS_MARGIN", "Settings", "check_settings", "default_metrics"]
 LOG_ODDS_MARGIN = 0.1
 
 
-def default_metrics(*, n_bins: int = 10, alpha: float = 0.05) -> dict[str, Measure]:
+def default_metrics(*, n_bins: int = 10, alpha: float = 0.05) -> dict[str, Metric]:
     """Return the metrics of an evaluation, with the number of bins of ECE and ACE and the level of TCE."""
     return {
         "bias": Bias(),
@@ -60,7 +60,7 @@ class Settings:
     confidence_level: float
     n_resamples: int
     random_state: int | None
-    metrics: Mapping[str, Measure] = field(default_factory=dict)
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
     bins: Any = None
 
     @property
@@ -88,10 +88,10 @@ def check_settings(
     """Check the options of an evaluation of probabilities and return them."""
     checked = check_margin(LOG_ODDS_MARGIN if margin is None else margin, alpha)
     if isinstance(checked, AbsoluteMargin):  # its test uses resampling
-        resampling.check_resamples(n_resamples, alpha)
+        check_resamples(n_resamples, alpha)
     check_count("n_resamples", n_resamples)
     check_share("confidence_level", confidence_level)
-    panel: dict[str, Measure] = {**(default_metrics() if metrics is None else as_metrics(metrics))}
+    panel: dict[str, Metric] = {**(default_metrics() if metrics is None else as_metrics(metrics))}
     panel.update({f"ECC ({name})": ECC(cost) for name, cost in _named_costs(costs).items()})
     seed = integer_seed(random_state)
     return Settings(checked, float(alpha), float(confidence_level), n_resamples, seed, panel)

@@ -1,4 +1,4 @@
-"""Bands of diagrams: how far rates and cumulative differences of a calibrated model stray by chance."""
+"""Bands of diagrams: ranges of rates and of cumulative differences if the model is calibrated."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ from numpy.random import SFC64
 from calibrant._support.options import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Floats
-from calibrant.inference import resampling
-from calibrant.inference.hypothesis_tests import maximum_survival
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.resampling import THREADS_FROM, PairedRows, map_replicates, null_sampler
+from calibrant.inference.tails import brownian_maximum_tail
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.cumulative import ecce
+from calibrant.tables.residuals import residual_variance
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Band", "consistency_band", "cumulative_band"]
@@ -20,7 +20,7 @@ __all__ = ["Band", "consistency_band", "cumulative_band"]
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """From `low` to `high`, one pair per point; `level` is the share of calibrated models that stay inside."""
+    """Limits `low` and `high` of each point; `level` is the share of calibrated models that lie inside."""
 
     low: Floats
     high: Floats
@@ -36,12 +36,12 @@ def consistency_band(
     rows: PairedRows | None = None,
     progress: bool | None = None,
 ) -> Band:
-    """Where the rate of each bin lies if the model is calibrated, each bin for itself.
+    """Return the range of the rate of each bin if the model is calibrated, pointwise.
 
-    With `rows` in clusters, and with importance weights, residuals get random signs (see `resampling.null`). Otherwise
-    outcomes are drawn from the scores, and binned anew by the same kind of bins; the rate at the mean score of each
-    bin of the data is read off the drawn bins. Bins that do not follow the outcomes stay what they are. Bröcker and
-    Smith (2007); for PAVA bins these are the bands of Dimitriadis, Gneiting and Jordan (2021).
+    With `rows` in clusters, and with importance weights, residuals get random signs (see `resampling.null_sampler`).
+    Otherwise outcomes are simulated from the scores. Each replicate is binned by the same kind of bins; its rate at the
+    mean score of each bin of the data is used. Bins that do not depend on the outcomes are the same in all replicates.
+    Bröcker and Smith (2007); for PAVA bins these are the bands of Dimitriadis, Gneiting and Jordan (2021).
 
     Examples
     --------
@@ -55,21 +55,21 @@ def consistency_band(
     partition, bins = breakdown.partition, breakdown.gce.bins
     table = partition.table
     where = np.clip(partition.mean_score, partition.min_score, partition.max_score)  # a mean is rounded
-    sampler = resampling.null(table, rows)
+    sampler = null_sampler(table, rows)
 
     def rates(bits: SFC64) -> Floats:
-        drawn = bins(sampler(bits))
-        return drawn.rate[np.searchsorted(drawn.min_score, where, side="right") - 1]
+        replicate = bins(sampler(bits))
+        return replicate.rate[np.searchsorted(replicate.min_score, where, side="right") - 1]
 
-    draws = resampling.replicates(
+    simulated = map_replicates(
         rates,
         purpose="null",
         n_resamples=n_resamples,
         seed=seed_sequence(random_state),
-        threads=table.size >= resampling.THREADS_FROM,
+        threads=table.size >= THREADS_FROM,
         show=progress,
     )
-    low, high = np.clip(np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=0), 0.0, 1.0)
+    low, high = np.clip(np.quantile(simulated, ((1 - level) / 2, (1 + level) / 2), axis=0), 0.0, 1.0)
     return Band(low, high, level)
 
 
@@ -81,12 +81,13 @@ def cumulative_band(
     n_resamples: int = 999,
     random_state: RandomState = 0,
 ) -> Band:
-    """Band that holds the whole curve of cumulative differences of a calibrated model: one height, on both sides of 0.
+    """Return the band that contains the whole curve of cumulative differences if the model is calibrated.
 
-    The quantile of the largest distance from 0 of a Brownian motion, times the standard deviation of the curve's end:
-    for many rows. A curve that leaves it is one whose ``ecce_test(kind="mad")`` rejects at 1 - level. Importance
-    weights have a robust variance. The parts of a curve of clusters (`rows`) are not independent of each other: there
-    the quantile is that of curves with one random sign per cluster.
+    Its limits have the same distance from 0 everywhere: the quantile of the maximum of the absolute value of a Brownian
+    motion, times the standard deviation of the end of the curve. This holds for many rows. ``ecce_test(kind="mad")``
+    rejects at 1 - level exactly for the curves that leave the band. Importance weights have a robust variance. The
+    increments of a curve of clusters (`rows`) are dependent: the quantile is that of curves with one random sign per
+    cluster.
 
     Examples
     --------
@@ -98,21 +99,22 @@ def cumulative_band(
 
     level = check_share("confidence_level", confidence_level)
     if rows is not None and rows.cluster is not None:
-        reach = _largest_by_clusters(table, rows, level, n_resamples, random_state)
+        reach = _cluster_quantile(table, rows, level, n_resamples, random_state)
     else:
-        spread = float(np.sqrt(np.sum(resampling.residual_variance(table))) / table.size)
-        reach = spread * float(brentq(lambda x: maximum_survival(x) - (1 - level), 0.3, 50.0))
+        spread = float(np.sqrt(np.sum(residual_variance(table))) / table.size)
+        reach = spread * float(brentq(lambda x: brownian_maximum_tail(x) - (1 - level), 0.3, 50.0))
     return Band(np.full(len(table), -reach), np.full(len(table), reach), level)
 
 
-def _largest_by_clusters(
+def _cluster_quantile(
     table: ScoreTable, rows: PairedRows, level: float, n_resamples: int, random_state: RandomState
 ) -> float:
-    sampler = resampling.null(table, rows)
-    draws = resampling.replicates(
+    """Return the quantile of the largest cumulative difference over null replicates of clusters."""
+    sampler = null_sampler(table, rows)
+    simulated = map_replicates(
         lambda bits: [ecce(sampler(bits)).mad],
         purpose="null",
         n_resamples=n_resamples,
         seed=seed_sequence(random_state),
     )
-    return float(np.quantile(draws, level))
+    return float(np.quantile(simulated, level))

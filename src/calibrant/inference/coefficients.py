@@ -1,48 +1,31 @@
 """Calibration in the large and calibration slope, with confidence intervals."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from calibrant._support.errors import InputError
-from calibrant._support.json_values import plain
 from calibrant._support.logits import EPS, expit
 from calibrant._support.typing import Floats
 from calibrant.inference.design import Design
-from calibrant.metrics.log_odds import LogOddsBins, squares_of_events
+from calibrant.inference.estimates import Estimate
+from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.slope_intercept import Logits
+from calibrant.tables.residuals import squared_residuals
 
-__all__ = ["Coefficient", "coefficients"]
-
-
-@dataclass(frozen=True)
-class Coefficient:
-    """An estimate with its confidence interval and the value of a calibrated model."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-    level: float
-    target: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
-        return plain(self)
+__all__ = ["coefficients"]
 
 
-def coefficients(design: Design, level: float) -> tuple[Coefficient, ...]:
-    """Those that exist of calibration in the large, calibration slope and Cox's intercept.
+def coefficients(design: Design, level: float) -> tuple[Estimate, ...]:
+    """Return calibration in the large, calibration slope and Cox's intercept, where they exist.
 
-    Calibration in the large is the intercept of the logistic regression whose offset is the logit of the score: what
-    must be added to all logits to predict the number of events. The slope (and the intercept beside it) is that of the
-    logistic regression on the logits. Standard errors are robust (sandwich), by clusters where there are any.
+    Calibration in the large is the intercept of the logistic regression whose offset is the logit of the score: the
+    number to add to all logits to predict the number of events. The slope and Cox's intercept are the coefficients of
+    the logistic regression on the logits. Standard errors are robust (sandwich), by clusters where there are any. No
+    p-values are computed: the joint test decides.
     """
-    return (*_in_the_large(design, level), *_line(design, level))
+    return (*_in_the_large(design, level), *_slope_and_intercept(design, level))
 
 
-def _in_the_large(design: Design, level: float) -> tuple[Coefficient, ...]:
+def _in_the_large(design: Design, level: float) -> tuple[Estimate, ...]:
     bins = LogOddsBins(design.table, np.zeros(1, dtype=np.int64))
     if not bins.information[0] > 0 or not design.table.has_both_classes:
         return ()
@@ -50,15 +33,16 @@ def _in_the_large(design: Design, level: float) -> tuple[Coefficient, ...]:
     information = float(bins.curvature(bins.error)[0])
     variance = max(float(design.covariance(bins, bins.error)[0, 0]), float(bins.variance(bins.error)[0]))
     reach = _quantile(design, level) * variance**0.5 / information
-    return (Coefficient("calibration in the large", d, d - reach, d + reach, level, 0.0),)
+    error, df = variance**0.5 / information, design.degrees
+    return (Estimate("calibration in the large", d, error, d - reach, d + reach, level, df, null=0.0),)
 
 
-def _line(design: Design, level: float) -> tuple[Coefficient, ...]:
+def _slope_and_intercept(design: Design, level: float) -> tuple[Estimate, ...]:
     table = design.table
-    logits = Logits.of(table, EPS)
+    logits = Logits.from_table(table, EPS)
     try:
-        line = logits.line(table)
-    except InputError:  # almost separated: none was found, though one may exist
+        line = logits.fit(table)
+    except InputError:  # almost separated: the fit failed, though a maximum may exist
         line = None
     if line is None:
         return ()
@@ -71,26 +55,24 @@ def _line(design: Design, level: float) -> tuple[Coefficient, ...]:
     except np.linalg.LinAlgError:
         return ()
     variance = inverse @ _meat(design, columns, q, bread) @ inverse
-    reach = _quantile(design, level) * np.sqrt(np.diag(variance))
-    names, targets = ("calibration slope", "Cox intercept"), (1.0, 0.0)
-    return tuple(
-        Coefficient(name, value, value - float(r), value + float(r), level, target)
-        for name, value, r, target in zip(names, line, reach, targets, strict=True)
-    )
+    errors, quantile = np.sqrt(np.diag(variance)), _quantile(design, level)
+    found = []
+    for name, value, error, null in zip(("calibration slope", "Cox intercept"), line, errors, (1.0, 0.0), strict=True):
+        reach = float(quantile * error)
+        found.append(Estimate(name, value, float(error), value - reach, value + reach, level, design.degrees, null))
+    return tuple(found)
 
 
 def _meat(design: Design, columns: Floats, q: Floats, bread: Floats) -> Floats:
-    """Covariance of the score of the logistic regression; at least that of independent rows where scores fit."""
+    """Return the covariance of the score function; at least that of independent rows if the regression fits."""
     table = design.table
     if design.rows is not None:
         sums = np.stack([design.cluster_sums(q, column) for column in columns])
         centred = sums - sums.mean(axis=1, keepdims=True)
         found: Floats = centred @ centred.T * (sums.shape[1] / (sums.shape[1] - 1))
         return found
-    events = squares_of_events(table)
-    others = (table.n if table.w2 is None else table.w2) - events
-    robust: Floats = (columns * (events * (1 - q) ** 2 + others * q**2)) @ columns.T
-    # Squared residuals of fitted rows are too small; counts have the Bernoulli variance at least.
+    robust: Floats = (columns * squared_residuals(table, q)) @ columns.T
+    # Squared residuals of fitted rows are too small; counts have at least the Bernoulli variance.
     return robust if table.importance or np.trace(robust) > np.trace(bread) else bread
 
 

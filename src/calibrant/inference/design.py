@@ -1,4 +1,4 @@
-"""How rows depend on each other: independent, with importance weights, or in clusters."""
+"""`Design`: how rows depend on each other (independent, weighted, clustered), and covariances of residual sums."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +9,7 @@ from calibrant._support.typing import Floats, Ints
 from calibrant.inference.resampling import PairedRows, check_clusters
 from calibrant.metrics import log_odds
 from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.tables.residuals import event_squares, row_squares
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Design"]
@@ -16,9 +17,9 @@ __all__ = ["Design"]
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """A table and, where rows are in clusters, the rows: the covariance of residual sums.
+    """A table and, where rows are in clusters, the rows.
 
-    Residuals are w (y - c) with c a function of the score. Rows in a table are independent: their variance is
+    Residuals are w (y - c) with c a function of the score. Rows of a table are independent: their variance is
     Bernoulli, times mean weights. Rows in clusters may depend on each other inside a cluster: the covariance is that of
     the sums of the clusters.
     """
@@ -52,7 +53,7 @@ class Design:
 
     @cached_property
     def effective_clusters(self) -> float:
-        """Number of clusters of equal information that vary as much; infinite where rows are independent."""
+        """Number of clusters of equal information with the same variance; infinite where rows are independent."""
         if self.rows is None:
             return float("inf")
         p = self.table.score[self.rows.places[0]]
@@ -62,17 +63,17 @@ class Design:
 
     @cached_property
     def effective_rarer(self) -> float:
-        """Effective number of independent observations of the rarer outcome: rows, or clusters that have it.
+        """Effective number of independent observations of the rarer outcome: rows, or clusters that contain it.
 
         Weighted rows count by their share of the variance, (sum of r^2)^2 / (sum of r^4) with r = w (y - p): few large
-        weights are few observations. Rows of one score and outcome are taken to have equal weights.
+        weights are few observations. Rows with the same score and outcome are assumed to have equal weights.
         """
         if self.rows is not None:
             each = (np.unique(self._code[self.rows.event == outcome]).size for outcome in (0, 1))
             return float(min(each))
         table, p = self.table, self.table.score
-        squares = log_odds.squares_of_events(table)
-        rest = (table.n if table.w2 is None else table.w2) - squares
+        squares = event_squares(table)
+        rest = row_squares(table) - squares
         found = []
         for weight, square, distance in ((table.k, squares, 1 - p), (table.n - table.k, rest, p)):
             mean = np.divide(square, weight, out=np.zeros(p.size), where=weight > 0)
@@ -82,9 +83,9 @@ class Design:
 
     @cached_property
     def information(self) -> float:
-        """Effective information: that of as many independent rows of equal weight as tell as much.
+        """Effective information: that of independent rows of equal weight with the same variance.
 
-        Clusters divide it by the design effect of the sum of all residuals, where that is above 1.
+        With clusters it is divided by the design effect of the sum of all residuals, if that is above 1.
         """
         found = log_odds.effective_information(self.table)
         if self.rows is None or found == 0:
@@ -95,20 +96,20 @@ class Design:
         return min(found, whole**2 / spread) if spread > 0 else found
 
     def cluster_sums(self, fitted: Floats, contrast: Floats | None = None) -> Floats:
-        """For each cluster the sum of contrast * weight * (event - fitted)."""
+        """Return for each cluster the sum of contrast * weight * (event - fitted)."""
         residual = self._residuals(fitted, contrast)
         assert self.rows is not None
         return np.bincount(self._code, weights=residual, minlength=self.rows.n_draws).astype(np.float64)
 
     def cluster_means(self, values: Floats) -> Floats:
-        """Weighted mean of one value per row in each cluster."""
+        """Return the weighted mean of one value per row in each cluster."""
         assert self.rows is not None
         weight = np.ones(values.size) if self.rows.weight is None else self.rows.weight.astype(np.float64)
         sums = [np.bincount(self._code, weights=w, minlength=self.rows.n_draws) for w in (weight * values, weight)]
         return np.asarray(sums[0] / sums[1], dtype=np.float64)
 
     def cluster_bin_sums(self, bins: LogOddsBins, fitted: Floats) -> Floats:
-        """The same for each cluster and bin."""
+        """Return for each cluster and bin the sum of weight * (event - fitted)."""
         assert self.rows is not None
         label = self._code * len(bins) + bins.labels[self.rows.places[0]]
         size = self.rows.n_draws * len(bins)
@@ -116,7 +117,7 @@ class Design:
         return sums.reshape(self.rows.n_draws, len(bins))
 
     def covariance(self, bins: LogOddsBins, d: Floats | float = 0.0) -> Floats:
-        """Covariance of the residual sums of bins around the scores moved by `d` in log-odds.
+        """Return the covariance of the residual sums of bins around the scores shifted by `d` in log-odds.
 
         With clusters the larger of theirs and that of independent rows.
         """

@@ -1,4 +1,4 @@
-"""A number with its interval: how sure an average over rows is."""
+"""Estimates with standard errors and confidence intervals."""
 
 import math
 from dataclasses import dataclass
@@ -8,24 +8,26 @@ import numpy as np
 
 from calibrant._support.json_values import plain
 from calibrant._support.typing import Floats, Ints
+from calibrant.inference.result_text import format_level, format_limits, format_pvalues
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["Estimate"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
-    """A value with its interval and, where a calibrated model has a known value, the test against it.
+    """An estimate with its confidence interval and, where a calibrated model has a known value, the test against it.
 
     Attributes
     ----------
     name : str
     value, standard_error, low, high, level : float
-        The interval is value -+ t standard_error, with Student's t of `df` degrees of freedom. (Where rows are too few
-        to tell, standard_error, low and high are NaN.)
+        The interval is value -+ t standard_error, with Student's t of `df` degrees of freedom. With too few rows
+        standard_error, low and high are NaN.
     df : float
+        Infinite where the standard error is treated as known.
     null, pvalue : float or None
-        Value expected if calibrated, and the two-sided p-value of the hypothesis that it is the true one.
+        Value expected if calibrated, and the two-sided p-value of the hypothesis that it is the true value.
     """
 
     name: str
@@ -39,14 +41,22 @@ class Estimate:
     pvalue: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """All fields as plain data for JSON."""
         return plain(self)
+
+    def __repr__(self) -> str:
+        value, limits = format_limits("", self.value, self.low, self.high)
+        shown = f"{format_level(self.level, 'CI')} {limits}" if limits else "no interval"
+        return f"Estimate({', '.join([f'{self.name} = {value}', shown, *self._pvalues()])})"
+
+    def _pvalues(self) -> list[str]:
+        return [] if self.pvalue is None else format_pvalues(self.pvalue)
 
 
 def from_error(
     name: str, value: float, error: float, df: float, *, null: float | None = None, level: float = 0.95
 ) -> Estimate:
-    """The estimate with this standard error."""
+    """Return the estimate with this standard error."""
     from scipy.special import stdtr, stdtrit
 
     if not (df > 0 and math.isfinite(error)):
@@ -69,14 +79,14 @@ def from_influence(
     null: float | None = None,
     level: float = 0.95,
 ) -> Estimate:
-    r"""The estimate whose error is that of a mean of `influence`, what each entry of the table adds to it.
+    r"""Return the estimate whose standard error is that of the mean of `influence`, one value per entry of the table.
 
     .. math::
 
        \mathrm{SE}^2 = \frac{m}{m - 1} \, \frac{\sum_i w_i^2 \psi_i^2}{W^2}
 
     with m rows, effective rows or clusters (within which the :math:`w_i \psi_i` are added up first) and m - 1 degrees
-    of freedom. What is rounding is 0.
+    of freedom. Values and errors of the size of rounding errors are set to 0 where the null is 0.
     """
     total = float(table.size)
     if cluster is not None:

@@ -1,4 +1,4 @@
-"""Differences between predictions of the same rows."""
+"""Differences between two models on the same rows, with robust variances or by the paired bootstrap."""
 
 import math
 from collections.abc import Sequence
@@ -8,25 +8,26 @@ import numpy as np
 from numpy.random import SFC64, SeedSequence
 
 from calibrant._support.typing import Floats, Ints
-from calibrant.inference import resampling
-from calibrant.inference.components import information_cut
 from calibrant.inference.design import Design
-from calibrant.inference.relevance import MIN_INFORMATION
-from calibrant.inference.resampling import Measure, PairedRows
+from calibrant.inference.information_bins import coarse_bins
+from calibrant.inference.log_odds_deviation import MIN_INFORMATION
+from calibrant.inference.metric_values import drop_missing, metric_values
+from calibrant.inference.resampling import PairedRows, map_replicates
 from calibrant.inference.tails import student_two_sided
-from calibrant.metrics.bins import information_bins
 from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.metrics.metric import Metric
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
     "PairedDifference",
+    "bootstrap_difference",
     "brier_difference",
     "calibration_difference",
-    "difference",
     "gap_differences",
+    "joint_covariance",
     "log_loss_difference",
     "log_odds_difference",
-    "paired_draws",
+    "paired_replicates",
 ]
 
 
@@ -43,9 +44,9 @@ class PairedDifference:
     degrees : float
         Degrees of freedom of the variance; infinite where it counts as known.
     information : float
-        The smaller effective information of the two; infinite where it does not matter.
+        The smaller effective information of the two; infinite where it is not required.
     others : tuple of PairedDifference
-        Differences that must be significant in the same direction for this one to be so.
+        Differences that must be significant in the same direction for this one to be significant.
     """
 
     value: float
@@ -56,7 +57,7 @@ class PairedDifference:
 
     @property
     def has_little_information(self) -> bool:
-        """Whether so few events are expected that no difference can be shown."""
+        """Whether too few events are expected to show a difference."""
         return self.information < MIN_INFORMATION
 
     @property
@@ -73,7 +74,7 @@ class PairedDifference:
         return max([own, *(other.pvalue for other in self.others)])
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Confidence interval of the difference; NaN where there is little information."""
+        """Return the confidence interval of the difference; NaN where there is little information."""
         if self.has_little_information:
             return math.nan, math.nan
         from scipy.special import ndtri, stdtrit
@@ -85,9 +86,9 @@ class PairedDifference:
 
 
 def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: int, baseline: int) -> PairedDifference:
-    r"""Difference of the debiased squared log-odds errors of two predictions of the same rows.
+    r"""Return the difference of the debiased squared log-odds errors of two models on the same rows.
 
-    Each prediction has its own bins of equal information, with log-odds errors d and shares of information V / I. With
+    Each model has its own bins of equal information, with log-odds errors d and shares of information V / I. With
     C the joint covariance of both vectors of errors, and W the shares, negative for the baseline,
 
     .. math::
@@ -95,13 +96,13 @@ def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: i
        D = d' W d - \operatorname{tr}(W C), \qquad
        \operatorname{Var}(D) = \max\bigl(4 d' W C W d - 2 \operatorname{tr}((W C)^2), 2 \operatorname{tr}((W C)^2)\bigr)
 
-    The second variance is that of two calibrated models. The variance of the scores is added: another sample of them
-    would give other shares of information to large and to small errors. C follows from the residuals of rows, or of
-    clusters, around the scores moved by d, so it holds for miscalibrated models and for any dependence between the two
-    predictions.
+    The second variance is that of two calibrated models. The variance of the scores is added, because another sample of
+    scores would give other shares of information to large and to small errors. C is estimated from the residuals of
+    rows, or of clusters, around the scores shifted by d, so it holds for miscalibrated models and for any dependence
+    between the two models.
     """
     designs = [_design(rows, tables, i) for i in (model, baseline)]
-    bins = [_bins(design) for design in designs]
+    bins = [coarse_bins(design) for design in designs]
     information = min(design.information for design in designs)
     if tables[0].importance:  # heavy weights make the distribution of D skewed
         information *= MIN_INFORMATION / _MIN_WEIGHTED_INFORMATION
@@ -112,22 +113,22 @@ def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: i
     weight = np.concatenate([shares[0], -shares[1]])
     places = [rows.places[i] for i in (model, baseline)]
     covariance = joint_covariance(rows, places, bins)
-    chance = float(weight @ np.diag(covariance))
+    expected = float(weight @ np.diag(covariance))
     squared = float(weight @ covariance**2 @ weight)
     moved = weight * d
     variance = max(4 * float(moved @ covariance @ moved) - 2 * squared, 2 * squared, 0.0)
-    variance += _variance_of_scores(rows, places, bins)
+    variance += _score_variance(rows, places, bins)
     degrees = min(design.degrees for design in designs)
-    return PairedDifference(float(weight @ d**2) - chance, variance, degrees, information)
+    return PairedDifference(float(weight @ d**2) - expected, variance, degrees, information)
 
 
 def calibration_difference(
     rows: PairedRows, tables: Sequence[ScoreTable], model: int, baseline: int
 ) -> PairedDifference:
-    """The difference that decides a comparison: of squared log-odds errors, confirmed by gaps of probabilities.
+    """Return the difference that decides a comparison: of squared log-odds errors, confirmed by gaps of probabilities.
 
-    Models that are equally wrong on one scale may differ on the other. A difference is shown only if the squared
-    log-odds errors, the mean absolute gaps and the mean squared gaps differ significantly in the same direction.
+    Models with equal errors on one scale may differ on the other. A difference is shown only if the squared log-odds
+    errors, the mean absolute gaps and the mean squared gaps differ significantly in the same direction.
     """
     found = log_odds_difference(rows, tables, model, baseline)
     if found.has_little_information:
@@ -138,16 +139,16 @@ def calibration_difference(
 def gap_differences(
     rows: PairedRows, tables: Sequence[ScoreTable], model: int, baseline: int
 ) -> tuple[PairedDifference, PairedDifference]:
-    """Differences of the mean absolute and the mean squared gap of two predictions, over bins of equal information.
+    """Return the differences of the mean absolute and the mean squared gap of two models, over their coarse bins.
 
-    Both are weighted by rows. The squared gap is debiased as the log-odds error is. The absolute gap has the variance
-    of its derivative, which is the share of a normal estimate on one side of 0 less that on the other, so that bins
-    whose gap may be 0 count little.
+    Both are weighted by rows. The squared gap is debiased like the log-odds error. The variance of the absolute gap
+    uses its derivative: the probability of a normal estimate above 0 less that below 0, so that bins whose gap may be 0
+    have little weight.
     """
     from scipy.special import ndtr
 
     designs = [_design(rows, tables, i) for i in (model, baseline)]
-    bins = [_bins(design) for design in designs]
+    bins = [coarse_bins(design) for design in designs]
     gap = np.concatenate([each.residual / each.n for each in bins])
     size = np.concatenate([each.n for each in bins])
     weight = np.concatenate([bins[0].n / bins[0].n.sum(), -bins[1].n / bins[1].n.sum()])
@@ -165,8 +166,8 @@ def gap_differences(
     return absolute, PairedDifference(value, variance, degrees)
 
 
-def _variance_of_scores(rows: PairedRows, places: Sequence[Ints], bins: Sequence[LogOddsBins]) -> float:
-    """Variance of D because other scores could have been sampled: sum of p (1 - p) (d^2 - mean of d^2) / I per row."""
+def _score_variance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[LogOddsBins]) -> float:
+    """Return the variance of D over samples of scores: that of the sum of p (1 - p) (d^2 - mean of d^2) / I."""
     terms: Floats = np.zeros(rows.event.size)
     for sign, place, each in zip((1, -1), places, bins, strict=True):
         p, total = each.table.score, each.information.sum()
@@ -180,10 +181,10 @@ def _variance_of_scores(rows: PairedRows, places: Sequence[Ints], bins: Sequence
 
 
 def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[LogOddsBins]) -> Floats:
-    """Covariance of the log-odds errors of two sets of bins of the same rows, stacked.
+    """Return the covariance of the log-odds errors of two sets of bins of the same rows, stacked.
 
-    Residuals w (y - q), with q the scores moved by the log-odds errors, are summed per bin and divided by the bin's
-    sum of q (1 - q). Rows are independent, or their clusters are.
+    Residuals w (y - q), with q the scores shifted by the log-odds errors, are summed per bin and divided by the sum of
+    q (1 - q) of the bin. Rows are independent, or their clusters are.
     """
     sizes = [len(each) for each in bins]
     labels = [each.labels[place] for each, place in zip(bins, places, strict=True)]
@@ -219,7 +220,7 @@ def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[Lo
 
 
 def _half_events(bins: LogOddsBins) -> Floats:
-    """Variance of the half event, or half other row, that bins without one are given."""
+    """Return the variance of the half event, or half other row, that is added to bins without one."""
     without = (bins.k <= 0) | (bins.k >= bins.n)
     return np.where(without, bins.variance(bins.error), 0.0)
 
@@ -228,13 +229,8 @@ def _design(rows: PairedRows, tables: Sequence[ScoreTable], i: int) -> Design:
     return Design(tables[i], None if rows.cluster is None else rows.only(i))
 
 
-def _bins(design: Design) -> LogOddsBins:
-    """Bins of equal information, at most one per five clusters."""
-    return information_cut(design, information_bins(design.information))
-
-
 def _mean_difference(rows: PairedRows, losses: Floats, others: Floats) -> PairedDifference:
-    """Difference of two mean losses, given the losses of rows: a paired t test, by clusters where there are some."""
+    """Return the difference of two mean losses, given the losses of rows: a paired t test, by clusters if there are."""
     weight = np.ones(rows.event.size) if rows.weight is None else rows.weight.astype(np.float64)
     total = float(weight.sum())
     value = float(weight @ (losses - others)) / total
@@ -251,13 +247,13 @@ def _mean_difference(rows: PairedRows, losses: Floats, others: Floats) -> Paired
 
 
 def brier_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
-    """Difference of the Brier scores of two predictions of the same rows."""
+    """Return the difference of the Brier scores of two models on the same rows."""
     losses = [(rows.scores[i][rows.places[i]] - rows.event) ** 2 for i in (model, baseline)]
     return _mean_difference(rows, *losses)
 
 
 def log_loss_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
-    """Difference of the log losses of two predictions of the same rows; NaN where one of them is infinite."""
+    """Return the difference of the log losses of two models on the same rows; NaN where one of them is infinite."""
     losses = []
     for i in (model, baseline):
         p = rows.scores[i][rows.places[i]]
@@ -268,29 +264,27 @@ def log_loss_difference(rows: PairedRows, model: int, baseline: int) -> PairedDi
     return _mean_difference(rows, *losses)
 
 
-def paired_draws(
+def paired_replicates(
     rows: PairedRows,
-    metrics: Sequence[Measure],
+    metrics: Sequence[Metric],
     *,
     n_resamples: int,
     seed: SeedSequence,
     threads: bool,
     show: bool | None = None,
 ) -> Floats:
-    """Values of shape (replicates, predictions, metrics): every replicate draws rows once, for all predictions."""
+    """Return bootstrap values of shape (replicates, models, metrics); a replicate has the same rows for all models."""
 
-    def one(bits: SFC64) -> list[float]:
-        return [value for table in rows(bits) for value in resampling.values(list(metrics), table)]
+    def values(bits: SFC64) -> list[float]:
+        return [value for table in rows(bits) for value in metric_values(metrics, table)]
 
-    draws = resampling.replicates(
-        one, purpose="bootstrap", n_resamples=n_resamples, seed=seed, threads=threads, show=show
-    )
-    return draws.reshape(n_resamples, -1, len(metrics))
+    found = map_replicates(values, purpose="bootstrap", n_resamples=n_resamples, seed=seed, threads=threads, show=show)
+    return found.reshape(n_resamples, -1, len(metrics))
 
 
-def difference(value: float, draws: Floats, level: float) -> tuple[float, float, float]:
-    """Limits and two-sided p-value of a difference, by the spread of its replicates about their mean."""
-    kept, _ = resampling.existing(draws, "the difference")
+def bootstrap_difference(value: float, replicates: Floats, level: float) -> tuple[float, float, float]:
+    """Return limits and two-sided p-value of a difference, by the spread of its replicates about their mean."""
+    kept, _ = drop_missing(replicates, "the difference")
     offset = kept - kept.mean()
     low, high = np.quantile(offset, ((1 - level) / 2, (1 + level) / 2))
     pvalue = (1 + np.count_nonzero(np.abs(offset) >= abs(value))) / (1 + offset.size)

@@ -16,8 +16,9 @@ from calibrant._support.formatting import round_up
 from calibrant._support.json_values import plain
 from calibrant._support.logits import expit
 from calibrant._support.typing import Column, Floats
-from calibrant.inference.components import FEW, fine_information_bins
-from calibrant.inference.relevance import information_needed
+from calibrant.inference.binary_components import MIN_EVENTS
+from calibrant.inference.equivalence_power import information_needed
+from calibrant.inference.information_bins import fine_bin_count
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import LogOddsBins
@@ -218,7 +219,7 @@ class _Expected:
 
     def bin_counts(self, information: float) -> list[int]:
         """Numbers of coarse and of fine bins that are tested with so much information."""
-        coarse, fine = information_bins(information), fine_information_bins(information)
+        coarse, fine = information_bins(information), fine_bin_count(information)
         counts = [coarse] + [fine] * (fine > 2 * coarse)
         if self.has_spread:
             counts = [EqualInformation(max(count, 1))(self.table).start.size for count in counts]
@@ -276,7 +277,7 @@ def _large_power(expected: _Expected, truth: Floats) -> Callable[[int, float], f
     rarest = min(rate, 1 - rate, true_rate, 1 - true_rate)
 
     def power(rows: int, level: float) -> float:
-        if rows * rarest < FEW:
+        if rows * rarest < MIN_EVENTS:
             return _normal_power(rows * abs(gap) - 0.5, rows * rate * (1 - rate), rows * spread, level)
         return _normal_power(rows * abs(gap), rows * max(expected.information, rows_vary), rows * spread, level)
 

@@ -1,4 +1,4 @@
-"""Tail probabilities of the tests of calibration, by scipy.special alone."""
+"""Tail probabilities of the tests of calibration, computed with scipy.special only."""
 
 import numpy as np
 
@@ -7,6 +7,8 @@ from calibrant._support.typing import Floats
 
 __all__ = [
     "binomial_two_sided",
+    "brownian_maximum_tail",
+    "brownian_range_tail",
     "normal_two_sided",
     "quadratic_tail",
     "saddlepoint_two_sided",
@@ -15,21 +17,21 @@ __all__ = [
 
 
 def normal_two_sided(z: float) -> float:
-    """Two-sided p-value of a standard normal statistic."""
+    """Return the two-sided p-value of a standard normal statistic."""
     from scipy.special import ndtr
 
     return float(2 * ndtr(-abs(z)))
 
 
 def student_two_sided(t: float, degrees: float) -> float:
-    """Two-sided p-value of Student's t; normal for infinite degrees of freedom."""
+    """Return the two-sided p-value of Student's t; normal for infinite degrees of freedom."""
     from scipy.special import stdtr
 
     return normal_two_sided(t) if np.isinf(degrees) else float(2 * stdtr(degrees, -abs(t)))
 
 
 def binomial_two_sided(k: float, n: float, p: float) -> float:
-    """Twice the smaller tail of a binomial distribution, at most 1; k and n need not be whole."""
+    """Return twice the smaller tail of a binomial distribution, at most 1; k and n need not be integers."""
     from scipy.special import betainc
 
     if p <= 0 or p >= 1:
@@ -40,7 +42,7 @@ def binomial_two_sided(k: float, n: float, p: float) -> float:
 
 
 def quadratic_tail(value: float, mean: float, variance: float, degrees: float = np.inf) -> float:
-    """Upper tail of a quadratic form with this mean and variance, by a scaled chi-squared (or F) distribution.
+    """Return the upper tail of a quadratic form with this mean and variance, by a scaled chi-squared (or F) variable.
 
     `degrees` are those of an estimated covariance: the form divided by its mean is then F(nu, nu * degrees).
     """
@@ -55,16 +57,16 @@ def quadratic_tail(value: float, mean: float, variance: float, degrees: float = 
 
 
 def saddlepoint_two_sided(total: float, contrast: Floats, n: Floats, q: Floats) -> float:
-    """Twice the tail of a sum of contrast * (y - q) over n independent Bernoulli outcomes per entry.
+    """Return twice the tail of a sum of contrast * (y - q) over n independent Bernoulli outcomes per entry.
 
-    Lugannani and Rice's saddlepoint approximation in Barndorff-Nielsen's form: right to a few percent far into the tail
-    also where few events are expected. `n` need not be whole.
+    Lugannani and Rice's saddlepoint approximation in Barndorff-Nielsen's form: accurate to a few percent far into the
+    tail, also where few events are expected. `n` need not be an integer.
     """
     inside = (q > 0) & (q < 1)
     contrast, n, q = contrast[inside], n[inside], q[inside]
     variance = float(np.sum(n * contrast**2 * q * (1 - q)))
     z = total / variance**0.5
-    if abs(z) < 1:  # not significant whatever the tail
+    if abs(z) < 1:  # not significant, whatever the shape of the tail
         return normal_two_sided(z)
     t = _saddlepoint(total, contrast, n, q, variance)
     if t is None:  # at or beyond the end of the support
@@ -85,7 +87,7 @@ _SADDLE_STEPS = 100
 
 
 def _saddlepoint(total: float, contrast: Floats, n: Floats, q: Floats, variance: float) -> float | None:
-    """The tilt at which the sum has the expectation `total`, by bisection; None where there is none."""
+    """Return the tilt at which the sum has the expectation `total`, by bisection; None where none exists."""
     most = 500.0 / max(float(np.abs(contrast).max()), 1e-300)
     logit = np.log(q) - np.log1p(-q)
 
@@ -103,3 +105,24 @@ def _saddlepoint(total: float, contrast: Floats, n: Floats, q: Floats, variance:
             break
         t = (low + high) / 2
     return t
+
+
+# Terms of two alternating series of reflections: enough for every x of at least _SMALLEST.
+_TERMS = 400
+_SMALLEST = 0.3  # below, both probabilities are at least 1 - 2e-6
+
+
+def brownian_maximum_tail(x: float) -> float:
+    """Return P(max |W| > x) for a Brownian motion W over [0, 1]."""
+    from scipy.special import ndtr
+
+    m = np.arange(_TERMS)
+    return 1.0 if x < _SMALLEST else float(np.clip(4 * np.sum((-1.0) ** m * ndtr(-(2 * m + 1) * x)), 0.0, 1.0))
+
+
+def brownian_range_tail(x: float) -> float:
+    """Return P(max W - min W > x) for a Brownian motion W over [0, 1]; Feller (1951)."""
+    from scipy.special import ndtr
+
+    j = np.arange(1, _TERMS)
+    return 1.0 if x < _SMALLEST else float(np.clip(8 * np.sum((-1.0) ** (j - 1) * j * ndtr(-j * x)), 0.0, 1.0))

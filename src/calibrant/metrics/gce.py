@@ -70,6 +70,7 @@ class GCE(_Immutable):
     norm: Norm
     name: str = field(default="GCE", kw_only=True)
     kind: ClassVar[str] = "binary"
+    has_bins: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         examples = {"bins": "cb.Quantile(10)", "loss": "cb.losses.absolute_gap", "norm": "cb.norms.weighted_l1"}
@@ -105,7 +106,7 @@ class GCE(_Immutable):
         return Breakdown(value, self, partition, columns, join_notes(table.notes, notes))
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone; the replicates behind an interval need no more."""
+        """Return the value without a `Breakdown`, as replicates need it."""
         return self.value_over(self.bins(table))
 
     def value_over(self, partition: Partition) -> float:
@@ -134,6 +135,11 @@ class GCE(_Immutable):
     def needs_sums_only(self) -> bool:
         """Whether sums of rows, events and scores per bin decide the value."""
         return bool(getattr(self.loss, "needs_sums_only", False))
+
+    @property
+    def needs_counts(self) -> bool:
+        """Whether the loss tests counts of rows, so that no null exists with importance weights or clusters."""
+        return bool(getattr(self.loss, "needs_counts", False))
 
     @property
     def degree(self) -> float:

@@ -11,6 +11,7 @@ from calibrant._support.logits import expit
 from calibrant._support.typing import Floats, Ints
 from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
+from calibrant.tables.residuals import event_squares
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["LogOddsBins", "LogOddsError", "log_odds_error"]
@@ -37,7 +38,7 @@ class LogOddsBins:
     start: Ints
 
     @classmethod
-    def of(cls, table: ScoreTable, bins: EqualInformation | None = None) -> "LogOddsBins":
+    def from_table(cls, table: ScoreTable, bins: EqualInformation | None = None) -> "LogOddsBins":
         """Bins of equal information of a table."""
         return cls(table, (bins or EqualInformation())(table).start)
 
@@ -112,7 +113,7 @@ class LogOddsBins:
         """Mean weight of events, and of other rows, in each bin; bins borrow the larger mean of all and of the bin."""
         table = self.table
         assert table.w2 is not None
-        squares = squares_of_events(table)
+        squares = event_squares(table)
         pairs = ((table.k, squares), (table.n - table.k, table.w2 - squares))
         found = []
         here = self.total(table.w2) / self.n
@@ -145,12 +146,6 @@ def information(table: ScoreTable) -> Floats:
 def mean_weight(table: ScoreTable) -> float:
     """Mean weight of a row, by weight; 1 for counts."""
     return 1.0 if table.w2 is None else float(table.w2.sum() / table.n.sum())
-
-
-def squares_of_events(table: ScoreTable) -> Floats:
-    """Sum of the squared weights of events for each score; for counts the events."""
-    found: Floats = table.k if table.k2 is None else table.k2
-    return found
 
 
 def effective_information(table: ScoreTable) -> float:
@@ -219,7 +214,7 @@ class LogOddsError(UnbinnedMetric):
 
     def value(self, table: ScoreTable) -> float:
         """Return the value alone."""
-        return math.sqrt(squared_error(LogOddsBins.of(table)))
+        return math.sqrt(squared_error(LogOddsBins.from_table(table)))
 
 
 log_odds_error = metric_function(LogOddsError)

@@ -1,19 +1,32 @@
 """Metrics: the protocol, the base of metrics without bins, their results, and the lower-case functions."""
 
 import inspect
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, ParamSpec, Protocol, TypeAlias, runtime_checkable
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, ParamSpec, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 from calibrant._support.errors import Note
 from calibrant._support.json_values import number
 from calibrant._support.typing import Column
+from calibrant.tables.partition import Partition
 from calibrant.tables.rows import Measured, TakesRows, as_number, table_of
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["Direction", "Metric", "MetricFunction", "MetricValue", "UnbinnedMetric", "metric_function"]
+__all__ = [
+    "BinnedMetric",
+    "Direction",
+    "Metric",
+    "MetricFunction",
+    "MetricValue",
+    "UnbinnedMetric",
+    "declared",
+    "has_bins",
+    "metric_function",
+]
 
 Direction: TypeAlias = Literal["lower", "higher"] | float
 P = ParamSpec("P")
@@ -26,17 +39,23 @@ class Metric(Protocol):
     A metric may also declare, as attributes, the properties that inference and scorers use:
 
     ``kind`` : str, default "binary"
-        Kind of forecast that the metric measures.
+        Kind of forecast that the metric measures. It decides how inference reads and resamples rows.
     ``direction`` : "lower", "higher" or a number, default "lower"
         Which values are better; a number is the value of a calibrated model, such as 0.0 for the bias.
     ``range`` : pair of floats, default (-inf, inf)
-        Between which the value of the population lies.
+        Bounds of the value of the population.
     ``interval_method`` : str, default "anchored" if the metric measures gaps, else "symmetric"
-        How `calibrant.interval` finds limits.
+        Method of the confidence interval; see `calibrant.inference.interval_methods`.
+    ``interval_refusal`` : callable, optional
+        From a table to the reason why no interval exists for it; empty where one does.
     ``has_null`` : bool, default True
         Whether a null distribution exists.
+    ``has_bins`` : bool, default False
+        Whether the metric is computed over bins and has the attributes of `BinnedMetric`.
     ``needs_sums_only`` : bool, default False
         Whether sums of rows, events and scores per bin decide the value.
+    ``needs_counts`` : bool, default False
+        Whether the metric tests counts of rows, so that it has no null with importance weights or clusters.
     ``degree`` : float, default 1
         Power of the gaps with which the value grows: 2 for squares.
     ``min_class_size`` : int, default 0
@@ -51,7 +70,49 @@ class Metric(Protocol):
     def spec(self) -> dict[str, Any]: ...
     @property
     def measures_gaps(self) -> bool: ...
-    def value(self, table: ScoreTable) -> float: ...
+    def value(self, table: Any) -> float: ...
+
+
+class BinnedMetric(Metric, Protocol):
+    """A metric over bins: `value(table)` equals ``value_over(bins(table))``."""
+
+    @property
+    def bins(self) -> Callable[[ScoreTable], Partition]: ...
+    @property
+    def loss(self) -> Callable[[Partition], Any]: ...
+    @property
+    def norm(self) -> Callable[[Any, Any], float]: ...
+    def value_over(self, partition: Partition) -> float: ...
+
+
+_DEFAULTS = MappingProxyType(
+    {
+        "kind": "binary",
+        "direction": "lower",
+        "range": (-math.inf, math.inf),
+        "has_null": True,
+        "has_bins": False,
+        "needs_sums_only": False,
+        "needs_counts": False,
+        "degree": 1.0,
+        "min_class_size": 0,
+    }
+)
+
+
+def declared(metric: Metric, name: str) -> Any:
+    """Return a property that a metric declares, or its default; see `Metric`.
+
+    >>> from calibrant.metrics.proper_scores import Brier
+    >>> declared(Brier(), "kind"), declared(Brier(), "degree")
+    ('binary', 1.0)
+    """
+    return getattr(metric, name, _DEFAULTS[name])
+
+
+def has_bins(metric: Metric) -> TypeGuard[BinnedMetric]:
+    """Return whether a metric declares that it is computed over bins."""
+    return bool(declared(metric, "has_bins"))
 
 
 @dataclass(frozen=True)
@@ -72,6 +133,7 @@ class UnbinnedMetric(ABC):
     interval_method: ClassVar[str] = "symmetric"
     min_class_size: ClassVar[int] = 0
     has_null: ClassVar[bool] = True
+    has_bins: ClassVar[bool] = False
 
     def __call__(self, y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Any) -> "MetricValue":
         """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`."""
@@ -80,7 +142,7 @@ class UnbinnedMetric(ABC):
 
     @abstractmethod
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone; the replicates behind an interval need no more."""
+        """Return the value without a result object, as replicates need it."""
 
     def interval_refusal(self, table: ScoreTable) -> str:
         """Return why no interval exists for this table; empty where one does."""

@@ -32,9 +32,9 @@ def slope_intercept(table: ScoreTable, *, eps: float = EPS) -> SlopeIntercept:
 
        \operatorname{logit} P(y = 1) = \text{intercept} + \text{slope} \cdot \operatorname{logit} p
 
-    Slope 1 and intercept 0 are best; a slope below 1 means scores that are too extreme. Fitted by maximum likelihood,
-    to rounding. Scores are kept `eps` away from 0 and 1, where the logit is infinite; `n_clipped` and a note count rows
-    that this moved. Needs both classes, two scores, and outcomes that no threshold separates.
+    Slope 1 and intercept 0 are best; a slope below 1 means overconfident scores. Fitted by maximum likelihood, to
+    rounding error. Scores are clipped to [eps, 1 - eps], because the logits of 0 and 1 are infinite; `n_clipped` and a
+    note count the clipped rows. Needs both classes, two scores, and outcomes that no threshold separates.
 
     Examples
     --------
@@ -45,16 +45,16 @@ def slope_intercept(table: ScoreTable, *, eps: float = EPS) -> SlopeIntercept:
     (True, True)
     """
     need_both_classes(table, "slope_intercept")
-    logits = Logits.of(table, eps)
-    line = logits.line(table)
+    logits = Logits.from_table(table, eps)
+    line = logits.fit(table)
     if line is None:
-        what = "all scores are equal" if logits.x.size == 1 else "a threshold separates the two classes"
-        raise InputError(f"The calibration slope does not exist: {what}.", hint="Use calibrant.ece or calibrant.tce.")
+        reason = "all scores are equal" if logits.x.size == 1 else "a threshold separates the two classes"
+        raise InputError(f"The calibration slope does not exist: {reason}.", hint="Use calibrant.ece or calibrant.tce.")
     return logits.result(table, line)
 
 
-def clipped(table: ScoreTable, eps: float) -> tuple[float, tuple[Note, ...]]:
-    """Rows whose score lies within `eps` of 0 or 1, and the note that says so."""
+def count_clipped(table: ScoreTable, eps: float) -> tuple[float, tuple[Note, ...]]:
+    """Return the number of rows whose score lies within `eps` of 0 or 1, and a note about them."""
     rows = float(np.sum(table.n[(table.score < eps) | (table.score > 1 - eps)]))
     text = f"Rows whose score was clipped to [{eps:.3g}, 1 - {eps:.3g}] before its logit was taken: {{count}}."
     return rows, (Note("logit_clipped", round(rows), text),) if rows else ()
@@ -62,7 +62,18 @@ def clipped(table: ScoreTable, eps: float) -> tuple[float, tuple[Note, ...]]:
 
 @dataclass(frozen=True)
 class Logits:
-    """The distinct logits of a table's scores, which are kept away from 0 and 1, and where each score went."""
+    """The distinct logits of the clipped scores of a table.
+
+    Attributes
+    ----------
+    x : ndarray
+        Distinct logits.
+    place : ndarray of int
+        The logit of each score, as an index of `x`.
+    n_clipped : float
+        Rows whose score was clipped.
+    notes : tuple of Note
+    """
 
     x: Floats
     place: Ints
@@ -70,13 +81,14 @@ class Logits:
     notes: tuple[Note, ...]
 
     @classmethod
-    def of(cls, table: ScoreTable, eps: float) -> "Logits":
+    def from_table(cls, table: ScoreTable, eps: float) -> "Logits":
+        """Return the logits of the scores, clipped to [eps, 1 - eps]."""
         check_eps(eps)
         x, place = np.unique(logit(table.score, eps), return_inverse=True)
-        return cls(x, place, *clipped(table, eps))
+        return cls(x, place, *count_clipped(table, eps))
 
-    def line(self, table: ScoreTable) -> tuple[float, float] | None:
-        """Slope and intercept of a table of the same scores.
+    def fit(self, table: ScoreTable) -> tuple[float, float] | None:
+        """Return slope and intercept of a table with the same scores.
 
         None where they do not exist: all scores or all outcomes are equal, or a threshold separates the outcomes.
         """
@@ -84,10 +96,10 @@ class Logits:
         exists = self.x.size > 1 and table.has_both_classes and not any(logistic.find_separation(n, k))
         return self._fit(n, k) if exists else None
 
-    def gain(self, table: ScoreTable, line: tuple[float, float] | None) -> float:
-        """How much log likelihood the best slope and intercept gain over slope 1 and intercept 0.
+    def likelihood_gain(self, table: ScoreTable, line: tuple[float, float] | None) -> float:
+        """Return the difference of log likelihoods between the fitted line and slope 1 with intercept 0.
 
-        Where they do not exist the likelihood still has a least upper bound: that of the one score, if any, which has
+        Where no line exists, the likelihood still has a least upper bound: that of the one score, if any, that has
         outcomes of both kinds.
         """
         from scipy.special import xlogy
@@ -100,16 +112,16 @@ class Logits:
         return best - logistic.log_likelihood(self.x, n, k)
 
     def result(self, table: ScoreTable, line: tuple[float, float]) -> SlopeIntercept:
-        """The line with what a reader must know."""
+        """Return the line with the notes."""
         clipped = self.n_clipped if table.importance else int(self.n_clipped)
         return SlopeIntercept(*line, clipped, table.notes + self.notes)
 
     def _fit(self, n: Floats, k: Floats) -> tuple[float, float]:
-        # From slope 1 and intercept 0, where a model that is not far off is nearly right.
+        # Start at slope 1 and intercept 0, close to the fit of a model with small deviations.
         slope, intercept = logistic.fit([self.x], n, k, start=(1.0, 0.0))
         return float(slope), float(intercept)
 
     def _pooled(self, table: ScoreTable) -> tuple[Floats, Floats]:
-        """Rows and events at every logit."""
+        """Return rows and events of each logit."""
         n, k = (np.bincount(self.place, weights=column).astype(np.float64) for column in (table.n, table.k))
         return n, k

@@ -13,8 +13,10 @@ from matplotlib.lines import Line2D
 from calibrant._support.options import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Floats
-from calibrant.inference import resampling
-from calibrant.inference.intervals import Spread
+from calibrant.inference.interval_methods import interval_limits
+from calibrant.inference.replicates import Replicates
+from calibrant.inference.resampling import THREADS_FROM, bootstrap_sampler, map_replicates, null_sampler
+from calibrant.inference.samples import BinarySample
 from calibrant.metrics.decompositions import MCB, CorpDecomposition, corp_decomposition
 from calibrant.plots._canvas import (
     draw_title,
@@ -251,7 +253,7 @@ def _decompose(table: ScoreTable, n_resamples: int, level: float, random_state: 
     parts = corp_decomposition(table)
     if not n_resamples:
         return ModelDecomposition(parts)
-    resample, simulate = resampling.bootstrap(table), resampling.null(table)
+    resample, simulate = bootstrap_sampler(table), null_sampler(table)
 
     def both(replicate: ScoreTable) -> list[float]:
         found = corp_decomposition(replicate)
@@ -260,12 +262,12 @@ def _decompose(table: ScoreTable, n_resamples: int, level: float, random_state: 
     common: dict[str, Any] = {
         "n_resamples": n_resamples,
         "seed": seed_sequence(random_state),
-        "threads": table.size >= resampling.THREADS_FROM,
+        "threads": table.size >= THREADS_FROM,
     }
-    bootstrap: Floats = resampling.replicates(lambda bits: both(resample(bits)), purpose="bootstrap", **common)
-    null = resampling.replicates(lambda bits: both(simulate(bits)), purpose="null", **common)
+    bootstrap: Floats = map_replicates(lambda bits: both(resample(bits)), purpose="bootstrap", **common)
+    null = map_replicates(lambda bits: both(simulate(bits)), purpose="null", **common)
     low, high = np.quantile(bootstrap[:, 1], ((1 - level) / 2, (1 + level) / 2))
-    mcb = Spread(MCB(), parts.mcb, bootstrap[:, 0], null[:, 0], table).limits(level)
+    mcb = interval_limits(Replicates(MCB(), parts.mcb, bootstrap[:, 0], null[:, 0], BinarySample(table)), level)
     return ModelDecomposition(parts, mcb, (float(low), float(high)))
 
 

@@ -16,12 +16,14 @@ from calibrant._support.errors import InputError
 from calibrant._support.options import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Floats
-from calibrant.inference.intervals import Spread, spreads
+from calibrant.inference.interval_methods import interval_limits
+from calibrant.inference.replicates import Replicates, resample_metrics
+from calibrant.inference.samples import BinarySample
 from calibrant.metrics.bins import Bins, EqualWidth
 from calibrant.metrics.calibration_errors import ECC
 from calibrant.metrics.costs import Cost, LinearCost
 from calibrant.metrics.gce import GCE
-from calibrant.metrics.losses import CostLoss
+from calibrant.metrics.metric import has_bins
 from calibrant.plots._canvas import draw_title, ids_by_name, join_short, legend, shorten, single_axes, stacked_frame
 from calibrant.plots._inputs import named_results, predict_scores, read_tables, result_table, shared_metric
 from calibrant.plots._palette import DASHES, blend, model_colours
@@ -145,9 +147,9 @@ class CostDisplay:
         """
         results = named_results(breakdown)
         metric = shared_metric(results.values())
-        if isinstance(metric, GCE):
+        if has_bins(metric):
             options.setdefault("bins", metric.bins)
-            if isinstance(metric.loss, CostLoss):
+            if hasattr(metric.loss, "cost"):
                 options.setdefault("cost", _family(metric.loss.cost))
         return cls.from_predictions({name: result_table(each) for name, each in results.items()}, **options)
 
@@ -285,17 +287,18 @@ def _curve(
     metrics: list[Any] = [metric(1, 0), metric(0, 1)]
     if not n_resamples:
         return CostCurve(*(one.value(table) for one in metrics))
-    a, b = spreads(metrics, table, seed=seed_sequence(random_state), n_resamples=n_resamples)
+    sample = BinarySample(table)
+    a, b = resample_metrics(metrics, sample, seed=seed_sequence(random_state), n_resamples=n_resamples)
     limits = []
     for over, under in zip(*_units(ratios), strict=True):
         # ECC is linear in the unit costs, in the data and in each replicate.
-        both = Spread(
+        both = Replicates(
             metric(float(over), float(under)),
             over * a.value + under * b.value,
             over * a.bootstrap + under * b.bootstrap,
             over * a.null + under * b.null,
-            table,
+            sample,
         )
-        limits.append(both.limits(level))
+        limits.append(interval_limits(both, level))
     low, high = np.array(limits).T
     return CostCurve(a.value, b.value, low, high)

@@ -14,7 +14,8 @@ from calibrant._support.formatting import p_text
 from calibrant._support.typing import Floats
 from calibrant.evaluation.sizes import rows_text
 from calibrant.inference.bands import Band, cumulative_band
-from calibrant.inference.hypothesis_tests import TestResult, ecce_test
+from calibrant.inference.calibration_tests import ecce_test
+from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.metrics.cumulative import Ecce, ecce
 from calibrant.plots._canvas import curve_indices, distinct_labels, draw_title, drawn_frame, single_axes
 from calibrant.plots._density import quantile

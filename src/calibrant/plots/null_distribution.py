@@ -12,10 +12,10 @@ from matplotlib.patches import Patch, StepPatch
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
-from calibrant.inference.intervals import Null
-from calibrant.inference.intervals import null as null_of
-from calibrant.inference.resampling import Measure
+from calibrant.inference.nulls import Null
+from calibrant.inference.nulls import null as null_of
 from calibrant.metrics.calibration_errors import TCE
+from calibrant.metrics.registry import MetricLike
 from calibrant.plots._canvas import draw_title, drawn_frame, single_axes
 from calibrant.plots._inputs import predict_scores, result_table, shared_metric
 from calibrant.plots._palette import ACCEPTED, blend, event_colour
@@ -56,7 +56,7 @@ class NullDisplay:
         y_true: Any,
         y_prob: Any = None,
         *,
-        metric: Measure | None = None,
+        metric: MetricLike | None = None,
         n_resamples: int = 999,
         random_state: RandomState = 0,
         ax: Axes | None = None,
@@ -69,7 +69,7 @@ class NullDisplay:
         ----------
         y_true, y_prob : columns
             Outcomes and predicted probabilities; or one `ScoreTable`.
-        metric : metric object, default=TCE()
+        metric : metric object, its function or class, or a name in `METRICS`, default=TCE()
         n_resamples, random_state
             See `calibrant.null`.
         ax, fig

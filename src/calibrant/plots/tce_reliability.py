@@ -17,8 +17,8 @@ from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.evaluation.rejection_profile import MAX_BINS, RejectionProfile, cells_per_bin
 from calibrant.evaluation.sizes import bins_text, rows_text
-from calibrant.inference import intervals
-from calibrant.inference.intervals import Null
+from calibrant.inference import nulls
+from calibrant.inference.nulls import Null
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.gce import GCE
@@ -149,7 +149,7 @@ class TestBasedReliabilityDisplay:
         breakdown = gce(table)
         display = cls(breakdown, None, confidence_level, scale, ymax)  # rejects other losses before resampling
         if n_resamples:
-            display.null = intervals.null(gce, table, n_resamples=n_resamples, random_state=random_state)
+            display.null = nulls.null(gce, table, n_resamples=n_resamples, random_state=random_state)
         return display.plot(ax=ax, fig=fig)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Relevance and verdict: how large the deviation from calibration is, with bounds, against a margin."""
+"""Size of the deviation from calibration of point predictions and distributions, with bounds, against a margin."""
 
 import math
 from collections.abc import Callable
@@ -10,19 +10,21 @@ import numpy as np
 from calibrant._support.json_values import plain
 from calibrant._support.typing import Floats, Ints
 from calibrant.forecasts.distributions import Quantiles, Samples
-from calibrant.inference.joint_test import BinSums, JointTest, covariance, merged_levels, moments, sums_by_cluster
+from calibrant.inference.cluster_sums import box_moments, sum_covariance, sums_by_cluster
+from calibrant.inference.distribution_components import merged_levels
+from calibrant.inference.point_components import BinSums
 
-__all__ = ["Deviation", "bias_deviation", "coverage_deviation", "direction_of", "rows_to_decide", "verdict_of"]
+__all__ = ["DISTRIBUTION_MARGIN", "POINT_MARGIN", "Deviation", "bias_deviation", "coverage_deviation"]
 
 POINT_MARGIN, DISTRIBUTION_MARGIN = 0.05, 0.01
-_FEWEST_BINS = 5
-_LARGEST = 1e6
-_SMALL = 3.0  # times its expectation without bias
+_MIN_BINS = 5
+_MAX_RATIO = 1e6  # of the largest bound that is searched to the size of the noise
+_SMALL_RATIO = 3.0  # of T to its expectation without bias, below which the noncentral F distribution is used too
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Deviation:
-    """Size of the deviation from calibration, and the margin it is compared with.
+    """Size of the deviation from calibration, and the margin with which it is compared.
 
     Attributes
     ----------
@@ -53,11 +55,11 @@ class Deviation:
         return self.high <= self.margin
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """All fields as plain data for JSON."""
         return {**plain(self), "within": self.within}
 
     def text(self) -> str:
-        """The estimate with its interval and the margin."""
+        """Return the estimate with its interval and the margin, in words."""
         unit = f" {self.unit}" if self.unit else ""
         if math.isnan(self.value):
             return f"{self.name} unknown, margin {self.margin:g}{unit}"
@@ -66,34 +68,21 @@ class Deviation:
         span = f"{100 * self.level:g} % CI {self.low:.2g} to {self.high:.2g}"
         return f"{self.name} {self.value:.2g}{unit} ({span}), margin {self.margin:g}"
 
+    def __repr__(self) -> str:
+        return f"Deviation({self.text()})"
 
-def verdict_of(pvalue: float, deviation: Deviation, alpha: float) -> str:
-    """One of calibrated, negligible, miscalibrated, inconclusive."""
-    significant = pvalue <= alpha
-    if deviation.within:
-        return "negligible" if significant else "calibrated"
-    return "miscalibrated" if significant else "inconclusive"
+    def further_rows(self, rows: float) -> float:
+        """Return about how many further rows bring the upper bound to the margin, given the number of rows.
 
-
-def direction_of(test: JointTest, alpha: float, kind: str) -> str:
-    """Directions that significant components show, joined by commas; 'local' if there are only others."""
-    found = test.significant(alpha)
-    shown = [c.direction for c in found if c.direction and not (kind == "distribution" and c.name == "slope")]
-    return ", ".join(dict.fromkeys(shown)) or ("local" if found else "")
-
-
-def rows_to_decide(deviation: Deviation, rows: float) -> float:
-    """About how many more rows bring the upper bound to the margin: it shrinks with the root of their number."""
-    if not deviation.high > deviation.margin:
-        return math.nan
-    return rows * ((deviation.high / deviation.margin) ** 2 - 1)
-
-
-# Points
+        The bound decreases with the root of the number of rows. NaN where no rows are needed or no bound exists.
+        """
+        if not self.high > self.margin:
+            return math.nan
+        return rows * ((self.high / self.margin) ** 2 - 1)
 
 
 def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, distinct: int) -> Deviation:
-    r"""Root mean square bias by bin, in standard deviations of the outcome, with bounds by inversion.
+    r"""Return the root mean square bias by bin, in standard deviations of the outcome, with bounds by inversion.
 
     T is the sum over bins of :math:`n_b d_b^2`, :math:`d_b` the mean error. With covariance C of these,
     :math:`M = n^{1/2} C n^{1/2}` and the true root mean square R,
@@ -104,7 +93,7 @@ def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, di
 
     and T is about a multiple of an F variable with these moments (Patnaik, 1949). v is the larger of
     :math:`\mathrm{tr} M^2 / \mathrm{tr} M` and the variance in the direction of the observed errors. The upper bound
-    solves :math:`P_R(T \le t) = \alpha P_0(T \le t)`, so that it is never 0 by luck. It is at least the solution for a
+    solves :math:`P_R(T \le t) = \alpha P_0(T \le t)`, so it is never 0 by chance. It is at least the solution for a
     noncentral F variable, which is more precise where T is small.
     """
     name, unit = "bias by bin", "standard deviations of the outcome"
@@ -117,15 +106,15 @@ def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, di
     total = float(sums.size.sum())
     root = np.sqrt(sums.size)
     scaled = root * sums.error
-    cover = sums.cover * np.outer(root, root)
-    trace, df, nu = _moments(sums, cover)
+    covariance = sums.covariance * np.outer(root, root)
+    trace, df, nu = _moments(sums, covariance)
     statistic = float(scaled @ scaled)
     value = math.sqrt(max(statistic - trace, 0.0) / total)
     if not trace > 0:  # errors do not vary
         return made(value, value, value)
-    if sums.limited or not (sums.chosen or len(sums) >= min(_FEWEST_BINS, distinct)):
+    if sums.limited or not (sums.are_given or len(sums) >= min(_MIN_BINS, distinct)):
         return made(value, math.nan, math.nan)
-    along = float(scaled @ cover @ scaled) / statistic if statistic > 0 else 0.0
+    along = float(scaled @ covariance @ scaled) / statistic if statistic > 0 else 0.0
     variance = max(trace / nu, along)
 
     def below(size: float) -> float:
@@ -141,20 +130,20 @@ def bias_deviation(sums: BinSums, spread: float, margin: float, alpha: float, di
         return float(ncfdtr(nu, df, total * size**2 * nu / trace, statistic / trace))
 
     unit_size = math.sqrt(trace / total)
-    if statistic <= 1e-9 * trace:  # the limit of the ratio of both chances
+    if statistic <= 1e-9 * trace:  # the limit of the ratio of both probabilities
         return made(value, 0.0, unit_size * math.sqrt(-2 * math.log(alpha) / nu))
     low, high = _invert(below, unit_size, alpha)
-    if statistic < _SMALL * trace:
+    if statistic < _SMALL_RATIO * trace:
         high = max(high, _invert(noncentral, unit_size, alpha)[1])
     return made(value, low, high)
 
 
-def _moments(sums: BinSums, cover: Floats) -> tuple[float, float, float]:
-    """Trace of the covariance, degrees of freedom behind it, and the equivalent number of independent squares."""
+def _moments(sums: BinSums, covariance: Floats) -> tuple[float, float, float]:
+    """Return the trace of the covariance, its degrees of freedom, and the equivalent number of independent squares."""
     if sums.clusters is not None:
-        trace, df, nu = moments(cover, sums.clusters)
+        trace, df, nu = box_moments(covariance, sums.clusters)
         return trace, nu * df, nu
-    own = np.diag(cover)
+    own = np.diag(covariance)
     trace = float(own.sum())
     if not trace > 0:
         return trace, math.nan, math.nan
@@ -163,26 +152,23 @@ def _moments(sums: BinSums, cover: Floats) -> tuple[float, float, float]:
 
 
 def _invert(below: Callable[[float], float], unit: float, alpha: float) -> tuple[float, float]:
-    """Bounds of a size from the chance, falling with the size, of a statistic below the observed one."""
+    """Return bounds of a size from the probability, decreasing in the size, of a statistic below the observed one."""
     from scipy.optimize import brentq
 
     first = below(0.0)
 
-    def solve(chance: float) -> float:
+    def solve(probability: float) -> float:
         high = unit
-        while below(high) > chance and high < _LARGEST * unit:
+        while below(high) > probability and high < _MAX_RATIO * unit:
             high *= 2
-        return float(brentq(lambda size: below(size) - chance, 0.0, high, xtol=1e-6 * unit))
+        return float(brentq(lambda size: below(size) - probability, 0.0, high, xtol=1e-6 * unit))
 
     low = 0.0 if first <= 1 - alpha else solve(1 - alpha)
     return low, solve(alpha * first) if first > 0 else 0.0
 
 
-# Distributions
-
-
 def coverage_deviation(u: Floats, forecast: Any, cluster: Ints | None, margin: float, alpha: float) -> Deviation:
-    """Mean absolute coverage error over the levels that the forecast knows, with bounds.
+    """Return the mean absolute coverage error over the levels of the forecast, with bounds.
 
     The upper bound adds to the estimate the normal quantile times the largest standard error that a mean of signed
     differences can have (signs that change at most once over the levels): the estimate exceeds such a mean, so the
@@ -197,19 +183,19 @@ def coverage_deviation(u: Floats, forecast: Any, cluster: Ints | None, margin: f
     value = float(np.mean(np.abs(share - levels)))
     if cluster is None:
         m = n
-        # Shares of 0 or 1 tell nothing of their own variance.
+        # Shares of 0 or 1 do not determine their own variance.
         used = share if share[0] > 0 and share[-1] < 1 else levels
-        cover = (np.minimum(used[:, None], used) - np.outer(used, used)) / max(n - 1, 1)
+        covariance = (np.minimum(used[:, None], used) - np.outer(used, used)) / max(n - 1, 1)
     else:
         cells = sums_by_cluster(cluster, labels, None, k + 1)
         m = len(cells)
-        cover = covariance(np.cumsum(cells, axis=1)[:, :k] - cells.sum(axis=1, keepdims=True) * share) / n**2
+        covariance = sum_covariance(np.cumsum(cells, axis=1)[:, :k] - cells.sum(axis=1, keepdims=True) * share) / n**2
     if m < 2:
         return Deviation(name, "", value, math.nan, math.nan, margin, 1 - 2 * alpha)
     signs = np.where(np.arange(k)[None, :] < np.arange(k + 1)[:, None], 1.0, -1.0)
-    error = math.sqrt(float(np.max(np.einsum("ij,jk,ik->i", signs, cover, signs)))) / k
-    trace = float(np.trace(cover))
-    square = float(np.sum(cover**2))
+    error = math.sqrt(float(np.max(np.einsum("ij,jk,ik->i", signs, covariance, signs)))) / k
+    trace = float(np.trace(covariance))
+    square = float(np.sum(covariance**2))
     nu = trace**2 / square if square > 0 else 1.0
     noise = math.sqrt(trace / k * float(chdtri(nu, alpha)) / nu)
     return Deviation(

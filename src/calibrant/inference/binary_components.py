@@ -1,0 +1,147 @@
+"""Components of the joint test for probabilities: calibration in the large, slope, and deviations over bins."""
+
+import numpy as np
+
+from calibrant.inference.design import Design
+from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.inference.information_bins import MIN_WEIGHTED_EVENTS, coarse_bins, fine_bins
+from calibrant.inference.residual_tests import (
+    MIN_CLUSTERS_FOR_BINS,
+    cluster_degrees,
+    cluster_t_test,
+    residual_test,
+    row_variance,
+)
+from calibrant.inference.tails import binomial_two_sided, saddlepoint_two_sided, student_two_sided
+from calibrant.metrics import log_odds
+from calibrant.metrics.log_odds import LogOddsBins
+
+__all__ = ["FINE_BINS", "IMPOSSIBLE", "MIN_EVENTS", "binary_components"]
+
+IMPOSSIBLE, FINE_BINS = "impossible outcomes", "deviation over fine bins"
+
+# Below so many expected or observed events, or other rows, counts are tested by their binomial distribution.
+MIN_EVENTS = 30
+# With at most so many clusters that contain an event, or a row without it, clusters count as single observations.
+_FEW_CLUSTERS = 9
+
+
+def binary_components(design: Design) -> list[TestResult]:
+    """Return the tests that exist for these rows, each with its own p-value.
+
+    Scores of 0 and 1 alone have only the test of calibration in the large. If an event has score 0, or a row without it
+    score 1, calibration is impossible, and the test "impossible outcomes" has the p-value 0.
+    """
+    found = [*_impossible(design), _in_the_large(design)]
+    if design.information > 0:
+        found += [*_slope(design), *_over_bins(design)]
+    return found
+
+
+def _impossible(design: Design) -> list[TestResult]:
+    table = design.table
+    count = float(table.k[table.score == 0].sum() + (table.n - table.k)[table.score == 1].sum())
+    return [TestResult(count, 0.0, IMPOSSIBLE)] if count > 0 else []
+
+
+def _in_the_large(design: Design) -> TestResult:
+    """Test calibration in the large: mean score against event rate. Valid also if the model is miscalibrated otherwise.
+
+    The variance of the sum of residuals is the larger of p (1 - p) and (y - p)^2, summed. Few events are tested by the
+    binomial distribution with the mean score, whose tails are no lighter than those of unequal scores (Hoeffding 1956).
+    """
+    table = design.table
+    p = table.score
+    n, k, expected = float(table.n.sum()), float(table.k.sum()), float(np.sum(table.n * p))
+    residual = k - expected
+    model = float(LogOddsBins(table, np.zeros(1, dtype=np.int64)).variance()[0])
+    variance = max(model, row_variance(design, p))
+    scale = expected * (n - expected) / n / variance if variance > 0 else 1.0
+    each = log_odds.mean_weight(table)
+    share = min(scale, 1 / each) if table.importance else 1.0  # effective rows per unit of weight
+    if min(k, n - k, expected, n - expected) * share < MIN_EVENTS:
+        pvalue = binomial_two_sided(k * share, n * share, expected / n)
+    else:
+        pvalue = student_two_sided(residual / variance**0.5, design.degrees if design.rows is None else np.inf)
+    statistic = residual / variance**0.5 if variance > 0 else 0.0
+    if design.rows is not None:
+        statistic, clustered = cluster_t_test(design.cluster_sums(p))
+        pvalue = max(pvalue, clustered, _cluster_log_odds_pvalue(design))
+    if _has_too_few_events(design):
+        pvalue = 1.0 if design.rows is None else max(pvalue, _whole_cluster_pvalue(design))
+    direction = _signed(residual, "underestimates", "overestimates")
+    return TestResult(statistic, pvalue, "calibration in the large", direction=direction)
+
+
+def _slope(design: Design) -> list[TestResult]:
+    """Test the slope of the log-odds, with any intercept: score test of slope 1.
+
+    Scores are first shifted by the log-odds error of all rows, so that a shift does not count as a slope.
+    """
+    table = design.table
+    whole = LogOddsBins(table, np.zeros(1, dtype=np.int64))
+    x, q = whole.logits, whole.shifted(whole.error)
+    information = table.n * q * (1 - q)
+    contrast = x - np.sum(information * x) / np.sum(information)
+    model = float(np.sum(information * contrast**2))
+    if len(table) < 2 or not model > 1e-12 * np.sum(information):
+        return []
+    score = float(np.sum(contrast * (table.k - table.n * q)))
+    design_effect = float(whole.variance(whole.error)[0] / np.sum(information))
+    variance = max(model * design_effect, row_variance(design, q, contrast))
+    statistic = score / variance**0.5
+    pvalue = student_two_sided(statistic, design.degrees if design.rows is None else np.inf)
+    if min(table.k.sum(), (table.n - table.k).sum()) / design_effect < MIN_EVENTS:
+        n = table.n / design_effect
+        pvalue = max(pvalue, saddlepoint_two_sided(score / design_effect, contrast, n, q))
+    if design.rows is not None:
+        statistic, clustered = cluster_t_test(design.cluster_sums(q, contrast))
+        own = log_odds.information(table)
+        _, at_scores = cluster_t_test(design.cluster_sums(table.score, x - np.sum(own * x) / np.sum(own)))
+        pvalue = max(pvalue, clustered, at_scores)
+    if _has_too_few_events(design):
+        pvalue = 1.0
+    return [TestResult(statistic, pvalue, "slope", direction=_signed(score, "underconfident", "overconfident"))]
+
+
+def _over_bins(design: Design) -> list[TestResult]:
+    """Test the residuals over bins of equal information, coarse and fine."""
+    if _has_too_few_events(design) or (design.n_clusters or MIN_CLUSTERS_FOR_BINS) < MIN_CLUSTERS_FOR_BINS:
+        return []
+    coarse = coarse_bins(design)
+    if len(coarse) < 2:  # one bin is calibration in the large
+        return []
+    found = [residual_test(design, coarse, "deviation over bins")]
+    fine = fine_bins(design)
+    if fine is not None:
+        found.append(residual_test(design, fine, FINE_BINS))
+    return found
+
+
+def _signed(value: float, positive: str, negative: str) -> str:
+    return positive if value > 0 else negative if value < 0 else ""
+
+
+def _has_too_few_events(design: Design) -> bool:
+    """Return whether weights or clusters contain so few events, or other rows, that their variance is unknown."""
+    fewest = MIN_WEIGHTED_EVENTS if design.rows is None else _FEW_CLUSTERS
+    return not design.is_independent and design.effective_rarer <= fewest
+
+
+def _cluster_log_odds_pvalue(design: Design) -> float:
+    """Return the p-value of the log-odds error of all rows: rates of clusters are skewed, their log-odds less so."""
+    whole = LogOddsBins(design.table, np.zeros(1, dtype=np.int64))
+    sums = design.cluster_sums(whole.shifted(whole.error))
+    spread = float(np.std(sums, ddof=1))
+    if spread == 0:
+        return 1.0
+    t = whole.error[0] * whole.curvature(whole.error)[0] / (np.sqrt(sums.size) * spread)
+    return student_two_sided(float(t), cluster_degrees(sums.size))
+
+
+def _whole_cluster_pvalue(design: Design) -> float:
+    """Return the binomial p-value of clusters as single observations: the strongest possible dependence."""
+    assert design.rows is not None
+    events = design.cluster_means(design.rows.event.astype(np.float64))
+    expected = design.cluster_means(design.table.score[design.rows.places[0]])
+    return binomial_two_sided(float(events.sum()), float(events.size), float(expected.mean()))

@@ -1,0 +1,162 @@
+"""Components of the joint test for predictive distributions: uniformity of PIT values, coverage, and the median."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from calibrant._support.typing import Floats, Ints
+from calibrant.forecasts.distributions import Quantiles, Samples
+from calibrant.inference.cluster_sums import box_test, share_covariance, sums_by_cluster
+from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.inference.mean_tests import IndependentTerms, cluster_terms
+from calibrant.inference.uniformity import a_squared, ad_pvalue
+
+__all__ = ["coverage_component", "median_component", "merged_levels", "pit_component"]
+
+_MAX_CELLS = 20
+_MIN_EXPECTED = 5
+_INTERVAL_LEVELS = (0.5, 0.8, 0.9, 0.95)
+_FEW_MEMBERS = 100
+
+
+def pit_component(u: Floats, forecast: Any, cluster: Ints | None) -> TestResult:
+    """Test the uniformity of the PIT values.
+
+    Cells of quantiles and ranks of few members are tested by Pearson's test, others by Anderson and Darling's test, in
+    clusters by Pearson's test over ten cells.
+    """
+    if isinstance(forecast, Samples) and forecast.draws.shape[1] < _FEW_MEMBERS:
+        ranks = forecast.draws.shape[1] + 1
+        levels, method = np.arange(1, ranks) / ranks, "ranks"
+    elif isinstance(forecast, Quantiles):
+        levels, method = forecast.levels, "cells between quantiles"
+    elif cluster is None:
+        statistic = a_squared(np.sort(u))
+        return TestResult(statistic, ad_pvalue(statistic, u.size), "PIT", method="Anderson-Darling")
+    else:
+        levels, method = np.arange(1, 10) / 10, "cells"
+    inner = merged_levels(levels, u.size)
+    share = np.diff(np.concatenate([[0.0], inner, [1.0]]))
+    return _cell_component("PIT", method, np.searchsorted(inner, u), share, cluster)
+
+
+def median_component(u: Floats, forecast: Any, cluster: Ints | None) -> TestResult | None:
+    """Test the share of outcomes below the median, for forecasts without means; None for quantiles without a median."""
+    if isinstance(forecast, Quantiles) and not np.isclose(forecast.levels, 0.5).any():
+        return None
+    below = (u <= 0.5).astype(np.int64)
+    direction = "overestimates" if below.mean() > 0.5 else "underestimates"
+    return _cell_component("median", "share below the median", below, np.array([0.5, 0.5]), cluster, direction)
+
+
+def _cell_component(
+    name: str, method: str, labels: Ints, share: Floats, cluster: Ints | None, direction: str = ""
+) -> TestResult:
+    """Test by Pearson's test that the cells contain these shares of the rows, on sums per cluster if clustered."""
+    from scipy.special import chdtrc
+
+    expected = labels.size * share
+    observed = np.bincount(labels, minlength=share.size)
+    statistic = float(np.sum((observed - expected) ** 2 / expected))
+    if share.size < 2:
+        return TestResult(math.nan, math.nan, name, direction=direction, method=method)
+    if cluster is None:
+        pvalue, method = float(chdtrc(share.size - 1, statistic)), f"{method}, chi-squared, {share.size} cells"
+        return TestResult(statistic, pvalue, name, direction=direction, method=method)
+    sums = sums_by_cluster(cluster, labels, None, share.size)
+    sums = sums - sums.sum(axis=1, keepdims=True) * share
+    covariance = share_covariance(sums) / np.sqrt(np.outer(expected, expected))
+    statistic, pvalue = box_test(statistic, covariance, len(sums))
+    method = f"{method}, F approximation, {share.size} cells"
+    return TestResult(statistic, pvalue, name, direction=direction, method=method)
+
+
+def merged_levels(levels: Floats, size: int, most: int = _MAX_CELLS) -> Floats:
+    """Return as many of these increasing levels as leave cells with enough expected rows."""
+    least = max(_MIN_EXPECTED / size, 1 / most) * (1 - 1e-9)
+    kept: list[float] = []
+    for level in levels:
+        if level - (kept[-1] if kept else 0.0) >= least and 1 - level >= least:
+            kept.append(float(level))
+    return np.array(kept)
+
+
+def coverage_component(u: Floats, forecast: Any, cluster: Ints | None, alpha: float) -> TestResult | None:
+    """Test the coverage of central intervals at all levels jointly; for quantiles without pairs that of the levels."""
+    central = _central_levels(forecast)
+    direction = _confidence(u, forecast, central, cluster, alpha)
+    if central.size:
+        levels, folded, method = central, np.abs(2 * u - 1), f"{central.size} central intervals"
+    elif isinstance(forecast, Quantiles):
+        levels, folded, method = forecast.levels, u, f"{forecast.levels.size} levels"
+    else:
+        return None
+    return _cumulative_component(method, np.searchsorted(levels, folded), levels, cluster, direction)
+
+
+def _central_levels(forecast: Any) -> Floats:
+    """Return the levels of central intervals whose ends the forecast contains; none for quantiles without pairs."""
+    if isinstance(forecast, Samples):
+        m = forecast.draws.shape[1]
+        rank = np.clip(np.rint((m + 1) * (1 - np.array(_INTERVAL_LEVELS)) / 2), 1, max((m + 1) // 2 - (m % 2), 1))
+        found = 1 - 2 * rank / (m + 1)
+        return np.unique(found[found > 1e-9])
+    if isinstance(forecast, Quantiles):
+        q = forecast.levels
+        return np.unique([round(float(1 - 2 * v), 12) for v in q if v < 0.5 - 1e-9 and np.isclose(q, 1 - v).any()])
+    return np.array(_INTERVAL_LEVELS)
+
+
+def _cumulative_component(
+    method: str, labels: Ints, levels: Floats, cluster: Ints | None, direction: str
+) -> TestResult:
+    r"""Test by the cumulative chi-squared test (Nair, 1987) that a share q of the rows lies at or below each level q.
+
+    .. math::
+
+       T = N \sum_k \frac{(\hat q_k - q_k)^2}{q_k (1 - q_k)}
+
+    It has more power than Pearson's test where neighbouring levels deviate in the same direction, as with intervals
+    that are too narrow. The null distribution is approximated by three moments (Imhof, 1961), in clusters by
+    `box_test`.
+    """
+    from scipy.special import chdtrc
+
+    n, k = labels.size, levels.size
+    scale = np.sqrt(levels * (1 - levels))
+    gap = (np.cumsum(np.bincount(labels, minlength=k + 1))[:k] / n - levels) / scale
+    statistic = n * float(gap @ gap)
+    if cluster is None:
+        covariance = (np.minimum(levels[:, None], levels) - np.outer(levels, levels)) / np.outer(scale, scale)
+        c1, c2, c3 = (float(np.sum(np.linalg.eigvalsh(covariance) ** power)) for power in (1, 2, 3))
+        df = c2**3 / c3**2
+        pvalue = float(chdtrc(df, max(df + (statistic - c1) * math.sqrt(df / c2), 0.0)))
+        method = f"{method}, cumulative chi-squared"
+    else:
+        cells = sums_by_cluster(cluster, labels, None, k + 1)
+        sums = (np.cumsum(cells, axis=1)[:, :k] - cells.sum(axis=1, keepdims=True) * levels) / (scale * math.sqrt(n))
+        statistic, pvalue = box_test(statistic, share_covariance(sums), len(sums))
+        method = f"{method}, F approximation"
+    return TestResult(statistic, pvalue, "coverage", direction=direction, method=method)
+
+
+def _confidence(u: Floats, forecast: Any, central: Floats, cluster: Ints | None, alpha: float) -> str:
+    """Return "overconfident" if intervals are too narrow on average over their levels, "underconfident" if too wide.
+
+    '' if the difference is not significant.
+    """
+    if central.size:
+        missed = central.mean() - (np.abs(2 * u - 1)[:, None] <= central).mean(axis=1)
+    elif isinstance(forecast, Quantiles) and forecast.levels.size > 1:
+        low, high = forecast.levels[0], forecast.levels[-1]
+        missed = (high - low) - ((u > low) & (u <= high))
+    else:
+        return ""
+    away = missed - missed.mean()
+    total = float(missed.sum())
+    terms = IndependentTerms(total, away, np.ones(u.size)) if cluster is None else cluster_terms(total, cluster, away)
+    t, pvalue, _ = terms.test()
+    if not pvalue <= alpha:
+        return ""
+    return "overconfident" if t > 0 else "underconfident"

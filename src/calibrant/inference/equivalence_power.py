@@ -1,0 +1,159 @@
+"""Power of the equivalence test of the log-odds error, and the information and rows that it needs."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calibrant._support.formatting import round_up
+from calibrant._support.typing import Floats
+from calibrant.inference.log_odds_deviation import MIN_INFORMATION, SMALLEST_PROBABILITY
+from calibrant.metrics import log_odds
+from calibrant.metrics.bins import EqualInformation, information_bins
+from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["PlannedBins", "equivalence_power", "information_needed", "rows_to_decide"]
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedBins:
+    """Bins of a calibrated model whose rows are not yet observed.
+
+    Attributes
+    ----------
+    information : float
+        Information V of each bin.
+    skewness, kurtosis : ndarray
+        For each bin the sums of p (1 - p) (1 - 2 p) and of p (1 - p) (1 - 6 p (1 - p)), divided by V. For rare events
+        both are 1.
+    """
+
+    information: float
+    skewness: Floats
+    kurtosis: Floats
+
+    def __len__(self) -> int:
+        return self.skewness.size
+
+    @classmethod
+    def from_scores(cls, scores: ScoreTable | float, information: float) -> "PlannedBins":
+        """Return bins of the scores of a table, as far as ties allow, or of distinct scores near one value."""
+        count = information_bins(information)
+        if not isinstance(scores, ScoreTable):
+            one = np.ones(count)
+            return cls(information / count, (1 - 2 * scores) * one, (1 - 6 * scores * (1 - scores)) * one)
+        bins = LogOddsBins(scores, EqualInformation(count)(scores).start)
+        p, own = scores.score, log_odds.information(scores)
+        third, fourth = (bins.total(own * factor) / bins.information for factor in (1 - 2 * p, 1 - 6 * p * (1 - p)))
+        return cls(information / len(bins), third, fourth)
+
+    @cached_property
+    def _outcomes(self) -> tuple[Floats, Floats, Floats]:
+        """Numbers of events of a typical bin with one score: probabilities, V d^2, and V over the curvature at d."""
+        from scipy.special import betaln, xlog1py
+
+        p = max((1 - math.sqrt(float(np.mean(self.skewness**2)))) / 2, 1e-6)
+        n, width = self.information / (p * (1 - p)), 12 * math.sqrt(self.information) + 12
+        events = np.arange(max(math.floor(n * p - width), 0), min(math.floor(n), math.ceil(n * p + width)) + 1.0)
+        probability = np.exp(
+            events * math.log(p) + xlog1py(n - events, -p) - betaln(n - events + 1, events + 1) - math.log(n)
+        )
+        seen = np.clip(events, 0.5, n - 0.5)
+        d = np.log(seen * (1 - p) / ((n - seen) * p))
+        return probability / probability.sum(), self.information * d**2, self.information * n / (seen * (n - seen))
+
+    def distribution(self, value: float) -> float:
+        """Return the probability that T is at most this, by a scaled chi-squared distribution.
+
+        Log-odds are curved, so the mean and variance of T are above those of chi-squared, most where events are few.
+        """
+        from scipy.special import chdtr
+
+        probability, statistic, _ = self._outcomes
+        mean = float(probability @ statistic)
+        variance = float(probability @ (statistic - mean) ** 2)
+        return float(chdtr(len(self) * 2 * mean**2 / variance, value * 2 * mean / variance))
+
+    def largest_within(self, margin: float, alpha: float) -> float:
+        """Return the largest T with which an error is shown to lie within the margin, over all variances in use."""
+        probability, _, spread = self._outcomes
+        g, h = self.skewness, self.kurtosis
+        moments = [(float(probability @ spread), float(probability @ spread**2))]
+        for d in (margin, -margin):
+            spread = np.exp((g**2 - h) * d**2 / 2 - g * d)  # V divided by the curvature at d
+            moments.append((float(np.mean(spread)), float(np.mean(spread**2))))
+        found = []
+        for first, second in moments:
+            scale = second / first
+            whole = self.information * len(self) / scale
+            found.append(scale * _largest_statistic(whole, len(self) * first / scale, margin, alpha))
+        return min(found)
+
+
+def equivalence_power(scores: ScoreTable | float, information: float, margin: float, alpha: float) -> float:
+    """Return the probability that a calibrated model is shown to lie within the margin.
+
+    `scores` is a table of expected scores, or one typical score. The test over fine bins, which rejects at most
+    alpha / 4 of the calibrated models and none where information is large, is ignored.
+    """
+    bins = PlannedBins.from_scores(scores, information)
+    return bins.distribution(bins.largest_within(margin, alpha))
+
+
+def information_needed(
+    margin: float, *, alpha: float = 0.05, power: float = 0.8, scores: ScoreTable | float = 0.0
+) -> float:
+    """Return the information with which a calibrated model is shown to lie within the margin with this probability.
+
+    `scores` is a table of expected scores, or one typical score; 0 means rare events, which need the most.
+    """
+    from scipy.optimize import brentq
+
+    def lacking(log_information: float) -> float:
+        return power - equivalence_power(scores, float(np.exp(log_information)), margin, alpha)
+
+    low = high = float(np.log(MIN_INFORMATION))
+    while lacking(high) > 0:
+        low, high = high, high + 0.5
+    return float(np.exp(brentq(lacking, low, high, xtol=1e-4))) if high > low else MIN_INFORMATION
+
+
+def _largest_statistic(information: float, bins: float, margin: float, alpha: float) -> float:
+    """Return the largest T with which an error is shown to lie within the margin; 0 where none is."""
+    from scipy.optimize import brentq
+    from scipy.special import chdtr, chdtri, chndtr
+
+    edge = margin**2 * information
+
+    def beyond(value: float) -> float:
+        return float(chndtr(value, bins, edge) / chdtr(bins, value)) - alpha
+
+    low, high = float(chdtri(bins, 1 - SMALLEST_PROBABILITY)), 2 * (edge + bins) + 100
+    return float(brentq(beyond, low, high)) if beyond(low) < 0 else 0.0
+
+
+def rows_to_decide(rows: float, information: float, margin: float, alpha: float) -> int:
+    """Return how many further rows show a calibrated model to lie within the margin with a probability of 80 %.
+
+    Parameters
+    ----------
+    rows, information : float
+        Number of rows and their information, above 0; further rows are assumed to be like them.
+    margin, alpha : float
+
+    Returns
+    -------
+    int
+        Rounded up to two significant digits; 0 where the given rows are enough.
+
+    Examples
+    --------
+    >>> rows_to_decide(1_000, 47.5, margin=0.1, alpha=0.05)
+    42000
+    """
+    each = information / rows
+    typical = (1 - math.sqrt(max(1 - 4 * each, 0.0))) / 2  # the score with this information
+    needed = information_needed(margin, alpha=alpha, power=0.8, scores=typical)
+    return round_up(max(needed / each - rows, 0.0))

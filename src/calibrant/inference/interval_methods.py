@@ -1,0 +1,197 @@
+"""Methods of confidence intervals: from replicates of a metric to limits.
+
+A metric declares its method (`interval_method`). Upper limits lie above the value by the larger of the two distances
+between the bootstrap's mean (or the value) and its quantiles, times a factor for small samples. All limits are clipped
+to the range of the metric and contain the value. The coverage study (docs/inference) chose between the methods. With v
+the value and u_0, u_1 the upper quantiles of null and bootstrap:
+
+- ``anchored`` for means of gaps, which are biased upwards and whose bootstrap doubles that bias. Between the calibrated
+  model (t = 0) and the data (t = 1) lies a population with t times the gaps, in which upper quantiles are about
+  sqrt(u_0^2 + t^2 (u_1^2 - u_0^2)). The lower limit is the metric t v of the population whose upper quantile is v: 0
+  where v is at most the upper quantile of a calibrated model. It is at most v less the bootstrap's bias and distance.
+- ``triangle`` for largest gaps, isotonic fits and smooth ECE, whose bias the bootstrap does not show: by the triangle
+  inequality the value exceeds the true one by at most the metric of the noise, so the lower limit is v - u_0.
+- ``centred`` for estimates without bias whose bootstrap has one: distances are measured from the bootstrap's mean.
+- ``arcsine`` for TCE: centred, on the scale of arcsin(sqrt(TCE / 100)), with 1.2 times the distance. Its target is its
+  mean over samples of this size.
+- ``inversion`` for the log-odds error: no replicates; see `calibrant.inference.log_odds_deviation`.
+- ``symmetric`` for all others: distances are measured from the value.
+
+Metrics of squared gaps (`degree` 2) are treated on the scale of their roots.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Floats
+from calibrant.inference.replicates import Replicates
+from calibrant.inference.samples import largest_unseen_rate
+from calibrant.metrics.metric import Metric, declared, has_bins
+
+__all__ = [
+    "METHODS",
+    "NULL_METHODS",
+    "check_interval",
+    "interval_limits",
+    "interval_method",
+    "interval_refusal",
+    "quantiles",
+]
+
+# The bootstrap of TCE spreads too little where bins depend on the outcomes; the coverage study found this factor.
+_ARCSINE_FACTOR = 1.2
+
+
+def interval_limits(replicates: Replicates, level: float) -> tuple[float, float]:
+    """Return the lower and upper limit of the interval of this level; NaN where none exists."""
+    if interval_refusal(replicates):
+        return float("nan"), float("nan")
+    low, high = METHODS[interval_method(replicates.metric)](replicates, (1 - level) / 2)
+    least, most = declared(replicates.metric, "range")
+    low, high = (min(max(limit, least), most) for limit in (low, high))
+    # An estimate may lie outside the range of its target.
+    return min(low, replicates.value), max(high, replicates.value)
+
+
+def interval_method(metric: Metric) -> str:
+    """Return the method that a metric declares, or the default for its properties."""
+    default = "anchored" if metric.measures_gaps else "symmetric"
+    method = str(getattr(metric, "interval_method", default))
+    if method not in METHODS:
+        raise InputError(
+            f"interval_method must be one of {', '.join(METHODS)}; got {method!r} of {metric.name}.",
+            argument="metric",
+            value=method,
+        )
+    return method
+
+
+def interval_refusal(replicates: Replicates) -> str:
+    """Return why no interval exists; empty where one does."""
+    metric = replicates.metric
+    reason = replicates.sample.interval_refusal(metric)
+    if not reason and interval_method(metric) in NULL_METHODS and not replicates.null.size:
+        return f"{metric.name} has no null distribution for weights or clusters, and so no interval. Use ace instead."
+    return reason
+
+
+def check_interval(replicates: Replicates) -> None:
+    """Raise an `InputError` with the reason if no interval exists."""
+    reason = interval_refusal(replicates)
+    if reason:
+        raise InputError(reason, argument="metric", value=replicates.metric.name)
+
+
+def _anchored(replicates: Replicates, tail: float) -> tuple[float, float]:
+    value, null, low, high, reach = _on_gap_scale(replicates, tail)
+    if value <= null:
+        low = 0.0
+    else:
+        share = (value**2 - null**2) / (high**2 - null**2) if high**2 > null**2 else 1.0
+        low = min(low, value * float(np.sqrt(min(share, 1.0))))
+    return _from_gap_scale(replicates, low, value + reach, tail)
+
+
+def _triangle(replicates: Replicates, tail: float) -> tuple[float, float]:
+    value, null, _, _, reach = _on_gap_scale(replicates, tail)
+    return _from_gap_scale(replicates, value - null, value + reach, tail)
+
+
+def _on_gap_scale(replicates: Replicates, tail: float) -> tuple[float, float, float, float, float]:
+    """Return value, null quantile, value less bias and reach, bootstrap quantile and reach, on the scale of gaps."""
+    root = 1 / declared(replicates.metric, "degree")
+    arrays = (replicates.value, replicates.bootstrap, replicates.null)
+    value, resampled, simulated = (np.maximum(each, 0.0) ** root for each in arrays)
+    (null,) = quantiles(simulated, (1 - tail,))
+    low, high = quantiles(resampled, (tail, 1 - tail))
+    mean = float(np.mean(resampled))
+    reach = _small_sample_factor(replicates, tail) * max(mean - low, high - mean)
+    bias = max(mean - float(value), 0.0)
+    return float(value), replicates.sample.noise_ratio * null, float(value) - bias - reach, high, reach
+
+
+def _from_gap_scale(replicates: Replicates, low: float, high: float, tail: float) -> tuple[float, float]:
+    degree = declared(replicates.metric, "degree")
+    return max(low, 0.0) ** degree, max(high, 0.0) ** degree + replicates.unseen_deviation(tail)
+
+
+def _centred(replicates: Replicates, tail: float) -> tuple[float, float]:
+    low, high = quantiles(replicates.bootstrap - np.mean(replicates.bootstrap), (tail, 1 - tail))
+    reach = _small_sample_factor(replicates, tail) * max(-low, high) + replicates.unseen_deviation(tail)
+    return replicates.value - reach, replicates.value + reach
+
+
+def _arcsine(replicates: Replicates, tail: float) -> tuple[float, float]:
+    angles = _to_arcsine(replicates.bootstrap)
+    low, high = quantiles(angles - np.mean(angles), (tail, 1 - tail))
+    factor = _small_sample_factor(replicates, tail) if replicates.sample.is_clustered else 1.0
+    value, reach = float(_to_arcsine(replicates.value)), _ARCSINE_FACTOR * factor * max(-low, high)
+    if np.ptp(replicates.bootstrap) == 0:  # at 0 or 100 %: the rate that so many bins do not exclude
+        reach = float(_to_arcsine(100 * largest_unseen_rate(_n_bins(replicates), tail)))
+    return _from_arcsine(value - reach), _from_arcsine(value + reach)
+
+
+def _symmetric(replicates: Replicates, tail: float) -> tuple[float, float]:
+    value = replicates.value
+    low, high = quantiles(replicates.bootstrap, (tail, 1 - tail))
+    if not np.isfinite(value):
+        return min(low, value), max(high, value)
+    reach = _small_sample_factor(replicates, tail) * max(value - low, high - value) + replicates.unseen_deviation(tail)
+    return value - reach, value + reach
+
+
+def _inversion(replicates: Replicates, tail: float) -> tuple[float, float]:
+    bounds = replicates.sample.error_bounds
+    return bounds.lower(tail), bounds.upper(tail)
+
+
+METHODS: Mapping[str, Callable[[Replicates, float], tuple[float, float]]] = MappingProxyType(
+    {
+        "inversion": _inversion,
+        "anchored": _anchored,
+        "triangle": _triangle,
+        "centred": _centred,
+        "arcsine": _arcsine,
+        "symmetric": _symmetric,
+    }
+)
+# Methods that need null replicates.
+NULL_METHODS = ("anchored", "triangle")
+
+
+def _small_sample_factor(replicates: Replicates, tail: float) -> float:
+    """Return the factor of all distances: the bootstrap spreads too little where the rarer outcome was seen few times.
+
+    m observations have m - 1 degrees of freedom (Student), and exact limits of a count of m are about 1 + 1 / sqrt(m)
+    times as far away as normal ones. Clusters that contain the outcome are at most all clusters, so few clusters widen
+    the limits at least by Student's quantile.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    m = max(replicates.sample.n_rarer, 1.0)
+    student = float(stdtrit(max(m - 1, 1.0), 1 - tail) / ndtri(1 - tail)) if tail < 0.5 else 1.0
+    return max(student, 1 + 1 / float(np.sqrt(m)))
+
+
+def _n_bins(replicates: Replicates) -> int:
+    metric = replicates.metric
+    return len(metric.bins(replicates.sample.table)) if has_bins(metric) else 1
+
+
+def _to_arcsine(percent: Any) -> Any:
+    """Return percentages on the scale on which their variance does not depend on them."""
+    return np.arcsin(np.sqrt(np.clip(percent, 0, 100) / 100))
+
+
+def _from_arcsine(angle: float) -> float:
+    return float(100 * np.sin(np.clip(angle, 0, np.pi / 2)) ** 2)
+
+
+def quantiles(values: Floats, shares: tuple[float, ...]) -> tuple[float, ...]:
+    """Return quantiles by linear interpolation; where some values are infinite (log loss), the nearest value."""
+    method: Any = "linear" if np.isfinite(values).all() else "nearest"
+    return tuple(float(v) for v in np.quantile(values, shares, method=method))

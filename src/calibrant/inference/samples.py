@@ -1,0 +1,227 @@
+"""Samples: the rows that inference resamples, one class for each kind of forecast."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.random import SFC64
+
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Bools, Column, Ints
+from calibrant.inference.design import Design
+from calibrant.inference.log_odds_deviation import LogOddsDeviation
+from calibrant.inference.metric_values import bootstrap_values, metric_values
+from calibrant.inference.resampling import PairedRows, null_sampler, read_rows
+from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
+from calibrant.tables.partition import Partition
+from calibrant.tables.residuals import event_squares
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["READERS", "BinarySample", "Sample", "read_sample"]
+
+# From the random stream of a replicate to the values of several metrics.
+ReplicateValues: TypeAlias = Callable[[SFC64], Sequence[float]]
+
+
+class ErrorBounds(Protocol):
+    """Bounds of an error without resampling, for metrics whose interval method is "inversion"."""
+
+    def lower(self, alpha: float) -> float: ...
+    def upper(self, alpha: float, margin: float | None = None) -> float: ...
+    def pvalue(self, margin: float) -> float: ...
+
+
+class Sample(Protocol):
+    """Rows of one kind of forecast, as `interval`, `null`, `equivalence` and `consistency` use them.
+
+    A kind joins these functions by a class with these members and an entry in `READERS`.
+    """
+
+    @property
+    def table(self) -> Any:
+        """Argument of ``metric.value``, with `size` and `notes`."""
+
+    @property
+    def has_exact_null(self) -> bool:
+        """Whether null replicates are data that could be observed; else metrics that need counts have no null."""
+
+    @property
+    def n_rarer(self) -> float:
+        """Independent observations that limit the precision, such as rows of the rarer class."""
+
+    @property
+    def noise_ratio(self) -> float:
+        """Ratio of the noise of the data to that of the null, at least 1."""
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether rows are in clusters."""
+
+    @property
+    def error_bounds(self) -> ErrorBounds:
+        """Bounds for the interval method "inversion"."""
+
+    def bootstrap(self, metrics: Sequence[Metric]) -> ReplicateValues:
+        """Return the function that computes the metrics of a bootstrap replicate."""
+
+    def null(self, metrics: Sequence[Metric]) -> ReplicateValues:
+        """Return the function that computes the metrics of a null replicate."""
+
+    def interval_refusal(self, metric: Metric) -> str:
+        """Return why the metric has no interval for this sample; empty where it has one."""
+
+    def unseen_deviation(self, metric: Metric) -> Callable[[float], float]:
+        """Return a function of the tail probability: the deviation that the bootstrap cannot show."""
+
+
+@dataclass(frozen=True, eq=False)
+class BinarySample:
+    """Outcomes and predicted probabilities: a table and, where rows are in clusters, the rows."""
+
+    table: ScoreTable
+    rows: PairedRows | None = None
+
+    @classmethod
+    def read(cls, y_true: Any, y_prob: Any, cluster: Column | None, options: Mapping[str, Any]) -> "BinarySample":
+        """Read rows, or take a table; options as for `ScoreTable.from_arrays`."""
+        return cls(*read_rows(y_true, y_prob, cluster, dict(options)))
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether rows are in clusters."""
+        return self._cluster is not None
+
+    @property
+    def _cluster(self) -> Ints | None:
+        return None if self.rows is None else self.rows.cluster
+
+    @property
+    def has_exact_null(self) -> bool:
+        """Whether null replicates are counts of events; with weights or clusters residuals get random signs."""
+        return not (self.table.importance or self.is_clustered)
+
+    def bootstrap(self, metrics: Sequence[Metric]) -> ReplicateValues:
+        """Return the function that computes the metrics of a bootstrap replicate."""
+        rows = self.rows
+        if rows is None:
+            return bootstrap_values(self.table, metrics)
+        return lambda bits: metric_values(metrics, rows(bits)[0])
+
+    def null(self, metrics: Sequence[Metric]) -> ReplicateValues:
+        """Return the function that computes the metrics of a null replicate."""
+        sampler = null_sampler(self.table, self.rows)
+        return lambda bits: metric_values(metrics, sampler(bits))
+
+    def interval_refusal(self, metric: Metric) -> str:
+        """Return why the metric has no interval for this sample; empty where it has one."""
+        fewest = declared(metric, "min_class_size")
+        if self.n_rarer < fewest:
+            unit = "clusters with and without the event" if self.is_clustered else "rows of each class"
+            return (
+                f"{metric.name} needs {unit} for an interval, at least {fewest}; got {self.n_rarer:.3g} of the rarer "
+                "kind. Collect more rows, or report the value alone."
+            )
+        return str(getattr(metric, "interval_refusal", lambda table: "")(self.table))
+
+    @cached_property
+    def n_rarer(self) -> float:
+        """Independent observations of the rarer outcome: rows, effective rows, or clusters that contain it."""
+        if self.rows is not None and self.rows.cluster is not None:
+            with_event, without = (self.rows.cluster[self.rows.event == outcome] for outcome in (1, 0))
+            return float(min(np.unique(with_event).size, np.unique(without).size))
+        k, n = float(self.table.positives), float(self.table.size)
+        if self.table.w2 is None:
+            return min(k, n - k)
+        k2, w2 = float(np.sum(event_squares(self.table))), float(np.sum(self.table.w2))
+        pairs = ((k, k2), (n - k, w2 - k2))
+        return min(total**2 / squares if squares > 0 else 0.0 for total, squares in pairs)
+
+    @cached_property
+    def noise_ratio(self) -> float:
+        """Ratio of the noise of the data to that of a calibrated model, at least 1.
+
+        Outcomes of a model that underestimates vary more than its scores imply, by the ratio of the Brier score to its
+        expectation. The null of weights and clusters has the variance of the data.
+        """
+        p, n, k = self.table.score, self.table.n, self.table.k
+        expected = float(np.sum(n * p * (1 - p)))
+        # Where almost no noise is expected, null replicates have none, and the quotient may overflow.
+        if not self.has_exact_null or expected < 1e-200:
+            return 1.0
+        return float(np.sqrt(max(1.0, np.sum(k * (1 - p) ** 2 + (n - k) * p**2) / max(expected, 1e-290))))
+
+    @cached_property
+    def error_bounds(self) -> LogOddsDeviation:
+        """Bounds of the log-odds error."""
+        return LogOddsDeviation(Design(self.table, self.rows if self.is_clustered else None))
+
+    def unseen_deviation(self, metric: Metric) -> Callable[[float], float]:
+        """Return a function of the tail probability: the deviation of bins with one outcome only.
+
+        The bootstrap does not move the rate of a bin without events, or with events only. The rate of n rows without an
+        event is below 1 - tail^(1/n) (Clopper and Pearson); rows of all such bins count as one group. A metric that
+        needs more than sums over bins is treated as if it had one bin.
+        """
+        if has_bins(metric) and metric.measures_gaps and declared(metric, "needs_sums_only"):
+            return self._unseen_in_bins(metric)
+        if self.n_rarer > 0 or not np.isfinite(declared(metric, "range")).all():
+            return lambda tail: 0.0
+        size, degree = self._independent_size(np.ones(len(self.table), dtype=bool)), declared(metric, "degree")
+        return lambda tail: float(largest_unseen_rate(size, tail) ** degree)
+
+    def _unseen_in_bins(self, metric: BinnedMetric) -> Callable[[float], float]:
+        bins = metric.bins(self.table)
+        kinds = [pure for pure in (bins.k == 0, bins.k == bins.n) if pure.any()]
+        sizes = [(pure, self._independent_size(pure[bins.labels])) for pure in kinds]
+        return lambda tail: _pure_bin_deviation(metric, bins, sizes, tail) if sizes else 0.0
+
+    def _independent_size(self, scores: Bools) -> float:
+        """Return the number of independent observations with these scores: rows, effective rows, or clusters."""
+        if self.rows is not None and self.rows.cluster is not None:
+            return float(np.unique(self.rows.cluster[scores[self.rows.places[0]]]).size)
+        n, w2 = self.table.n[scores], self.table.w2
+        return float(n.sum() if w2 is None else n.sum() ** 2 / w2[scores].sum())
+
+
+def _pure_bin_deviation(
+    metric: BinnedMetric, bins: Partition, sizes: Sequence[tuple[Bools, float]], tail: float
+) -> float:
+    """Return the metric of bins with one outcome only whose rates lie at their limits, and no gap in other bins."""
+    limit = np.zeros(len(bins))
+    for pure, size in sizes:
+        limit[pure] = largest_unseen_rate(size, tail)
+    # Gaps of that size: a score of 0 in bins without an event, of 1 in bins with events only.
+    everything = bins.k == bins.n
+    rate = np.where(everything, 1 - limit, limit)
+    rate[limit == 0] = 0.0
+    moved = bins.with_sums(bins.n, bins.n * rate, bins.n * everything * (limit > 0))
+    return float(metric.norm(metric.loss(moved), moved.n))
+
+
+def largest_unseen_rate(size: float, tail: float) -> float:
+    """Return the event rate at which `size` rows have no event with the probability `tail`."""
+    return float(1 - tail ** (1 / size))
+
+
+# How rows of each kind of forecast are read: from (y_true, forecast, cluster, options) to a `Sample`.
+READERS: Mapping[str, Callable[[Any, Any, Column | None, Mapping[str, Any]], Sample]] = MappingProxyType(
+    {"binary": BinarySample.read}
+)
+
+
+def read_sample(
+    metric: Metric, y_true: Any, forecast: Any, cluster: Column | None, options: Mapping[str, Any]
+) -> Sample:
+    """Read the rows for a metric, as its kind of forecast requires."""
+    kind = declared(metric, "kind")
+    if kind not in READERS:
+        raise InputError(
+            f"metric must measure a kind of forecast that can be resampled ({', '.join(READERS)}); got {metric.name}, "
+            f"whose kind is {kind!r}.",
+            argument="metric",
+            value=kind,
+        )
+    return READERS[kind](y_true, forecast, cluster, options)

@@ -1,0 +1,43 @@
+"""Sums of squared weights and squared residuals of the scores of a table."""
+
+import numpy as np
+
+from calibrant._support.typing import Floats, Weights
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["event_squares", "residual_variance", "row_squares", "squared_residuals"]
+
+
+def row_squares(table: ScoreTable) -> Weights:
+    """Return the sum of squared weights of each score; for counts the rows."""
+    return table.n if table.w2 is None else table.w2
+
+
+def event_squares(table: ScoreTable) -> Weights:
+    """Return the sum of squared weights of events of each score; for counts the events."""
+    return table.k if table.k2 is None else table.k2
+
+
+def squared_residuals(table: ScoreTable, fitted: Floats) -> Floats:
+    """Return the sum of w^2 (y - fitted)^2 of each score.
+
+    Its sum over independent rows is the variance of the sum of w (y - fitted). It holds for miscalibrated models, and
+    where weights depend on outcomes.
+
+    >>> squared_residuals(ScoreTable.from_counts([0.5], [4], [1]), np.array([0.5]))
+    array([1.])
+    """
+    events, rows = event_squares(table), row_squares(table)
+    found: Floats = events * (1 - fitted) ** 2 + (rows - events) * fitted**2
+    return found
+
+
+def residual_variance(table: ScoreTable) -> Floats:
+    """Return the variance of the sum of w (y - score) of each score if the model is calibrated.
+
+    Counts have the Bernoulli variance. Importance weights have the sum of squared residuals, which holds where weights
+    depend on outcomes.
+    """
+    if table.importance:
+        return squared_residuals(table, table.score)
+    return np.asarray(table.n * table.score * (1 - table.score))
