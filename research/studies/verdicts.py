@@ -1,6 +1,6 @@
 """Error rates and power of the verdict: 180 designs of independent, clustered and weighted rows.
 
-The library decides each data set (`calibrant.inference.decision.BinaryTests`); no resampling is needed. Results are stored per
+The library decides each data set (`calibrant.inference.decision.BinaryTests`) without resampling. Results are stored per
 design and truth in docs/studies/verdicts.csv, so the study can be resumed; the tables of the documentation are written
 from that file.
 
