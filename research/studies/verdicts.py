@@ -1,8 +1,8 @@
 """Error rates and power of the verdict: 180 designs of independent, clustered and weighted rows.
 
-The library decides each data set (`calibrant.inference.decision.BinaryTests`) without resampling. Results are stored per
-design and truth in docs/studies/verdicts.csv, so the study can be resumed; the tables of the documentation are written
-from that file.
+The library decides each data set (`calibrant.inference.decision.BinaryTests`) without resampling. Results are stored
+per design and truth in docs/studies/verdicts.csv, so the study can be resumed; the tables of the documentation are
+written from that file.
 
     python -m research.studies.verdicts            run the missing cells, then write the tables
     python -m research.studies.verdicts --tables   write the tables only
