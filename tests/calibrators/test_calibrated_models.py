@@ -1,4 +1,4 @@
-"""Models on features: calibrated models, the automatic choice, trees, class proportions, several classes, scorers."""
+"""Models on features: calibrated models, the automatic choice, trees, class proportions, scorers."""
 
 import warnings
 
@@ -30,7 +30,7 @@ X3, Y3 = make_classification(1500, n_informative=6, n_classes=3, flip_y=0.1, ran
 
 def test_the_calibrator_is_fitted_on_out_of_fold_scores():
     folds = StratifiedKFold(5)
-    model = cb.CalibratedModel(GaussianNB(), cb.Isotonic(), cv=folds).fit(X, Y)
+    model = cb.CalibratedModel(GaussianNB(), cb.Isotonic(), ensemble=False, cv=folds).fit(X, Y)
     p = cross_val_predict(GaussianNB(), X, Y, cv=folds, method="predict_proba")[:, 1]
     by_hand = cb.Isotonic().fit(p, Y)
     own = GaussianNB().fit(X, Y).predict_proba(X)[:, 1]
@@ -52,8 +52,9 @@ def test_a_frozen_model_is_left_as_it_is():
 
 def test_margins_are_calibrated_too():
     model = cb.CalibratedModel(LinearSVC(), cv=3).fit(X, Y)
-    assert isinstance(model.calibrator_, cb.Platt)
-    assert model.calibrator_.on == "score"
+    for calibrator in model.calibrators_:
+        assert isinstance(calibrator, cb.Platt)
+        assert calibrator.on == "score"
     assert model.table_ is None
     assert cb.evaluate(Y, model.predict_proba(X)[:, 1], n_resamples=199).metrics
     with pytest.raises(cb.InputError, match="margins"):
@@ -107,9 +108,11 @@ def test_weights_reach_classifier_and_calibrator():
     Remembers.seen.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cb.CalibrantWarning)
-        cb.CalibratedModel(Remembers(), cv=2).fit(X, Y, sample_weight=weight)
-    assert [size for size, _ in Remembers.seen] == [750, 750, 1500]
-    assert all(len(given) == size for size, given in Remembers.seen)
+        for ensemble, sizes in ((True, [750, 750]), (False, [750, 750, 1500])):
+            Remembers.seen.clear()
+            cb.CalibratedModel(Remembers(), ensemble=ensemble, cv=2).fit(X, Y, sample_weight=weight)
+            assert [size for size, _ in Remembers.seen] == sizes
+            assert all(len(given) == size for size, given in Remembers.seen)
 
 
 def test_a_classifier_without_weights_gets_a_note():
@@ -139,7 +142,11 @@ def test_the_number_of_jobs_has_no_effect():
 
 @pytest.mark.parametrize(
     ("estimator", "calibrator", "words"),
-    [(RidgeClassifier(), "isotonic", "calibrant's calibrators"), (BaseEstimator(), None, "neither")],
+    [
+        (RidgeClassifier(), "isotone", "Did you mean 'isotonic'"),
+        (RidgeClassifier(), RidgeClassifier(), "calibrant's calibrators"),
+        (BaseEstimator(), None, "neither"),
+    ],
 )
 def test_uncalibratable_estimators_raise_with_a_reason(estimator, calibrator, words):
     with pytest.raises(cb.InputError, match=words):
@@ -196,99 +203,6 @@ def test_indexes_that_differ_are_refused():
     assert cb.CalibratedModel(GaussianNB(), cv=2).fit(frame, y).predict_proba(frame).shape == (len(Y), 2)
 
 
-# Several classes
-
-
-def three(rng, size=4000, heat=2.0):
-    """Probabilities of three classes, sharpened: the softmax of logits that are `heat` times too large."""
-    logits = rng.normal(0, 1.2, (size, 3))
-    right = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    y = np.array([rng.choice(3, p=row) for row in right])
-    sharp = np.exp(heat * logits) / np.exp(heat * logits).sum(axis=1, keepdims=True)
-    return sharp, y, right
-
-
-def test_softmax_temperature_recovers_the_temperature(rng):
-    proba, y, right = three(rng)
-    cal = cb.SoftmaxTemperature().fit(proba, y)
-    assert cal.temperature_ == pytest.approx(2.0, rel=0.08)
-    assert np.abs(cal(proba) - right).mean() < 0.01
-    step = 1e-4
-    losses = [
-        -np.log(cb.calibrators.multiclass.softmax((cal.slope_ + d) * np.log(proba)))[np.arange(len(y)), y].mean()
-        for d in (-step, 0, step)
-    ]
-    assert losses[1] < min(losses[0], losses[2])
-
-
-def test_vector_scaling_finds_weights_and_biases(rng):
-    proba, y, right = three(rng)
-    shifted = proba * [1, 2, 0.5]
-    shifted /= shifted.sum(axis=1, keepdims=True)
-    cal = cb.VectorScaling().fit(shifted, y)
-    assert np.abs(cal(shifted) - right).mean() < 0.03
-    assert cal.biases_.sum() == pytest.approx(0, abs=1e-12)
-    # The gradient vanishes.
-    excess = cal(shifted) - np.eye(3)[y]
-    assert np.abs(excess.mean(axis=0)).max() < 1e-6
-    assert np.abs((excess * np.log(shifted)).mean(axis=0)).max() < 1e-6
-
-
-@pytest.mark.parametrize(
-    "cal", [cb.OneVsRest(), cb.OneVsRest(cb.Isotonic()), cb.SoftmaxTemperature(), cb.VectorScaling()]
-)
-def test_calibrators_of_classes_help_and_sum_to_1(rng, cal):
-    proba, y, _ = three(rng)
-    cal.fit(proba[:2000], y[:2000])
-    repaired = cal(proba[2000:])
-    assert repaired.sum(axis=1) == pytest.approx(np.ones(2000))
-    assert ((repaired >= 0) & (repaired <= 1)).all()
-    before, after = (cb.classwise(cb.METRICS["brier"](), y[2000:], q).value for q in (proba[2000:], repaired))
-    assert after < before
-    assert np.array_equal(repaired[::-1], cal(proba[2000:][::-1]))
-
-
-def test_where_every_class_gets_0_all_get_the_same():
-    cal = cb.OneVsRest(cb.Isotonic(extremes=True)).fit(np.eye(3).repeat(3, axis=0), [0, 0, 0, 1, 1, 1, 2, 2, 2])
-    assert cal([[0.1, 0.1, 0.8]]).sum() == 1
-    assert cal([[0.4, 0.3, 0.3]]) == pytest.approx(np.full((1, 3), 1 / 3))
-
-
-def test_temperature_of_several_classes_is_one_temperature():
-    model = cb.CalibratedModel(GaussianNB(), cb.Temperature(), cv=3).fit(X3, Y3)
-    assert isinstance(model.calibrator_, cb.SoftmaxTemperature)
-    model = cb.CalibratedModel(GaussianNB(), cb.Beta(), cv=3).fit(X3, Y3)
-    assert isinstance(model.calibrator_, cb.OneVsRest)
-
-
-def test_matrices_are_checked(rng):
-    proba, y, _ = three(rng, 50)
-    with pytest.raises(cb.InputError, match="one column for each"):
-        cb.SoftmaxTemperature().fit(proba[:, :2], y)
-    with pytest.raises(cb.InputError, match="lie in"):
-        cb.SoftmaxTemperature().fit(proba * 3, y)
-    with pytest.raises(cb.InputError, match="equally long"):
-        cb.SoftmaxTemperature().fit(proba[:40], y)
-    with pytest.raises(cb.InputError, match="likeliest"):
-        cb.SoftmaxTemperature().fit(proba, proba.argmax(axis=1))
-
-
-def test_matrices_keep_the_contract_of_columns(rng):
-    proba, y, _ = three(rng, 60)
-    cal = cb.SoftmaxTemperature()
-    with pytest.raises(cb.InputError, match="sum to 1"):
-        cal.fit(proba * 0.3, y)
-    with pytest.raises(cb.InputError, match="missing"):
-        cal.fit(np.ma.masked_greater(proba, 0.9), y)
-    with pytest.raises(cb.InputError, match="zero"):
-        cal.fit(proba, y, np.zeros(60))
-    weight = (np.arange(60) % 2).astype(float)
-    kept = cb.SoftmaxTemperature().fit(proba[weight > 0], y[weight > 0])
-    assert cal.fit(proba, y, weight).temperature_ == pytest.approx(kept.temperature_)
-    with pytest.raises(cb.InputError, match="separated"):
-        cb.VectorScaling().fit(proba, proba.argmax(axis=1))
-
-
 # AutoCalibrator
 
 
@@ -298,7 +212,8 @@ def test_auto_recalibrates_a_miscalibrated_model():
     assert model.chosen_ != "uncalibrated"
     assert ranking.candidates[0].name == model.chosen_
     assert [c.value for c in ranking.candidates] == sorted(c.value for c in ranking.candidates)
-    assert {c.name for c in ranking.candidates} == {"uncalibrated", *cb.CALIBRATORS} - {"prior_shift", "cats", "caps"}
+    binary = {name for name, kind in cb.CALIBRATORS.items() if kind.kind == "binary"}
+    assert {c.name for c in ranking.candidates} == {"uncalibrated", *binary} - {"prior_shift", "cats", "caps"}
     for c in ranking.candidates:
         assert c.low <= c.value <= c.high
         if c.name != "uncalibrated":

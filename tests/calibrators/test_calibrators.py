@@ -1,4 +1,4 @@
-"""Score maps: laws for every entry of CALIBRATORS, golden values, slow oracles, and what is degenerate."""
+"""Score maps: laws for every binary entry of CALIBRATORS, golden values, slow oracles, and what is degenerate."""
 
 import json
 import pickle
@@ -31,7 +31,7 @@ def made(name):
     return cb.PriorShift(prevalence=0.1) if name == "prior_shift" else cb.CALIBRATORS[name]()
 
 
-KINDS = {name: made(name) for name in cb.CALIBRATORS} | {
+KINDS = {name: made(name) for name, kind in cb.CALIBRATORS.items() if kind.kind == "binary"} | {
     "cats": cb.CATS(cb.LinearCost(1, 5), grid="paper"),  # the long searches are in test_cost_aware.py
     "caps": cb.CAPS(cb.LinearCost(1, 5), grid="paper"),
     "isotonic, plain": cb.Isotonic(extremes=True),

@@ -1,8 +1,8 @@
-"""`AutoCalibrator`: which calibrator, if any, does this model good?"""
+"""`AutoCalibrator`: the calibrator with the best cross-validated score, if any is shown to improve the model."""
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
@@ -19,10 +19,20 @@ from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.text_tables import text_table
 from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.cost_aware import CAPS, CATS
-from calibrant.calibrators.models import Repaired, calibrator_for, fit_calibrator, repaired, table_of
+from calibrant.calibrators.models import ModelWithCalibrator, calibrated, calibrator_for, fit_calibrator, table_of
 from calibrant.calibrators.multiclass import ProbabilityMap
 from calibrant.calibrators.registry import CALIBRATORS
-from calibrant.calibrators.responses import Responses, Rows, by_row, fit_on, is_frozen, method_of, out_of_fold, response
+from calibrant.calibrators.responses import (
+    Responses,
+    Rows,
+    by_row,
+    fit_on,
+    is_frozen,
+    method_of,
+    model_of_scores,
+    out_of_fold,
+    response,
+)
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiplicity import holm
@@ -34,7 +44,8 @@ from calibrant.metrics.registry import MetricLike, as_metric
 __all__ = ["AutoCalibrator", "Candidate", "Ranking"]
 
 UNCALIBRATED = "uncalibrated"
-_TOLD = ("prior_shift", "cats", "caps")  # what these need is not in the data: a prevalence, a cost
+_TOLD = ("prior_shift", "cats", "caps")  # these need a prevalence or a cost, which are not in the data
+_ONE_VS_REST = ("isotonic", "beta")  # binary calibrators that are candidates for several classes too
 
 
 @dataclass(frozen=True)
@@ -105,27 +116,31 @@ class Ranking:
         return "\n".join([*lines, *(f"  {name} could not be fitted: {why}" for name, why in self.failed.items())])
 
 
-class AutoCalibrator(Repaired):
-    """A classifier with the calibrator that does it most good, or with none.
+class AutoCalibrator(ModelWithCalibrator):
+    """A classifier, or scores, with the calibrator that has the best cross-validated score, or with none.
 
-    Nested cross-validation: every outer fold is scored by a classifier and by calibrators that saw none of its rows,
-    the calibrators learning from out-of-fold scores of the other folds. All candidates, the uncalibrated model among
-    them, are compared on the same rows. The best one is used if its gain over the uncalibrated model is significant;
-    otherwise the model is left alone.
+    Nested cross-validation: each outer fold is scored by a classifier and by calibrators that were fitted without its
+    rows; the calibrators are fitted on out-of-fold scores of the other folds. All candidates, the uncalibrated model
+    among them, are compared on the same rows. The best one is used if its gain over the uncalibrated model is
+    significant; otherwise the scores are left as they are.
 
     Parameters
     ----------
-    estimator : classifier
-        As for `CalibratedModel`; frozen ones too.
-    calibrators : mapping of name to calibrator, optional
-        By default every entry of `CALIBRATORS` that can learn all it needs: all but `PriorShift`, and `CATS` and `CAPS`
-        only where the scoring is an `ECC`, with its cost.
-    scoring : metric object, its function or class, or a name in `METRICS`, default="brier"
-        The metric that decides: a proper score, or for example ``calibrant.ECC(cost=LinearCost(over=1, under=5))``.
+    estimator : classifier or None, default=None
+        As for `CalibratedModel`; a frozen one too. None: X holds the scores themselves, one column of scores of the
+        second class or an array of class probabilities, and only calibrators are fitted.
+    calibrators : mapping or sequence, optional
+        A mapping of names to calibrators (or to names in `CALIBRATORS`), or a sequence of names. By default, for two
+        classes, the binary calibrators that need nothing but rows: all but `PriorShift`, and `CATS` and `CAPS` only if
+        the scoring is an `ECC`, with its cost. For more classes, the multiclass calibrators, and `Isotonic` and `Beta`
+        one class against the rest.
+    scoring : metric object, its function or class, or a name in `METRICS`, optional
+        The metric that decides: a proper score, or for example ``calibrant.ECC(cost=LinearCost(over=1, under=5))``. By
+        default ``"brier"`` for two classes, ``"log_loss"`` for more.
     cv : int, splitter or iterable of splits, default=5
         Outer and inner folds. Of an iterable of splits, the inner folds of each are all the others: three at least.
     alpha : float, default=0.05
-        How sure a gain must be, the number of calibrators taken into account by Holm.
+        Significance level of a gain, adjusted for the number of calibrators by Holm.
     confidence_level, n_resamples, random_state
         Of the intervals: the paired bootstrap of rows.
     n_jobs : int, optional
@@ -135,19 +150,25 @@ class AutoCalibrator(Repaired):
     Attributes
     ----------
     ranking_ : Ranking
-        Every candidate with its value, interval and gain; print it.
+        All candidates with their values, intervals and gains; print it.
     chosen_ : str
         Name of the calibrator in use, or "uncalibrated".
     calibrator_ : the calibrator, fitted on out-of-fold scores of all rows, or None
     estimator_, classes_, table_
-        As for `CalibratedModel`.
+        As for `CalibratedModel` without an ensemble.
+
+    Warns
+    -----
+    CalibrantWarning
+        If the chosen calibrator raises the cross-fitted Brier score, although it improves the metric that decides.
 
     Notes
     -----
     With m outer and m inner folds the classifier is fitted m (m + 1) + m + 1 times, whatever the number of calibrators.
-    With more than two classes the metric is that of all classes' scores in one table, each class against the rest, and
-    rows are drawn whole. Where the classifier gives margins only there is nothing to leave alone: then the best
-    calibrator is used, and the gains are those over the first.
+    With more than two classes the log loss is that of the probability of each row's own class; other metrics are those
+    of all classes' scores in one table, each class against the rest, with rows resampled whole. If the classifier gives
+    margins only, no uncalibrated probabilities exist: the best calibrator is used, and the gains are those over the
+    first.
 
     Examples
     --------
@@ -157,14 +178,23 @@ class AutoCalibrator(Repaired):
     >>> model = AutoCalibrator(GaussianNB(), n_resamples=199).fit(X, y)
     >>> model.chosen_ != "uncalibrated"
     True
+
+    Without a classifier, X holds class probabilities:
+
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([1, 1, 1], 600)
+    >>> y = (proba.cumsum(axis=1) > rng.random((600, 1))).argmax(axis=1)
+    >>> auto = AutoCalibrator(calibrators=["softmax_temperature", "dirichlet"], n_resamples=199).fit(proba, y)
+    >>> auto.ranking_.verdict
+    'leave it alone: no calibrator is shown to improve its log_loss'
     """
 
     def __init__(
         self,
-        estimator: Any,
-        calibrators: Mapping[str, ScoreMap | ProbabilityMap] | None = None,
+        estimator: Any = None,
+        calibrators: Mapping[str, ScoreMap | ProbabilityMap | str] | Sequence[str] | None = None,
         *,
-        scoring: MetricLike = "brier",
+        scoring: MetricLike | None = None,
         cv: Any = 5,
         alpha: float = 0.05,
         confidence_level: float = 0.95,
@@ -187,72 +217,90 @@ class AutoCalibrator(Repaired):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Rank the calibrators, choose, and fit on all rows; `params` as for `CalibratedModel`."""
         rows = Rows.read(self, X, y, sample_weight, params)
-        method = method_of(self.estimator)
+        model = model_of_scores(rows.classes) if self.estimator is None else self.estimator
+        method = method_of(model)
         check_share("alpha", self.alpha)
-        metric, sign = _metric(self.scoring)
+        metric, sign = _metric(self._scoring(len(rows.classes)))
         candidates = self._candidates(method, len(rows.classes))
         check_resamples(self.n_resamples, self.alpha / max(1, len(candidates) - 1))  # Holm's level of the best one
         splits = rows.splits(self.cv)
-        scored, tested, failed = self._held_out(rows, method, candidates, splits)
+        scored, tested, failed = self._held_out(model, rows, method, candidates, splits)
         self.ranking_ = self._rank(scored, rows, tested, failed, metric, sign)
         self.chosen_ = self.ranking_.chosen
-        inner = out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
+        _warn_of_brier(scored, self.chosen_, self.ranking_, rows, tested)
+        inner = out_of_fold(model, rows, splits, method, self.n_jobs)
         chosen = candidates[self.chosen_]
         self.calibrator_ = None if chosen is None else fit_calibrator(chosen, inner, rows.classes)
         self.table_ = table_of(inner) if method == "predict_proba" else None
-        self._keep(fit_on(self.estimator, rows), rows.classes, method)
+        self._keep(fit_on(model, rows), rows.classes, method)
         return self
+
+    def _scoring(self, n_classes: int) -> MetricLike:
+        if self.scoring is not None:
+            return self.scoring
+        return "brier" if n_classes == 2 else "log_loss"
 
     def _candidates(self, method: str, n_classes: int) -> dict[str, ScoreMap | ProbabilityMap | None]:
         given = self.calibrators
         if given is None:
-            given = {name: kind() for name, kind in CALIBRATORS.items() if name not in _TOLD}
-            cost = getattr(getattr(as_metric(self.scoring, "scoring"), "loss", None), "cost", None)
-            if cost is not None:
-                given |= {"cats": CATS(cost), "caps": CAPS(cost)}
-            if method == "decision_function":
-                given = {name: each for name, each in given.items() if each.takes_any_score}
-                given["platt"] = CALIBRATORS["platt"](on="score")
+            given = self._defaults(method, n_classes)
+        elif isinstance(given, Sequence) and all(isinstance(name, str) for name in given):
+            given = {name: name for name in ([given] if isinstance(given, str) else given)}
         if not isinstance(given, Mapping) or not given or UNCALIBRATED in given:
             raise InputError(
-                f"calibrators must map names to calibrators, none of them named {UNCALIBRATED!r}; it is {given!r}.",
+                "calibrators must map names to calibrators or be a sequence of names in CALIBRATORS, none of them "
+                f"{UNCALIBRATED!r}; got {given!r}.",
                 argument="calibrators",
             )
         found: dict[str, ScoreMap | ProbabilityMap | None] = {UNCALIBRATED: None} if method == "predict_proba" else {}
         return found | {str(name): calibrator_for(each, method, n_classes) for name, each in given.items()}
 
+    def _defaults(self, method: str, n_classes: int) -> dict[str, Any]:
+        wanted = "binary" if n_classes == 2 or method == "decision_function" else "multiclass"
+        found: dict[str, Any] = {
+            name: kind()
+            for name, kind in CALIBRATORS.items()
+            if (kind.kind == wanted and name not in _TOLD) or (wanted == "multiclass" and name in _ONE_VS_REST)
+        }
+        cost = getattr(getattr(as_metric(self._scoring(n_classes), "scoring"), "loss", None), "cost", None)
+        if cost is not None:
+            found |= {"cats": CATS(cost), "caps": CAPS(cost)}
+        if method == "decision_function":
+            found = {name: each for name, each in found.items() if each.takes_any_score}
+            found["platt"] = "platt"
+        return found
+
     def _held_out(
         self,
+        model: Any,
         rows: Rows,
         method: str,
         candidates: Mapping[str, ScoreMap | ProbabilityMap | None],
         splits: list[tuple[Ints, Ints]],
     ) -> tuple[dict[str, Floats], Ints, dict[str, str]]:
-        """Probabilities by every candidate of rows that neither it nor the classifier learned from, and which rows."""
-        said: dict[str, list[Floats]] = {name: [] for name in candidates}
+        """Return probabilities by each candidate of rows that it was fitted without, these rows, and failed fits."""
+        parts: dict[str, list[Floats]] = {name: [] for name in candidates}
         failed: dict[str, str] = {}
         tests = []
         for train, test in progress_bar(splits, len(splits), "outer folds", show=self.progress):
-            part = rows.part(self.estimator, train)
-            inner = out_of_fold(self.estimator, part, self._inner(part, train, test, splits), method, self.n_jobs)
-            fitted = fit_on(self.estimator, part)
-            scores = response(fitted, rows.part(self.estimator, test).X, method, rows.classes)
+            part = rows.part(model, train)
+            folds = [] if is_frozen(model) else self._inner(part, train, test, splits)
+            inner = out_of_fold(model, part, folds, method, self.n_jobs)
+            scores = response(fit_on(model, part), rows.part(model, test).X, method, rows.classes)
             tests.append(test)
             for name, calibrator in candidates.items():
                 if name not in failed:
                     try:
-                        said[name].append(_said(calibrator, inner, scores, rows))
+                        parts[name].append(_cross_fitted(calibrator, inner, scores, rows))
                     except InputError as error:
                         failed[name] = str(error)
-        kept = {name: by_row(parts, tests)[0] for name, parts in said.items() if name not in failed}
+        kept = {name: by_row(each, tests)[0] for name, each in parts.items() if name not in failed}
         if not kept:
             raise InputError(f"No calibrator could be fitted: {failed}.", argument="calibrators")
         return kept, np.unique(np.concatenate(tests)), failed
 
     def _inner(self, part: Rows, train: Ints, test: Ints, outer: list[tuple[Ints, Ints]]) -> list[tuple[Ints, Ints]]:
-        """Folds within the training rows of an outer fold, counted from the first of them; of a frozen model none."""
-        if is_frozen(self.estimator):
-            return []
+        """Return folds within the training rows of an outer fold, counted from the first of them."""
         if self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
             return part.splits(self.cv)
         others = [np.flatnonzero(np.isin(train, other)) for _, other in outer if other is not test]
@@ -274,9 +322,9 @@ class AutoCalibrator(Repaired):
         metric: Metric,
         sign: float,
     ) -> Ranking:
-        rows = _one_against_rest(training, tested)
-        columns = [_event_columns(proba) for proba in scored.values()]
-        paired, tables = PairedRows.read(rows["y"], columns, cluster=rows["cluster"], sample_weight=rows["weight"])
+        rows = _RowsOfMetric.of(metric, training, tested)
+        columns = [rows.column(proba) for proba in scored.values()]
+        paired, tables = PairedRows.read(rows.y, columns, cluster=rows.cluster, sample_weight=rows.weight)
         seed = seed_sequence(self.random_state)
         threads = tables[0].size >= THREADS_FROM
         draws = paired_replicates(
@@ -290,7 +338,9 @@ class AutoCalibrator(Repaired):
         limits = [(math.nan, math.nan), *((low, high) for low, high, _ in spread)]
         found = []
         for i, (name, column) in enumerate(zip(scored, columns, strict=True)):
-            own = self._interval(metric, rows, column) if math.isfinite(values[i]) else (math.nan, math.nan)
+            own = (math.nan, math.nan)
+            if math.isfinite(values[i]):
+                own = self._interval(metric, rows, column, float(values[i]), draws[:, i])
             found.append(Candidate(name, float(values[i]), *own, float(gains[i]), *limits[i], pvalues[i]))
         baseline = found[0]
         better = [c for c in found if baseline.name != UNCALIBRATED or (c.gain > 0 and c.pvalue <= self.alpha)]
@@ -304,13 +354,17 @@ class AutoCalibrator(Repaired):
             dict(failed),
         )
 
-    def _interval(self, metric: Metric, rows: Mapping[str, Any], column: Floats) -> tuple[float, float]:
+    def _interval(
+        self, metric: Metric, rows: "_RowsOfMetric", column: Floats, value: float, draws: Floats
+    ) -> tuple[float, float]:
+        if rows.own_class:
+            return _gain(value, draws, self.confidence_level)[:2]
         found = interval(
             metric,
-            rows["y"],
+            rows.y,
             column,
-            cluster=rows["cluster"],
-            sample_weight=rows["weight"],
+            cluster=rows.cluster,
+            sample_weight=rows.weight,
             confidence_level=self.confidence_level,
             n_resamples=self.n_resamples,
             random_state=self.random_state,
@@ -319,12 +373,30 @@ class AutoCalibrator(Repaired):
         return found.low, found.high
 
 
-def _said(calibrator: ScoreMap | ProbabilityMap | None, inner: Responses, scores: Floats, rows: Rows) -> Floats:
+def _cross_fitted(calibrator: ScoreMap | ProbabilityMap | None, inner: Responses, scores: Floats, rows: Rows) -> Floats:
     if calibrator is None:
-        return repaired(None, scores)
-    with warnings.catch_warnings():  # of a candidate in one fold; the one that is chosen speaks for itself
+        return calibrated(None, scores)
+    with warnings.catch_warnings():  # of a candidate in one fold; the fit of the chosen one repeats what matters
         warnings.simplefilter("ignore", CalibrantWarning)
-        return repaired(fit_calibrator(calibrator, inner, rows.classes), scores)
+        return calibrated(fit_calibrator(calibrator, inner, rows.classes), scores)
+
+
+def _warn_of_brier(scored: Mapping[str, Floats], chosen: str, ranking: Ranking, rows: Rows, tested: Ints) -> None:
+    """Warn if the chosen calibrator raises the cross-fitted Brier score."""
+    if chosen == UNCALIBRATED or UNCALIBRATED not in scored:
+        return
+    outcome = rows.code[tested, None] == np.arange(len(rows.classes))
+    weight = None if rows.weight is None else rows.weight[tested]
+    losses = [np.sum((scored[name] - outcome) ** 2, axis=1) for name in (UNCALIBRATED, chosen)]
+    halves = 2 if len(rows.classes) == 2 else 1  # by convention, for two classes only the second counts
+    before, after = (float(np.average(each, weights=weight)) / halves for each in losses)
+    if after > before:
+        warnings.warn(
+            f"{chosen} improves the {ranking.metric}, but it raises the cross-fitted Brier score from {before:.5f} to "
+            f"{after:.5f}. Pass scoring='brier' to choose by the Brier score.",
+            CalibrantWarning,
+            stacklevel=3,
+        )
 
 
 def _metric(scoring: MetricLike) -> tuple[Metric, float]:
@@ -341,23 +413,39 @@ def _metric(scoring: MetricLike) -> tuple[Metric, float]:
     return metric, 1.0 if direction == "lower" else -1.0
 
 
-def _one_against_rest(rows: Rows, tested: Ints) -> dict[str, Any]:
-    """Outcomes of the columns of `_event_columns`, with weights, and with what is drawn together: groups, or rows."""
-    code, n_classes = rows.code[tested], len(rows.classes)
-    weight = None if rows.weight is None else rows.weight[tested]
-    groups = rows.split_params.get("groups")
-    cluster = None if groups is None else np.asarray(groups)[tested]
-    if n_classes == 2:
-        return {"y": code, "cluster": cluster, "weight": weight}
-    return {
-        "y": (code[:, None] == np.arange(n_classes)).astype(np.int64).ravel(),
-        "cluster": np.repeat(np.arange(code.size) if cluster is None else cluster, n_classes),
-        "weight": None if weight is None else np.repeat(weight, n_classes),
-    }
+@dataclass(frozen=True)
+class _RowsOfMetric:
+    """Outcomes, clusters and weights of the column of scores that the metric is computed from.
 
+    Two classes: the scores of the second. More: those of all classes, each against the rest, rows resampled whole; for
+    the log loss, which depends on nothing else, the probabilities of the rows' own classes.
+    """
 
-def _event_columns(proba: Floats) -> Floats:
-    return proba[:, 1] if proba.shape[1] == 2 else proba.ravel()
+    y: Ints
+    code: Ints
+    cluster: Any
+    weight: Floats | None
+    own_class: bool
+
+    @classmethod
+    def of(cls, metric: Metric, rows: Rows, tested: Ints) -> "_RowsOfMetric":
+        code, n_classes = rows.code[tested], len(rows.classes)
+        weight = None if rows.weight is None else rows.weight[tested]
+        groups = rows.split_params.get("groups")
+        cluster = None if groups is None else np.asarray(groups)[tested]
+        if n_classes == 2:
+            return cls(code, code, cluster, weight, own_class=False)
+        if metric.name == "log_loss":
+            return cls(np.ones_like(code), code, cluster, weight, own_class=True)
+        y = (code[:, None] == np.arange(n_classes)).astype(np.int64).ravel()
+        cluster = np.repeat(np.arange(code.size) if cluster is None else cluster, n_classes)
+        return cls(y, code, cluster, None if weight is None else np.repeat(weight, n_classes), own_class=False)
+
+    def column(self, proba: Floats) -> Floats:
+        """Return the scores of a candidate's probabilities."""
+        if self.own_class:
+            return proba[np.arange(self.code.size), self.code]
+        return proba[:, 1] if proba.shape[1] == 2 else proba.ravel()
 
 
 def _gain(value: float, draws: Floats, level: float) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""`CalibratedModel`: a classifier whose probabilities are repaired by what it says of rows it did not learn from."""
+"""`CalibratedModel`: a classifier with a calibrator fitted on scores of rows that the classifier was not fitted on."""
 
 from typing import Any, Self
 
@@ -8,28 +8,32 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Floats
-from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap, SoftmaxTemperature
+from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
+from calibrant.calibrators.registry import as_calibrator
 from calibrant.calibrators.responses import (
     Responses,
     Rows,
     fit_on,
     is_frozen,
+    join_folds,
     method_of,
+    models_of_folds,
     out_of_fold,
     response,
     routing,
 )
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.sigmoid import Platt, Temperature
+from calibrant.calibrators.softmax_scaling import SoftmaxTemperature
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["CalibratedModel", "Repaired"]
+__all__ = ["CalibratedModel", "ModelWithCalibrator"]
 
 
-class Repaired(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """A fitted classifier with, perhaps, a calibrator behind it: what models on features predict with."""
+class ModelWithCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """The base of models on features: a fitted classifier and its calibrator, or None for no calibration."""
 
     estimator: Any
     cv: Any
@@ -38,49 +42,66 @@ class Repaired(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ign
     classes_: NDArray[Any]
 
     def predict_proba(self, X: Any) -> Floats:
-        """Calibrated probabilities, one column a class in the order of `classes_`."""
+        """Return calibrated probabilities, one column per class in the order of `classes_`."""
         check_is_fitted(self)
-        scores = response(self.estimator_, X, self._method, self.classes_)
-        return repaired(self.calibrator_, scores)
+        total: Floats | float = 0.0
+        members = self._members()
+        for estimator, calibrator in members:
+            total = total + calibrated(calibrator, response(estimator, X, self._method, self.classes_))
+        return np.asarray(total / len(members))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest class of every row; the first of equally likely ones."""
+        """Return the most probable class of each row; the first of equally probable ones."""
         likeliest = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[likeliest]
         return labels
 
+    def _members(self) -> list[tuple[Any, ScoreMap | ProbabilityMap | None]]:
+        """Return the classifiers whose calibrated probabilities are averaged, each with its calibrator."""
+        return [(self.estimator_, self.calibrator_)]
+
     def _keep(self, estimator: Any, classes: NDArray[Any], method: str) -> None:
         self.estimator_, self.classes_, self._method = estimator, classes, method
+        self._keep_features(estimator)
+
+    def _keep_features(self, estimator: Any) -> None:
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(estimator, name))
 
     def get_metadata_routing(self) -> Any:
-        """How metadata reach the classifier and the splitter."""
+        """Return how metadata reach the classifier and the splitter."""
         return routing(self)
 
     def __sklearn_tags__(self) -> Any:
-        tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags = super().__sklearn_tags__()
+        if self.estimator is None:
+            return tags
+        own = get_tags(self.estimator)
         tags.input_tags.sparse = own.input_tags.sparse
         tags.input_tags.allow_nan = own.input_tags.allow_nan
         tags.input_tags.pairwise = own.input_tags.pairwise
         return tags
 
 
-class CalibratedModel(Repaired):
-    """A classifier and a calibrator of its scores, fitted together on the same rows without cheating.
+class CalibratedModel(ModelWithCalibrator):
+    """A classifier and a calibrator of its scores, fitted by cross-validation.
 
-    The calibrator learns from out-of-fold scores: every row is scored by a copy of the classifier that did not learn
-    from it. All these scores serve one calibrator; the classifier used in the end learns from all rows.
+    No calibrator is fitted on scores of rows that its classifier was fitted on. With an ensemble (the default), each
+    fold has a classifier, fitted on the other folds, and a calibrator, fitted on its scores of the fold; predictions
+    are means over the folds. Otherwise one calibrator is fitted on the out-of-fold scores of all rows, and one
+    classifier on all rows.
 
     Parameters
     ----------
     estimator : classifier
-        With `predict_proba`, or else with `decision_function`. One that is already fitted goes into
+        With `predict_proba`, or else with `decision_function`. Wrap a fitted one in
         ``sklearn.frozen.FrozenEstimator``: then all rows given to `fit` serve the calibrator, and must be new to it.
-    calibrator : score map or calibrator of several classes, optional
-        By default `Platt`, on logits of probabilities or on margins as they are. With more than two classes a score
-        map is used one class against the rest (`OneVsRest`), and `Temperature` becomes `SoftmaxTemperature`.
+    calibrator : calibrator or its name in `CALIBRATORS`, optional
+        By default `Platt`, on logits of probabilities or on margins as they are. With more than two classes a binary
+        calibrator is used one class against the rest (`OneVsRest`), and `Temperature` becomes `SoftmaxTemperature`.
+    ensemble : bool, default=True
+        Whether each fold has its own classifier and calibrator. A frozen classifier has one calibrator in any case.
     cv : int, splitter or iterable, default=5
         The folds; an int means that many, stratified.
     n_jobs : int, optional
@@ -88,37 +109,47 @@ class CalibratedModel(Repaired):
 
     Attributes
     ----------
-    estimator_ : the classifier, fitted on all rows
-    calibrator_ : the calibrator, fitted on out-of-fold scores
-    classes_ : labels, those of all rows whatever a fold lacks
+    estimators_, calibrators_ : list
+        With an ensemble: the classifier and the calibrator of each fold.
+    estimator_, calibrator_
+        Without an ensemble: the classifier, fitted on all rows, and the calibrator, fitted on out-of-fold scores.
+    classes_ : ndarray of labels
+        The classes of all rows, whether or not each fold has them.
     table_ : ScoreTable or None
-        For two classes and probabilities: the out-of-fold scores before repair, for `calibrant.evaluate`.
+        For two classes and probabilities: the out-of-fold scores before calibration, for `calibrant.evaluate`.
 
     Notes
     -----
-    Weights go to the calibrator, and to the classifier if it takes them. With scikit-learn's metadata routing switched
-    on they go where they are requested; `groups` can then reach the splitter.
+    Weights go to the calibrator, and to the classifier if it takes them. With scikit-learn's metadata routing enabled
+    they go where they are requested; `groups` can then reach the splitter.
+
+    An ensemble costs one prediction per fold and has no single calibrator to export. On eight data sets with four
+    classifiers and 3,000 rows it lowers the mean Brier score of `Isotonic` from 0.0676 to 0.0671 and its log loss from
+    0.231 to 0.228, with the same ECE; for `Platt` Brier scores are equal, and ECE rises from 0.021 to 0.023, because
+    means of several classifiers are less extreme. ``docs/studies/ensembles.csv`` has the values.
 
     Examples
     --------
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X, y = make_classification(2000, random_state=0)
-    >>> model = CalibratedModel(GaussianNB()).fit(X, y)
-    >>> model.predict_proba(X[:3]).shape
-    (3, 2)
+    >>> model = CalibratedModel(GaussianNB(), "isotonic").fit(X, y)
+    >>> model.predict_proba(X[:3]).shape, len(model.calibrators_)
+    ((3, 2), 5)
     """
 
     def __init__(
         self,
         estimator: Any,
-        calibrator: ScoreMap | ProbabilityMap | None = None,
+        calibrator: ScoreMap | ProbabilityMap | str | None = None,
         *,
+        ensemble: bool = True,
         cv: Any = 5,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.calibrator = calibrator
+        self.ensemble = ensemble
         self.cv = cv
         self.n_jobs = n_jobs
 
@@ -127,25 +158,56 @@ class CalibratedModel(Repaired):
         rows = Rows.read(self, X, y, sample_weight, params)
         method = method_of(self.estimator)
         calibrator = calibrator_for(self.calibrator, method, len(rows.classes))
+        self._forget()
+        if is_frozen(self.estimator) or not self.ensemble:
+            held_out = self._fit_one(rows, method, calibrator)
+        else:
+            held_out = self._fit_ensemble(rows, method, calibrator)
+        self.table_ = table_of(held_out) if method == "predict_proba" else None
+        return self
+
+    def _forget(self) -> None:
+        """Remove the attributes of an earlier fit, which may have been of the other form."""
+        for name in ("estimator_", "calibrator_", "estimators_", "calibrators_"):
+            self.__dict__.pop(name, None)
+
+    def _fit_one(self, rows: Rows, method: str, calibrator: ScoreMap | ProbabilityMap) -> Responses:
         splits = [] if is_frozen(self.estimator) else rows.splits(self.cv)
         held_out = out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
         self.calibrator_ = fit_calibrator(calibrator, held_out, rows.classes)
-        self.table_ = table_of(held_out) if method == "predict_proba" else None
         self._keep(fit_on(self.estimator, rows), rows.classes, method)
-        return self
+        return held_out
+
+    def _fit_ensemble(self, rows: Rows, method: str, calibrator: ScoreMap | ProbabilityMap) -> Responses:
+        splits = rows.splits(self.cv)
+        estimators, parts = models_of_folds(self.estimator, rows, splits, method, self.n_jobs)
+        calibrators = []
+        for fold, (scores, (_, test)) in enumerate(zip(parts, splits, strict=True)):
+            scored = Responses(scores, rows.code[test], None if rows.weight is None else rows.weight[test])
+            try:
+                calibrators.append(fit_calibrator(clone(calibrator), scored, rows.classes))
+            except InputError as error:
+                raise InputError(
+                    f"The calibrator of fold {fold} cannot be fitted: {error}",
+                    hint="Use fewer folds, or " + Argument("ensemble", False) + ".",
+                ) from error
+        self.estimators_, self.calibrators_ = estimators, calibrators
+        self.classes_, self._method = rows.classes, method
+        self._keep_features(estimators[0])
+        return join_folds(parts, rows, splits)
+
+    def _members(self) -> list[tuple[Any, ScoreMap | ProbabilityMap | None]]:
+        if hasattr(self, "estimators_"):
+            return list(zip(self.estimators_, self.calibrators_, strict=True))
+        return super()._members()
 
 
 def calibrator_for(calibrator: Any, method: str, n_classes: int) -> ScoreMap | ProbabilityMap:
-    """An unfitted calibrator that suits such scores and so many classes."""
-    chosen = Platt(on="logit" if method == "predict_proba" else "score") if calibrator is None else calibrator
-    if not isinstance(chosen, (ScoreMap, ProbabilityMap)):
-        raise InputError(
-            f"calibrator must be one of calibrant's calibrators; it is {chosen!r}.",
-            argument="calibrator",
-            value=calibrator,
-        )
-    chosen = clone(chosen)
-    if method == "decision_function" and not chosen.takes_any_score:
+    """Return an unfitted calibrator that suits such scores and so many classes."""
+    on_logits = method == "predict_proba"
+    platt = calibrator is None or calibrator == "platt"
+    chosen = clone(Platt(on="logit" if on_logits else "score") if platt else as_calibrator(calibrator))
+    if not on_logits and not chosen.takes_any_score:
         raise InputError(
             f"{type(chosen).__name__} needs probabilities, and the classifier gives margins only.",
             hint="Use Platt(on='score'), Isotonic() or BinningAverage().",
@@ -160,30 +222,29 @@ def calibrator_for(calibrator: Any, method: str, n_classes: int) -> ScoreMap | P
 def fit_calibrator(
     calibrator: ScoreMap | ProbabilityMap, scored: Responses, classes: NDArray[Any]
 ) -> ScoreMap | ProbabilityMap:
-    """The calibrator, fitted on scored rows."""
+    """Return the calibrator, fitted on scored rows."""
     if isinstance(calibrator, ScoreMap):
         calibrator.fit(scored.scores, scored.code, scored.weight)
-        calibrator.classes_ = classes
-        return calibrator
-    calibrator.fit(both_columns(scored.scores), scored.code, scored.weight, classes=range(len(classes)))
+    else:
+        calibrator.fit(both_columns(scored.scores), scored.code, scored.weight, classes=range(len(classes)))
     calibrator.classes_ = classes
     return calibrator
 
 
-def repaired(calibrator: ScoreMap | ProbabilityMap | None, scores: Floats) -> Floats:
-    """Probabilities of all classes from scores, as they are or calibrated."""
+def calibrated(calibrator: ScoreMap | ProbabilityMap | None, scores: Floats) -> Floats:
+    """Return probabilities of all classes from scores, as they are or calibrated."""
     if calibrator is None:
         return both_columns(scores)
     return calibrator.predict_proba(scores if isinstance(calibrator, ScoreMap) else both_columns(scores))
 
 
 def both_columns(scores: Floats) -> Floats:
-    """One column a class, of two classes too."""
+    """Return one column per class, also for two classes."""
     return scores if scores.ndim == 2 else np.column_stack([1 - scores, scores])
 
 
 def table_of(scored: Responses) -> ScoreTable | None:
-    """The table of the scores of two classes."""
+    """Return the table of the scores of two classes."""
     if scored.scores.ndim == 2:
         return None
     return ScoreTable.from_arrays(scored.code, scored.scores, sample_weight=scored.weight)

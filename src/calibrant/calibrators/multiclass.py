@@ -1,8 +1,8 @@
-"""Calibrators of the probabilities of several classes."""
+"""`ProbabilityMap`, the base of calibrators of class probabilities, and `OneVsRest`."""
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,35 +11,57 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
-from calibrant._support.logits import EPS, check_eps
 from calibrant._support.typing import Column, Floats, Ints
+from calibrant.calibrators.binary import as_score_map
+from calibrant.calibrators.class_maps import ClassMap, Normalised
 from calibrant.calibrators.score_map import ScoreMap, label_array
-from calibrant.calibrators.sigmoid import Platt
 from calibrant.metrics.multiclass import check_sums, probability_columns
 
-__all__ = ["OneVsRest", "ProbabilityMap", "SoftmaxTemperature", "VectorScaling"]
+__all__ = ["OneVsRest", "ProbabilityMap"]
 
 
 class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A calibrator of a matrix with one column a class; a kind of it says what it learns and how it maps."""
+    """A calibrator of class probabilities; a subclass fits its map in `_fit_rows`.
+
+    Attributes
+    ----------
+    map_ : a map of `calibrant.calibrators.class_maps`
+        The fitted map: all that `calibrant.save`, `to_sql` and `to_onnx` need.
+    classes_ : ndarray of labels
+        The class of each column.
+    notes_ : tuple of Note
+        Notes about the rows of the fit.
+    """
+
+    kind: ClassVar[str] = "multiclass"
+    # Kinds of map that a fit can give, numbers beside the map that go into files, and whether a fit needs rows of
+    # each class.
+    learns: ClassVar[tuple[str, ...]] = ()
+    keeps: ClassVar[tuple[str, ...]] = ()
+    needs_all_classes: ClassVar[bool] = False
+
+    map_: Any
 
     @property
     def takes_any_score(self) -> bool:
-        """Whether scores may be any finite numbers; else rows are probabilities."""
+        """Whether scores may be any finite numbers; otherwise rows are probabilities."""
         return False
 
     def fit(
         self, X: Any, y: Column, sample_weight: Column | None = None, *, classes: Sequence[Any] | None = None
     ) -> Self:
-        """Learn the map.
+        """Fit the map.
 
         Parameters
         ----------
-        X : matrix of n rows, one column a class
+        X : array or frame of shape (n, K)
+            Class probabilities, one column per class; rows sum to 1.
         y : column of n labels
         sample_weight : column of n weights, optional
+            Weight 2 equals two rows.
         classes : sequence of labels, optional
-            The class of every column; by default the labels of `y`, sorted.
+            The class of each column. By default the names of a frame's columns if these are labels of `y`; else the
+            labels of `y`, sorted.
 
         Returns
         -------
@@ -48,22 +70,31 @@ class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         column = _columns.read(y, "y")
         _columns.refuse_missing([column])
         _columns.check_alignment({"X": X, "y": y, "sample_weight": sample_weight})
-        names = _columns.classes(column) if classes is None else _columns.check_classes(classes)
+        names = _class_names(X, column, classes)
         code = _columns.codes(column, names)
-        matrix, notes = self._read(X, len(names))
+        matrix, notes = self._read(X, len(names), any_score=self.takes_any_score)
+        if self.takes_any_score and are_probabilities(matrix):
+            matrix, notes = self._read(X, len(names), any_score=False)
         _columns.check_lengths([column, _columns.Column("X", matrix)])
         weight = np.ones(code.size) if sample_weight is None else _columns.weights_beside(sample_weight, column)
         if not weight.any():
-            raise InputError("X holds no rows, or sample_weight is 0 (zero) in all of them.", argument="X")
+            raise InputError("X must hold rows of positive weight; all weights are zero, or no rows.", argument="X")
+        if self.needs_all_classes:
+            _check_all_classes(self, code[weight > 0], names)
         used = weight > 0
-        self.notes_: tuple[Note, ...] = column.notes + notes
-        self._fit_rows(matrix[used], code[used], weight[used])
+        kept = self.__dict__.copy()
+        try:
+            self.notes_: tuple[Note, ...] = column.notes + notes
+            self.map_ = self._fit_rows(matrix[used], code[used], weight[used])
+        except BaseException:  # a fit that fails keeps the result of an earlier one
+            self.__dict__ = kept
+            raise
         self.classes_, self.n_features_in_ = label_array(names), len(names)
         return self
 
-    def _read(self, X: Any, n_classes: int) -> tuple[Floats, tuple[Note, ...]]:
-        """The matrix, checked, and what was noted."""
-        if self.takes_any_score:
+    def _read(self, X: Any, n_classes: int, *, any_score: bool) -> tuple[Floats, tuple[Note, ...]]:
+        """Return the matrix, checked, and notes about it."""
+        if any_score:
             read = [_columns.finite(_columns.read(column, "X")) for column in np.ma.asanyarray(X).T]
         else:
             read, _ = probability_columns(X)
@@ -76,199 +107,137 @@ class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _columns.refuse_missing(read)
         matrix = np.column_stack([column.values for column in read])
         notes = join_notes(*(column.notes for column in read))
-        if self.takes_any_score:
+        if any_score:
             return matrix, notes
         return matrix, notes + check_sums(matrix, any(note.code == "float16" for note in notes))
 
-    def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> None:
+    def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
         raise NotImplementedError
 
-    def _map(self, matrix: Floats) -> Floats:
-        raise NotImplementedError
+    def could_have_learned(self, map_: Any) -> bool:
+        """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it."""
+        return map_.kind in self.learns and map_.n_classes in (None, len(self.classes_))
 
     def __call__(self, X: Any) -> Floats:
-        """The calibrated probabilities: rows in the order given, columns in that of `classes_`."""
+        """Return calibrated probabilities: rows in the order given, columns in that of `classes_`."""
         check_is_fitted(self)
-        matrix, notes = self._read(X, len(self.classes_))
+        matrix, notes = self._read(X, len(self.classes_), any_score=self.map_.domain == "real")
+        _check_order(X, self.classes_.tolist())
         for note in notes:
             if note.code == "clipped":
                 warnings.warn(note.text, CalibrantWarning, stacklevel=2)
-        return self._map(matrix)
+        calibrated: Floats = self.map_(matrix)
+        return calibrated
 
     def predict_proba(self, X: Any) -> Floats:
-        """The same as calling it."""
+        """Return the same as a call."""
         return self(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest class of every row; the first of equally likely ones."""
+        """Return the most probable class of each row; the first of equally probable ones."""
         likeliest = self(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[likeliest]
         return labels
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
+
+def are_probabilities(matrix: Floats) -> bool:
+    """Return whether all rows are probabilities of sum 1, up to the tolerance of reading."""
+    inside = bool((matrix >= -_columns.CLIP_TOLERANCE).all() and (matrix <= 1 + _columns.CLIP_TOLERANCE).all())
+    return inside and bool((np.abs(matrix.sum(axis=1) - 1) <= _columns.CLIP_TOLERANCE * matrix.shape[1]).all())
+
+
+def domain_of(matrix: Floats) -> str:
+    """Return the domain of a map that was fitted on the rows: all that it takes later."""
+    return "probability" if are_probabilities(matrix) else "real"
+
+
+def _class_names(X: Any, y: _columns.Column, classes: Sequence[Any] | None) -> list[Any]:
+    """Return the class of each column: `classes`, the names of a frame's columns if they are labels, or the labels."""
+    if classes is not None:
+        return _columns.check_classes(classes)
+    found = _columns.classes(y)
+    names = list(X.columns) if hasattr(X, "columns") else []
+    named = len(set(names)) == len(names) > 1 and set(found) <= set(names)
+    return names if named else found
+
+
+def _check_order(X: Any, classes: list[Any]) -> None:
+    """Refuse a frame whose columns are named by the classes, in another order."""
+    names = list(X.columns) if hasattr(X, "columns") else classes
+    if names != classes and set(names) == set(classes):
+        raise InputError(
+            f"X must have its columns in the order of the fit, {classes}; got {names}.",
+            hint="Select the columns in that order.",
+            argument="X",
+        )
+
+
+def _check_all_classes(calibrator: Any, code: Ints, names: list[Any]) -> None:
+    present = np.bincount(code, minlength=len(names)) > 0
+    if not present.all():
+        absent = names[int(np.argmin(present))]
+        raise InputError(
+            f"y must hold rows of each class for {type(calibrator).__name__}; got none of {absent!r} "
+            f"({np.count_nonzero(~present)} of {len(names)} classes have no rows).",
+            hint="Remove its column, or use SoftmaxTemperature or OneVsRest, which need no rows of each class.",
+            argument="y",
+        )
+
 
 class OneVsRest(ProbabilityMap):
-    """A score map for every class against all others; the results are divided by their sum.
+    r"""One-vs-rest calibration: a binary calibrator per class, and the results divided by their sum.
 
-    Where every class gets 0 (which only maps that give 0 can do) all get the same.
+    .. math::
+
+       q_c = \frac{f_c(p_c)}{\sum_{j=1}^{K} f_j(p_j)}
 
     Parameters
     ----------
-    calibrator : score map, default=Platt()
-        Cloned for every class.
+    calibrator : binary calibrator or its name in `CALIBRATORS`, default=Platt()
+        Cloned for each class.
 
     Attributes
     ----------
-    calibrators_ : list of fitted score maps, one a class
+    calibrators_ : list of fitted binary calibrators, one per class
+    map_, classes_, notes_
+        As for all multiclass calibrators.
+
+    Notes
+    -----
+    With a calibrator that takes any scores, such as `Isotonic`, X may hold margins. If the rows of the fit are
+    probabilities of sum 1, later rows must be too.
+
+    If all classes get 0 (only maps that give 0 can do that), each gets 1 / K. Classes without rows are calibrated as
+    the binary calibrator does it for rows without events.
+
+    References
+    ----------
+    .. [1] Zadrozny & Elkan (2002), "Transforming classifier scores into accurate multiclass probability estimates".
 
     Examples
     --------
     >>> proba = np.array([[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])
+    >>> OneVsRest("isotonic").fit(proba, ["a", "b", "c", "a"]).classes_.tolist()
+    ['a', 'b', 'c']
     >>> OneVsRest().fit(proba, ["a", "b", "c", "a"])(proba).sum(axis=1)
     array([1., 1., 1., 1.])
     """
 
-    def __init__(self, calibrator: ScoreMap | None = None) -> None:
+    learns: ClassVar[tuple[str, ...]] = ("normalised",)
+
+    def __init__(self, calibrator: ScoreMap | str | None = None) -> None:
         self.calibrator = calibrator
 
     @property
     def takes_any_score(self) -> bool:
-        return self.calibrator is not None and self.calibrator.takes_any_score
+        return as_score_map(self.calibrator).takes_any_score
 
-    def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> None:
-        calibrator = Platt() if self.calibrator is None else self.calibrator
+    def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
+        calibrator = as_score_map(self.calibrator)
         self.calibrators_ = [
             clone(calibrator).fit(matrix[:, j], (code == j).astype(np.int8), weight) for j in range(matrix.shape[1])
         ]
-
-    def _map(self, matrix: Floats) -> Floats:
-        raw = np.column_stack([each.map_(column) for each, column in zip(self.calibrators_, matrix.T, strict=True)])
-        total = raw.sum(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):
-            return np.asarray(np.where(total > 0, raw / total, 1 / matrix.shape[1]))
-
-
-class SoftmaxTemperature(ProbabilityMap):
-    r"""Temperature scaling for several classes: the softmax of ln p / T, with T > 0 of the greatest likelihood.
-
-    Parameters
-    ----------
-    eps : float, default=2**-24
-        How near to 0 probabilities may lie; nearer ones are read as so near.
-
-    Attributes
-    ----------
-    temperature_ : float
-        Infinite where no T > 0 is better than equal probabilities.
-
-    Notes
-    -----
-    Logits are known up to a constant from their softmax, so probabilities serve as well.
-
-    Examples
-    --------
-    >>> proba = np.array([[0.9, 0.05, 0.05], [0.9, 0.05, 0.05], [0.1, 0.1, 0.8], [0.1, 0.8, 0.1]])
-    >>> SoftmaxTemperature().fit(proba, [0, 1, 2, 1]).temperature_ > 1  # sure, and once wrong
-    True
-    """
-
-    def __init__(self, *, eps: float = EPS) -> None:
-        self.eps = eps
-
-    def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> None:
-        from scipy.optimize import brentq
-
-        check_eps(self.eps)
-        z = _logs(matrix, self.eps)
-        own = _chosen(z, code)
-        if (own == z.max(axis=1)).all() and (z != z[:, :1]).any():
-            raise InputError(
-                "Every row's own class is the likeliest, so no temperature fits best: the lower the better.",
-                hint="Use OneVsRest(), whose targets are smoothed.",
-            )
-        mean = float(np.average(own, weights=weight))
-
-        def derivative(slope: float) -> float:
-            return mean - float(np.average((softmax(slope * z) * z).sum(axis=1), weights=weight))
-
-        # Concave in the slope 1 / T: the derivative falls.
-        self.slope_ = 0.0
-        if derivative(0.0) > 0:
-            high = 1.0
-            while derivative(high) > 0:
-                high *= 2
-            self.slope_ = float(brentq(derivative, 0.0, high, xtol=1e-14, rtol=1e-14))
-        self.temperature_ = 1 / self.slope_ if self.slope_ else float("inf")
-
-    def _map(self, matrix: Floats) -> Floats:
-        return softmax(self.slope_ * _logs(matrix, self.eps))
-
-
-class VectorScaling(ProbabilityMap):
-    r"""Vector scaling: the softmax of w_c ln p_c + b_c, by maximum likelihood.
-
-    Parameters
-    ----------
-    eps : float, default=2**-24
-        How near to 0 probabilities may lie; nearer ones are read as so near.
-
-    Attributes
-    ----------
-    weights_, biases_ : ndarray
-        w and b of every class; the biases sum to 0.
-
-    References
-    ----------
-    .. [1] Guo, Pleiss, Sun & Weinberger (2017), "On calibration of modern neural networks".
-    """
-
-    def __init__(self, *, eps: float = EPS) -> None:
-        self.eps = eps
-
-    def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> None:
-        from scipy.optimize import minimize
-
-        check_eps(self.eps)
-        z = _logs(matrix, self.eps)
-        n_classes, share = matrix.shape[1], weight / weight.sum()
-        own = np.zeros_like(z)
-        own[np.arange(code.size), code] = 1.0
-
-        def loss(parameters: Floats) -> tuple[float, Floats]:
-            logits = z * parameters[:n_classes] + parameters[n_classes:]
-            top = logits.max(axis=1)
-            total = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
-            excess = (softmax(logits) - own) * share[:, None]
-            gradient = np.concatenate([(excess * z).sum(axis=0), excess.sum(axis=0)])
-            return float(np.sum(share * (total - _chosen(logits, code)))), gradient
-
-        start = np.concatenate([np.ones(n_classes), np.zeros(n_classes)])
-        found = minimize(
-            loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9}
-        )
-        right = (z * found.x[:n_classes] + found.x[n_classes:]).argmax(axis=1) == code
-        if not np.isfinite(found.x).all() or np.abs(found.x).max() > 1e4 or right.all():
-            raise InputError(
-                "The fit of the weights did not converge: a class is almost separated from the others.",
-                hint="Use SoftmaxTemperature, or OneVsRest.",
-            )
-        self.weights_ = found.x[:n_classes]
-        self.biases_ = found.x[n_classes:] - found.x[n_classes:].mean()
-
-    def _map(self, matrix: Floats) -> Floats:
-        return softmax(_logs(matrix, self.eps) * self.weights_ + self.biases_)
-
-
-def softmax(logits: Floats) -> Floats:
-    """Exponentials divided by their sum, row by row."""
-    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: Floats = raised / raised.sum(axis=1, keepdims=True)
-    return shares
-
-
-def _logs(matrix: Floats, eps: float) -> Floats:
-    logs: Floats = np.log(np.maximum(matrix, eps))
-    return logs
-
-
-def _chosen(matrix: Floats, code: Ints) -> Floats:
-    return matrix[np.arange(code.size), code]
+        return Normalised([each.map_ for each in self.calibrators_], domain_of(matrix))

@@ -1,24 +1,44 @@
-"""The score maps by name, for the command line, reports and tests."""
+"""`CALIBRATORS`, the registry of calibrators by name, and the resolver of calibrators that users give."""
 
-from calibrant.calibrators.beta import Beta
-from calibrant.calibrators.binning import BinningAverage
-from calibrant.calibrators.cost_aware import CAPS, CATS
-from calibrant.calibrators.isotonic import Isotonic
-from calibrant.calibrators.prior_shift import PriorShift
+from typing import Any
+
+from calibrant._support.errors import InputError, nearest
+from calibrant.calibrators.binary import BINARY_CALIBRATORS
+from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
+from calibrant.calibrators.pairwise import PairwiseCoupling
 from calibrant.calibrators.score_map import ScoreMap
-from calibrant.calibrators.sigmoid import Platt, Temperature
-from calibrant.calibrators.venn_abers import VennAbers
+from calibrant.calibrators.softmax_scaling import Dirichlet, MatrixScaling, SoftmaxTemperature, VectorScaling
+from calibrant.calibrators.spline import Spline
 
-__all__ = ["CALIBRATORS"]
+__all__ = ["CALIBRATORS", "as_calibrator"]
 
-CALIBRATORS: dict[str, type[ScoreMap]] = {
-    "binning_average": BinningAverage,
-    "isotonic": Isotonic,
-    "platt": Platt,
-    "temperature": Temperature,
-    "beta": Beta,
-    "venn_abers": VennAbers,
-    "prior_shift": PriorShift,
-    "cats": CATS,
-    "caps": CAPS,
+# Each class has a `kind`: "binary" takes one column of scores, "multiclass" takes class probabilities.
+CALIBRATORS: dict[str, type[ScoreMap] | type[ProbabilityMap]] = {
+    **BINARY_CALIBRATORS,
+    "one_vs_rest": OneVsRest,
+    "pairwise": PairwiseCoupling,
+    "softmax_temperature": SoftmaxTemperature,
+    "vector": VectorScaling,
+    "matrix": MatrixScaling,
+    "dirichlet": Dirichlet,
+    "spline": Spline,
 }
+
+
+def as_calibrator(calibrator: Any, argument: str = "calibrator") -> ScoreMap | ProbabilityMap:
+    """Return the calibrator that is meant by an object or a name.
+
+    >>> as_calibrator("isotonic"), as_calibrator(Dirichlet())
+    (Isotonic(), Dirichlet())
+    """
+    known = CALIBRATORS.get(calibrator) if isinstance(calibrator, str) else None
+    found = calibrator if known is None else known()
+    if isinstance(found, (ScoreMap, ProbabilityMap)):
+        return found
+    raise InputError(
+        f"{argument} must be one of calibrant's calibrators (cb.Platt()) or of the names {', '.join(CALIBRATORS)}; "
+        f"got {calibrator!r}.",
+        hint=nearest(calibrator, list(CALIBRATORS)).strip() if isinstance(calibrator, str) else "",
+        argument=argument,
+        value=calibrator,
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
@@ -22,8 +22,22 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import CalibrantWarning, InputError
 from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.score_map import label_array
+from calibrant.metrics.multiclass import check_sums, probability_columns
 
-__all__ = ["Responses", "Rows", "by_row", "is_frozen", "method_of", "out_of_fold", "response", "routing"]
+__all__ = [
+    "Responses",
+    "Rows",
+    "by_row",
+    "fit_on",
+    "is_frozen",
+    "join_folds",
+    "method_of",
+    "model_of_scores",
+    "models_of_folds",
+    "out_of_fold",
+    "response",
+    "routing",
+]
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,46 @@ def is_frozen(estimator: Any) -> bool:
     return isinstance(estimator, FrozenEstimator)
 
 
+class ScoresAsModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose rows are its scores: one column of scores of the second of two classes, or probabilities."""
+
+    def __init__(self, classes: NDArray[Any]) -> None:
+        self.classes = classes
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        return self.classes
+
+    def fit(self, X: Any, y: Any) -> "ScoresAsModel":
+        """Return itself; nothing is fitted."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the scores, checked, one column per class."""
+        if len(self.classes) == 2 and (np.ndim(X) < 2 or np.shape(X)[1] == 1):
+            column = _columns.read(X, "X")
+            _columns.refuse_missing([column])
+            event = _columns.scores(column).values
+            return np.column_stack([1 - event, event])
+        columns, _ = probability_columns(X)
+        _columns.refuse_missing(columns)
+        if len(columns) != len(self.classes):
+            raise InputError(
+                f"X must have one column for each of the {len(self.classes)} classes; got {len(columns)}.", argument="X"
+            )
+        matrix: Floats = np.column_stack([column.values for column in columns])
+        check_sums(matrix, any(note.code == "float16" for column in columns for note in column.notes))
+        return matrix
+
+
+def model_of_scores(classes: NDArray[Any]) -> Any:
+    """Return the frozen classifier that returns its rows as scores."""
+    return FrozenEstimator(ScoresAsModel(classes))
+
+
 def method_of(estimator: Any) -> str:
     """How to ask a classifier: for probabilities if it has them, else for the distance to its border."""
     for method in ("predict_proba", "decision_function"):
@@ -155,16 +209,35 @@ def out_of_fold(
     if is_frozen(estimator):
         return Responses(response(fit_on(estimator, rows), rows.X, method, rows.classes), rows.code, rows.weight)
     done: Iterable[Floats] = Parallel(n_jobs=n_jobs)(
-        delayed(_tested)(estimator, rows, train, test, method) for train, test in splits
+        delayed(_scores_of_fold)(estimator, rows, train, test, method) for train, test in splits
     )
-    scores, tested = by_row(list(done), [test for _, test in splits])
+    return join_folds(list(done), rows, splits)
+
+
+def models_of_folds(
+    estimator: Any, rows: Rows, splits: list[tuple[Ints, Ints]], method: str, n_jobs: int | None = None
+) -> tuple[list[Any], list[Floats]]:
+    """Return the classifier of each fold, fitted without the fold's test rows, and its scores of these rows."""
+    done: list[tuple[Any, Floats]] = Parallel(n_jobs=n_jobs)(
+        delayed(_model_of_fold)(estimator, rows, train, test, method) for train, test in splits
+    )
+    return [fitted for fitted, _ in done], [scores for _, scores in done]
+
+
+def join_folds(parts: list[Floats], rows: Rows, splits: list[tuple[Ints, Ints]]) -> Responses:
+    """Return the scores of all folds' test rows as one, with their classes and weights."""
+    scores, tested = by_row(parts, [test for _, test in splits])
     return Responses(scores, rows.code[tested], None if rows.weight is None else rows.weight[tested])
 
 
-def _tested(estimator: Any, rows: Rows, train: Ints, test: Ints, method: str) -> Floats:
+def _model_of_fold(estimator: Any, rows: Rows, train: Ints, test: Ints, method: str) -> tuple[Any, Floats]:
     fitted = fit_on(estimator, rows.part(estimator, train))
     X, _ = _safe_split(estimator, rows.X, rows.y, test, train)
-    return response(fitted, X, method, rows.classes)
+    return fitted, response(fitted, X, method, rows.classes)
+
+
+def _scores_of_fold(estimator: Any, rows: Rows, train: Ints, test: Ints, method: str) -> Floats:
+    return _model_of_fold(estimator, rows, train, test, method)[1]
 
 
 def _routed(model: Any, sample_weight: Any, params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

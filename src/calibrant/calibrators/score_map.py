@@ -30,6 +30,7 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What a reader must know about the rows that it was fitted on.
     """
 
+    kind: ClassVar[str] = "binary"
     # Which kinds of map it learns, and whether higher scores never get lower probabilities; `calibrant.load` checks it.
     learns: ClassVar[tuple[str, ...]] = ()
     rises: ClassVar[bool] = True

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.typing import Floats, Ints
-from calibrant.calibrators.models import Repaired, repaired
+from calibrant.calibrators.models import ModelWithCalibrator, both_columns
 from calibrant.calibrators.responses import Rows, fit_on, is_frozen, method_of, out_of_fold, response
 from calibrant.metrics.labels import Proportions
 
@@ -25,7 +25,7 @@ def _has_probabilities(model: Any) -> bool:
     return hasattr(model.estimator, "predict_proba")
 
 
-class ProportionThreshold(Repaired):
+class ProportionThreshold(ModelWithCalibrator):
     r"""A classifier that predicts every class as often as it occurs, by moving its threshold or weighting its classes.
 
     Two classes: the second is predicted where its score is at least a threshold. More: the class with the greatest
@@ -138,7 +138,7 @@ class ProportionThreshold(Repaired):
     def predict_proba(self, X: Any) -> Floats:
         """The classifier's own probabilities."""
         check_is_fitted(self)
-        return repaired(None, response(self.estimator_, X, self._method, self.classes_))
+        return both_columns(response(self.estimator_, X, self._method, self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Classes, in about their real proportions."""

@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats, Ints
-from calibrant.calibrators.models import Repaired
+from calibrant.calibrators.models import ModelWithCalibrator
 from calibrant.calibrators.responses import Rows, fit_on, is_frozen
 
 __all__ = ["TreeSmoothing"]
@@ -16,7 +16,7 @@ METHODS = ("m-estimate", "laplace", "curtailment")
 _EVENTS = 10  # Zadrozny & Elkan's b m, and the events that a node of b v rows can be expected to hold
 
 
-class TreeSmoothing(Repaired):
+class TreeSmoothing(ModelWithCalibrator):
     r"""Better probabilities for the leaves of scikit-learn's trees and forests, without other data.
 
     A leaf with k of n training rows in a class says k / n, which for small leaves is far too sure. Instead:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -15,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.file_modes import default_file_mode
-from calibrant._support.logits import check_eps
-from calibrant.calibrators import maps
-from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap, SoftmaxTemperature, VectorScaling
+from calibrant.calibrators import class_maps, maps
+from calibrant.calibrators.multiclass import ProbabilityMap
 from calibrant.calibrators.registry import CALIBRATORS
 from calibrant.calibrators.score_map import ScoreMap, label_array
 from calibrant.metrics.specification import part_from_spec, part_to_spec
@@ -28,8 +27,7 @@ __all__ = ["load", "save"]
 FORMAT = "calibrant calibrator"
 VERSION = 1
 _LARGEST = 2**28  # bytes; a map of six million steps is as large
-_SCORE_MAPS = {kind.__name__: kind for kind in CALIBRATORS.values()}
-_OF_CLASSES = {kind.__name__: kind for kind in (OneVsRest, SoftmaxTemperature, VectorScaling)}
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in CALIBRATORS.values()}
 
 
 def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
@@ -37,7 +35,7 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    calibrator : score map, OneVsRest, SoftmaxTemperature or VectorScaling
+    calibrator : binary or multiclass calibrator
         Fitted. Models on features hold a classifier, which JSON cannot: save their ``calibrator_``.
     path : path
         An existing file is replaced, at once or not at all.
@@ -139,28 +137,35 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _described(calibrator: Any) -> dict[str, Any]:
     name = type(calibrator).__name__
-    if type(calibrator) is not (_SCORE_MAPS | _OF_CLASSES).get(name):
+    if type(calibrator) is not _KINDS.get(name):
         raise InputError(f"There is no format for {name}.", hint="Calibrators of your own need one of their own.")
     if not _are_labels(calibrator.classes_.tolist()):
         raise InputError(
             f"Labels must be text or numbers to be saved; they are {calibrator.classes_.tolist()!r}.",
             hint="Encode them first.",
         )
-    if isinstance(calibrator, ScoreMap) and not calibrator.could_have_learned(calibrator.map_):
+    if not calibrator.could_have_learned(calibrator.map_):
         raise InputError(f"The settings of {name} were changed after it was fitted.", hint="Fit it again.")
-    params = {} if isinstance(calibrator, OneVsRest) else calibrator.get_params(deep=False)
-    settings = {key: _plain_setting(value) for key, value in params.items()}
+    settings = {key: _plain_setting(getattr(calibrator, key)) for key in _settings_of(type(calibrator))}
     described: dict[str, Any] = {"calibrator": name, "settings": settings, "classes": calibrator.classes_.tolist()}
+    notes = [{"code": n.code, "count": n.count, "template": n.template} for n in calibrator.notes_]
+    described |= _described_map(calibrator) | {"notes": notes}
+    return described | {"numbers": {each: float(getattr(calibrator, each)) for each in calibrator.keeps}}
+
+
+def _settings_of(kind: Any) -> list[str]:
+    """Return the settings that go into a file; a binary calibrator inside goes there with what was fitted."""
+    return [name for name in kind._get_param_names() if name != "calibrator"]
+
+
+def _described_map(calibrator: Any) -> dict[str, Any]:
     if isinstance(calibrator, ScoreMap):
-        notes = [{"code": n.code, "count": n.count, "template": n.template} for n in calibrator.notes_]
-        described |= {"map": maps.to_dict(calibrator.map_), "notes": notes}
-        return described | {"numbers": {each: float(getattr(calibrator, each)) for each in calibrator.keeps}}
-    if isinstance(calibrator, OneVsRest):
-        each = [_described(one) for one in calibrator.calibrators_]
-        return described | {"calibrators": each}
-    if isinstance(calibrator, SoftmaxTemperature):
-        return described | {"slope": calibrator.slope_}
-    return described | {"weights": calibrator.weights_.tolist(), "biases": calibrator.biases_.tolist()}
+        return {"map": maps.to_dict(calibrator.map_)}
+    if hasattr(calibrator, "calibrators_"):
+        coupled = calibrator.map_.kind == "coupling"
+        more = {"sizes": calibrator.map_.sizes.tolist()} if coupled else {"domain": calibrator.map_.domain}
+        return {"calibrators": [_described(one) for one in calibrator.calibrators_], **more}
+    return {"map": class_maps.to_dict(calibrator.map_)}
 
 
 def _plain_setting(value: Any) -> Any:
@@ -192,11 +197,11 @@ def _built(body: Any) -> Any:
     if not isinstance(body, dict):
         raise InputError("a calibrator must be an object.")
     name = body.pop("calibrator", None)
-    kind = _SCORE_MAPS.get(name) or _OF_CLASSES.get(name) if isinstance(name, str) else None
+    kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise InputError(f"there is no calibrator named {name!r}.")
     settings, classes = body.pop("settings", None), body.pop("classes", None)
-    expected = set() if kind is OneVsRest else set(kind._get_param_names())
+    expected = set(_settings_of(kind))
     if not isinstance(settings, dict) or set(settings) != expected:
         raise InputError(f"the settings of {name} are {sorted(expected)}.")
     if not _are_labels(classes) or len(set(classes)) < max(2, len(classes)):
@@ -204,7 +209,8 @@ def _built(body: Any) -> Any:
     calibrator = kind(**{key: _setting(value) for key, value in settings.items()})
     calibrator.classes_ = label_array(classes)
     calibrator.n_features_in_ = 1 if issubclass(kind, ScoreMap) else len(classes)
-    (_restore_map if issubclass(kind, ScoreMap) else _RESTORE[name])(calibrator, body)
+    (_restore_map if issubclass(kind, ScoreMap) else _restore_class_map)(calibrator, body)
+    _restore_notes_and_numbers(calibrator, body)
     if body:
         raise InputError(f"{name} has no field {next(iter(body))!r}.")
     return calibrator
@@ -226,6 +232,10 @@ def _restore_map(calibrator: Any, body: dict[str, Any]) -> None:
     if len(calibrator.classes_) != 2:
         raise InputError(f"{name} has two classes; {len(calibrator.classes_)} are named.")
     calibrator.map_ = map_
+
+
+def _restore_notes_and_numbers(calibrator: Any, body: dict[str, Any]) -> None:
+    name = type(calibrator).__name__
     calibrator.notes_ = _notes(body.pop("notes", None))
     numbers = body.pop("numbers", None)
     if not isinstance(numbers, dict) or set(numbers) != set(calibrator.keeps):
@@ -250,38 +260,30 @@ def _notes(notes: Any) -> tuple[Note, ...]:
     return found
 
 
-def _restore_one_vs_rest(calibrator: Any, body: dict[str, Any]) -> None:
-    each = body.pop("calibrators", None)
-    if not isinstance(each, list) or len(each) != len(calibrator.classes_):
-        raise InputError("OneVsRest needs a calibrator for every class.")
+def _restore_class_map(calibrator: Any, body: dict[str, Any]) -> None:
+    name = type(calibrator).__name__
+    if "calibrator" in calibrator.get_params(deep=False):
+        _restore_calibrators(calibrator, body)
+    else:
+        calibrator.map_ = class_maps.from_dict(body.pop("map", {}))
+    if calibrator.map_.kind not in calibrator.learns:
+        raise InputError(f"{name} learns maps of {' or '.join(calibrator.learns)}, not of {calibrator.map_.kind}.")
+    if not calibrator.could_have_learned(calibrator.map_):
+        raise InputError(f"the map of {name} does not go with its settings or its classes.")
+
+
+def _restore_calibrators(calibrator: Any, body: dict[str, Any]) -> None:
+    name, each = type(calibrator).__name__, body.pop("calibrators", None)
+    if not isinstance(each, list) or not each:
+        raise InputError(f"{name} needs a list of calibrators.")
     calibrator.calibrators_ = [_built(one) for one in each]
     first = calibrator.calibrators_[0]
     alike = all(type(one) is type(first) and one.get_params() == first.get_params() for one in calibrator.calibrators_)
     if not isinstance(first, ScoreMap) or not alike:
-        raise InputError("OneVsRest holds score maps of one kind.")
+        raise InputError(f"{name} holds binary calibrators of one kind.")
     calibrator.calibrator = clone(first)
-
-
-def _restore_temperature(calibrator: Any, body: dict[str, Any]) -> None:
-    slope = maps.Logistic(body.pop("slope", None), 0.0, eps=calibrator.eps).slope  # checked as any slope is
-    if slope < 0:
-        raise InputError("the slope of SoftmaxTemperature must not be negative.")
-    calibrator.slope_ = float(slope)
-    calibrator.temperature_ = 1 / slope if slope else float("inf")
-
-
-def _restore_vector(calibrator: Any, body: dict[str, Any]) -> None:
-    check_eps(calibrator.eps)
-    for name in ("weights", "biases"):
-        values = body.pop(name, None)
-        right = isinstance(values, list) and len(values) == len(calibrator.classes_)
-        if not right or not all(isinstance(v, float) and np.isfinite(v) for v in values):
-            raise InputError(f"{name} must hold a number for every class.")
-        setattr(calibrator, f"{name}_", np.array(values))
-
-
-_RESTORE: dict[str, Callable[[Any, dict[str, Any]], None]] = {
-    "OneVsRest": _restore_one_vs_rest,
-    "SoftmaxTemperature": _restore_temperature,
-    "VectorScaling": _restore_vector,
-}
+    fitted = [one.map_ for one in calibrator.calibrators_]
+    if "coupling" in calibrator.learns:
+        calibrator.map_ = class_maps.Coupling(fitted, body.pop("sizes", None), calibrator.eps)
+    else:
+        calibrator.map_ = class_maps.Normalised(fitted, body.pop("domain", None))

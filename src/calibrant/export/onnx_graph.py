@@ -1,4 +1,4 @@
-"""A calibrator as an ONNX model."""
+"""Calibrators as ONNX models."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats
 from calibrant.calibrators import maps
+from calibrant.calibrators.multiclass import ProbabilityMap
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.versions import __version__
 
@@ -19,69 +20,79 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('to_onnx needs onnx: pip install "calibrant[onnx]".', name="onnx") from error
 
-__all__ = ["to_onnx"]
+__all__ = ["Graph", "score_node", "to_onnx"]
 
 _OPSET = 17
 _IR_VERSION = 8
 
 
 def to_onnx(
-    calibrator: ScoreMap,
+    calibrator: ScoreMap | ProbabilityMap,
     *,
     dtype: Literal["float32", "float64"] = "float32",
     shape: Sequence[int | str | None] | None = None,
 ) -> Any:
-    """An ONNX model of a fitted score map: ``score`` in, ``probability`` out.
+    """Return an ONNX model of a fitted calibrator: ``score`` in, ``probability`` out.
 
     Parameters
     ----------
-    calibrator : fitted score map
+    calibrator : fitted binary or multiclass calibrator
+        A multiclass one takes and gives matrices with one column per class, in the order of `classes_`.
     dtype : {"float32", "float64"}
         Type of input and output. Inside, all is computed in float64, so a float32 score gets the probability that
         Python gives the same float32 score, rounded.
     shape : sequence, optional
-        Shape to declare for both, for example ``("rows", 1)``. By default none is, and any will do at run time, but
-        ONNX's own checker and ``onnx.compose.merge_models`` want one.
+        Shape to declare for both, for example ``("rows", 1)``. By default none is declared, and any shape works at run
+        time, but ONNX's own checker and ``onnx.compose.merge_models`` want one.
 
     Returns
     -------
     onnx.ModelProto
-        ``onnx.save(model, path)`` writes it; ``onnx.compose.merge_models`` puts it behind a model of yours.
+        ``onnx.save(model, path)`` writes it; ``onnx.compose.merge_models`` puts it behind another model.
 
     Notes
     -----
-    Operators of the standard set, version 17. NaN for scores that the calibrator itself refuses: NaN, and those
-    outside [0, 1] by more than 1e-6 where it needs probabilities. Steps are searched by halving.
+    Operators of the standard set, version 17. NaN for rows that the calibrator itself refuses: NaN, scores outside
+    [0, 1] by more than 1e-6 if it needs probabilities, and then class probabilities whose sum differs from 1 by more
+    than 1e-6 per class. Steps are searched by halving. `PairwiseCoupling` has no closed form and no ONNX model.
     """
-    if not isinstance(calibrator, ScoreMap):
+    if not isinstance(calibrator, (ScoreMap, ProbabilityMap)):
         raise InputError(
-            f"Only maps of one score become ONNX; it is {type(calibrator).__name__}.",
-            hint="Of a CalibratedModel pass its calibrator_.",
+            f"calibrator must be a binary or multiclass calibrator; got {type(calibrator).__name__}.",
+            hint="Of a CalibratedModel pass its calibrator_, or with an ensemble its calibrators_ one by one.",
             argument="calibrator",
         )
     if dtype not in ("float32", "float64"):
         raise InputError(f"dtype must be 'float32' or 'float64'; it is {dtype!r}.", argument="dtype", value=dtype)
     check_is_fitted(calibrator)
-    graph = _Graph()
-    map_ = calibrator.map_
+    graph = Graph()
     x = graph.node("Cast", "score", to=TensorProto.DOUBLE)
-    low, high = (-CLIP_TOLERANCE, 1 + CLIP_TOLERANCE) if map_.probabilities else (-LARGEST_SCORE, LARGEST_SCORE)
-    taken = graph.node(
-        "And",
-        graph.node("GreaterOrEqual", x, graph.number(low)),
-        graph.node("LessOrEqual", x, graph.number(high)),
-    )
-    value = graph.node("Where", taken, _BUILDERS[map_.kind](map_, x, graph), graph.number(np.nan))
+    default: tuple[int | str, ...] = ("rows",)
+    if isinstance(calibrator, ProbabilityMap):
+        from calibrant.export.class_onnx import class_node
+
+        value, default = class_node(calibrator, x, graph), ("rows", len(calibrator.classes_))
+    else:
+        map_ = calibrator.map_
+        value = graph.node(
+            "Where", graph.taken(x, map_.probabilities), score_node(map_, x, graph), graph.number(np.nan)
+        )
     outside = TensorProto.FLOAT if dtype == "float32" else TensorProto.DOUBLE
     graph.node("Cast", value, to=outside, named="probability")
     name = f"calibrant_{type(calibrator).__name__}"
     # Checked with a shape in any case: all else must be right.
-    checked = _model(graph, name, outside, shape or ("rows",))
+    checked = _model(graph, name, outside, shape or default)
     onnx.checker.check_model(checked)
     return checked if shape else _model(graph, name, outside, None)
 
 
-def _model(graph: "_Graph", name: str, type_: int, shape: Sequence[int | str | None] | None) -> Any:
+def score_node(map_: maps.Map, x: str, graph: "Graph") -> str:
+    """Return the node of a map of the scores `x`."""
+    node: str = _BUILDERS[map_.kind](map_, x, graph)
+    return node
+
+
+def _model(graph: "Graph", name: str, type_: int, shape: Sequence[int | str | None] | None) -> Any:
     proto = helper.make_graph(
         graph.nodes,
         name,
@@ -98,7 +109,7 @@ def _model(graph: "_Graph", name: str, type_: int, shape: Sequence[int | str | N
     )
 
 
-class _Graph:
+class Graph:
     """Nodes and constants, named as they come."""
 
     def __init__(self) -> None:
@@ -117,6 +128,12 @@ class _Graph:
 
     def number(self, value: float) -> str:
         return self.constant(np.float64(value))
+
+    def taken(self, x: str, probabilities: bool) -> str:
+        """Return which scores a calibrator takes: those of [0, 1], or all finite ones."""
+        low, high = (-CLIP_TOLERANCE, 1 + CLIP_TOLERANCE) if probabilities else (-LARGEST_SCORE, LARGEST_SCORE)
+        above = self.node("GreaterOrEqual", x, self.number(low))
+        return self.node("And", above, self.node("LessOrEqual", x, self.number(high)))
 
     def between(self, x: str, low: float, high: float) -> str:
         return self.node("Clip", x, self.number(low), self.number(high))
@@ -153,11 +170,11 @@ class _Graph:
         return self.node("Gather", self.constant(padded), place)
 
 
-def _steps(map_: maps.Steps, x: str, graph: _Graph) -> str:
+def _steps(map_: maps.Steps, x: str, graph: Graph) -> str:
     return graph.look_up(map_.values, *graph.locate(map_.edges, x))
 
 
-def _segments(map_: maps.Segments, x: str, graph: _Graph) -> str:
+def _segments(map_: maps.Segments, x: str, graph: Graph) -> str:
     place, most = graph.locate(map_.x, x)
     # Place j lies right of the point j - 1: before the first and after the last the line is level.
     points, values = map_.x, map_.y
@@ -169,24 +186,24 @@ def _segments(map_: maps.Segments, x: str, graph: _Graph) -> str:
     return graph.node("Add", start, graph.node("Mul", along, rise))
 
 
-def _logistic(map_: maps.Logistic, x: str, graph: _Graph) -> str:
+def _logistic(map_: maps.Logistic, x: str, graph: Graph) -> str:
     if map_.probabilities:
         high, low = _logs(x, map_.eps, graph)
         x = graph.node("Sub", high, low)
     return graph.sigmoid(graph.times(map_.slope, x), graph.number(map_.intercept))
 
 
-def _beta(map_: maps.Beta, x: str, graph: _Graph) -> str:
+def _beta(map_: maps.Beta, x: str, graph: Graph) -> str:
     high, low = _logs(x, map_.eps, graph)
     return graph.sigmoid(graph.times(map_.a, high), graph.times(-map_.b, low), graph.number(map_.c))
 
 
-def _logs(x: str, eps: float, graph: _Graph) -> tuple[str, str]:
+def _logs(x: str, eps: float, graph: Graph) -> tuple[str, str]:
     inside = graph.between(x, eps, 1 - eps)
     return graph.node("Log", inside), graph.node("Log", graph.node("Sub", graph.number(1.0), inside))
 
 
-def _odds(map_: maps.Odds, x: str, graph: _Graph) -> str:
+def _odds(map_: maps.Odds, x: str, graph: Graph) -> str:
     inside = graph.between(x, 0.0, 1.0)
     raised = graph.times(map_.ratio, inside)
     rest = graph.node("Sub", graph.number(1.0), inside)

@@ -1,0 +1,292 @@
+"""Maps from class probabilities to calibrated class probabilities.
+
+Like the maps of one score (`maps`), they are plain numbers, checked when they are made. Files, SQL and ONNX read them
+and need no estimator.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from calibrant._support.arrays import read_only
+from calibrant._support.errors import InputError
+from calibrant._support.logits import EPS, check_eps
+from calibrant._support.typing import Floats
+from calibrant.calibrators import maps
+from calibrant.calibrators.multinomial import chunks, log_probabilities, softmax
+
+__all__ = ["CLASS_MAPS", "ClassMap", "Coupling", "Normalised", "Softmax", "TopLabel", "from_dict", "to_dict"]
+
+
+DOMAINS = ("probability", "real")
+_COUPLING_STEPS = 100
+_NESTED = {"confidence"}  # fields that hold a map of one score
+_NESTED_LISTS = {"per_class", "per_pair"}
+
+
+class ClassMap(Protocol):
+    """A function of matrices with one column per class. `kind` names it."""
+
+    kind: ClassVar[str]
+
+    @property
+    def domain(self) -> str:
+        """``"probability"``: rows are probabilities of sum 1; ``"real"``: any finite numbers."""
+
+    @property
+    def n_classes(self) -> int | None:
+        """Number of classes; None if the map takes any number."""
+
+    def __call__(self, proba: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax:
+    r"""Softmax of a linear function of log-probabilities: ``softmax(W ln p + b)``, p at least `eps`.
+
+    `weights` is one number (temperature scaling), one number per class (a diagonal W), or a matrix.
+
+    >>> Softmax(0.5, [0.0, 0.0])(np.array([[0.8, 0.2]])).round(3)
+    array([[0.667, 0.333]])
+    """
+
+    weights: Floats
+    biases: Floats
+    eps: float = EPS
+
+    kind: ClassVar[str] = "softmax"
+    domain: ClassVar[str] = "probability"
+
+    def __post_init__(self) -> None:
+        check_eps(self.eps)
+        for name in ("weights", "biases"):
+            object.__setattr__(self, name, _numbers(name, getattr(self, name)))
+        size = self.biases.size
+        shapes = {(), (size,), (size, size)}
+        if self.biases.ndim != 1 or size < 2 or self.weights.shape not in shapes:
+            raise InputError(
+                f"A softmax map must have a bias per class and weights of shape (), (K,) or (K, K); got biases of "
+                f"shape {self.biases.shape} and weights of shape {self.weights.shape}."
+            )
+
+    @property
+    def n_classes(self) -> int:
+        return self.biases.size
+
+    def __call__(self, proba: Floats) -> Floats:
+        calibrated = np.empty(proba.shape)
+        for rows in chunks((len(proba), self.n_classes)):
+            z = log_probabilities(proba[rows], self.eps)
+            # einsum, not BLAS: the value of a row must not depend on the rows beside it.
+            moved = z * self.weights if self.weights.ndim < 2 else np.einsum("ik,jk->ij", z, self.weights)
+            calibrated[rows] = softmax(moved + self.biases)
+        return calibrated
+
+
+@dataclass(frozen=True, eq=False)
+class Normalised:
+    """One map of a score per class; the results are divided by their sum. Where all are 0, all classes get 1 / K.
+
+    >>> half = maps.Odds(0.5)
+    >>> Normalised([half, half])(np.array([[0.8, 0.2]])).round(3)
+    array([[0.857, 0.143]])
+    """
+
+    per_class: Sequence[maps.Map]
+    domain: str = "probability"
+
+    kind: ClassVar[str] = "normalised"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "per_class", tuple(self.per_class))
+        if self.n_classes < 2 or self.domain not in DOMAINS:
+            raise InputError(
+                f"A normalised map must have maps of two or more classes and a domain of {' or '.join(DOMAINS)}; got "
+                f"{self.n_classes} maps and {self.domain!r}."
+            )
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.per_class)
+
+    def __call__(self, proba: Floats) -> Floats:
+        raw = np.column_stack([each(column) for each, column in zip(self.per_class, proba.T, strict=True)])
+        total = raw.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(total > 0, raw / total, 1 / raw.shape[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class TopLabel:
+    """A map of the highest probability of each row; the other classes share the rest in their old proportions.
+
+    Of equal highest probabilities the first column counts. Where the other probabilities are all 0 they share equally.
+
+    >>> TopLabel(maps.Odds(0.5))(np.array([[0.6, 0.3, 0.1]])).round(4)
+    array([[0.4286, 0.4286, 0.1429]])
+    """
+
+    confidence: maps.Map
+
+    kind: ClassVar[str] = "top_label"
+    domain: ClassVar[str] = "probability"
+    n_classes: ClassVar[None] = None
+
+    def __call__(self, proba: Floats) -> Floats:
+        row, top = np.arange(len(proba)), proba.argmax(axis=1)
+        calibrated = self.confidence(proba[row, top])
+        others = proba.copy()
+        others[row, top] = 0.0
+        rest = others.sum(axis=1)
+        others[rest == 0] = 1.0
+        others[row, top] = 0.0
+        others *= ((1 - calibrated) / np.where(rest > 0, rest, proba.shape[1] - 1))[:, None]
+        others[row, top] = calibrated
+        return others
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    r"""Pairwise coupling: class probabilities that fit the calibrated probabilities of all pairs best.
+
+    Pair (i, j), i < j, has a map of :math:`p_i / (p_i + p_j)` to :math:`r_{ij}`, p at least `eps`. The result
+    maximises :math:`\sum_{i \ne j} n_{ij} r_{ij} \ln \frac{q_i}{q_i + q_j}` row by row, with :math:`n_{ij}` the entry
+    of `sizes` and :math:`r_{ij}` kept `eps` away from 0 and 1.
+
+    `per_pair` and `sizes` are in the order (0, 1), (0, 2), ..., (1, 2), ...
+
+    >>> Coupling([maps.Odds(1.0)] * 3, [1.0, 1.0, 1.0])(np.array([[0.7, 0.2, 0.1]])).round(6)
+    array([[0.7, 0.2, 0.1]])
+    """
+
+    per_pair: Sequence[maps.Map]
+    sizes: Floats
+    eps: float = EPS
+
+    kind: ClassVar[str] = "coupling"
+    domain: ClassVar[str] = "probability"
+
+    def __post_init__(self) -> None:
+        check_eps(self.eps)
+        object.__setattr__(self, "per_pair", tuple(self.per_pair))
+        object.__setattr__(self, "sizes", _numbers("sizes", self.sizes))
+        pairs = self.n_classes * (self.n_classes - 1) // 2
+        if len(self.per_pair) != pairs or self.sizes.shape != (pairs,) or not pairs or not (self.sizes > 0).all():
+            raise InputError(
+                "A coupling must have a map and a positive size for each pair of classes; got "
+                f"{len(self.per_pair)} maps and sizes of shape {self.sizes.shape}."
+            )
+
+    @property
+    def n_classes(self) -> int:
+        return round((1 + math.sqrt(1 + 8 * len(self.per_pair))) / 2)
+
+    def __call__(self, proba: Floats) -> Floats:
+        first, second = np.triu_indices(self.n_classes, 1)
+        share = self.sizes / self.sizes.sum()
+        calibrated = np.empty(proba.shape)
+        for rows in chunks((len(proba), self.n_classes**2)):
+            p = np.maximum(proba[rows], self.eps)
+            pairs = np.column_stack(
+                [each(p[:, i] / (p[:, i] + p[:, j])) for each, i, j in zip(self.per_pair, first, second, strict=True)]
+            )
+            calibrated[rows] = couple(np.clip(pairs, self.eps, 1 - self.eps), share, self.n_classes)
+        return calibrated
+
+
+def couple(pairs: Floats, share: Floats, n_classes: int) -> Floats:
+    r"""Return class probabilities of rows that fit the probabilities of pairs best.
+
+    `pairs` has a column for each pair i < j, with the probability of i; `share` weighs the pairs. The objective is the
+    weighted Kullback-Leibler divergence of Hastie & Tibshirani, whose optimum is unique; their iteration converges to
+    it slowly. In the logarithms of the odds it is a logistic regression, and Newton's method solves it. Steps are
+    shortened by ln(1 + d) / d, with d the largest change of a log-odds, so that each step improves the objective.
+    """
+    first, second = np.triu_indices(n_classes, 1)
+    scores = np.zeros((len(pairs), n_classes))
+    for i, j, r in zip(first, second, pairs.T, strict=True):  # the start: mean probabilities of each class's pairs
+        scores[:, i] += r
+        scores[:, j] += 1 - r
+    scores = np.log(scores)
+    left = np.arange(len(pairs))  # each row by itself: converged ones are left as they are
+    for _ in range(_COUPLING_STEPS):
+        step = _coupling_step(scores[left], pairs[left], share)
+        change = step.max(axis=1) - step.min(axis=1)
+        with np.errstate(invalid="ignore"):
+            scores[left] += np.where(change > 0, np.log1p(change) / change, 1.0)[:, None] * step
+        left = left[change > 1e-9]  # the error after the step is about its square
+        if not left.size:
+            break
+    return softmax(scores)
+
+
+def _coupling_step(scores: Floats, pairs: Floats, share: Floats) -> Floats:
+    n_classes = scores.shape[1]
+    first, second = np.triu_indices(n_classes, 1)
+    expected = 1 / (1 + np.exp(scores[:, second] - scores[:, first]))
+    residual, spread = share * (pairs - expected), share * expected * (1 - expected)
+    gradient = np.zeros_like(scores)
+    hessian = np.full((len(pairs), n_classes, n_classes), 1 / n_classes)  # holds the mean, which has no effect
+    for place, (i, j) in enumerate(zip(first, second, strict=True)):
+        gradient[:, i] += residual[:, place]
+        gradient[:, j] -= residual[:, place]
+        hessian[:, i, i] += spread[:, place]
+        hessian[:, j, j] += spread[:, place]
+        hessian[:, i, j] -= spread[:, place]
+        hessian[:, j, i] -= spread[:, place]
+    step: Floats = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+    return step
+
+
+CLASS_MAPS: dict[str, Any] = {each.kind: each for each in (Softmax, Normalised, TopLabel, Coupling)}
+
+
+def to_dict(map_: ClassMap) -> dict[str, Any]:
+    """Return the map as plain data for JSON, from which `from_dict` restores it bitwise."""
+    data: dict[str, Any] = {"kind": map_.kind}
+    for name in _fields(map_.kind):
+        value = getattr(map_, name)
+        if name in _NESTED:
+            data[name] = maps.to_dict(value)
+        elif name in _NESTED_LISTS:
+            data[name] = [maps.to_dict(each) for each in value]
+        else:
+            data[name] = value.tolist() if isinstance(value, np.ndarray) else value
+    return data
+
+
+def from_dict(data: Any) -> ClassMap:
+    """Return the map that `to_dict` describes, checked as any other."""
+    kind = data.get("kind") if isinstance(data, Mapping) else None
+    if not isinstance(kind, str) or kind not in CLASS_MAPS:
+        raise InputError(f"A map of classes must be of a kind among {', '.join(CLASS_MAPS)}; it is {kind!r}.")
+    given = {name: value for name, value in data.items() if name != "kind"}
+    if sorted(given) != sorted(_fields(kind)):
+        raise InputError(f"A {kind} map has the fields {', '.join(_fields(kind))}; found {', '.join(map(str, given))}.")
+    for name in _NESTED.intersection(given):
+        given[name] = maps.from_dict(given[name])
+    for name in _NESTED_LISTS.intersection(given):
+        if not isinstance(given[name], list):
+            raise InputError(f"{name} of a {kind} map must be a list; got {given[name]!r}.")
+        given[name] = [maps.from_dict(each) for each in given[name]]
+    built: ClassMap = CLASS_MAPS[kind](**given)
+    return built
+
+
+def _fields(kind: str) -> list[str]:
+    return [field.name for field in fields(CLASS_MAPS[kind])]
+
+
+def _numbers(name: str, values: Any) -> Floats:
+    try:
+        given = np.asarray(values)
+        array = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} of a map of classes must hold numbers.") from error
+    if given.dtype.kind not in "iuf" or not np.isfinite(array).all():
+        raise InputError(f"{name} of a map of classes must hold finite numbers.")
+    checked: Floats = read_only(array)
+    return checked
