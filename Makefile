@@ -137,6 +137,7 @@ oracles:  ## write the golden values of other implementations, in an environment
 	.venv-oracles/bin/python $(PIP) --group oracles
 	.venv-oracles/bin/python tests/golden/make_scores.py
 	.venv-oracles/bin/python tests/golden/make_calibrators.py
+	.venv-oracles/bin/python tests/golden/make_multiclass.py
 	.venv-oracles/bin/python tests/golden/make_conformance.py
 	@command -v Rscript > /dev/null || { echo "make oracles needs R with rms, goftest and rpart (Debian: r-cran-rms r-cran-goftest r-cran-rpart)"; exit 1; }
 	.venv-oracles/bin/python tests/golden/make_val_prob.py

@@ -8,7 +8,9 @@ import pytest
 pytest.importorskip("sklearn")
 
 import sklearn
-from sklearn.base import BaseEstimator, ClassifierMixin
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -203,6 +205,74 @@ def test_indexes_that_differ_are_refused():
     assert cb.CalibratedModel(GaussianNB(), cv=2).fit(frame, y).predict_proba(frame).shape == (len(Y), 2)
 
 
+# Ensembles
+
+
+@pytest.mark.parametrize(("rows", "y"), [(X, Y), (X3, Y3)])
+@pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
+def test_an_ensemble_averages_the_calibrated_models_of_folds(rows, y, method):
+    folds = StratifiedKFold(4)
+    cal = cb.Isotonic() if method == "isotonic" else cb.Platt(on="score")
+    model = cb.CalibratedModel(GaussianNB(), cal, cv=folds).fit(rows, y)
+    parts = []
+    for train, test in folds.split(rows, y):
+        own = GaussianNB().fit(rows[train], y[train])
+        if len(np.unique(y)) == 2:
+            event = clone(cal).fit(own.predict_proba(rows[test])[:, 1], y[test])(own.predict_proba(rows)[:, 1])
+            parts.append(np.column_stack([1 - event, event]))
+        else:
+            fitted = cb.OneVsRest(cal).fit(own.predict_proba(rows[test]), y[test])
+            parts.append(fitted(own.predict_proba(rows)))
+    assert model.predict_proba(rows) == pytest.approx(np.mean(parts, axis=0), abs=1e-12)
+    assert len(model.estimators_) == len(model.calibrators_) == 4
+    assert not hasattr(model, "calibrator_")
+    other = CalibratedClassifierCV(GaussianNB(), method=method, cv=folds, ensemble=True).fit(rows, y)
+    off = np.abs(model.predict_proba(rows) - other.predict_proba(rows))
+    # scikit-learn's isotonic regression draws lines between blocks and goes to 0 and 1.
+    assert off.mean() < 0.05 if method == "isotonic" else off.max() < 1e-4
+
+
+def test_an_ensemble_has_a_table_of_out_of_fold_scores():
+    folds = StratifiedKFold(5)
+    one, many = (cb.CalibratedModel(GaussianNB(), ensemble=each, cv=folds).fit(X, Y) for each in (False, True))
+    assert one.table_ == many.table_
+    again = many.set_params(ensemble=False).fit(X, Y)
+    assert np.array_equal(again.predict_proba(X), one.predict_proba(X))
+    assert not hasattr(again, "estimators_")
+
+
+def test_a_frozen_model_has_one_calibrator_in_any_case():
+    frozen = FrozenEstimator(GaussianNB().fit(X[:700], Y[:700]))
+    one, many = (cb.CalibratedModel(frozen, ensemble=each).fit(X[700:], Y[700:]) for each in (False, True))
+    assert np.array_equal(one.predict_proba(X), many.predict_proba(X))
+    assert many.calibrator_.slope_ == one.calibrator_.slope_
+
+
+def test_the_number_of_jobs_has_no_effect_on_an_ensemble():
+    one, two = (cb.CalibratedModel(GaussianNB(), "beta", cv=3, n_jobs=n).fit(X3, Y3).predict_proba(X3) for n in (1, 2))
+    assert np.array_equal(one, two)
+
+
+def test_a_fold_whose_calibrator_fails_is_named():
+    folds = [(np.arange(100, 1500), np.flatnonzero(Y[:100] == 1)), (np.arange(750), np.arange(750, 1500))]
+    with pytest.raises(cb.InputError, match="calibrator of fold 0 .* ensemble=False"):
+        cb.CalibratedModel(GaussianNB(), cb.Temperature(), cv=folds).fit(X, Y)
+
+
+def test_an_ensemble_of_isotonic_maps_has_a_lower_log_loss():
+    gains = []
+    for seed in range(6):
+        rows, y = make_classification(3000, n_informative=5, n_redundant=10, flip_y=0.1, random_state=seed)
+        losses = []
+        for ensemble in (False, True):
+            model = cb.CalibratedModel(
+                DecisionTreeClassifier(max_depth=8, random_state=0), "isotonic", ensemble=ensemble
+            )
+            losses.append(cb.log_loss(y[1000:], model.fit(rows[:1000], y[:1000]).predict_proba(rows[1000:])[:, 1]))
+        gains.append(losses[0] - losses[1])
+    assert min(gains) > 0
+
+
 # AutoCalibrator
 
 
@@ -330,6 +400,80 @@ def test_groups_are_plotted_in_one_figure():
     once = cb.AutoCalibrator(GaussianNB(), {"beta": cb.Beta()}, cv=3, n_resamples=99).fit(X[:300], Y[:300]).ranking_
     widths = [r.candidates[0].high - r.candidates[0].low for r in (grouped, once)]
     assert widths[0] == pytest.approx(widths[1], rel=0.5)  # not a fifth of the variance
+
+
+def three_classes(heat, size=2000):
+    """Class probabilities with logits `heat` times too large, and labels."""
+    rng = np.random.default_rng(5)
+    logits = rng.normal(0, 1.2, (size, 3))
+    y = (softmax(logits, axis=1).cumsum(axis=1) > rng.random((size, 1))).argmax(axis=1)
+    return softmax(heat * logits, axis=1), y
+
+
+def test_auto_chooses_among_multiclass_calibrators_by_log_loss():
+    proba, y = three_classes(heat=2.0)
+    auto = cb.AutoCalibrator(cv=3, n_resamples=199).fit(proba, y)
+    ranking = auto.ranking_
+    assert ranking.metric == "log_loss"
+    multiclass = {name for name, kind in cb.CALIBRATORS.items() if kind.kind == "multiclass"}
+    assert {c.name for c in ranking.candidates} == {"uncalibrated", "isotonic", "beta", *multiclass}
+    assert not ranking.failed
+    assert auto.chosen_ == ranking.candidates[0].name != "uncalibrated"
+    for c in ranking.candidates:
+        assert c.low <= c.value <= c.high
+    # The cross-fitted log loss of a candidate, by hand.
+    losses = []
+    for train, test in StratifiedKFold(3).split(proba, y):
+        q = cb.SoftmaxTemperature().fit(proba[train], y[train])(proba[test])
+        losses.append(-np.log(q[np.arange(len(test)), y[test]]))
+    (found,) = (c.value for c in ranking.candidates if c.name == "softmax_temperature")
+    assert found == pytest.approx(np.concatenate(losses).mean(), abs=1e-12)
+    assert auto.predict_proba(proba) == pytest.approx(clone(auto.calibrator_).fit(proba, y)(proba), abs=1e-12)
+
+
+def test_auto_keeps_calibrated_class_probabilities():
+    proba, y = three_classes(heat=1.0)
+    names = ["softmax_temperature", "vector", "dirichlet", "isotonic"]
+    auto = cb.AutoCalibrator(calibrators=names, cv=3, n_resamples=199).fit(proba, y)
+    assert auto.chosen_ == "uncalibrated"
+    assert auto.calibrator_ is None
+    assert np.array_equal(auto.predict_proba(proba), proba)
+
+
+def test_auto_takes_scores_without_a_model():
+    p = GaussianNB().fit(X[:700], Y[:700]).predict_proba(X[700:])[:, 1]
+    auto = cb.AutoCalibrator(cv=3, n_resamples=199).fit(p, Y[700:])
+    assert auto.chosen_ != "uncalibrated"
+    assert np.array_equal(auto.predict_proba(p)[:, 1], auto.calibrator_(p))
+    column = cb.AutoCalibrator(cv=3, n_resamples=199).fit(p.reshape(-1, 1), Y[700:])
+    assert column.chosen_ == auto.chosen_
+    with pytest.raises(cb.InputError, match="lie in"):
+        cb.AutoCalibrator(cv=3, n_resamples=199).fit(10 * p, Y[700:])
+    with pytest.raises(cb.InputError, match="one column for each"):
+        cb.AutoCalibrator(cv=3, n_resamples=199).fit(three_classes(1.0)[0], np.arange(2000) % 4)
+
+
+def test_names_and_mappings_of_names_are_candidates():
+    for given in (["platt", "beta"], {"platt": "platt", "beta": cb.Beta()}, "beta"):
+        auto = cb.AutoCalibrator(GaussianNB(), given, cv=3, n_resamples=199).fit(X, Y)
+        assert {c.name for c in auto.ranking_.candidates} <= {"uncalibrated", "platt", "beta"}
+    with pytest.raises(cb.InputError, match="Did you mean 'platt'"):
+        cb.AutoCalibrator(GaussianNB(), ["plat"], cv=3, n_resamples=199).fit(X, Y)
+
+
+def test_a_higher_brier_score_is_a_warning():
+    rng = np.random.default_rng(0)
+    truth = rng.random(2000)
+    y = (rng.random(2000) < truth).astype(int)
+
+    class Coarse(cb.BinningAverage):
+        """One bin for all: a finite log loss, and a high Brier score."""
+
+    p = truth.copy()
+    p[:9], y[:9] = 0.0, 1  # an infinite log loss
+    with pytest.warns(cb.CalibrantWarning, match="raises the cross-fitted Brier score from 0.1.* to 0.2"):
+        auto = cb.AutoCalibrator(calibrators={"coarse": Coarse(n_bins=1)}, scoring="log_loss", cv=3).fit(p, y)
+    assert auto.chosen_ == "coarse"
 
 
 def test_a_candidate_that_fails_is_named():

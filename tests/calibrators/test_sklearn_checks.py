@@ -5,11 +5,13 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import calibrant as cb
@@ -44,6 +46,43 @@ class OneColumn(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # one column of the features is all it sees
+        return tags
+
+
+class ClassColumns(ClassifierMixin, BaseEstimator):
+    """A calibrator of class probabilities as a classifier of features: it is fed a softmax of a few columns."""
+
+    def __init__(self, calibrator):
+        self.calibrator = calibrator
+
+    def fit(self, X, y, sample_weight=None):
+        X, y = validate_data(self, X, y)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError(f"Classifier can't train when only one class is present: {self.classes_}")
+        self.calibrator_ = clone(self.calibrator).fit(
+            self._columns(X), y, sample_weight, classes=self.classes_.tolist()
+        )
+        return self
+
+    def _columns(self, X):
+        logits = np.zeros((len(X), len(self.classes_)))
+        for j in range(1, len(self.classes_)):
+            logits[:, j] = np.clip(X[:, j % X.shape[1]].astype(float), -30, 30) / 10
+        return softmax(logits, axis=1)
+
+    def predict_proba(self, X):
+        check_is_fitted(self)
+        return self.calibrator_.predict_proba(self._columns(validate_data(self, X, reset=False)))
+
+    def predict(self, X):
+        check_is_fitted(self)
+        return self.calibrator_.predict(self._columns(validate_data(self, X, reset=False)))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # few columns of the features are all it sees
         return tags
 
 
@@ -82,8 +121,19 @@ MAPS = {
     "cats": cb.CATS(cb.LinearCost(1, 5)),
     "caps": cb.CAPS(cb.LinearCost(1, 5)),
 }
+# Without VectorScaling and the default Dirichlet: the checks' classes are separated, which both refuse.
+CLASSES = {
+    "one_vs_rest": cb.OneVsRest(),
+    "pairwise": cb.PairwiseCoupling(),
+    "softmax_temperature": cb.SoftmaxTemperature(),
+    "matrix, l2": cb.MatrixScaling(l2=1.0),
+    "dirichlet, l2": cb.Dirichlet(penalty="l2"),
+    "spline": cb.Spline(),
+    "spline, classwise": cb.Spline(on="classwise"),
+}
 MODELS = {
     "CalibratedModel": cb.CalibratedModel(LogisticRegression(C=1), cv=2),
+    "CalibratedModel, one calibrator": cb.CalibratedModel(LogisticRegression(C=1), ensemble=False, cv=2),
     "CalibratedModel, isotonic": cb.CalibratedModel(LogisticRegression(C=1), cb.Isotonic(), cv=2),
     "AutoCalibrator": cb.AutoCalibrator(
         LogisticRegression(C=1), {"platt": cb.Platt(), "isotonic": cb.Isotonic()}, cv=2, n_resamples=39
@@ -104,6 +154,7 @@ REGRESSORS = {
     "RecalibratedModel, isotonic": rg.RecalibratedModel(Ridge(), rg.IsotonicRecalibrator(), cv=2),
 }
 ESTIMATORS = {name: OneColumn(each) for name, each in MAPS.items()} | MODELS
+ESTIMATORS |= {name: ClassColumns(each) for name, each in CLASSES.items()}
 ESTIMATORS |= {name: OneNumber(each) for name, each in NUMBERS.items()} | REGRESSORS
 
 # Each with its reason; a check that passes in spite of it fails the test.

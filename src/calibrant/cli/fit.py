@@ -15,7 +15,7 @@ from calibrant.cli.outputs import check_outputs, new_file
 __all__ = ["METHODS", "fit"]
 
 _FOLDS = 5
-# The names of calibrant.CALIBRATORS, repeated here so that --help does not import scikit-learn.
+# The binary calibrators of calibrant.CALIBRATORS, repeated here so that --help does not import scikit-learn.
 METHODS = (
     "binning_average",
     "isotonic",
