@@ -123,14 +123,14 @@ def test_any_valid_callable_is_a_cost():
     assert ECC(lambda p, a: 3 * np.abs(p - a))(table).value == pytest.approx(3 * ECE()(table).value)
     with pytest.raises(cb.InputError, match="not negative"):
         ECC(lambda p, a: p - a)(table)
-    with pytest.raises(cb.InputError, match="0 where the prediction equals the rate"):
+    with pytest.raises(cb.InputError, match="cost must be 0 where p equals a"):
         ECC(lambda p, a: np.ones_like(p))(table)
     with pytest.raises(cb.InputError, match="one finite number"):
         ECC(lambda p, a: 1.0)(table)
     with pytest.raises(cb.InputError, match="np.vectorize"):
         ECC(lambda p, a: p - a if p > a else 5 * (a - p))(table)
     for nothing in (5, LinearCost, (1, 5)):
-        with pytest.raises(cb.InputError, match="A cost must be called"):
+        with pytest.raises(cb.InputError, match="cost must be a function or an object"):
             ECC(nothing)
 
 
@@ -149,7 +149,7 @@ def test_a_threshold_of_any_size_is_a_threshold():
 
 def test_ecc_is_never_shown_without_the_bias():
     breakdown = ECC(LinearCost(1, 5))(ScoreTable.from_arrays([0, 0, 1, 1], [0.5, 0.6, 0.8, 0.9]))
-    assert "signed bias +0.20000: predictions are too high on average" in repr(breakdown)
+    assert "signed bias +0.20000: predictions overestimate on average" in repr(breakdown)
     assert "signed bias" in breakdown._repr_html_()
     assert "signed_gap" in breakdown.to_dict()["per_bin"]
 

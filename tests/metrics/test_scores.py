@@ -361,7 +361,7 @@ def test_calbin_refuses_windows_larger_than_memory():
 
 
 def test_calbin_names_the_rows_it_needs():
-    with pytest.raises(cb.InputError, match="needs counts"):
+    with pytest.raises(cb.InputError, match="sample_weight must be omitted for calbin"):
         cb.calbin([0, 1], [0.1, 0.9], sample_weight=[0.5, 0.5])
     for window, most in ((0, "of at least 1"), (3, "from 1 to 2"), (1.5, "of at least 1")):
         with pytest.raises(cb.InputError, match=f"window must be a whole number {most}"):

@@ -47,7 +47,7 @@ def test_arrays_are_broadcast(test):
     [(2, 1, 0.5), (-1, 5, 0.5), (1, 5, 1.5), (1, 5, np.nan), (0, 0, 0.5), (1, 1e20, 0.5), (1, np.inf, 0.5)],
 )
 def test_impossible_arguments_are_refused(test, k, n, p):
-    with pytest.raises(cb.InputError, match="needs 0 <= k <= n"):
+    with pytest.raises(cb.InputError, match="k, n and p must satisfy 0 <= k <= n"):
         test(k, n, p)
 
 

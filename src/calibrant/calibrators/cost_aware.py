@@ -13,7 +13,7 @@ from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.metrics.bins import Bins
 from calibrant.metrics.calibration_errors import ECC
-from calibrant.metrics.costs import Cost, LinearCost, normalised
+from calibrant.metrics.costs import Cost, LinearCost, normalise_units
 from calibrant.metrics.proper_scores import Brier
 from calibrant.metrics.slope_intercept import count_clipped
 from calibrant.tables.score_table import ScoreTable
@@ -62,7 +62,7 @@ class _CostAware(ScoreMap):
             raise InputError(f"grid must be None or 'paper'; got {self.grid!r}.", argument="grid", value=self.grid)
         self.n_clipped_, notes = count_clipped(table, self.eps)
         self.notes_ += notes
-        cost = LinearCost() if self.cost is None else normalised(self.cost)
+        cost = LinearCost() if self.cost is None else normalise_units(self.cost)
         metric = ECC(cost=cost, n_bins=self.n_bins, bins=self.bins)
 
         def make_objective(rows: ScoreTable) -> Callable[[LogitLine], float]:

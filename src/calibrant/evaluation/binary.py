@@ -33,6 +33,7 @@ from calibrant.inference.samples import BinarySample
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.decompositions import corp_decomposition
+from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
 from calibrant.tables.score_table import ScoreTable
 
@@ -98,7 +99,7 @@ def _decide(table: ScoreTable, design: Design | None, settings: Settings) -> Dec
 def _breakdowns(panel: Mapping[str, Metric], table: ScoreTable) -> dict[str, Breakdown]:
     """Return the breakdown of each metric over bins, and always those of ECE, ACE and a test-based metric."""
     chosen: dict[str, Any] = {name: metric for name, metric in panel.items() if has_bins(metric)}
-    tested = any(hasattr(metric.loss, "rejects") for metric in chosen.values())
+    tested = any(tests_scores(metric.loss) for metric in chosen.values())
     for name, metric in {"ECE": ECE(), "ACE": ACE(), **({} if tested else {"TCE": TCE()})}.items():
         if metric not in chosen.values():
             chosen[f"{name} (default)" if name in chosen else name] = metric
@@ -172,7 +173,7 @@ def _tests(design: Design, settings: Settings, seed: SeedSequence) -> tuple[Test
 
 def _test_based(breakdowns: Mapping[str, Breakdown]) -> str:
     """Return the name of the first test-based breakdown."""
-    return next(name for name, breakdown in breakdowns.items() if hasattr(breakdown.gce.loss, "rejects"))
+    return next(name for name, breakdown in breakdowns.items() if tests_scores(breakdown.gce.loss))
 
 
 def _breakdown_of_ece(breakdowns: Mapping[str, Breakdown]) -> Breakdown:

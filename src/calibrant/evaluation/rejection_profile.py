@@ -6,7 +6,7 @@ import numpy as np
 
 from calibrant._support.typing import Bools, Floats
 from calibrant.metrics.breakdown import Breakdown
-from calibrant.metrics.losses import RejectionRate
+from calibrant.metrics.losses import tests_scores
 
 __all__ = ["MAX_BINS", "RejectionProfile", "cells_per_bin"]
 
@@ -34,7 +34,7 @@ class RejectionProfile:
     def measure(cls, breakdown: Breakdown) -> "RejectionProfile | None":
         """Test the scores of a test-based breakdown; None with more than 1,000 bins."""
         partition, loss = breakdown.partition, breakdown.gce.loss
-        assert isinstance(loss, RejectionRate)
+        assert tests_scores(loss)
         if len(partition) > MAX_BINS:
             return None
         cells = cells_per_bin(len(partition))

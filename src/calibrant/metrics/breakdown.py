@@ -27,16 +27,16 @@ _ROWS_SHOWN = 12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Breakdown:
-    """A value with the bins it came from and the specification that produced it.
+    """The value of a metric over bins, with the bins and the specification of the metric.
 
     Attributes
     ----------
     value : float
     gce : GCE
-        What was measured.
+        The metric object.
     partition : Partition
     notes : tuple of Note
-        What a reader must know about the input.
+        Notes about the input.
     """
 
     value: float
@@ -58,12 +58,12 @@ class Breakdown:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """All that decided the value, JSON-able; see `GCE.from_spec`."""
+        """Specification of the metric, JSON-able; see `GCE.from_spec`."""
         return self.gce.spec
 
     @cached_property
     def per_bin(self) -> dict[str, NDArray[Any]]:
-        """One array a column, one entry a bin: edges, scores, counts, rate, loss (and rejected rows)."""
+        """Arrays with one entry per bin: edges, scores, counts, rate, loss (and rejected rows)."""
         p = self.partition
         columns = {
             "lower": p.lower,
@@ -91,24 +91,24 @@ class Breakdown:
 
     @property
     def n_in(self) -> int:
-        """Rows that came in."""
+        """Number of rows of the input."""
         return self.partition.table.n_in
 
     @property
     def n_used(self) -> int:
-        """Rows that were counted."""
+        """Number of rows that were counted."""
         return self.partition.table.n_used
 
     @property
     def n_dropped(self) -> int:
-        """Rows that were left out; the notes say why."""
+        """Number of rows that were dropped; the notes give the reasons."""
         return self.partition.table.n_dropped
 
     def __float__(self) -> float:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """All fields as plain data for JSON."""
         return {
             "schema_version": 1,
             "metric": self.metric,
@@ -133,7 +133,7 @@ class Breakdown:
         return f"{self.metric} = {value}   ({rows}, {100 * table.prevalence:.3g} % events, {bins})"
 
     def _cells(self) -> list[list[str]]:
-        """The rows of the table that people read: a heading and one row a bin, the middle left out if long."""
+        """Return the cells of the text table: a heading and one row per bin, without the middle if there are many."""
         b = self.per_bin
         last = len(self.partition) - 1
         heading = ["bin", "n", "events", "rate", "mean score", *(name.replace("_", " ") for name in self._columns)]
@@ -159,18 +159,18 @@ class Breakdown:
 
     @property
     def signed_bias(self) -> float | None:
-        """Mean prediction minus rate, where the loss must not be read without it (costs); else None."""
+        """Mean score minus event rate for costs, whose values need it for interpretation; else None."""
         if "signed_gap" not in self._columns:
             return None
         return weighted_mean(self._columns["signed_gap"], self.partition.n)
 
     def _remarks(self) -> list[str]:
-        """What must not be read without the value: the bias beside a cost, and the notes."""
+        """Return the remarks below the table: the bias beside a cost, and the notes."""
         remarks = [f"  note: {note.text}" for note in self.notes]
         bias = self.signed_bias
         if bias is not None:
-            which = "too high" if bias > 0 else "too low" if bias < 0 else "neither too high nor too low"
-            remarks.insert(0, f"  signed bias {bias:+.5f}: predictions are {which} on average")
+            which = "overestimate" if bias > 0 else "underestimate" if bias < 0 else "equal the event rate"
+            remarks.insert(0, f"  signed bias {bias:+.5f}: predictions {which} on average")
         return remarks
 
     def _repr_html_(self) -> str:
@@ -183,10 +183,10 @@ class Breakdown:
 
 
 def _amount(value: float) -> str:
-    """A count in full, a sum of weights to six digits."""
+    """Format a count in full, a sum of weights with six digits."""
     return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
 
 
 def _decimals(value: float) -> str:
-    """Four decimals, or the leading digits of what these would hide."""
+    """Format with four decimals, or in scientific notation below 0.001."""
     return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"

@@ -9,12 +9,13 @@ from calibrant import _kernels
 from calibrant._support.errors import InputError
 from calibrant._support.options import check_count
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
+from calibrant.tables.residuals import row_squares
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["CalBin", "CalLoss", "calbin", "calloss"]
 
 _MAX_ROWS = 10**9
-_MAX_SINGLE = 0.1  # share of rows with a score of their own, above which CalLoss is mostly noise
+_MAX_SINGLE = 0.1  # share of rows without ties, above which CalLoss is mostly noise
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class CalBin(UnbinnedMetric):
     window: int | None = None
     name: ClassVar[str] = "calbin"
     measures_gaps: ClassVar[bool] = True
+    needs_counts: ClassVar[bool] = True
     interval_method: ClassVar[str] = "anchored"
 
     def __post_init__(self) -> None:
@@ -51,17 +53,17 @@ class CalBin(UnbinnedMetric):
             object.__setattr__(self, "window", check_count("window", self.window))
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone."""
+        """Return the value."""
         if table.importance:
             raise InputError(
-                "calbin needs counts, because its windows hold whole rows; got importance weights.",
+                "sample_weight must be omitted for calbin, whose windows contain whole rows; got importance weights.",
                 hint="Pass frequency for numbers of equal rows, or use calibrant.ace.",
                 argument="sample_weight",
             )
         size = int(table.size)
         if size > _MAX_ROWS:
             raise InputError(
-                f"calbin takes at most {_MAX_ROWS:,} rows, because it has a window for each; got {size:,}.",
+                f"y_true must have at most {_MAX_ROWS:,} rows for calbin, which has a window for each; got {size:,}.",
                 hint="Use calibrant.ace, or calibrant.calloss.",
             )
         s = max(1, size // 10) if self.window is None else check_count("window", self.window, size)
@@ -91,17 +93,17 @@ class CalLoss(UnbinnedMetric):
     interval_method: ClassVar[str] = "triangle"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone."""
+        """Return the value."""
         return float(np.sum(table.n * (table.score - table.k / table.n) ** 2) / table.size)
 
     def interval_refusal(self, table: ScoreTable) -> str:
-        """Return why no interval exists, where many rows have a score of their own."""
-        single = float(np.sum(table.n[table.n**2 <= (table.n if table.w2 is None else table.w2) * (1 + 1e-9)]))
+        """Return why no interval exists if many rows have no ties; else an empty text."""
+        single = float(np.sum(table.n[table.n**2 <= row_squares(table) * (1 + 1e-9)]))
         if single <= _MAX_SINGLE * table.size:
             return ""
         return (
-            f"calloss needs tied scores for an interval; got {100 * single / table.size:.0f} % of rows with a score of "
-            "their own, for which it is the Brier score. Use mcb or ace instead."
+            f"calloss needs tied scores for an interval; got {100 * single / table.size:.0f} % of rows without ties, "
+            "for which it is the Brier score. Use mcb or ace instead."
         )
 
 

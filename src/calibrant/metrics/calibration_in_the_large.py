@@ -48,10 +48,10 @@ class OERatio(UnbinnedMetric):
     min_class_size: ClassVar[int] = 1
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone."""
+        """Return the value."""
         expected = float(np.sum(table.n * table.score))
         if expected == 0 and table.positives == 0:
-            raise InputError("oe_ratio needs observed or expected events; got none of either, so it is 0 / 0.")
+            raise InputError("y_true must have observed or expected events for oe_ratio; got neither, so it is 0 / 0.")
         return float(table.positives / expected) if expected > 0 else math.inf
 
 

@@ -1,12 +1,22 @@
-r"""Costs of a wrong probability: what it costs to predict p where the true rate is a.
+r"""Costs of a deviating probability: the cost of predicting p where the true rate is a.
 
 .. math::
 
    C(p, a) = C_o \, d(p, a) \text{ if } p > a, \quad C_u \, d(p, a) \text{ otherwise}
 
-`over` is the unit cost :math:`C_o` of predicting too high, `under` that of predicting too low. Yang and Bi (2025),
-equation (4) and section 5. A cost is called with arrays, ``cost(p, a)``; any callable may stand in its place. `convex`
-and `concave` say what d is as a function of the distance.
+`over` is the unit cost :math:`C_o` of overestimation, `under` that of underestimation. Yang and Bi (2025), equation (4)
+and section 5. A cost is called with arrays, ``cost(p, a)``; any callable can be used. A cost may declare attributes:
+
+``convex``, ``concave`` : bool
+    Shape of d as a function of the distance.
+``degree`` : float, default 1
+    Power of the distance with which the cost grows.
+``largest`` : float, default inf
+    The largest cost of any two rates.
+``optimum`` : str, optional
+    How `optimal_prediction` finds the minimum of the mean cost over draws: "quantile", "draw", "root" or "step". The
+    cost is then proportional to `over` and `under`. Subclasses do not inherit this declaration, because they may be
+    other functions.
 """
 
 import math
@@ -29,9 +39,6 @@ __all__ = [
     "LogCost",
     "PowerCost",
     "StepCost",
-    "called_on_arrays",
-    "check_cost",
-    "normalised",
 ]
 
 Cost: TypeAlias = Callable[[Any, Any], Any]
@@ -41,41 +48,49 @@ def _check_units(over: float, under: float) -> None:
     numbers = isinstance(over, Real) and isinstance(under, Real)
     if not (numbers and 0 <= over < math.inf and 0 <= under < math.inf and over + under > 0):
         raise InputError(
-            f"over and under must be finite, not negative and not both 0; they are {over!r} and {under!r}.",
+            f"over and under must be finite, not negative and not both 0; got {over!r} and {under!r}.",
             argument="over and under",
             value=(over, under),
         )
 
 
 def check_cost(cost: object) -> None:
-    """A cost is an object or function that is called with arrays (p, a)."""
+    """Raise an `InputError` if a cost cannot be called with arrays (p, a)."""
     if not callable(cost) or isinstance(cost, type):
         raise InputError(
-            f"A cost must be called with arrays (p, a); {cost!r} cannot be.",
-            hint="For example LinearCost(over=1, under=5).",
+            f"cost must be a function or an object that is called with arrays (p, a); got {cost!r}.",
+            hint="Use for example LinearCost(over=1, under=5).",
             argument="cost",
             value=cost,
         )
 
 
-def called_on_arrays(cost: Cost, p: Floats, a: Floats) -> Floats:
-    """What the cost says, as an array of the shape of p and a; a cost of your own may fail on arrays."""
+def evaluate_cost(cost: Cost, p: Floats, a: Floats) -> Floats:
+    """Return the costs of arrays p and a."""
     try:
         return np.asarray(cost(p, a), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"The cost failed on arrays (p, a): {error}",
-            hint="Write it for arrays (np.where in the place of if), or wrap it in np.vectorize.",
+            f"cost must accept arrays (p, a); it failed with: {error}.",
+            hint="Use np.where instead of if, or wrap the cost in np.vectorize.",
             argument="cost",
             value=cost,
         ) from error
 
 
-def normalised(cost: Cost) -> Cost:
-    """The same cost with the larger of its units 1: what minimises it depends on their ratio alone."""
-    if type(cost) not in (LinearCost, PowerCost, ExponentialCost, LogCost, StepCost):
+def optimum(cost: Any) -> str:
+    """Return the `optimum` that the class of a cost declares itself; empty where it declares none.
+
+    >>> optimum(LinearCost()), optimum(PowerCost(2)), optimum(lambda p, a: (p - a) ** 4)
+    ('quantile', 'root', '')
+    """
+    return str(cost.optimum) if "optimum" in vars(type(cost)) else ""
+
+
+def normalise_units(cost: Any) -> Any:
+    """Return the same cost with 1 as the larger of its unit costs: its minimum depends on their ratio only."""
+    if not optimum(cost):
         return cost
-    assert isinstance(cost, (LinearCost, PowerCost, ExponentialCost, LogCost, StepCost))
     unit = max(cost.over, cost.under)
     return replace(cost, over=cost.over / unit, under=cost.under / unit)
 
@@ -87,7 +102,7 @@ def _sided(p: ArrayLike, a: ArrayLike, over: float, under: float, distance: Call
 
 @dataclass(frozen=True)
 class LinearCost:
-    """Cost in proportion to the distance, ``d = |p - a|``.
+    """Cost proportional to the distance, ``d = |p - a|``.
 
     Examples
     --------
@@ -99,6 +114,7 @@ class LinearCost:
     under: float = 1.0
     convex: ClassVar[bool] = True
     concave: ClassVar[bool] = True
+    optimum: ClassVar[str] = "quantile"
 
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
@@ -109,7 +125,7 @@ class LinearCost:
         return float(max(self.over, self.under))
 
     def distance(self, d: Floats) -> Floats:
-        """What a distance costs, before `over` or `under`."""
+        """Return d of a distance, without the unit costs."""
         return d
 
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
@@ -133,10 +149,10 @@ class PowerCost:
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
         if not isinstance(self.k, Real) or not 0 < self.k < math.inf:
-            raise InputError(f"k must be a positive number; it is {self.k!r}.", argument="k", value=self.k)
+            raise InputError(f"k must be a positive number; got {self.k!r}.", argument="k", value=self.k)
 
     def distance(self, d: Floats) -> Floats:
-        """What a distance costs, before `over` or `under`."""
+        """Return d of a distance, without the unit costs."""
         return np.sqrt(d) if self.k == 0.5 else d**self.k
 
     @property
@@ -150,7 +166,7 @@ class PowerCost:
         return float(max(self.over, self.under))
 
     def slope(self, d: Floats) -> Floats:
-        """The derivative of `distance`."""
+        """Return the derivative of `distance`."""
         return self.k * d ** (self.k - 1)
 
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
@@ -166,25 +182,31 @@ class PowerCost:
         """Whether d is concave in the distance."""
         return self.k <= 1
 
+    @property
+    def optimum(self) -> str:
+        """How `optimal_prediction` finds the minimum."""
+        return "quantile" if self.k == 1 else "draw" if self.concave else "root"
+
 
 @dataclass(frozen=True)
 class ExponentialCost:
-    """``d = exp(|p - a|) - 1``, convex: large gaps cost more than their share."""
+    """``d = exp(|p - a|) - 1``, convex: the cost of large gaps is more than proportional."""
 
     over: float = 1.0
     under: float = 1.0
     convex: ClassVar[bool] = True
     concave: ClassVar[bool] = False
+    optimum: ClassVar[str] = "root"
 
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
 
     def distance(self, d: Floats) -> Floats:
-        """What a distance costs, before `over` or `under`."""
+        """Return d of a distance, without the unit costs."""
         return np.expm1(d)
 
     def slope(self, d: Floats) -> Floats:
-        """The derivative of `distance`."""
+        """Return the derivative of `distance`."""
         return np.exp(d)
 
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
@@ -193,18 +215,19 @@ class ExponentialCost:
 
 @dataclass(frozen=True)
 class LogCost:
-    """``d = ln(1 + |p - a|)``, concave: large gaps cost less than their share."""
+    """``d = ln(1 + |p - a|)``, concave: the cost of large gaps is less than proportional."""
 
     over: float = 1.0
     under: float = 1.0
     convex: ClassVar[bool] = False
     concave: ClassVar[bool] = True
+    optimum: ClassVar[str] = "draw"
 
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
 
     def distance(self, d: Floats) -> Floats:
-        """What a distance costs, before `over` or `under`."""
+        """Return d of a distance, without the unit costs."""
         return np.log1p(d)
 
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
@@ -213,15 +236,15 @@ class LogCost:
 
 @dataclass(frozen=True)
 class StepCost:
-    """A cost for each level of distance: nothing below the first threshold, then what each level costs.
+    """A cost for each level of distance: 0 below the first threshold, then the cost of the level.
 
     Parameters
     ----------
     levels : sequence of (threshold, cost)
-        d is the cost of the last level whose threshold the distance reaches (>=). Thresholds in (0, 1] rise strictly,
-        costs are positive and do not fall.
+        d is the cost of the last level whose threshold the distance reaches (>=). Thresholds in (0, 1] increase
+        strictly, costs are positive and do not decrease.
     over, under : float
-        Unit costs of predicting too high and too low.
+        Unit costs of overestimation and underestimation.
 
     Examples
     --------
@@ -234,6 +257,7 @@ class StepCost:
     under: float = 1.0
     convex: ClassVar[bool] = False
     concave: ClassVar[bool] = False
+    optimum: ClassVar[str] = "step"
 
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
@@ -246,8 +270,8 @@ class StepCost:
         priced = all(a <= b for a, b in pairwise(costs)) and all(0 < c < math.inf for c in costs)
         if not (levels and rising and priced):
             raise InputError(
-                f"levels must be pairs (threshold, cost): thresholds in (0, 1] that rise strictly, positive costs that "
-                f"do not fall; they are {self.levels!r}.",
+                f"levels must be pairs (threshold, cost) with strictly increasing thresholds in (0, 1] and positive, "
+                f"non-decreasing costs; got {self.levels!r}.",
                 argument="levels",
                 value=self.levels,
             )
@@ -256,7 +280,7 @@ class StepCost:
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
         thresholds, costs = np.array(self.levels).T
         steps = np.concatenate([[0.0], costs])
-        # 0.3 - 0.2 is 0.1 less a bit, and must reach a threshold of 0.1
+        # 0.3 - 0.2 is slightly below 0.1 and must reach a threshold of 0.1
         slack = min(1e-12, thresholds[0] / 2)
 
         def distance(d: Floats) -> Floats:

@@ -61,7 +61,7 @@ class EcceMad(UnbinnedMetric):
     interval_method: ClassVar[str] = "anchored"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone."""
+        """Return the value."""
         return ecce(table).mad
 
 
@@ -80,7 +80,7 @@ class EcceR(UnbinnedMetric):
     interval_method: ClassVar[str] = "anchored"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone."""
+        """Return the value."""
         return ecce(table).r
 
 

@@ -35,7 +35,7 @@ def bayes_threshold(false_positive: float, false_negative: float) -> float:
             f"got {false_positive!r} and {false_negative!r}.",
             argument="false_positive and false_negative",
         )
-    # The decimal numbers as written, 0.1 for a tenth: scores of trees lie on such thresholds exactly.
+    # Exact arithmetic on the decimal numbers, 0.1 as a tenth: scores of trees can equal such thresholds.
     low, high = (Fraction(repr(float(cost))) for cost in costs)
     return float(low / (low + high))
 
@@ -62,7 +62,7 @@ class DecisionCost(UnbinnedMetric):
     false_negative: float = 1.0
     threshold: float | None = None
     name: ClassVar[str] = "decision cost"
-    range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)  # limits of its intervals are not clipped
+    range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)  # limits of intervals are not clipped
 
     def __post_init__(self) -> None:
         bayes_threshold(self.false_positive, self.false_negative)
@@ -86,6 +86,6 @@ class DecisionCost(UnbinnedMetric):
         return float(np.sum((table.n - table.k)[acted])), float(np.sum(table.k[~acted]))
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone."""
+        """Return the value."""
         positives, negatives = self.errors(table)
         return float((self.false_positive * positives + self.false_negative * negatives) / table.size)

@@ -41,8 +41,8 @@ def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> M
        \mathrm{BS} = \tfrac1N \sum_b N_b (\bar p_b - \bar y_b)^2 - \tfrac1N \sum_b N_b (\bar y_b - \bar y)^2
        + \bar y (1 - \bar y) + \tfrac1N \sum_i (p_i - \bar p_b)^2 - \tfrac2N \sum_i (p_i - \bar p_b)(y_i - \bar y_b)
 
-    reliability (lower is better), resolution (higher is better), uncertainty, and Stephenson's two terms for the
-    spread inside bins, which vanish when every bin holds one score.
+    The terms are reliability (lower is better), resolution (higher is better), uncertainty, and Stephenson's two terms
+    for the spread inside bins, which are 0 if each bin contains one score.
 
     Examples
     --------
@@ -56,13 +56,13 @@ def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> M
     partition = bins(table)
     n, rate, mean, size = partition.n, partition.rate, partition.mean_score, table.size
     offset = table.score - mean[partition.labels]
-    surprise = table.k - table.n * rate[partition.labels]
+    residual = table.k - table.n * rate[partition.labels]
     return MurphyDecomposition(
         reliability=float(np.sum(n * (mean - rate) ** 2) / size),
         resolution=float(np.sum(n * (rate - table.prevalence) ** 2) / size),
         uncertainty=table.prevalence * (1 - table.prevalence),
         within_variance=float(np.sum(table.n * offset**2) / size),
-        within_covariance=float(-2 * np.sum(offset * surprise) / size),
+        within_covariance=float(-2 * np.sum(offset * residual) / size),
         notes=table.notes,
     )
 
@@ -86,9 +86,9 @@ class CorpDecomposition:
 def corp_decomposition(table: ScoreTable) -> CorpDecomposition:
     """CORP decomposition of the Brier score, by isotonic recalibration: brier = mcb - dsc + unc.
 
-    mcb is what recalibrating by PAV would save (0 is best; the loss of the ROC convex hull's segments), dsc what the
-    recalibrated scores save over the constant forecast (higher is better), unc the Brier score of that constant.
-    Dimitriadis, Gneiting and Jordan (2021).
+    mcb (miscalibration) is the decrease of the Brier score by isotonic recalibration (0 is best; CalLoss over segments
+    of the ROC convex hull), dsc (discrimination) the further decrease relative to the constant forecast (higher is
+    better), unc (uncertainty) the Brier score of that constant. Dimitriadis, Gneiting and Jordan (2021).
 
     Examples
     --------
@@ -120,7 +120,7 @@ class MCB(UnbinnedMetric):
     interval_method: ClassVar[str] = "triangle"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone."""
+        """Return the value."""
         return corp_decomposition(table).mcb
 
 

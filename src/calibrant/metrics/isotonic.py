@@ -64,7 +64,8 @@ def isotonic_errors(table: ScoreTable) -> IsotonicErrors:
     """Distances of scores to their isotonic recalibration: mean (ICI), median, 90th percentile and maximum.
 
     Harrell's E-statistics and the integrated calibration index of Austin and Steyerberg (2019), with the isotonic fit
-    (PAV) instead of a smoother. A percentile is the smallest distance that at least that share of rows does not exceed.
+    (PAV) instead of a smoother. A percentile is the smallest distance that is not exceeded by at least that share of
+    rows.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def isotonic_errors(table: ScoreTable) -> IsotonicErrors:
     share = np.cumsum(table.n[order]) / table.size
 
     def percentile(q: float) -> float:
-        # 1e-12: 0.9 of ten rows is nine of them, whatever 9 / 10 rounds to
+        # 1e-12: 0.9 of ten rows are nine rows, however 9 / 10 is rounded
         return float(distance[order][np.searchsorted(share, q - 1e-12)])
 
     mean = float(np.sum(table.n * distance) / table.size)

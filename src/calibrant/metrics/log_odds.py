@@ -16,16 +16,16 @@ from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["LogOddsBins", "LogOddsError", "log_odds_error"]
 
-# Scores of 0 and 1 have no logit: they, and scores between 0 and this, get that of the smallest step below 1.
+# Scores of 0 and 1 have no finite logit: scores are clipped to [2**-53, 1 - 2**-53].
 _STEP = 2.0**-53
-_NOTHING = 1e-120
-# Bins borrow the mean weight of all rows as that of so many rows, so that a bin without events has one.
-_BORROWED = 1.0
+_MIN_INFORMATION = 1e-120
+# Number of rows with the mean weight of all rows that are added to each bin, so that a bin without events has a weight.
+_PRIOR_ROWS = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class LogOddsBins:
-    """Log-odds errors of bins: what must be added to the logits of a bin's scores to predict its events.
+    """Log-odds errors of bins: the numbers to add to the logits of the scores of each bin to predict its events.
 
     Attributes
     ----------
@@ -39,14 +39,14 @@ class LogOddsBins:
 
     @classmethod
     def from_table(cls, table: ScoreTable, bins: EqualInformation | None = None) -> "LogOddsBins":
-        """Bins of equal information of a table."""
+        """Return bins of equal information of a table."""
         return cls(table, (bins or EqualInformation())(table).start)
 
     def __len__(self) -> int:
         return self.start.size
 
     def total(self, values: Floats) -> Floats:
-        """Sum of one value per table row over each bin."""
+        """Return the sum of one value per table row over each bin."""
         sums: Floats = np.add.reduceat(values, self.start)
         return sums
 
@@ -84,7 +84,7 @@ class LogOddsBins:
     def error(self) -> Floats:
         """Log-odds error d of each bin: the sum of expit(logit p + d) equals the events.
 
-        Events are kept half a row away from none and from all, where d is infinite.
+        Events are clipped to half a row away from none and from all, where d is infinite.
         """
         half = 0.5 * mean_weight(self.table)
         least = np.minimum(half, self.n / 2)
@@ -92,15 +92,15 @@ class LogOddsBins:
         return offsets(self.logits, self.table.n, self.labels, events, self.start)
 
     def curvature(self, d: Floats | float) -> Floats:
-        """The sum of q (1 - q) of each bin, with q = expit(logit p + d)."""
+        """Return the sum of q (1 - q) of each bin, with q = expit(logit p + d)."""
         q = self.shifted(d)
         return self.total(self.table.n * q * (1 - q))
 
     def variance(self, d: Floats | float = 0.0) -> Floats:
-        """Variance of each bin's residual sum where the log-odds error is `d` and rows are independent.
+        """Return the variance of the residual sum of each bin if the log-odds error is `d` and rows are independent.
 
-        For counts the sum of q (1 - q). Importance weights multiply the terms of events, and those of other rows, by
-        the mean weight of such rows, that is sum(w^2) / sum(w), so weights may depend on the outcome.
+        For counts it is the sum of q (1 - q). Importance weights multiply the terms of events, and those of other rows,
+        by the mean weight of such rows, sum(w^2) / sum(w), so weights may depend on the outcome.
         """
         if not self.table.importance:
             return self.curvature(d)
@@ -110,7 +110,7 @@ class LogOddsBins:
 
     @cached_property
     def _mean_weights(self) -> tuple[Floats, Floats]:
-        """Mean weight of events, and of other rows, in each bin; bins borrow the larger mean of all and of the bin."""
+        """Mean weight of events, and of other rows, in each bin, shrunk to the larger mean of all rows and the bin."""
         table = self.table
         assert table.w2 is not None
         squares = event_squares(table)
@@ -119,37 +119,40 @@ class LogOddsBins:
         here = self.total(table.w2) / self.n
         for weight, square in pairs:
             whole = np.maximum(here, float(square.sum() / weight.sum()) if weight.sum() > 0 else mean_weight(table))
-            borrowed = _BORROWED * whole
-            found.append((self.total(square) + whole * borrowed) / (self.total(weight) + borrowed))
+            prior = _PRIOR_ROWS * whole
+            found.append((self.total(square) + whole * prior) / (self.total(weight) + prior))
         return found[0], found[1]
 
     def shifted(self, d: Floats | float) -> Floats:
-        """Scores moved by `d` in log-odds, one value for all bins or one per bin."""
+        """Return the scores shifted by `d` in log-odds, one value for all bins or one per bin."""
         moved = d[self.labels] if isinstance(d, np.ndarray) else d
         q: Floats = expit(self.logits + moved)
         return q
 
 
 def logits(score: Floats) -> Floats:
-    """Logits of scores; those below 2**-53 count as 2**-53, and 1 as 1 - 2**-53."""
+    """Return the logits of scores clipped to [2**-53, 1 - 2**-53]."""
     p = np.maximum(score, _STEP)
     rest = np.where(p == 1.0, _STEP, 1 - p)
     return np.log(p) - np.log(rest)
 
 
 def information(table: ScoreTable) -> Floats:
-    """Information of each table row: n p (1 - p); 0 where it is so small that its square is not a number."""
+    """Return the information of each table row: n p (1 - p); 0 where it is so small that its square underflows."""
     found = table.n * table.score * (1 - table.score)
-    return np.where(found > _NOTHING, found, 0.0)
+    return np.where(found > _MIN_INFORMATION, found, 0.0)
 
 
 def mean_weight(table: ScoreTable) -> float:
-    """Mean weight of a row, by weight; 1 for counts."""
+    """Return the mean weight of a row, weighted by itself; 1 for counts."""
     return 1.0 if table.w2 is None else float(table.w2.sum() / table.n.sum())
 
 
 def effective_information(table: ScoreTable) -> float:
-    """Information of a table as if its rows had equal weights: for rare events about the expected number of events."""
+    """Return the information of rows of equal weight with the same variance.
+
+    For rare events it is about the expected number of events.
+    """
     whole = float(information(table).sum())
     if not table.importance or whole == 0:
         return whole
@@ -158,7 +161,7 @@ def effective_information(table: ScoreTable) -> float:
 
 
 def offsets(x: Floats, n: Floats, labels: Ints, events: Floats, start: Ints) -> Floats:
-    """For each bin the d that solves sum of n expit(x + d) = events, by Newton's method with bounded steps."""
+    """Return for each bin the d with sum of n expit(x + d) = events, by Newton's method with bounded steps."""
     rows, predicted = np.add.reduceat(n, start), np.add.reduceat(n * expit(x), start)
     d = _log_odds(events, rows) - _log_odds(predicted, rows)  # exact where a bin has one score
     for _ in range(_NEWTON_STEPS):
@@ -195,10 +198,10 @@ class LogOddsError(UnbinnedMetric):
 
     Notes
     -----
-    Bins are `EqualInformation`, so errors that cancel inside a bin are not seen. Events are kept half a row away from
-    none and from all in each bin. Scores below 2**-53 count as 2**-53, and 1 as 1 - 2**-53, so that logits are finite.
-    The variance of :math:`d_b` is that of independent rows at the estimate; without it, chance alone would give a
-    positive error.
+    Bins are `EqualInformation`, so errors that cancel inside a bin are not detected. Events are clipped to half a row
+    away from none and from all in each bin. Scores are clipped to [2**-53, 1 - 2**-53], so that logits are finite. The
+    variance of :math:`d_b` is that of independent rows at the estimate; without it, a calibrated model would have a
+    positive expected error.
 
     Examples
     --------
@@ -213,7 +216,7 @@ class LogOddsError(UnbinnedMetric):
     interval_method: ClassVar[str] = "inversion"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone."""
+        """Return the value."""
         return math.sqrt(squared_error(LogOddsBins.from_table(table)))
 
 
@@ -221,10 +224,10 @@ log_odds_error = metric_function(LogOddsError)
 
 
 def squared_error(bins: LogOddsBins) -> float:
-    """Debiased squared log-odds error, at least 0."""
+    """Return the debiased squared log-odds error, at least 0."""
     total = float(bins.information.sum())
-    if total == 0:  # scores of 0 and 1 alone: correct, or infinitely wrong
+    if total == 0:  # scores of 0 and 1 only: no error, or an infinite one
         return 0.0 if np.all(bins.residual == 0) else float("inf")
     d, curvature = bins.error, bins.curvature(bins.error)
-    chance = bins.variance(d) / np.maximum(curvature, _STEP) ** 2
-    return max(float(np.sum(bins.information * (d**2 - chance))) / total, 0.0)
+    variance = bins.variance(d) / np.maximum(curvature, _STEP) ** 2
+    return max(float(np.sum(bins.information * (d**2 - variance))) / total, 0.0)

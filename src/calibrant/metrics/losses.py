@@ -1,31 +1,36 @@
-"""Losses: a `Partition` to one number per bin.
+"""Losses: from a `Partition` to one number per bin.
 
-A loss declares what inference needs to know, as attributes of the function or of its class. A loss of your own that
-declares the same properties gets bitwise identical intervals, nulls and tests. All are optional:
+A loss declares the properties that inference uses, as attributes of the function or of its class. A loss of your own
+that declares the same properties gets bitwise identical intervals, nulls and tests. All are optional:
 
 ``measures_gaps`` : bool, default False
-    The loss is 0 without a gap between predicted and observed, and grows with gaps of either sign. Without it,
-    readings on both sides speak against calibration.
+    The loss is 0 without a gap between predicted and observed, and grows with gaps of either sign. Without it, values
+    on both sides of the null range are evidence against calibration.
 ``keeps_sign`` : bool, default False
     The absolute value of the loss measures gaps.
 ``needs_sums_only`` : bool, default False
-    The loss uses only `n`, `k` and `mean_score` of each bin, so that replicates need not be written out.
+    The loss uses only `n`, `k` and `mean_score` of each bin, so tables of replicates need not be built.
 ``degree`` : float, default 1
     Power of the gaps with which the loss grows: 2 for squares.
 ``needs_counts`` : bool, default False
     The loss tests counts of rows, so its null does not exist with importance weights or clusters.
+``tests_scores`` : bool, default False
+    The loss tests each score. It has ``alpha`` and ``rejects(partition, bins, score)``; see `RejectionRate`.
 ``range`` : pair of floats, default (0, inf) if the loss measures gaps, else (-inf, inf)
-    Between which the value of the population lies.
+    Bounds of the value of the population.
 ``interval_method`` : str, default "anchored" if the loss measures gaps, else "symmetric"
     See `calibrant.interval`. A norm may declare another default.
 ``unit`` : str, default "1"
     Unit of the value, "1" or "%".
+
+A loss with several numbers per bin may offer ``columns(partition)``, a mapping of names to arrays with the key "loss",
+and ``notes(partition)``.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +41,7 @@ from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.properties import declare
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.metrics import significance
-from calibrant.metrics.costs import Cost, LinearCost, called_on_arrays, check_cost
+from calibrant.metrics.costs import Cost, LinearCost, check_cost, evaluate_cost
 from calibrant.metrics.significance import Test
 from calibrant.tables.partition import Partition
 
@@ -54,48 +59,67 @@ __all__ = [
 
 Loss: TypeAlias = Callable[[Partition], Floats]
 
+
+class ScoreTestLoss(Protocol):
+    """A loss that tests each score against the outcomes of its bin, such as `RejectionRate`."""
+
+    @property
+    def alpha(self) -> float: ...
+    def __call__(self, partition: Partition, /) -> Floats: ...
+    def rejects(self, partition: Partition, bins: Ints, score: Floats, /) -> NDArray[np.bool_]: ...
+
+
+def tests_scores(loss: Any) -> TypeGuard[ScoreTestLoss]:
+    """Return whether a loss declares that it tests scores.
+
+    >>> tests_scores(RejectionRate()), tests_scores(absolute_gap)
+    (True, False)
+    """
+    return bool(getattr(loss, "tests_scores", False))
+
+
 _WEIGHTED_TEST = Note(
     "weighted_test",
     1,
-    "Importance weights: each score p is tested by z = (sum of w y - p sum of w) / sqrt(sum of w^2 (y - p)^2), the "
-    "variance at least what p implies, with (effective rows - 1) degrees of freedom of Student's t, instead of the "
-    "exact binomial test.",
+    "Importance weights: each score p is tested by z = (sum of w y - p sum of w) / sqrt(sum of w^2 (y - p)^2) instead "
+    "of the exact binomial test. The variance is at least that implied by p; Student's t has (effective rows - 1) "
+    "degrees of freedom.",
 )
 
 
 @declare(keeps_sign=True, needs_sums_only=True, range=(-1.0, 1.0))
 def signed_gap(partition: Partition) -> Floats:
-    """Mean prediction minus rate of the event: positive where predictions are too high."""
+    """Mean score minus event rate: positive where predictions overestimate."""
     return partition.mean_score - partition.rate
 
 
 @declare(measures_gaps=True, needs_sums_only=True, range=(0.0, 1.0))
 def absolute_gap(partition: Partition) -> Floats:
-    """Distance between mean prediction and rate of the event."""
+    """Distance between mean score and event rate."""
     return np.abs(signed_gap(partition))
 
 
 @declare(measures_gaps=True, needs_sums_only=True, degree=2, range=(0.0, 1.0))
 def squared_gap(partition: Partition) -> Floats:
-    """Square of the distance between mean prediction and rate of the event."""
+    """Squared distance between mean score and event rate."""
     return np.square(signed_gap(partition))
 
 
 @declare(measures_gaps=True, degree=2, range=(0.0, 1.0), interval_method="centred")
 def debiased_squared_gap(partition: Partition) -> Floats:
-    """Squared gap less what chance adds to it: (mean - rate)^2 - rate (1 - rate) / (n - 1).
+    """Squared gap less its expectation for a calibrated bin: (mean - rate)^2 - rate (1 - rate) / (n - 1).
 
-    The estimator of Kumar, Liang and Ma (2019); it can be negative. With one row nothing is known of chance, and
-    nothing is taken off. Importance weights use the effective number of rows.
+    The estimator of Kumar, Liang and Ma (2019); it can be negative. With one row the expectation is unknown, and
+    nothing is subtracted. Importance weights use the effective number of rows.
     """
     degrees = partition.effective_n - 1
-    chance = partition.rate * (1 - partition.rate) / np.where(degrees > 0, degrees, np.inf)
-    return squared_gap(partition) - chance
+    expected = partition.rate * (1 - partition.rate) / np.where(degrees > 0, degrees, np.inf)
+    return squared_gap(partition) - expected
 
 
 @declare(measures_gaps=True, range=(0.0, 1.0))
 def mean_distance(partition: Partition) -> Floats:
-    """Mean distance of a bin's scores to its rate."""
+    """Mean distance between the scores of a bin and its event rate."""
     labels, table = partition.labels, partition.table
     distance = np.abs(table.score - partition.rate[labels])
     return np.bincount(labels, weights=table.n * distance) / partition.n
@@ -103,15 +127,15 @@ def mean_distance(partition: Partition) -> Floats:
 
 @declare(measures_gaps=True, range=(0.0, 1.0))
 def max_distance(partition: Partition) -> Floats:
-    """Largest distance of a bin's scores to its rate: scores are sorted, so that of the first or of the last."""
+    """Largest distance between the scores of a bin and its event rate: that of the lowest or the highest score."""
     return np.maximum(np.abs(partition.min_score - partition.rate), np.abs(partition.max_score - partition.rate))
 
 
 @dataclass(frozen=True)
 class CostLoss:
-    """What a bin's gap costs: cost(mean prediction, rate), the loss of ECC.
+    """Cost of the gap of a bin: cost(mean score, event rate), the loss of ECC.
 
-    Cost-aware measures reward deliberate bias towards the cheap side, so the signed gap is a column beside it.
+    Cost-aware metrics reward deliberate bias towards the cheap side, so the signed gap is a column too.
 
     Parameters
     ----------
@@ -135,15 +159,15 @@ class CostLoss:
 
     def __call__(self, partition: Partition) -> Floats:
         predicted, actual = read_only(partition.mean_score), read_only(partition.rate)
-        costs = called_on_arrays(self.cost, predicted, actual)
+        costs = evaluate_cost(self.cost, predicted, actual)
         if costs.shape != predicted.shape or not (np.isfinite(costs) & (costs >= 0)).all():
             raise InputError(
-                "A cost must give one finite number that is not negative for every pair (p, a).",
+                f"cost must return one finite number that is not negative for each pair (p, a); got {costs!r}.",
                 argument="cost",
                 value=costs,
             )
         if np.any(np.asarray(self.cost(actual, actual)) != 0):
-            raise InputError("A cost must be 0 where the prediction equals the rate.", argument="cost")
+            raise InputError("cost must be 0 where p equals a; got another value.", argument="cost")
         return costs
 
     @property
@@ -153,11 +177,11 @@ class CostLoss:
 
     @property
     def range(self) -> tuple[float, float]:
-        """From 0 to the largest cost that the cost declares; without a declaration, no upper end."""
+        """From 0 to the largest cost that the cost declares; without a declaration there is no upper bound."""
         return 0.0, getattr(self.cost, "largest", math.inf)
 
     def columns(self, partition: Partition) -> dict[str, Floats]:
-        """The cost and the signed gap (positive: too high) of every bin."""
+        """Return the cost and the signed gap (positive: overestimation) of each bin."""
         return {"loss": self(partition), "signed_gap": signed_gap(partition)}
 
 
@@ -170,16 +194,16 @@ class RejectionRate:
        L(D_b) = \frac{100}{N_b} \sum_{x \in D_b} \mathbf 1\{\text{p-value of } (k_b, N_b) \text{ under } P(x)
        \le \alpha\}
 
-    Every prediction of a bin is tested against the outcomes of the whole bin. Definition 2 of Matsubara et al. (2023);
+    Each prediction of a bin is tested against the outcomes of the whole bin. Definition 2 of Matsubara et al. (2023);
     a p-value equal to alpha rejects.
 
     Parameters
     ----------
     test : callable
         One of `calibrant.significance`, or any function of arrays (k, n, p) that returns p-values. With
-        `significance.binomial` every decision is that of `scipy.stats.binomtest`, at the cost of few tests.
-        With importance weights `significance.weighted` takes its place, and a note says so; the other tests see the
-        effective number of rows.
+        `significance.binomial` each decision is that of `scipy.stats.binomtest`, but few p-values are computed.
+        With importance weights `significance.weighted` replaces it, with a note; other tests use the effective number
+        of rows.
     alpha : float
         Significance level, in (0, 1).
 
@@ -197,9 +221,10 @@ class RejectionRate:
     measures_gaps: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, 100.0)
     interval_method: ClassVar[str] = "arcsine"
-    needs_counts: ClassVar[bool] = True  # weights and clusters have no null of it
+    needs_counts: ClassVar[bool] = True
+    tests_scores: ClassVar[bool] = True
 
-    # Bins larger than this ask scipy about every distinct score (the compiled kernel's kLargestBin).
+    # In larger bins scipy tests each distinct score (kLargestBin of the compiled kernel).
     largest_bin: ClassVar[int] = 10**8
 
     def __post_init__(self) -> None:
@@ -210,22 +235,22 @@ class RejectionRate:
         return self.columns(partition)["loss"]
 
     def columns(self, partition: Partition) -> dict[str, Floats]:
-        """The loss and the rows rejected, for every bin."""
+        """Return the loss and the number of rejected rows of each bin."""
         rejected = self._rejected(partition)
         return {"loss": 100 * rejected / partition.n, "rejected": rejected}
 
     def notes(self, partition: Partition) -> tuple[Note, ...]:
-        """A note where weights are tested, or where a bin is so large that scipy alone decided."""
+        """Return a note if weights are tested, or if a bin is so large that scipy tests each score."""
         if self._tests_weights(partition):
             return (_WEIGHTED_TEST,)
         count = int((partition.n > self.largest_bin).sum())
         if not self._exact or count == 0:
             return ()
-        return (Note("large_bins", count, "Bins of more than 1e8 rows, tested score by score with scipy: {count}."),)
+        return (Note("large_bins", count, "Bins of more than 1e8 rows, in which scipy tested each score: {count}."),)
 
     @property
     def _exact(self) -> bool:
-        """Whether the kernel decides: for the exact binomial test, which needs counts."""
+        """Whether the test is the exact binomial one, which needs counts and which the kernel decides."""
         return getattr(self.test, "exact_binomial", False)
 
     def _rejected(self, partition: Partition) -> Weights:
@@ -237,7 +262,7 @@ class RejectionRate:
         return np.bincount(labels, weights=rejected).astype(table.n.dtype)
 
     def rejects(self, partition: Partition, bins: Ints, score: Floats) -> NDArray[np.bool_]:
-        """Whether the outcomes of the bins with these numbers reject these scores, one a bin."""
+        """Return whether the outcomes of these bins (by index) reject these scores, one score per index."""
         w2, k2 = partition.w2, partition.k2
         if self._tests_weights(partition) and w2 is not None and k2 is not None:
             k, n = partition.k[bins], partition.n[bins]
@@ -246,5 +271,5 @@ class RejectionRate:
         return np.asarray(self.test(events[bins], size[bins], score) <= self.alpha)
 
     def _tests_weights(self, partition: Partition) -> bool:
-        """Whether the exact test, which needs counts, gives way to `significance.weighted`."""
+        """Return whether `significance.weighted` replaces the exact test, which needs counts."""
         return self._exact and partition.table.importance

@@ -1,4 +1,4 @@
-"""Norms: the losses of the bins to one number. ``norm(values, sizes)``, sizes the rows of every bin.
+"""Norms: from the losses of the bins to one number, ``norm(values, sizes)``, with sizes the rows of each bin.
 
 A norm declares, as attributes: ``takes_absolute`` (bool, default False), whether it takes absolute values first; and
 ``interval_method`` (str, optional), the method for losses that declare none (see `calibrant.losses`).
@@ -21,7 +21,7 @@ Norm: TypeAlias = Callable[[Floats, Weights], float]
 
 
 def weighted_mean(values: Floats, sizes: Weights) -> float:
-    """Mean, weighted by bin size; keeps the sign, so it is no norm in the strict sense."""
+    """Mean, weighted by bin size. It keeps the sign, so it is not a norm in the strict sense."""
     return float(np.sum(values * sizes) / np.sum(sizes))
 
 
@@ -39,7 +39,7 @@ def weighted_l2(values: Floats, sizes: Weights) -> float:
 
 @declare(takes_absolute=True, interval_method="triangle")
 def sup(values: Floats, sizes: Weights) -> float:
-    """Largest absolute value, whatever the sizes."""
+    """Largest absolute value, independent of the sizes."""
     return float(np.max(np.abs(values)))
 
 
@@ -57,12 +57,12 @@ class Lp:
     def __post_init__(self) -> None:
         if not 1 <= self.p < math.inf:
             raise InputError(
-                f"p must be a number of at least 1; it is {self.p!r}.", hint="Use sup for infinity.", argument="p"
+                f"p must be a finite number of at least 1; got {self.p!r}.", hint="Use sup for infinity.", argument="p"
             )
 
     def __call__(self, values: Floats, sizes: Weights) -> float:
         largest = sup(values, sizes)
         if largest == 0:
             return 0.0
-        # scaled by the largest, so that high powers neither overflow nor vanish
+        # scaled by the largest, so that high powers neither overflow nor underflow
         return float(largest * weighted_mean((np.abs(values) / largest) ** self.p, sizes) ** (1 / self.p))

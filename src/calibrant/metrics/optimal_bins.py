@@ -1,4 +1,4 @@
-"""How good are bins? The yardsticks of Definition 3 of Matsubara et al. (2023), and the exact optimum."""
+"""Estimation errors of bins (Definition 3 of Matsubara et al., 2023), and the bins with the least total error."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["EstimationError", "OptimalBins", "mean_within_error", "total_error", "variance"]
 
-# D(D_b, q): how far the outcomes of a bin, k events in n rows, lie from a probability q.
+# D(D_b, q): distance of the outcomes of a bin, k events in n rows, from a probability q.
 EstimationError: TypeAlias = Callable[[Weights, Weights, Floats], Floats]
 
 
 def variance(k: Weights, n: Weights, q: Floats) -> Floats:
-    """Mean of (y - q)^2 over k ones and n - k zeros: equation (9)."""
+    """Return the mean of (y - q)^2 over k ones and n - k zeros: equation (9)."""
     return (k * (1 - q) ** 2 + (n - k) * q**2) / n
 
 
 def total_error(partition: Partition, error: EstimationError = variance) -> float:
-    r"""Total estimation error of bins, the objective of equation (8): :math:`\sum_b (N_b / N) D(D_b, \hat P_b)`.
+    r"""Return the total estimation error of bins, equation (8): :math:`\sum_b (N_b / N) D(D_b, \hat P_b)`.
 
-    Among bins whose rates do not fall, `PAVA` has the least of it under the variance (Proposition 1).
+    Among bins with non-decreasing rates, `PAVA` has the least total variance (Proposition 1).
 
     Examples
     --------
@@ -40,27 +40,27 @@ def total_error(partition: Partition, error: EstimationError = variance) -> floa
 
 
 def mean_within_error(partition: Partition, error: EstimationError = variance) -> float:
-    """Estimation error within a bin, averaged over bins whatever their size (Table 1 of the paper)."""
+    """Return the mean estimation error of the bins, not weighted by size (Table 1 of the paper)."""
     return float(np.mean(_errors(partition, error)))
 
 
 def _errors(partition: Partition, error: EstimationError) -> Floats:
     if not len(partition):
-        raise InputError("There are no bins; a measure needs at least one.", argument="partition")
+        raise InputError("partition must have at least one bin; got none.", argument="partition")
     return error(partition.k, partition.n, partition.rate)
 
 
 @dataclass(frozen=True)
 class OptimalBins:
-    """The bins of least total error among those with non-falling rates and n_min to n_max rows: equation (8), solved.
+    """Bins of least total error among those with non-decreasing rates and n_min to n_max rows: equation (8).
 
-    A dynamic programme over all runs of distinct scores, O(m^3) for m of them: for studies of small tables, not
-    for daily use. PAVA-BC comes near to it in linear time, and may even be below it, where it lets rates fall.
+    Solved by dynamic programming over all runs of distinct scores, in O(m^3) for m scores: for studies of small tables.
+    PAVA-BC approximates it in linear time, and can have a smaller error if its rates decrease somewhere.
 
     Raises
     ------
     InputError
-        If no bins within the limits have non-falling rates.
+        If no bins within the limits have non-decreasing rates.
 
     Examples
     --------
@@ -74,12 +74,12 @@ class OptimalBins:
     error: EstimationError = variance
 
     def __post_init__(self) -> None:
-        PAVABC(self.n_min, self.n_max)  # the same limits, checked the same way
+        PAVABC(self.n_min, self.n_max)  # raises for invalid limits
 
     def __call__(self, table: ScoreTable) -> Partition:
         m = len(table)
         if not m:
-            raise InputError("The table holds no rows; bins need at least one.", argument="table")
+            raise InputError("table must have at least one row; got none.", argument="table")
         n, k = (np.concatenate([[0], np.cumsum(counts)]) for counts in (table.n, table.k))
         n_exact, k_exact = n.astype(object), k.astype(object)  # products of Python's integers never overflow
         best = np.full((m + 1, m + 1), np.inf)  # best[i, j]: least cost up to j with last bin i..j
@@ -94,7 +94,7 @@ class OptimalBins:
                 if i == 0:
                     best[0, j] = cost[0]
                     continue
-                # bins h..i that may precede i..j: those whose rate is not above its rate, in integers
+                # bins h..i that may precede i..j: those with a rate not above its rate, compared in integers
                 rate = k_exact[j] - k_exact[i], n_exact[j] - n_exact[i]
                 falls = (k_exact[i] - k_exact[:i]) * rate[1] > rate[0] * (n_exact[i] - n_exact[:i])
                 candidates = np.where(falls.astype(bool), np.inf, best[:i, i])
@@ -103,7 +103,7 @@ class OptimalBins:
         start = int(np.argmin(best[:, m]))
         if not np.isfinite(best[start, m]):
             raise InputError(
-                f"No bins with {self.n_min} to {limit} rows have non-falling rates on this table.",
+                f"n_min and n_max must allow bins with non-decreasing rates; got {self.n_min} and {limit}.",
                 hint="Widen the limits.",
                 argument="n_min",
             )

@@ -14,7 +14,7 @@ from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
-from calibrant.metrics.costs import Cost, LinearCost, called_on_arrays, check_cost
+from calibrant.metrics.costs import Cost, LinearCost, check_cost, evaluate_cost
 from calibrant.tables.mean_partition import MeanPartition
 from calibrant.tables.mean_table import MeanTable, need_rows, take_rows
 
@@ -141,7 +141,7 @@ def cost_by_bin(
 
 
 def paid_by_row(cost: Cost, p: Floats, y: Floats) -> Floats:
-    found = called_on_arrays(cost, p, y)
+    found = evaluate_cost(cost, p, y)
     if found.shape != p.shape:
         raise InputError(
             f"A cost must be given for every row; for {p.shape} rows it gave an array of shape {found.shape}.",
@@ -182,7 +182,7 @@ def _least(cost: Cost, table: MeanTable, rows: Ints, missing: Floats) -> float:
         return low
     p, y, weight = table.prediction[rows], table.mean[rows], table.n[rows]
     found = minimize_scalar(
-        lambda shift: float(weight @ called_on_arrays(cost, p + shift, y)),
+        lambda shift: float(weight @ evaluate_cost(cost, p + shift, y)),
         bounds=(low, high),
         method="bounded",
         options={"xatol": 1e-9 * (high - low)},

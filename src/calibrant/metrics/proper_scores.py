@@ -29,7 +29,7 @@ class Brier(UnbinnedMetric):
     name: ClassVar[str] = "brier"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone."""
+        """Return the value."""
         return _kernels.squared_errors(table.score, table.n, table.k) / table.size
 
 
@@ -50,7 +50,7 @@ class LogLoss(UnbinnedMetric):
     min_class_size: ClassVar[int] = 1
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone."""
+        """Return the value."""
         from scipy.special import xlog1py, xlogy
 
         p, n, k = table.score, table.n, table.k
@@ -74,7 +74,7 @@ class StratifiedBrier(UnbinnedMetric):
     min_class_size: ClassVar[int] = 20
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone."""
+        """Return the value."""
         need_both_classes(table, "stratified_brier")
         p, n, k = table.score, table.n, table.k
         events, others = np.sum(k), np.sum(n - k)

@@ -1,9 +1,8 @@
 """Statistical tests of one hypothesis, "the probability of the event is p", given k events in n rows.
 
-Every test is a function ``test(k, n, p)`` of arrays (broadcast against each other) that returns p-values; `weighted`
-takes sums of importance weights and of their squares.
-At the borders all agree: p = 0 with k = 0 and p = 1 with k = n give 1, and an event that was declared
-impossible, or a failure of one declared certain, gives 0.
+Each test is a function ``test(k, n, p)`` of arrays (broadcast against each other) that returns p-values; `weighted`
+takes sums of importance weights and of their squares. All tests agree at the borders: p = 0 with k = 0 and p = 1 with
+k = n have the p-value 1, an event with p = 0 or its absence with p = 1 has the p-value 0.
 """
 
 from collections.abc import Callable
@@ -21,16 +20,16 @@ __all__ = ["Test", "bayes", "binomial", "clopper_pearson", "score", "t", "weight
 
 Test: TypeAlias = Callable[[ArrayLike, ArrayLike, ArrayLike], Floats]
 
-# An effective number of rows this close to 1 is one row.
+# Tolerance with which an effective number of rows equals 1.
 _ROUNDING = 1e-9
 
 
 @declare(exact_binomial=True)
 def binomial(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
-    """Exact binomial test, two-sided: the probability of all outcomes that are no likelier than k.
+    """Exact binomial test, two-sided: the probability of all outcomes that are at most as probable as k.
 
-    The p-values of `scipy.stats.binomtest`, bit for bit, for whole arrays. Outcomes within a relative 1e-7
-    of the observed one's probability count as equally likely. k and n must be whole numbers.
+    The p-values are bitwise identical to those of `scipy.stats.binomtest`. Outcomes whose probability differs from that
+    of k by a relative 1e-7 or less count as equally probable. k and n must be whole numbers.
 
     Examples
     --------
@@ -40,7 +39,7 @@ def binomial(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
     k, n, p = _arguments(k, n, p)
     if (k != np.rint(k)).any() or (n != np.rint(n)).any():
         raise InputError(
-            "The exact binomial test needs whole numbers of rows and events.",
+            "k and n must be whole numbers for the exact binomial test; got fractions.",
             hint="With importance weights use calibrant.significance.weighted.",
             argument="k",
         )
@@ -50,11 +49,11 @@ def binomial(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
 
 
 def t(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
-    """One-sample t-test of the outcomes' mean against p, two-sided, with n - 1 degrees of freedom.
+    """One-sample t-test of the mean outcome against p, two-sided, with n - 1 degrees of freedom.
 
-    The standard deviation is sqrt(n/(n-1) r (1-r)), r = k/n. (The TCE paper's code left out the root, which is
-    why its Table 11 finds the t-test far worse than the binomial one.) Where all outcomes are equal, p-value 1
-    if p equals them, else 0; with n = 1 nothing is known of the spread, and the p-value is 1.
+    The standard deviation is sqrt(n/(n-1) r (1-r)), r = k/n. (The code of the TCE paper omits the root; therefore its
+    Table 11 finds the t-test far worse than the binomial one.) If all outcomes are equal, the p-value is 1 if p equals
+    them, else 0. With n = 1 the variance is unknown, and the p-value is 1.
 
     Examples
     --------
@@ -102,7 +101,7 @@ def weighted(k: ArrayLike, n: ArrayLike, p: ArrayLike, *, w2: ArrayLike, k2: Arr
        V_0 = p (1 - p) \sum w \, \{(1 - p) \bar w_1 + p \bar w_0\}
 
     against Student's t with :math:`(\sum w)^2 / \sum w^2 - 1` degrees of freedom, the effective number of rows less 1.
-    With one effective row nothing is known of the spread, and the p-value is 1.
+    With one effective row the variance is unknown, and the p-value is 1.
 
     Parameters
     ----------
@@ -115,13 +114,13 @@ def weighted(k: ArrayLike, n: ArrayLike, p: ArrayLike, *, w2: ArrayLike, k2: Arr
 
     Notes
     -----
-    The first variance is k2 (1 - p)^2 + (w2 - k2) p^2. It holds for weights that depend on the outcome, but where few
-    rows have the event it is too small: without any event z would not depend on p. V_0 bounds it from below. It is
-    the variance that p implies, with the mean weights of rows with and without the event,
-    :math:`\bar w_1` = k2 / k and :math:`\bar w_0` = (w2 - k2) / (n - k) (w2 / n where there is no such row).
+    The first variance is k2 (1 - p)^2 + (w2 - k2) p^2. It holds for weights that depend on the outcome, but it is too
+    small if few rows have the event: without any event z would not depend on p. V_0 bounds it from below. It is the
+    variance that p implies, with the mean weights of rows with and without the event, :math:`\bar w_1` = k2 / k and
+    :math:`\bar w_0` = (w2 - k2) / (n - k) (w2 / n where there is no such row).
     Equal weights give the variance of `score`, or a larger one. Simulations with 50 to 5,000 rows, event rates of 0.2
-    to 50 % and weights that do or do not depend on the outcome rejected a true p at 5 % in 0 to 10 % of replicates;
-    thinned events of which about one is left are the exception (36 %).
+    to 50 % and weights that do or do not depend on the outcome rejected a true p at 5 % in 0 to 10 % of replicates,
+    except for thinned events of which about one remains (36 %).
 
     Examples
     --------
@@ -133,7 +132,7 @@ def weighted(k: ArrayLike, n: ArrayLike, p: ArrayLike, *, w2: ArrayLike, k2: Arr
     k, n, p = _arguments(k, n, p)
     w2, k2 = (np.broadcast_to(np.asarray(a, dtype=np.float64), p.shape) for a in (w2, k2))
     if not ((k2 >= 0) & (k2 <= w2) & (w2 > 0)).all():
-        raise InputError("Sums of squared weights must satisfy 0 <= k2 <= w2 and w2 > 0; got others.", argument="k2")
+        raise InputError("k2 and w2 must satisfy 0 <= k2 <= w2 and w2 > 0; got other values.", argument="k2")
     with np.errstate(divide="ignore", invalid="ignore"):
         of_events = np.where(k > 0, k2 / k, w2 / n)
         of_others = np.where(k < n, (w2 - k2) / (n - k), w2 / n)
@@ -148,8 +147,8 @@ def weighted(k: ArrayLike, n: ArrayLike, p: ArrayLike, *, w2: ArrayLike, k2: Arr
 def bayes(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
     """Twice the smaller posterior tail beyond p, under Jeffreys' prior: theta ~ Beta(k + 1/2, n - k + 1/2).
 
-    p is rejected at alpha exactly when it lies outside Jeffreys' 1 - alpha interval. As in that interval, with
-    k = 0 only p too high counts, and with k = n only p too low.
+    p is rejected at alpha exactly if it lies outside Jeffreys' 1 - alpha interval. As in that interval, with k = 0 only
+    the upper tail is used, and with k = n only the lower one.
 
     Examples
     --------
@@ -165,11 +164,12 @@ def bayes(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
 
 
 def clopper_pearson(k: ArrayLike, n: ArrayLike, *, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
-    """Exact interval of a rate, given k events in n rows: each limit is wrong with a chance of at most 2.5 %.
+    """Exact confidence interval of an event rate, given k events in n rows.
 
     Clopper and Pearson (1934); the limits of ``scipy.stats.binomtest(k, n).proportion_ci()``. k and n may be real, such
-    as effective sizes of weighted rows. It covers with at least the confidence level, so a probability that lies
-    outside may still have a p-value of `binomial` slightly above 5 %, and the other way round.
+    as effective sizes of weighted rows. The coverage is at least the confidence level, and each tail has at most half
+    of the error rate. A probability outside the interval may therefore have a p-value of `binomial` slightly above 5 %,
+    and the other way round.
 
     Examples
     --------
@@ -180,10 +180,12 @@ def clopper_pearson(k: ArrayLike, n: ArrayLike, *, confidence_level: float = 0.9
     from scipy.special import betaincinv
 
     if not 0 < confidence_level < 1:
-        raise InputError(f"confidence_level must lie between 0 and 1; it is {confidence_level!r}.")
+        raise InputError(
+            f"confidence_level must lie between 0 and 1; got {confidence_level!r}.", argument="confidence_level"
+        )
     k, n, _ = _arguments(k, n, 0.5)
     tail = (1 - confidence_level) / 2
-    with np.errstate(invalid="ignore"):  # at the ends, where there is no such beta distribution
+    with np.errstate(invalid="ignore"):  # at the ends, where the beta distribution does not exist
         low = np.where(k == 0, 0.0, betaincinv(np.maximum(k, 1e-300), n - k + 1, tail))
         high = np.where(k == n, 1.0, betaincinv(k + 1, np.maximum(n - k, 1e-300), 1 - tail))
     return low, high
@@ -191,10 +193,10 @@ def clopper_pearson(k: ArrayLike, n: ArrayLike, *, confidence_level: float = 0.9
 
 def _arguments(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> tuple[Floats, Floats, Floats]:
     if any(np.ma.is_masked(a) for a in (k, n, p)):
-        raise InputError("A test cannot use masked cells.", hint="Leave them out first.")
+        raise InputError("k, n and p must not have masked cells; got some.", hint="Drop them first.")
     k, n, p = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (k, n, p)))
     if not (((k >= 0) & (k <= n) & (n > 0) & (n <= 2**53) & (p >= 0) & (p <= 1)).all()):
-        raise InputError("A test of k events in n rows against p needs 0 <= k <= n, 0 < n <= 2**53 and 0 <= p <= 1.")
+        raise InputError("k, n and p must satisfy 0 <= k <= n, 0 < n <= 2**53 and 0 <= p <= 1; got other values.")
     return k, n, p
 
 

@@ -11,13 +11,13 @@ from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["SmoothECE", "smooth_ece"]
 
-_SMOOTH_GRID = 2**16  # scores are shared between the two nearest points of this grid
-_SMOOTH_LEAST = 2.0**-12  # the least bandwidth
+_GRID = 2**16  # scores are split between the two nearest points of this grid
+_MIN_BANDWIDTH = 2.0**-12
 
 
 @dataclass(frozen=True)
 class SmoothECE(UnbinnedMetric):
-    r"""Smooth ECE: ECE with a smoother in the place of bins, and the bandwidth that the data ask for; 0 is best.
+    r"""Smooth ECE: ECE with a kernel smoother instead of bins, and a bandwidth determined by the data; 0 is best.
 
     .. math::
 
@@ -29,8 +29,8 @@ class SmoothECE(UnbinnedMetric):
     Notes
     -----
     A reflected Gaussian multiplies the j-th cosine coefficient by :math:`e^{-(\pi j \sigma)^2 / 2}`, so one cosine
-    transform serves all bandwidths. Scores are first shared between the two nearest points of a grid of 2^-16, and
-    bandwidths below 2^-12 are not tried: a value below that is the one of this bandwidth.
+    transform suffices for all bandwidths. Scores are first split between the two nearest points of a grid with the
+    spacing 2^-16. Bandwidths below 2^-12 are not used: smaller values are those of this bandwidth.
 
     Examples
     --------
@@ -45,21 +45,21 @@ class SmoothECE(UnbinnedMetric):
     interval_method: ClassVar[str] = "triangle"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value alone."""
+        """Return the value."""
         from scipy.optimize import brentq
 
         coefficients = _cosine_coefficients(table)
-        # smECE falls as the bandwidth grows, and at 1 it is at most 1: one crossing. Small bandwidths cost most, so the
-        # crossing is bracketed from above.
+        # smECE decreases with the bandwidth, and is at most 1 at bandwidth 1: there is one crossing. Small bandwidths
+        # are the slowest, so the crossing is bracketed from above.
         high = 1.0
         if smooth_ece_at(coefficients, high) >= high:
             return 1.0
         while True:
-            low = max(high / 8, _SMOOTH_LEAST)
+            low = max(high / 8, _MIN_BANDWIDTH)
             at_low = smooth_ece_at(coefficients, low)
             if at_low > low:
                 break
-            if low == _SMOOTH_LEAST:
+            if low == _MIN_BANDWIDTH:
                 return at_low
             high = low
         return float(brentq(lambda sigma: smooth_ece_at(coefficients, sigma) - sigma, low, high, xtol=1e-13))
@@ -69,33 +69,34 @@ smooth_ece = metric_function(SmoothECE)
 
 
 def _cosine_coefficients(table: ScoreTable) -> Floats:
-    """Mean of (y - p) cos(pi j p) over rows, for j = 0, 1, ..., up to what the least bandwidth lets through."""
+    """Return the mean of (y - p) cos(pi j p) over rows for each j that the smallest bandwidth does not suppress."""
     from scipy.fft import dct
 
     residual = (table.k - table.n * table.score) / table.size
-    # Scores are sorted, so every cell of the grid is a run of them; its mass goes to its two ends, by nearness.
-    start = np.searchsorted(table.score, np.arange(_SMOOTH_GRID) / _SMOOTH_GRID)
+    # Scores are sorted, so each cell of the grid is a run of them; its mass is split between its two ends.
+    start = np.searchsorted(table.score, np.arange(_GRID) / _GRID)
     cell = np.flatnonzero(np.diff(np.append(start, len(table))))
     total = np.add.reduceat(residual, start[cell])
-    moment = np.add.reduceat(residual * table.score, start[cell]) * _SMOOTH_GRID - cell * total
-    mass = np.zeros(_SMOOTH_GRID + 1)
+    moment = np.add.reduceat(residual * table.score, start[cell]) * _GRID - cell * total
+    mass = np.zeros(_GRID + 1)
     mass[cell] += total - moment
     mass[cell + 1] += moment
-    mass[[0, -1]] *= 2  # this transform takes its two ends half
-    coefficients: Floats = dct(mass, type=1)[: _reach(_SMOOTH_LEAST)] / 2
-    # Sharing between two points damps the j-th coefficient by sinc^2: undone here.
-    return coefficients / np.sinc(np.arange(coefficients.size) / (2 * _SMOOTH_GRID)) ** 2
+    mass[[0, -1]] *= 2  # this transform counts its two ends half
+    coefficients: Floats = dct(mass, type=1)[: _coefficient_count(_MIN_BANDWIDTH)] / 2
+    # Splitting between two points damps the j-th coefficient by sinc^2: this is undone here.
+    return coefficients / np.sinc(np.arange(coefficients.size) / (2 * _GRID)) ** 2
 
 
-def _reach(sigma: float) -> int:
-    """How many coefficients the bandwidth lets through: those above 1e-17."""
+def _coefficient_count(sigma: float) -> int:
+    """Return the number of coefficients that the bandwidth multiplies by more than 1e-17."""
     return int(np.sqrt(2 * 39.2) / (np.pi * sigma)) + 2
 
 
 def smooth_ece_at(coefficients: Floats, sigma: float) -> float:
+    """Return smooth ECE with the bandwidth `sigma`."""
     from scipy.fft import dct, next_fast_len
 
-    kept = coefficients[: _reach(sigma)]
+    kept = coefficients[: _coefficient_count(sigma)]
     j = np.arange(kept.size)
     damped = kept * np.exp(-((np.pi * sigma * j) ** 2) / 2)
     points = max(512, next_fast_len(16 * kept.size))

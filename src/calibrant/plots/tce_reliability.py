@@ -22,7 +22,7 @@ from calibrant.inference.nulls import Null
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.gce import GCE
-from calibrant.metrics.losses import RejectionRate
+from calibrant.metrics.losses import tests_scores
 from calibrant.plots._canvas import (
     MOST_SINGLE,
     Axis,
@@ -61,7 +61,7 @@ class TestBasedReliabilityDisplay:
     Attributes
     ----------
     breakdown : Breakdown
-        Of TCE, or any metric whose loss is `losses.RejectionRate`.
+        Of TCE, or any metric whose loss tests scores, such as `losses.RejectionRate`.
     null : Null or None
         Null distribution of the metric; its range is part of the title.
     confidence_level : float
@@ -97,9 +97,9 @@ class TestBasedReliabilityDisplay:
     profile: RejectionProfile | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(check_breakdown(self.breakdown).gce.loss, RejectionRate):
+        if not tests_scores(check_breakdown(self.breakdown).gce.loss):
             raise InputError(
-                f"breakdown must be of a metric with the loss RejectionRate; got {self.breakdown.metric}.",
+                f"breakdown must be of a metric whose loss tests scores, such as TCE; got {self.breakdown.metric}.",
                 hint="Pass the Breakdown of cb.TCE(), or use ReliabilityDisplay.",
                 argument="breakdown",
             )
@@ -133,7 +133,7 @@ class TestBasedReliabilityDisplay:
         y_true, y_prob : columns
             Outcomes and predicted probabilities; or one `ScoreTable`.
         metric : GCE, default=TCE()
-            Any with the loss `losses.RejectionRate`: ``TCE(bins=PAVABC.consistent(), alpha=0.01)``.
+            Any whose loss tests scores: ``TCE(bins=PAVABC.consistent(), alpha=0.01)``.
         n_resamples : int, default=199
             Replicates of the null distribution; 0 skips it.
         random_state : int, Generator or None, default=0
@@ -246,7 +246,7 @@ class TestBasedReliabilityDisplay:
         if self.profile is not None and np.array_equal(self.profile.score, score):
             return self.profile.rejected
         loss = self.breakdown.gce.loss
-        assert isinstance(loss, RejectionRate)
+        assert tests_scores(loss)
         return loss.rejects(self.breakdown.partition, bins, score)
 
     def _draw_sizes(self) -> None:
@@ -321,7 +321,7 @@ class TestBasedReliabilityDisplay:
 
     def _dress(self) -> None:
         loss = self.breakdown.gce.loss
-        assert isinstance(loss, RejectionRate)
+        assert tests_scores(loss)
         self.ax_.set_xlim(-0.6, len(self.breakdown.partition) - 0.4)
         self.ax_.set_ylabel("prediction and event rate")
         self.ax_.tick_params(labelbottom=False, bottom=False)
@@ -372,7 +372,7 @@ class TestBasedReliabilityDisplay:
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
         b, cells = self.breakdown, self.breakdown.per_bin
-        assert isinstance(b.gce.loss, RejectionRate)
+        assert tests_scores(b.gce.loss)
         share = 100 * float(cells["rejected"].sum() / cells["n"].sum())
         expected = ""
         if self.null is not None:
