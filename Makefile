@@ -147,8 +147,8 @@ oracles:  ## write the golden values of other implementations, in an environment
 sanitize:  ## run the tests of the kernel under the address and undefined-behaviour sanitizers
 	bash tools/sanitize.sh
 
-structure: $(VENV)/dev.stamp  ## measure modules, names, layers and lengths of the package
-	$(BIN)/python tools/structure.py
+structure: $(VENV)/dev.stamp  ## measure modules, names, layers and lengths of the package, before and after its redesign
+	$(BIN)/python tools/structure.py --before 8e466b0 --csv docs/structure.csv
 
 clean:  ## remove environments and build folders
 	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 build dist docs/_build

@@ -1,13 +1,14 @@
 """Measure the structure of the package: modules, names, lengths, layers, and modules loaded per call.
 
-`python tools/structure.py` prints one column. `--save FILE` keeps it as JSON and `--before FILE` prints it beside an
-earlier one. `--tree` and `--python` measure another checkout with its own interpreter; `--list` prints the places.
+`python tools/structure.py` prints the measurements of this checkout. `--before COMMIT` adds a column for an earlier
+commit, which is checked out into a temporary git worktree. `--csv FILE` writes the table for the documentation, and
+`--list` prints the places behind the counts.
 """
 
 import argparse
 import ast
+import csv
 import io
-import json
 import re
 import shutil
 import subprocess
@@ -15,7 +16,9 @@ import sys
 import tempfile
 import tokenize
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +30,12 @@ LONGEST_MODULE = 400
 # Drawing code may be longer than other functions; it computes nothing.
 DRAWING = ("plots",)
 
+# A finder of an editable install would load the installed package instead of the measured one.
+IMPORT = """
+import sys
+sys.meta_path = [finder for finder in sys.meta_path if "editable" not in type(finder).__module__]
+sys.path.insert(0, {source!r})
+"""
 DATA = """
 import numpy as np, calibrant as cb
 rng = np.random.default_rng(0)
@@ -125,6 +134,27 @@ def lookups_in_globals(tree: Path = ROOT) -> list[Place]:
     ]
 
 
+def repeated_classes(tree: Path = ROOT) -> dict[str, list[str]]:
+    """Return the class names that several modules define, with these modules."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in source_files(tree):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(path.relative_to(tree / "src" / PACKAGE).as_posix())
+    return {name: files for name, files in sorted(found.items()) if len(files) > 1}
+
+
+def repeated_modules(tree: Path = ROOT) -> dict[str, list[str]]:
+    """Return the module names that several folders have, with their files; packages are folders."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in source_files(tree):
+        relative = path.relative_to(tree / "src" / PACKAGE)
+        name = relative.parent.name if relative.stem == "__init__" else relative.stem
+        if name:
+            found[name].append(relative.as_posix())
+    return {name: files for name, files in sorted(found.items()) if len(files) > 1}
+
+
 def layers(tree: Path = ROOT) -> list[list[str]]:
     """Return the layers of the import-linter contract, highest first; the members of one are independent."""
     settings = tomllib.loads((tree / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
@@ -179,58 +209,80 @@ def duplicate_pairs(tree: Path = ROOT) -> int | str:
     return int(count[1]) if count else f"skipped: {text.strip().splitlines()[0]}"
 
 
-def modules_loaded(python: str, code: str, folder: Path) -> int | str:
-    """Return how many modules of the package a fresh process has loaded after a call, or why it could not run."""
-    code = DATA + code.format(page=str(folder / "page.html")) + COUNT
-    done = subprocess.run([python, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+def run(tree: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a new process that imports the package of a checkout."""
+    code = IMPORT.format(source=str(tree / "src")) + code
+    return subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+
+
+def modules_loaded(tree: Path, code: str, folder: Path) -> int | str:
+    """Return the number of modules of the package that a call loads in a new process, or why it could not run."""
+    done = run(tree, DATA + code.format(page=str(folder / "page.html")) + COUNT)
     count = re.search(r"^modules (\d+)$", done.stdout, re.MULTILINE)
     return int(count[1]) if count else f"skipped: {(done.stderr.strip().splitlines() or ['no output'])[-1][:80]}"
 
 
-def public_names(python: str) -> int | str:
+def public_names(tree: Path) -> int:
     """Return the number of names in the package's `__all__`."""
-    code = f"import {PACKAGE}; print(len({PACKAGE}.__all__))"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
-    return int(done.stdout)
+    return int(run(tree, f"import {PACKAGE}; print(len({PACKAGE}.__all__))").stdout)
 
 
-def measure(tree: Path, python: str, folder: Path) -> dict[str, int | str]:
+def measure(tree: Path) -> dict[str, int | str]:
     """Return all measurements of a checkout, by name."""
+    with tempfile.TemporaryDirectory() as name:
+        loaded = {f"modules loaded by {walk}": modules_loaded(tree, code, Path(name)) for walk, code in WALKS.items()}
     return {
         "modules": len(source_files(tree)),
         "modules in the package root": len(root_modules(tree)),
-        "public names": public_names(python),
-        **{f"modules loaded by {name}": modules_loaded(python, code, folder) for name, code in WALKS.items()},
+        "public names": public_names(tree),
+        **loaded,
         f"functions over {LONGEST_FUNCTION} lines": len(long_functions(tree)),
         f"modules over {LONGEST_MODULE} lines": len(long_modules(tree)),
+        "class names in several modules": len(repeated_classes(tree)),
+        "module names in several folders": len(repeated_modules(tree)),
         "calls of globals()": len(lookups_in_globals(tree)),
         "upward imports": len(upward_imports(tree)),
         "duplicate pairs in src": duplicate_pairs(tree),
     }
 
 
+@contextmanager
+def checkout(commit: str) -> Iterator[Path]:
+    """Check a commit out into a temporary git worktree."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "--quiet", "--detach", str(tree), commit], check=True)
+        try:
+            yield tree
+        finally:
+            subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+
+
 def main() -> None:
-    """Print the measurements, and where asked the places behind them."""
+    """Print the measurements, or the places behind them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tree", type=Path, default=ROOT, help="the checkout to measure")
-    parser.add_argument("--python", default=sys.executable, help="the interpreter in which its package is installed")
-    parser.add_argument("--save", type=Path, help="write the measurements to this JSON file")
-    parser.add_argument("--before", type=Path, help="print the measurements of this JSON file beside the new ones")
+    parser.add_argument("--before", metavar="COMMIT", help="also measure this commit")
+    parser.add_argument("--csv", type=Path, help="write the table to this file")
     parser.add_argument("--list", action="store_true", help="print each long function and module, upward import, ...")
     options = parser.parse_args()
-    tree = options.tree.resolve()
     if options.list:
         for search in (long_functions, long_modules, lookups_in_globals, upward_imports):
-            print(*search(tree), sep="\n")
+            print(*search(), sep="\n")
         return
-    with tempfile.TemporaryDirectory() as folder:
-        after = measure(tree, options.python, Path(folder))
-    before = json.loads(options.before.read_text()) if options.before else {}
-    width = max(map(len, after))
-    for name, value in after.items():
-        print(f"{name:{width}}", *([f"{before.get(name, '-')!s:>8}"] if before else []), f"{value!s:>8}", sep="  ")
-    if options.save:
-        options.save.write_text(json.dumps(after, indent=1) + "\n")
+    columns = {}
+    if options.before:
+        with checkout(options.before) as tree:
+            columns["before"] = measure(tree)
+    columns["after" if options.before else "now"] = measure(ROOT)
+    names = list(next(reversed(columns.values())))
+    rows = [["measure", *columns], *([name, *(column[name] for column in columns.values())] for name in names)]
+    width = max(map(len, names))
+    for name, *values in rows:
+        print(f"{name:{width}}", *(f"{value!s:>8}" for value in values), sep="  ")
+    if options.csv:
+        with options.csv.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 if __name__ == "__main__":

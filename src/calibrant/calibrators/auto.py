@@ -13,7 +13,7 @@ from calibrant._support.errors import CalibrantWarning, InputError
 from calibrant._support.formatting import NumberFormat, format_pvalue
 from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import plain
-from calibrant._support.options import check_share
+from calibrant._support.option_checks import check_share
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.text_tables import text_table

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._support.errors import InputError, Note
-from calibrant._support.options import check_count, check_share
+from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.typing import Column, Floats
 from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples, levels_of
 from calibrant.forecasts.reading import as_forecast, read_outcomes

@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant._support.errors import CalibrantWarning, InputError, Note
-from calibrant._support.options import check_count
+from calibrant._support.option_checks import check_count
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import seed_sequence
 from calibrant._support.typing import Floats, Ints

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
-from calibrant._support.options import check_count
+from calibrant._support.option_checks import check_count
 from calibrant._support.text_tables import text_table
 from calibrant._support.typing import Bools, Column, Floats
 from calibrant.calibrators.distribution import Recalibrator, need_fit

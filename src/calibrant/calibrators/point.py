@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 from calibrant import _kernels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, Note, join_notes
-from calibrant._support.options import check_count
+from calibrant._support.option_checks import check_count
 from calibrant._support.typing import Column, Floats
 from calibrant.calibrators.trade_off import Trade, trade_of
 from calibrant.metrics import point as means

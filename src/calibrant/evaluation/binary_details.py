@@ -19,6 +19,7 @@ from calibrant.inference.decision import Decision
 from calibrant.inference.equivalence_tests import Equivalence
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.inference.intervals import Interval
 from calibrant.metrics.cumulative import Ecce, ecce
 from calibrant.metrics.decompositions import CorpDecomposition
 from calibrant.tables.score_table import ScoreTable
@@ -94,6 +95,11 @@ class BinaryDetails:
     def pvalue(self) -> float:
         """p-value of the omnibus test, not adjusted for groups."""
         return self.decision.pvalue
+
+    @property
+    def log_odds_error(self) -> Interval:
+        """The log-odds error with its confidence interval."""
+        return self.decision.log_odds_error
 
     @property
     def deviation(self) -> float:

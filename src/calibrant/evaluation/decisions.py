@@ -11,7 +11,7 @@ from calibrant._support.errors import InputError, Note
 from calibrant._support.formatting import NumberFormat, format_pvalue
 from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import plain
-from calibrant._support.options import check_share
+from calibrant._support.option_checks import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.text_tables import text_table
 from calibrant._support.typing import Column

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, Note, join_notes
-from calibrant._support.options import check_count, check_share
+from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats, Ints

@@ -6,16 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol
 
 from calibrant._support.errors import Note
 from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import label as json_label
 from calibrant._support.json_values import number
 from calibrant.evaluation import sentences
-from calibrant.evaluation.binary_details import BinaryDetails
 from calibrant.evaluation.metric_result import MetricResult
-from calibrant.evaluation.regression_details import RegressionDetails
 from calibrant.evaluation.settings import Settings
 from calibrant.evaluation.sizes import mean_score, n_used, row_counts
 from calibrant.evaluation.text import GroupTable, ResultText
@@ -25,9 +23,40 @@ from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.intervals import Interval
 from calibrant.inference.multiplicity import benjamini_hochberg, holm
 
-__all__ = ["SCHEMA_VERSION", "Evaluation", "to_json_text"]
+__all__ = ["SCHEMA_VERSION", "Details", "Evaluation", "to_json_text"]
 
 SCHEMA_VERSION = 3
+
+
+class Details(Protocol):
+    """Results that only one kind of forecast has, and the texts that an `Evaluation` of that kind prints."""
+
+    @property
+    def decision(self) -> Any: ...
+    @property
+    def equivalence(self) -> Any: ...
+    @property
+    def coefficients(self) -> tuple[Estimate, ...]: ...
+    @property
+    def other_tests(self) -> tuple[TestResult, ...]: ...
+    @property
+    def pvalue(self) -> float: ...
+    @property
+    def deviation(self) -> float: ...
+    def deciding_tests(self, factor: float) -> Iterable[TestResult]: ...
+    def direction(self, alpha: float, factor: float) -> str: ...
+    def group_factor(self, adjusted: float, count: int) -> float: ...
+    def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float: ...
+    def rows_to_decide(self, e: "Evaluation") -> int | None: ...
+    def headline(self, e: "Evaluation") -> str: ...
+    def sentences(self, e: "Evaluation") -> list[str]: ...
+    def reasons(self, e: "Evaluation") -> Iterable[str]: ...
+    def sizes(self, table: Any) -> dict[str, Any]: ...
+    def frame_columns(self, table: Any) -> dict[str, Any]: ...
+    def sizes_text(self, table: Any) -> str: ...
+    def group_header(self, level: str) -> list[str]: ...
+    def group_cells(self, e: "Evaluation") -> list[str]: ...
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,8 +76,8 @@ class Evaluation:
     breakdowns : mapping of name to Breakdown, BiasByBin or Coverage
         For probabilities the `Breakdown` of each metric over bins, and always ECE, ACE and a test-based one; for points
         "bias by bin"; for distributions also "coverage", if there are central intervals.
-    details : BinaryDetails or RegressionDetails
-        Results that only this kind has.
+    details : Details
+        Results that only this kind has: `BinaryDetails`, `RegressionDetails`.
     settings : Settings
     groups : mapping
         The evaluation of each group, by the values of `by`.
@@ -60,7 +89,7 @@ class Evaluation:
     table: Any
     metrics: Mapping[str, MetricResult]
     breakdowns: Mapping[str, Any]
-    details: BinaryDetails | RegressionDetails
+    details: Details
     settings: Settings
     groups: "Mapping[Any, Evaluation]" = field(default_factory=dict)
     by: str | None = None
@@ -153,9 +182,10 @@ class Evaluation:
     @property
     def log_odds_error(self) -> Interval:
         """The log-odds error with its confidence interval; for probabilities only."""
-        if not isinstance(self.details, BinaryDetails):
+        found: Interval | None = getattr(self.details, "log_odds_error", None)
+        if found is None:
             raise AttributeError(f"kind must be 'binary' for log_odds_error; got {self.kind!r}. Use .equivalence.")
-        return self.details.decision.log_odds_error
+        return found
 
     @property
     def mean_score(self) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError
 from calibrant._support.json_values import plain
-from calibrant._support.options import check_count, check_share
+from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.random_streams import RandomState
 from calibrant.inference.decision import AbsoluteMargin, Margin, check_margin
 from calibrant.inference.resampling import check_resamples

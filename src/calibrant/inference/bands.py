@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import SFC64
 
-from calibrant._support.options import check_share
+from calibrant._support.option_checks import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Floats
 from calibrant.inference.resampling import THREADS_FROM, PairedRows, map_replicates, null_sampler

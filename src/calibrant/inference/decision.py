@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.options import check_share
+from calibrant._support.option_checks import check_share
 from calibrant.inference.binary_components import FINE_BINS, IMPOSSIBLE, binary_components
 from calibrant.inference.design import Design
 from calibrant.inference.equivalence_tests import Equivalence

@@ -6,7 +6,7 @@ from typing import Any
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import plain
-from calibrant._support.options import check_share
+from calibrant._support.option_checks import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column
 from calibrant.inference.interval_methods import check_interval, interval_limits, interval_method

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.errors import InputError, Note, join_notes
-from calibrant._support.options import check_share
+from calibrant._support.option_checks import check_share
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.estimates import Estimate, from_error
 from calibrant.inference.hypothesis_tests import TestResult

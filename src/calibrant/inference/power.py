@@ -8,7 +8,7 @@ import numpy as np
 from calibrant._kernels import binomial_pvalue
 from calibrant._support.errors import InputError
 from calibrant._support.json_values import plain
-from calibrant._support.options import check_count, check_share
+from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.typing import Ints
 
 __all__ = ["Detectable", "detectable"]

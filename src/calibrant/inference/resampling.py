@@ -17,7 +17,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 from calibrant import _kernels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.options import check_count
+from calibrant._support.option_checks import check_count
 from calibrant._support.progress import progress_bar
 from calibrant._support.typing import Column, Floats, Ints, Weights
 from calibrant.tables.residuals import event_squares, residual_variance

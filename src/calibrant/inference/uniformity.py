@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from calibrant._support.errors import InputError, Note
-from calibrant._support.options import check_count
+from calibrant._support.option_checks import check_count
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats
 from calibrant.forecasts.distributions import levels_of

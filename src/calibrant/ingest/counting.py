@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError, Note, join_notes
-from calibrant._support.options import check_option
+from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.ingest.memory import available_memory
 from calibrant.tables.score_table import (

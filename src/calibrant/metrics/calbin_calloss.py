@@ -7,7 +7,7 @@ import numpy as np
 
 from calibrant import _kernels
 from calibrant._support.errors import InputError
-from calibrant._support.options import check_count
+from calibrant._support.option_checks import check_count
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.tables.residuals import row_squares
 from calibrant.tables.score_table import ScoreTable

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError
 from calibrant._support.json_values import number
-from calibrant._support.options import check_share
+from calibrant._support.option_checks import check_share
 from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Column, Floats
 from calibrant.forecasts.distributions import Quantiles, Samples, levels_of

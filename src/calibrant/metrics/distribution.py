@@ -6,7 +6,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
-from calibrant._support.options import check_share
+from calibrant._support.option_checks import check_share
 from calibrant._support.typing import Column
 from calibrant.forecasts.distributions import pinball_losses
 from calibrant.forecasts.reading import read_outcomes

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant._support.errors import CalibrantWarning, InputError, Note
-from calibrant._support.options import check_option
+from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Floats
 from calibrant.tables.mean_table import MeanTable, as_number, need_rows, table_of
 

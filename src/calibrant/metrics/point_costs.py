@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import columns
-from calibrant._support.options import check_share
+from calibrant._support.option_checks import check_share
 from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.metrics.bin_means import bin_means

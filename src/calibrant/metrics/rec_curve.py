@@ -7,7 +7,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import plain
-from calibrant._support.options import check_option
+from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Floats
 from calibrant.tables.mean_table import MeanTable, as_number, need_rows, take_rows
 

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from calibrant._support.errors import InputError
-from calibrant._support.options import check_share
+from calibrant._support.option_checks import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Floats
 from calibrant.inference.interval_methods import interval_limits

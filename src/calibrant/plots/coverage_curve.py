@@ -11,7 +11,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
 from calibrant._support.errors import InputError
-from calibrant._support.options import check_share
+from calibrant._support.option_checks import check_share
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Floats
 from calibrant.metrics.pit import pit

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from calibrant._support.formatting import p_text
-from calibrant._support.options import check_count, check_share
+from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Floats
 from calibrant.inference.hypothesis_tests import TestResult

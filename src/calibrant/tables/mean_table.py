@@ -10,7 +10,7 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import InputError, Note, join_notes
-from calibrant._support.options import check_option
+from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
 from calibrant.tables.rows import Reader
 from calibrant.tables.score_table import all_zero

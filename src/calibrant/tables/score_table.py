@@ -13,7 +13,7 @@ from calibrant import _kernels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import Argument, InputError, Note, join_notes
-from calibrant._support.options import check_option
+from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
 
 if TYPE_CHECKING:
