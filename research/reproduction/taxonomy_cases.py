@@ -138,7 +138,7 @@ def classifier_cases() -> Iterator[Case]:
     frame = read("cost_aware", "bank_full")
     y, group = frame.pop("label").to_numpy(), frame["housing"].to_numpy()
     X = pd.get_dummies(frame, drop_first=True).to_numpy(dtype=float)
-    train, known, test = split(len(y), 10_000, 5_000, 5_000)
+    train, known, test = split(len(y), 20_000, 10_000, 5_000)
     model = HistGradientBoostingClassifier(max_iter=60, random_state=0).fit(X[train], y[train])
     yield labels(model, X, y, group, known, test)
     yield probabilities(model.predict_proba(X)[:, 1], y, known, test)
@@ -238,7 +238,7 @@ def probabilities(p: np.ndarray, y: np.ndarray, known: np.ndarray, test: np.ndar
         "bank, boosted trees",
         y[test],
         Scores(p[test], 0.5),
-        tuple(change(name, cb.Platt()) for name in distortions),
+        tuple(change(name, cb.Beta()) for name in distortions),
         tuple(change("overconfident (log-odds x 2)", each) for each in methods),
         Scores(exact, 0.5),
         Scores(np.full(test.size, y[test].mean()), 0.5),

@@ -11,7 +11,6 @@ writes docs/studies/scikit_learn.csv, scikit_learn_methods.csv and scikit_learn.
 """
 
 import csv
-import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -61,7 +60,6 @@ CALIBRATORS: dict[str, Callable[[bool], Any]] = {  # by whether the classifier h
     "Beta": lambda _: cb.Beta(),
 }
 NEED_PROBABILITIES = ("Temperature", "Beta")
-HAS_ENSEMBLES = "ensemble" in inspect.signature(cb.CalibratedModel).parameters
 LIKE = {"Platt": "sigmoid", "Isotonic": "isotonic", "Temperature": "temperature"}
 
 
@@ -161,9 +159,9 @@ def candidates(model: SharedFit) -> Iterator[tuple[str, Any]]:
     yield "CalibratedModel()", cb.CalibratedModel(model)
     for name, make in CALIBRATORS.items():
         if probabilities or name not in NEED_PROBABILITIES:
-            for options in [{"ensemble": True}, {"ensemble": False}] if HAS_ENSEMBLES else [{}]:
-                calibrated = cb.CalibratedModel(model, make(probabilities), cv=folds, **options)
-                yield label(name, options.get("ensemble", False)), calibrated
+            for ensemble in (True, False):
+                calibrated = cb.CalibratedModel(model, make(probabilities), ensemble=ensemble, cv=folds)
+                yield label(name, ensemble), calibrated
 
 
 def split(task: tuple[str, str, int]) -> dict[str, Any]:
@@ -273,12 +271,12 @@ Comparison with scikit-learn
 ============================
 
 ``make study-scikit-learn`` writes this page (10 minutes on two cores). `CalibratedModel` is compared with
-scikit-learn's ``CalibratedClassifierCV`` on eight data sets, two of them with several classes, and four classifiers: naive
-Bayes, a random forest, boosted trees and a linear SVM, which has margins only. Each of {splits} splits draws at most
-{rows:,} rows; 60 % fit classifier and calibrator by five-fold cross-validation, and 40 % are predicted. Both libraries
-have the same rows, folds and fitted classifiers, so only the calibration differs. The criteria are Brier score and log
-loss, defined and clipped as in ``sklearn.metrics``. `Temperature` and `Beta` need probabilities, so they are not
-compared on the SVM.
+scikit-learn's ``CalibratedClassifierCV`` on eight data sets, two of them with several classes, and four classifiers:
+naive Bayes, a random forest, boosted trees and a linear SVM, which has margins only. Each of {splits} splits draws at
+most {rows:,} rows; 60 % fit classifier and calibrator by five-fold cross-validation, and 40 % are predicted. Both
+libraries have the same rows, folds and fitted classifiers, so only the calibration differs. The criteria are Brier
+score and log loss, defined and clipped as in ``sklearn.metrics``. `Temperature` and `Beta` need probabilities, so
+they are not compared on the SVM.
 
 Differences are paired over splits. Splits overlap, so the variance of their mean is multiplied by 1 + (splits) (test
 rows) / (training rows) (Nadeau and Bengio, 2003). The p-values of a pair of methods are adjusted by Holm over all its
@@ -347,7 +345,7 @@ def write(values: pd.DataFrame, folder: Path) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    values = WORK / f"scikit_learn{'' if HAS_ENSEMBLES else '_without_ensembles'}.csv"
+    values = WORK / "scikit_learn.csv"
     if arguments == ["--smoke"]:
         smoke = WORK / "smoke"
         (smoke / "values.csv").unlink(missing_ok=True)
