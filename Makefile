@@ -19,7 +19,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-reference test-core test-all lint types docs gallery structure clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
-	study study-calibrators study-costs study-regression bench bench-decisions bench-files bench-spark oracles sanitize
+	study study-calibrators study-costs study-regression study-scikit-learn bench bench-decisions bench-files bench-spark oracles sanitize
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,7 @@ gallery: $(VENV)/dev.stamp  ## draw each diagram on real data and on hard cases,
 reproduce: $(VENV)/dev.stamp  ## reproduce the tables, figures and examples of the three papers; pages go to docs/reproduction
 	bash -o pipefail -c '$(BIN)/python -m research.reproduction | tee docs/reproduction/log.txt'
 	$(BIN)/python -m research.reproduction.bella
+	$(BIN)/python -m research.reproduction.taxonomy
 	$(BIN)/python -m research.reproduction.costs
 
 reproduce-quick: $(VENV)/dev.stamp  ## compare the tables only (seconds)
@@ -130,6 +131,9 @@ study-costs: $(VENV)/dev.stamp  ## run the worked example of docs/costs, a model
 study-regression: $(VENV)/dev.stamp  ## compare the recalibrators on real data; error rates of the tests (30 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.regression_recalibrators
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.regression_error_rates
+
+study-scikit-learn: $(VENV)/dev.stamp  ## compare CalibratedModel with scikit-learn's CalibratedClassifierCV on eight data sets (10 minutes; resumable)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.scikit_learn
 
 oracles:  ## write the golden values of other implementations, in an environment of their own
 	$(PYTHON) -m venv .venv-oracles

@@ -38,6 +38,7 @@ html_sidebars = {
         "tutorial",
         "howto",
         "concepts",
+        "kinds",
         "metrics",
         "inference",
         "sample_size",
@@ -59,5 +60,6 @@ html_sidebars = {
         "reproduction/bella",
         "studies/calibrators",
         "studies/regression",
+        "studies/scikit_learn",
     )
 }  # pages without subpages
