@@ -6,7 +6,7 @@ import numpy as np
 
 from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.logits import EPS, check_eps
-from calibrant._support.options import check_option
+from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.class_maps import ClassMap, Softmax
 from calibrant.calibrators.multiclass import ProbabilityMap
