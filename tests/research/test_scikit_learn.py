@@ -110,8 +110,7 @@ def test_finished_splits_are_not_computed_again(tmp_path, monkeypatch):
     def fake(work, tasks, what):
         seen.extend(tasks)
         return (
-            dict.fromkeys(study.columns(), 0.0) | dict(zip(("set", "model", "split"), t, strict=True))
-            for t in tasks
+            dict.fromkeys(study.columns(), 0.0) | dict(zip(("set", "model", "split"), t, strict=True)) for t in tasks
         )
 
     monkeypatch.setattr(study, "spread_over_cores", fake)

@@ -4,7 +4,7 @@ Only what is wrong with a column by itself is decided here; `table` puts columns
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
@@ -26,12 +26,11 @@ LARGEST_SCORE = 1e300
 NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 # Below this the square of a weight comes near to vanishing.
 LEAST_WEIGHT = 1e-100
-_MAX_LABELS_SHOWN = 5
-_TEXT = "UST"  # NumPy's kinds of text: str, bytes, StringDType
+TEXT_KINDS = "UST"  # NumPy's kinds of text: str, bytes, StringDType
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnData:
     """One column: its values, which of them are missing, and what was noted while reading.
 
     Where an engine counted equal rows already, `times` says how many rows each cell stands for; which they were is then
@@ -69,7 +68,7 @@ class Column:
         return InputError(f"{self.name} {found}", hint=hint, argument=self.name, row=row, value=value)
 
 
-def check_lengths(columns: Sequence[Column]) -> None:
+def check_lengths(columns: Sequence[ColumnData]) -> None:
     """All columns must be as long as the first."""
     first = columns[0]
     for column in columns[1:]:
@@ -79,7 +78,7 @@ def check_lengths(columns: Sequence[Column]) -> None:
             )
 
 
-def refuse_missing(columns: Sequence[Column], *, hint: str | Text = "Leave such rows out first.") -> None:
+def refuse_missing(columns: Sequence[ColumnData], *, hint: str | Text = "Leave such rows out first.") -> None:
     """No column may lack a value."""
     for column in columns:
         if column.missing is not None:
@@ -101,7 +100,7 @@ def check_alignment(columns: Mapping[str, Outside]) -> None:
             )
 
 
-def read(column: Outside, name: str, *, hint: str | None = None) -> Column:
+def read(column: Outside, name: str, *, hint: str | None = None) -> ColumnData:
     """The column as a one-dimensional array. Masked and null cells, None and NaN are marked missing.
 
     `hint` is what to do about two dimensions, where they are not probabilities of classes.
@@ -133,7 +132,7 @@ def read(column: Outside, name: str, *, hint: str | None = None) -> Column:
         absent = np.zeros(0, dtype=bool)
     if absent.any():
         missing = absent if missing is None else missing | absent
-    return Column(name, values, missing if missing is not None and missing.any() else None, notes)
+    return ColumnData(name, values, missing if missing is not None and missing.any() else None, notes)
 
 
 def as_array(column: Outside, name: str) -> NDArray[Any]:
@@ -149,7 +148,7 @@ def as_array(column: Outside, name: str) -> NDArray[Any]:
     if values.dtype.kind == "T":
         return values.astype(object)
     # In a list of text and numbers NumPy turns all to text, NaN to 'nan': such cells are kept as they are.
-    mixed = values.dtype.kind in _TEXT and values.ndim == 1 and isinstance(column, (list, tuple))
+    mixed = values.dtype.kind in TEXT_KINDS and values.ndim == 1 and isinstance(column, (list, tuple))
     if mixed and not all(isinstance(cell, (str, bytes)) for cell in column):
         return np.fromiter(column, dtype=object, count=len(column))
     return values
@@ -180,7 +179,7 @@ def _one_dimension(values: NDArray[Any], name: str, hint: str | None = None) -> 
     raise InputError(f"{name} must have one dimension; its shape is {values.shape}.", hint=hint, argument=name)
 
 
-def numbers(column: Column) -> Column:
+def numbers(column: ColumnData) -> ColumnData:
     """The column with numeric values: cells of objects are read one by one, text and complex numbers refused."""
     values = column.values
     if values.dtype.kind in "biuf":
@@ -195,7 +194,7 @@ def numbers(column: Column) -> Column:
     )
 
 
-def _numbers_from_objects(column: Column) -> Column:
+def _numbers_from_objects(column: ColumnData) -> ColumnData:
     values = np.full(len(column), np.nan)
     for row in np.flatnonzero(~column.mask).tolist():
         cell = column.values[row]
@@ -214,7 +213,7 @@ def _numbers_from_objects(column: Column) -> Column:
     return replace(column, values=values)
 
 
-def scores(column: Column, *, squash: str = "a sigmoid (scipy.special.expit)") -> Column:
+def scores(column: ColumnData, *, squash: str = "a sigmoid (scipy.special.expit)") -> ColumnData:
     """Probabilities: numbers in [0, 1]. Within 1e-6 of that they are clipped, and counted in a note."""
     column = numbers(column)
     notes = column.notes
@@ -235,7 +234,7 @@ def scores(column: Column, *, squash: str = "a sigmoid (scipy.special.expit)") -
     return replace(column, values=values, notes=notes)
 
 
-def finite(column: Column) -> Column:
+def finite(column: ColumnData) -> ColumnData:
     """Scores of any kind: finite numbers, so small that differences of them are finite too."""
     column = numbers(column)
     values = column.values.astype(np.float64)
@@ -253,7 +252,7 @@ def finite(column: Column) -> Column:
     return replace(column, values=values)
 
 
-def _not_probabilities(column: Column, values: Floats, far: Bools, squash: str) -> InputError:
+def _not_probabilities(column: ColumnData, values: Floats, far: Bools, squash: str) -> InputError:
     row = int(np.argmax(far))
     finite = values[np.isfinite(values) & ~column.mask]
     if not np.isfinite(values[row]):
@@ -273,171 +272,7 @@ def _not_probabilities(column: Column, values: Floats, far: Bools, squash: str) 
     )
 
 
-def labels(column: Column, pos_label: object = None) -> Column:
-    """Outcomes as 0 and 1. Anything else needs `pos_label`, the label of the event."""
-    if pos_label is not None:
-        return _event(column, pos_label)
-    if _holds_text(column):
-        raise _needs_pos_label(column, classes(column))
-    column = numbers(column)
-    values = column.values
-    bad = ~((values == 0) | (values == 1)) & ~column.mask
-    if not bad.any():
-        return column
-    row = int(np.argmax(bad))
-    # 0.5, or infinity, is no class; -1, 2 and 7 may be.
-    fractional = bad & (values != np.floor(values) if values.dtype.kind == "f" else False)
-    infinite = bad & np.isinf(values)
-    if fractional.any() or infinite.any():
-        row = int(np.argmax(fractional | infinite))
-        raise column.error(
-            f"must hold 0 and 1; {column.cell(row)} is {values[row]:.6g}.",
-            hint="Soft labels are not outcomes: pass what happened, or name the event with "
-            + Argument("pos_label")
-            + ".",
-            row=row,
-            value=values[row].item(),
-        )
-    raise _needs_pos_label(column, classes(column))
-
-
-def _event(column: Column, pos_label: object) -> Column:
-    distinct = classes(column)
-    if len(distinct) > 2:
-        raise _too_many_labels(column, distinct)
-    matches = [label for label in distinct if _same(label, pos_label)]
-    if len(distinct) == 2 and not matches:
-        raise label_unknown(column.name, distinct, pos_label)
-    present = ~column.mask
-    event = np.zeros(len(column), dtype=np.int8)
-    notes = column.notes
-    if matches:
-        event[present] = column.values[present] == matches[0]
-    else:
-        notes += (Note("event_absent", 1, f"No row has the label of the event, {pos_label!r}."),)
-    return replace(column, values=event, notes=notes)
-
-
-def label_unknown(name: str, labels: list[Any], pos_label: object) -> InputError:
-    """None of the two labels is that of the event."""
-    return InputError(
-        Argument("pos_label")
-        + f" must be one of the labels of {name}, which are {_shown(labels)}; it is {pos_label!r}.",
-        hint="It must match exactly, including the type, letter case and spaces.",
-        value=pos_label,
-    )
-
-
-def _same(label: object, pos_label: object) -> bool:
-    try:
-        return bool(label == pos_label)
-    except (TypeError, ValueError):  # an array, or pandas.NA: no single answer, so no label
-        return False
-
-
-def _holds_text(column: Column) -> bool:
-    kind = column.values.dtype.kind
-    return kind in _TEXT or (
-        kind == "O" and any(isinstance(cell, (str, bytes)) for cell in column.values[~column.mask])
-    )
-
-
-def encode(column: Column) -> tuple[list[Any], Ints]:
-    """The labels that occur, sorted, and for every row the position of its label among them (-1 where missing)."""
-    present = column.values[~column.mask]
-    code = np.full(len(column), -1, dtype=np.int64)
-    if present.dtype.kind != "O":
-        found, inverse = np.unique(present, return_inverse=True)
-        code[~column.mask] = inverse
-        return list(found) if found.dtype.kind in "Mm" else found.tolist(), code
-    try:
-        names = _sorted(set(present))
-        position = {name: i for i, name in enumerate(names)}
-        code[~column.mask] = [position[cell] for cell in present]
-    except TypeError:
-        row = next(row for row, cell in enumerate(column.values) if getattr(cell, "__hash__", None) is None)
-        cell = column.values[row]
-        raise column.error(
-            f"must hold labels; {column.cell(row)} is {cell!r} ({type(cell).__name__}).",
-            hint="",
-            row=row,
-            value=cell,
-        ) from None
-    return names, code
-
-
-def _sorted(labels: set[Any]) -> list[Any]:
-    try:
-        return sorted(labels)
-    except TypeError:  # of different types: by type, then as text
-        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
-
-
-def classes(column: Column) -> list[Any]:
-    """The labels that occur, sorted."""
-    return encode(column)[0]
-
-
-def check_classes(labels: object) -> list[Any]:
-    """The classes that `labels` names: at least two, none twice."""
-    names = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else []
-    try:
-        distinct = len(set(names))
-    except TypeError:
-        distinct = 0
-    if distinct < 2 or distinct < len(names):
-        raise InputError(
-            f"labels must name at least two classes, each once; it is {labels!r}.", argument="labels", value=labels
-        )
-    return names
-
-
-def codes(column: Column, names: list[Any]) -> Ints:
-    """For every row the position of its label among the classes."""
-    found, code = encode(column)
-    position = {name: i for i, name in enumerate(names)}
-    unknown = [i for i, label in enumerate(found) if label not in position]
-    if unknown:
-        row = int(np.argmax(np.isin(code, unknown)))
-        label = found[code[row]]
-        raise column.error(
-            f"must hold labels of the classes {_shown(names)}; row {row} is {label!r}.",
-            hint="labels= must name every class that occurs.",
-            row=row,
-            value=label,
-        )
-    return np.array([position[label] for label in found], dtype=np.int64)[code]
-
-
-def _shown(labels: list[Any]) -> str:
-    shown = ", ".join(repr(label) for label in labels[:_MAX_LABELS_SHOWN])
-    return shown + (", ..." if len(labels) > _MAX_LABELS_SHOWN else "")
-
-
-def _needs_pos_label(column: Column, distinct: list[Any]) -> InputError:
-    if len(distinct) > 2:
-        return _too_many_labels(column, distinct)
-    return column.error(
-        f"must hold 0 and 1; its labels are {_shown(distinct)}.",
-        hint="Say which label is the event, for example " + Argument("pos_label", distinct[-1]) + ".",
-        row=0,
-        value=distinct[0],
-    )
-
-
-def _too_many_labels(column: Column, distinct: list[Any]) -> InputError:
-    return column.error(
-        f"has {len(distinct):,} labels ({_shown(distinct)}); a binary measure needs two.",
-        hint=(
-            "For several classes use calibrant.classwise or calibrant.top_label; "
-            f"for one against the rest pass {column.name} == {distinct[-1]!r} and its scores."
-        ),
-        row=0,
-        value=distinct[-1],
-    )
-
-
-def weights_beside(sample_weight: Outside, column: Column) -> Floats:
+def read_weights(sample_weight: Outside, column: ColumnData) -> Floats:
     """The weights of the rows of a column, none missing."""
     read_in = weights(read(sample_weight, "sample_weight"))
     refuse_missing([read_in])
@@ -460,7 +295,7 @@ def one_kind_of_weight(sample_weight: object, frequency: object) -> None:
         )
 
 
-def frequencies(column: Column) -> Column:
+def frequencies(column: ColumnData) -> ColumnData:
     """Numbers of equal rows: whole numbers, none negative."""
     column = numbers(column)
     values: Floats = column.values.astype(np.float64)
@@ -477,7 +312,7 @@ def frequencies(column: Column) -> Column:
     return replace(column, values=values)
 
 
-def weights(column: Column) -> Column:
+def weights(column: ColumnData) -> ColumnData:
     """Weights: finite numbers, none negative, none so small that its square vanishes."""
     column = numbers(column)
     values: Floats = column.values.astype(np.float64)

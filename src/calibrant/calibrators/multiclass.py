@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
 from calibrant._support.typing import Column, Floats, Ints
@@ -71,12 +72,12 @@ class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _columns.refuse_missing([column])
         _columns.check_alignment({"X": X, "y": y, "sample_weight": sample_weight})
         names = _class_names(X, column, classes)
-        code = _columns.codes(column, names)
+        code = class_labels.codes(column, names)
         matrix, notes = self._read(X, len(names), any_score=self.takes_any_score)
         if self.takes_any_score and are_probabilities(matrix):
             matrix, notes = self._read(X, len(names), any_score=False)
-        _columns.check_lengths([column, _columns.Column("X", matrix)])
-        weight = np.ones(code.size) if sample_weight is None else _columns.weights_beside(sample_weight, column)
+        _columns.check_lengths([column, _columns.ColumnData("X", matrix)])
+        weight = np.ones(code.size) if sample_weight is None else _columns.read_weights(sample_weight, column)
         if not weight.any():
             raise InputError("X must hold rows of positive weight; all weights are zero, or no rows.", argument="X")
         if self.needs_all_classes:
@@ -154,11 +155,11 @@ def domain_of(matrix: Floats) -> str:
     return "probability" if are_probabilities(matrix) else "real"
 
 
-def _class_names(X: Any, y: _columns.Column, classes: Sequence[Any] | None) -> list[Any]:
+def _class_names(X: Any, y: _columns.ColumnData, classes: Sequence[Any] | None) -> list[Any]:
     """Return the class of each column: `classes`, the names of a frame's columns if they are labels, or the labels."""
     if classes is not None:
-        return _columns.check_classes(classes)
-    found = _columns.classes(y)
+        return class_labels.check_classes(classes)
+    found = class_labels.classes(y)
     names = list(X.columns) if hasattr(X, "columns") else []
     named = len(set(names)) == len(names) > 1 and set(found) <= set(names)
     return names if named else found

@@ -556,7 +556,7 @@ class RecalibratedModel(MetaEstimatorMixin, Regressor):  # type: ignore[misc]
             raise InputError("Complex data not supported: y must hold real numbers.", argument="y")
         column = _columns.finite(_columns.read(y, "y", hint=ONE_COLUMN))
         _columns.refuse_missing([column])
-        weight = None if sample_weight is None else _columns.weights_beside(sample_weight, column)
+        weight = None if sample_weight is None else _columns.read_weights(sample_weight, column)
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_ = self.estimator
             predicted = self.estimator.predict(X)

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d, has_fit_parameter, indexable
 
+from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import CalibrantWarning, InputError
 from calibrant._support.typing import Floats, Ints
@@ -62,14 +63,14 @@ class Rows:
         X, y = indexable(X, column_or_1d(y, warn=True))
         column = _columns.read(y, "y")
         _columns.refuse_missing([column])
-        names, code = _columns.encode(column)
+        names, code = class_labels.encode(column)
         if is_frozen(model.estimator):  # whose classes are what it learned, whatever these rows hold
             fit_on(model.estimator, None)
             names = np.asarray(model.estimator.classes_).tolist()
-            code = _columns.codes(column, names)
+            code = class_labels.codes(column, names)
         if len(names) < 2:
             raise InputError(f"{type(model).__name__} needs two classes; y has one class only.", argument="y")
-        weight = None if sample_weight is None else _columns.weights_beside(sample_weight, column)
+        weight = None if sample_weight is None else _columns.read_weights(sample_weight, column)
         if weight is not None and not weight.any():
             raise InputError("sample_weight is 0 in every row: every weight is zero.", argument="sample_weight")
         fit_params, split_params = _routed(model, weight, params)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
 from calibrant._support.typing import Bools, Column, Floats
@@ -146,7 +147,7 @@ def read_table(
     return ScoreTable.from_arrays(event, _columns.scores(scores).values, sample_weight=sample_weight), classes
 
 
-def two_classes(y: _columns.Column) -> tuple[NDArray[Any], NDArray[Any]]:
+def two_classes(y: _columns.ColumnData) -> tuple[NDArray[Any], NDArray[Any]]:
     """Outcomes as 0 and 1, and the labels that these stand for."""
     values = y.values
     if values.dtype.kind in "biuf" and bool(_zero_or_one(values).all()):
@@ -160,7 +161,7 @@ def two_classes(y: _columns.Column) -> tuple[NDArray[Any], NDArray[Any]]:
             row=row,
             value=values[row].item(),
         )
-    labels, code = _columns.encode(y)
+    labels, code = class_labels.encode(y)
     if len(labels) == 2:
         return code, label_array(labels)
     raise InputError(
@@ -182,6 +183,6 @@ def _zero_or_one(values: NDArray[Any]) -> Bools:
     return np.asarray((values == 0) | (values == 1))
 
 
-def _all_probabilities(column: _columns.Column) -> bool:
+def _all_probabilities(column: _columns.ColumnData) -> bool:
     values = column.values
     return values.dtype.kind == "f" and values.size > 0 and bool(values.min() >= 0 and values.max() <= 1)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Column
@@ -87,7 +88,7 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
         column = _columns.read(y, "y")
         _columns.refuse_missing([column])
         p = np.asarray(estimator.predict_proba(X))[:, 1]
-        code = _columns.codes(column, classes)
+        code = class_labels.codes(column, classes)
         value = metric.value(ScoreTable.from_arrays(code, p, sample_weight=sample_weight, frequency=frequency))
         direction: Any = getattr(metric, "direction", "lower")
         if direction == "higher":

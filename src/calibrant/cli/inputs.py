@@ -96,6 +96,7 @@ class Source:
         """
         import numpy as np
 
+        from calibrant._support import class_labels
         from calibrant._support import columns as _columns
         from calibrant.ingest.files import columns_scan
         from calibrant.tables.score_table import left_out
@@ -106,7 +107,7 @@ class Source:
         with self._files() as (files, inputs):
             columns = columns_scan(files, names, numbers, format=self.format, memory_limit=self._reading_memory)
         events = self._try_pos_label(
-            lambda pos_label: _columns.labels(columns[self.y], pos_label), lambda column: column.notes
+            lambda pos_label: class_labels.events(columns[self.y], pos_label), lambda column: column.notes
         )
         for name in self.scores:
             (_columns.finite if any_score else _columns.scores)(columns[name])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Column
@@ -84,7 +85,7 @@ def split(
     read = {name: _columns.read(c, name) for name, c in outside.items() if c is not None}
     _columns.check_lengths([read["y_true"], column])
     _columns.refuse_missing([column], hint="Give such rows a group of their own.")
-    names, code = _columns.encode(column)
+    names, code = class_labels.encode(column)
     if len(names) > _MOST_GROUPS:
         raise InputError(
             Argument("by") + f" must have at most {_MOST_GROUPS:,} distinct values; got {len(names):,}.",

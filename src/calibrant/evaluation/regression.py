@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.option_checks import check_count, check_share
@@ -250,13 +251,13 @@ def _read(
     return _Rows(table, forecast, clusters), np.zeros(0, dtype=np.int64) if code is None else code, names
 
 
-def _codes(column: Column | None, name: str, outcomes: _columns.Column) -> tuple[list[Any], Ints | None]:
+def _codes(column: Column | None, name: str, outcomes: _columns.ColumnData) -> tuple[list[Any], Ints | None]:
     if column is None:
         return [], None
     read = _columns.read(column, name)
     _columns.check_lengths([outcomes, read])
     _columns.refuse_missing([read], hint="Give such rows a value of their own.")
-    return _columns.encode(read)
+    return class_labels.encode(read)
 
 
 def _evaluate_rows(rows: _Rows, options: _Options) -> Evaluation:

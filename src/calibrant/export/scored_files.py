@@ -83,7 +83,7 @@ def calibrate_file(
 class _Batch:
     """Some rows: an Arrow batch, or one dict a row; and their scores, which have a name in errors."""
 
-    def __init__(self, rows: Any, scores: _columns.Column) -> None:
+    def __init__(self, rows: Any, scores: _columns.ColumnData) -> None:
         self.rows, self.scores, self.name = rows, scores, scores.name
 
     def as_dicts(self) -> list[dict[str, Any]]:
@@ -118,7 +118,7 @@ def _parquet(file: File, score: str, name: str) -> Iterator[_Batch]:
             else:
                 values = (column.fill_null(0) if absent.any() else column).to_numpy(zero_copy_only=False)
             read = _columns.read(values, f"{score} in {file.name}")
-            numbers = _columns.numbers(_columns.Column(read.name, read.values, absent | read.mask))
+            numbers = _columns.numbers(_columns.ColumnData(read.name, read.values, absent | read.mask))
             yield _Batch(batch, numbers)
 
 
@@ -151,7 +151,7 @@ def _csv(file: File, score: str, name: str) -> Iterator[_Batch]:
             first += len(some)
 
 
-def _from_text(cells: list[str], name: str, first: int) -> _columns.Column:
+def _from_text(cells: list[str], name: str, first: int) -> _columns.ColumnData:
     values, missing = np.zeros(len(cells)), np.zeros(len(cells), dtype=bool)
     for row, text in enumerate(cells):
         if text in _columns.NULLS:
@@ -160,7 +160,7 @@ def _from_text(cells: list[str], name: str, first: int) -> _columns.Column:
             values[row] = float(text)
         else:
             raise _no_number(name, first + row, text)
-    return _columns.Column(name, values, missing)
+    return _columns.ColumnData(name, values, missing)
 
 
 def _json(file: File, score: str, name: str) -> Iterator[_Batch]:
@@ -196,7 +196,7 @@ def _json(file: File, score: str, name: str) -> Iterator[_Batch]:
                 values[place] = cell
             else:
                 raise _no_number(shown, first + place, cell)
-        yield _Batch(some, _columns.Column(shown, values, missing))
+        yield _Batch(some, _columns.ColumnData(shown, values, missing))
         first += len(some)
 
 
@@ -204,7 +204,7 @@ def _no_number(name: str, row: int, cell: object) -> InputError:
     return InputError(f"{name} must hold numbers; row {row} is {str(cell)[:40]!r}.", argument=name, row=row, value=cell)
 
 
-def _probabilities(calibrator: ScoreMap, column: _columns.Column, name: str, first: int) -> tuple[Floats, Bools]:
+def _probabilities(calibrator: ScoreMap, column: _columns.ColumnData, name: str, first: int) -> tuple[Floats, Bools]:
     """The calibrated probabilities, and which rows have none; an error names the row of the file."""
     values, present = np.zeros(len(column)), ~column.mask
     if not present.any():

@@ -74,7 +74,7 @@ def _some(index: Any, rows: Any) -> Any:
     return None if index is None else index[rows]
 
 
-def _per_row(values: Any, name: str) -> _columns.Column:
+def _per_row(values: Any, name: str) -> _columns.ColumnData:
     outside = np.atleast_1d(values) if np.ndim(values) == 0 else values
     column = _columns.finite(_columns.read(outside, name, hint=ONE_COLUMN))
     _columns.refuse_missing([column])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
 from calibrant import _kernels
+from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.option_checks import check_count
@@ -209,15 +210,15 @@ class PairedRows:
         tables = [table_of(y_true, y_prob, rows) for y_prob in y_probs]
         if rows.get("missing", "raise") != "raise":
             raise InputError("Rows that belong together cannot be dropped one by one.", hint="Leave out missing=.")
-        event = _columns.labels(_columns.read(y_true, "y_true"), rows.get("pos_label")).values.astype(np.int64)
+        event = class_labels.events(_columns.read(y_true, "y_true"), rows.get("pos_label")).values.astype(np.int64)
         scores = [_columns.scores(_columns.read(p, "y_prob")).values for p in y_probs]
         places = tuple(np.searchsorted(table.score, score) for table, score in zip(tables, scores, strict=True))
         codes = None
         if cluster is not None:
             column = _columns.read(cluster, "cluster")
-            _columns.check_lengths([_columns.Column("y_true", event), column])
+            _columns.check_lengths([_columns.ColumnData("y_true", event), column])
             _columns.refuse_missing([column])
-            codes = _columns.encode(column)[1]
+            codes = class_labels.encode(column)[1]
         weights = _row_weights(rows.get("sample_weight"), rows.get("frequency"))
         if weights is not None and (weights == 0).any():  # no rows at all, and not in the tables
             kept = weights > 0

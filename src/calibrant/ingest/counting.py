@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.option_checks import check_option
@@ -62,7 +63,7 @@ class Weighting:
             return cls(sample_weight, importance=True)
         return None if frequency is None else cls(frequency, importance=False)
 
-    def checked(self, column: _columns.Column) -> _columns.Column:
+    def checked(self, column: _columns.ColumnData) -> _columns.ColumnData:
         return _columns.weights(column) if self.importance else _columns.frequencies(column)
 
     def dropped(self, rows: int) -> Note:
@@ -101,7 +102,7 @@ class Reader:
         self.notes: tuple[Note, ...] = ()
         self._labels: set[Any] = set()
 
-    def __call__(self, y: _columns.Column, p: _columns.Column, w: _columns.Column | None = None) -> Rows:
+    def __call__(self, y: _columns.ColumnData, p: _columns.ColumnData, w: _columns.ColumnData | None = None) -> Rows:
         """The rows of one batch; what is wrong with any is an error."""
         if w is None and self._clean(y, p):
             return Rows(y.values, p.values, None, None)
@@ -122,7 +123,7 @@ class Reader:
         score = columns[1].values if clipped or p.values.dtype.kind != "f" else p.values
         return Rows(columns[0].values == 1, score, weight, kept)
 
-    def _clean(self, y: _columns.Column, p: _columns.Column) -> bool:
+    def _clean(self, y: _columns.ColumnData, p: _columns.ColumnData) -> bool:
         """Whether these are plain numbers with nothing wrong or missing: two looks at each, and no copy."""
         plain = y.missing is None and p.missing is None and len(y) == len(p) > 0 and self.options.pos_label is None
         if not plain or y.values.dtype.kind not in "bi" or p.values.dtype not in (np.float32, np.float64):
@@ -130,11 +131,11 @@ class Reader:
         events = y.values.dtype.kind == "b" or (y.values.min() >= 0 and y.values.max() <= 1)
         return bool(events and p.values.min() >= 0 and p.values.max() <= 1)  # not so where one is NaN
 
-    def _events(self, y: _columns.Column) -> _columns.Column:
+    def _events(self, y: _columns.ColumnData) -> _columns.ColumnData:
         if self.options.pos_label is None:
-            return _columns.labels(y)
+            return class_labels.events(y)
         # Which labels there are is known when all batches are: each may have only one.
-        self._labels |= set(_columns.classes(y))
+        self._labels |= set(class_labels.classes(y))
         if len(self._labels) > 2:
             shown = ", ".join(sorted(map(repr, self._labels)))
             raise y.error(f"has more than two labels: {shown}.", hint="A binary measure needs two.")
@@ -149,7 +150,7 @@ class Reader:
         if wanted is None or any(label == wanted for label in self._labels):
             return
         if len(self._labels) == 2:
-            raise _columns.label_unknown(name, sorted(self._labels, key=repr), wanted)
+            raise class_labels.unknown_pos_label(name, sorted(self._labels, key=repr), wanted)
         text = f"No row has the label of the event, {wanted!r}."
         self.notes = join_notes(self.notes, [Note("event_absent", 1, text)])
 
@@ -250,9 +251,9 @@ class Counter:
     def _counted(self) -> ScoreTable:
         names = ("y", "p", "weight")
         if self._whole:
-            columns = [_columns.Column(names[i], a[: self._held]) for i, a in enumerate(self._whole)]
+            columns = [_columns.ColumnData(names[i], a[: self._held]) for i, a in enumerate(self._whole)]
         else:
-            columns = [_columns.Column(names[i], self._joined(i)) for i in range(len(self._kept[0]))]
+            columns = [_columns.ColumnData(names[i], self._joined(i)) for i in range(len(self._kept[0]))]
         self._kept, self._whole, self._held = [], [], 0
         if self.weighting is None:
             return count(*columns)

@@ -20,7 +20,7 @@ from calibrant.tables.score_table import Missing, ScoreTable
 
 __all__ = ["scan", "tables_scan"]
 
-Batch: TypeAlias = dict[str, _columns.Column]
+Batch: TypeAlias = dict[str, _columns.ColumnData]
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 _BATCH = 1 << 20
@@ -154,12 +154,12 @@ def columns_scan(
     return {name: _joined([batch[name] for batch in batches], name) for name in names}
 
 
-def _joined(parts: list[_columns.Column], name: str) -> _columns.Column:
+def _joined(parts: list[_columns.ColumnData], name: str) -> _columns.ColumnData:
     """One column of all batches; text and numbers are never made alike."""
     kinds = {part.values.dtype.kind in "biuf" for part in parts}
     values = np.concatenate([part.values if len(kinds) == 1 else part.values.astype(object) for part in parts])
     missing = np.concatenate([part.mask for part in parts])
-    return _columns.Column(name, values, missing if missing.any() else None)
+    return _columns.ColumnData(name, values, missing if missing.any() else None)
 
 
 def files_of(paths: Paths, format: Format | None) -> list[File]:
@@ -253,7 +253,7 @@ def _read(connection: Any, file: File, source: str, names: list[str]) -> Iterato
         raise _file_error(file, error) from error
 
 
-def _column(array: Any, name: str, file: File, labels: bool) -> _columns.Column:
+def _column(array: Any, name: str, file: File, labels: bool) -> _columns.ColumnData:
     """A column of a batch: numbers stay what they are, nulls and NaN are marked, labels written as text are read."""
     shown = f"{name} in {file.name}"
     missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None
@@ -263,7 +263,7 @@ def _column(array: Any, name: str, file: File, labels: bool) -> _columns.Column:
     text = labels and file.format != "parquet" and "string" in kind
     values = _labels(array) if text else array.to_numpy(zero_copy_only=False)
     read = _columns.read(values, shown)
-    return _columns.Column(shown, read.values, read.missing if missing is None else missing | read.mask, read.notes)
+    return _columns.ColumnData(shown, read.values, read.missing if missing is None else missing | read.mask, read.notes)
 
 
 def _labels(array: Any) -> Any:

@@ -155,7 +155,7 @@ def _is_spark(known: Any) -> bool:
     return bool(known.implementation.is_pyspark() or known.implementation.is_pyspark_connect())
 
 
-def _collected(known: Any, names: list[str]) -> dict[str, _columns.Column]:
+def _collected(known: Any, names: list[str]) -> dict[str, _columns.ColumnData]:
     """The named columns as arrays, with what is missing in them; of lazy frames only these are collected."""
     import narwhals as nw
 
@@ -170,7 +170,7 @@ def _collected(known: Any, names: list[str]) -> dict[str, _columns.Column]:
     return {name: _column(chosen[name], name) for name in names}
 
 
-def columns_of(table: Any) -> dict[str, _columns.Column]:
+def columns_of(table: Any) -> dict[str, _columns.ColumnData]:
     """All columns of an eager frame as arrays."""
     import narwhals as nw
 
@@ -178,7 +178,7 @@ def columns_of(table: Any) -> dict[str, _columns.Column]:
     return {name: _column(known[name], name) for name in known.columns}
 
 
-def _column(series: Any, name: str) -> _columns.Column:
+def _column(series: Any, name: str) -> _columns.ColumnData:
     """A column of a frame as an array: nulls are marked, and numbers stay what they are."""
     import narwhals as nw
 
@@ -190,4 +190,4 @@ def _column(series: Any, name: str) -> _columns.Column:
     elif series.dtype == nw.Boolean:
         series = series.fill_null(False)
     read = _columns.read(series.to_numpy(), name)
-    return _columns.Column(name, read.values, absent | read.mask, read.notes)
+    return _columns.ColumnData(name, read.values, absent | read.mask, read.notes)

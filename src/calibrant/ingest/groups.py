@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Ints
@@ -49,7 +50,7 @@ class Split:
         self._guard = Guard(max_memory)
         self.expected: int | None = None  # rows of all batches, where somebody knows
 
-    def add(self, batch: Mapping[str, _columns.Column]) -> None:
+    def add(self, batch: Mapping[str, _columns.ColumnData]) -> None:
         """Count a batch; columns are looked at before they are split, so that an error names the row."""
         w = None if self.weighting is None else batch[self.weighting.name]
         rows = {model: self._readers[model](batch[self.y], batch[model], w) for model in self.models}
@@ -60,10 +61,10 @@ class Split:
     def add_counted(
         self,
         model: str,
-        y: _columns.Column,
-        p: _columns.Column,
-        w: _columns.Column | None,
-        keys: list[_columns.Column],
+        y: _columns.ColumnData,
+        p: _columns.ColumnData,
+        w: _columns.ColumnData | None,
+        keys: list[_columns.ColumnData],
         sums: Sums,
     ) -> None:
         """Add distinct rows of one model that an engine counted."""
@@ -110,12 +111,12 @@ class Split:
         )
 
 
-def _groups(keys: list[_columns.Column], size: int) -> list[tuple[Any, Any]]:
+def _groups(keys: list[_columns.ColumnData], size: int) -> list[tuple[Any, Any]]:
     """The groups in order, each with the places of its rows."""
     if not keys:
         return [(None, slice(None))]
     _columns.refuse_missing(keys, hint="Give such rows a group of their own.")
-    encoded = [_columns.encode(key) for key in keys]
+    encoded = [class_labels.encode(key) for key in keys]
     code: Ints = np.zeros(size, dtype=np.int64)
     for names, own in encoded:
         code = code * len(names) + own

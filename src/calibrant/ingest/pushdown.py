@@ -105,7 +105,7 @@ class Counts:
             f"WHEN {w} > {sql.number(_LARGEST)} THEN 4 {whole} END"
         )
 
-    def take(self, answer: Mapping[str, _columns.Column]) -> None:
+    def take(self, answer: Mapping[str, _columns.ColumnData]) -> None:
         """Add the rows of an answer, or of a part of it, to the tables."""
         split = self.split
         for place, model in enumerate(split.models):
@@ -126,7 +126,7 @@ class Counts:
             split.add_counted(model, y, p, w, keys, sums)
 
 
-def _cut(column: _columns.Column, own: Ints, rows: Ints) -> _columns.Column:
+def _cut(column: _columns.ColumnData, own: Ints, rows: Ints) -> _columns.ColumnData:
     """The column at these places, each of which stands for so many rows."""
     missing = None if column.missing is None else column.missing[own]
     missing = None if missing is None or not missing.any() else missing

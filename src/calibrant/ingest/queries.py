@@ -169,7 +169,7 @@ def counting(query: str, counts: Counts, *, percent: str = "%") -> str:
     return f"WITH calibrant_asked AS (\n{query}\n)\n{asking.replace('%', percent)}"
 
 
-def _column(cells: Sequence[Any], name: str) -> _columns.Column:
+def _column(cells: Sequence[Any], name: str) -> _columns.ColumnData:
     """Cells as numbers if all are of one type of them, else as the objects they are: NumPy would make them alike."""
     kinds = set(map(type, cells))
     expected = _KINDS.get(kinds.pop()) if len(kinds) == 1 else None

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import InputError, Note, join_notes
@@ -189,17 +190,17 @@ def proportions(
     _columns.refuse_missing(columns)
     if not len(actual):
         raise InputError("y_true and y_pred hold no rows; at least one is needed.", argument="y_true")
-    names = _all_labels(actual, predicted) if labels is None else _columns.check_classes(labels)
+    names = _all_labels(actual, predicted) if labels is None else class_labels.check_classes(labels)
     if len(names) < 2:
         raise InputError(
             f"Proportions need at least two classes; there is one, {names[0]!r}.",
             hint="Name all classes with labels=.",
             argument="labels",
         )
-    cells = _columns.codes(actual, names) * len(names) + _columns.codes(predicted, names)
+    cells = class_labels.codes(actual, names) * len(names) + class_labels.codes(predicted, names)
     groups = {}
     if by is not None:
-        found, code = _columns.encode(columns[2])
+        found, code = class_labels.encode(columns[2])
         groups = {group: Proportions(names, _matrix(cells[code == i], len(names)), {}) for i, group in enumerate(found)}
     notes = join_notes(*(column.notes for column in columns))
     return Proportions(names, _matrix(cells, len(names)), MappingProxyType(groups), notes)
@@ -216,9 +217,9 @@ def _refuse_probabilities(name: str, column: Column) -> None:
         )
 
 
-def _all_labels(actual: _columns.Column, predicted: _columns.Column) -> list[Any]:
-    both = [*_columns.classes(actual), *_columns.classes(predicted)]
-    return _columns.classes(_columns.Column("labels", np.fromiter(both, dtype=object, count=len(both))))
+def _all_labels(actual: _columns.ColumnData, predicted: _columns.ColumnData) -> list[Any]:
+    both = [*class_labels.classes(actual), *class_labels.classes(predicted)]
+    return class_labels.classes(_columns.ColumnData("labels", np.fromiter(both, dtype=object, count=len(both))))
 
 
 def _matrix(cells: Ints, classes: int) -> Ints:

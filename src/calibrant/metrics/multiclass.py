@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.json_values import label, number
@@ -190,10 +191,10 @@ class _Rows:
         matrix = np.column_stack([column.values for column in columns])
         notes = join_notes(y.notes, *(column.notes for column in columns))
         coarse = any(note.code == "float16" for note in notes)
-        return cls(classes, _columns.codes(y, classes), matrix, notes + check_sums(matrix, coarse))
+        return cls(classes, class_labels.codes(y, classes), matrix, notes + check_sums(matrix, coarse))
 
 
-def probability_columns(proba: Any) -> tuple[list[_columns.Column], list[Any] | None]:
+def probability_columns(proba: Any) -> tuple[list[_columns.ColumnData], list[Any] | None]:
     """The columns, checked, and their names where they are those of a frame."""
     names = list(proba.columns) if hasattr(proba, "columns") else None
     if names is not None:
@@ -212,12 +213,12 @@ def probability_columns(proba: Any) -> tuple[list[_columns.Column], list[Any] | 
     return [_columns.scores(column, squash="a softmax") for column in read], names
 
 
-def _classes(y: _columns.Column, names: list[Any] | None, labels: Sequence[Any] | None) -> list[Any]:
+def _classes(y: _columns.ColumnData, names: list[Any] | None, labels: Sequence[Any] | None) -> list[Any]:
     """The class of every column: `labels`, else the frame's own names, else the sorted labels."""
-    found = _columns.classes(y)
+    found = class_labels.classes(y)
     unnamed = names is None or names == list(range(len(names)))
     if labels is not None:
-        chosen = _columns.check_classes(labels)
+        chosen = class_labels.check_classes(labels)
         if not unnamed and names != chosen and set(names or ()) == set(chosen):
             raise InputError(
                 f"labels says that the columns are {chosen}, but the frame names them {names}.", argument="labels"

@@ -335,7 +335,7 @@ class MeanTable:
         return f"MeanTable({rows}, mean prediction {self.mean_prediction:.6g}, mean outcome {self.mean_outcome:.6g})"
 
 
-def _of_usual_size(column: _columns.Column) -> _columns.Column:
+def _of_usual_size(column: _columns.ColumnData) -> _columns.ColumnData:
     """Numbers whose squares are numbers too."""
     known = np.abs(column.values if column.missing is None else column.values[~column.mask])
     largest = float(known.max()) if known.size else 0.0
@@ -348,7 +348,7 @@ def _of_usual_size(column: _columns.Column) -> _columns.Column:
     )
 
 
-def _kept(columns: list[_columns.Column], weight: Floats | None) -> Bools | None:
+def _kept(columns: list[_columns.ColumnData], weight: Floats | None) -> Bools | None:
     """Which rows are used; None if all are."""
     kept = np.ones(len(columns[0]), dtype=bool) if weight is None else weight > 0
     for column in columns:

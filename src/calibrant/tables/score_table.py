@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _kernels
+from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import Argument, InputError, Note, join_notes
@@ -267,7 +268,7 @@ class ScoreTable:
         array([0.447, 0.632])
         """
         column = _columns.read(f(self.score), "f(score)")
-        _columns.check_lengths([column, _columns.Column("score", self.score)])
+        _columns.check_lengths([column, _columns.ColumnData("score", self.score)])
         scores = _columns.scores(column)
         _columns.refuse_missing([scores], hint="f must give a probability for every score.")
         mapped = ScoreTable(*_merge(scores.values, *self._arrays()[1:]))
@@ -396,10 +397,10 @@ def check_resolution(resolution: float) -> None:
 
 
 def count(
-    y: _columns.Column,
-    p: _columns.Column,
-    w: _columns.Column | None = None,
-    frequency: _columns.Column | None = None,
+    y: _columns.ColumnData,
+    p: _columns.ColumnData,
+    w: _columns.ColumnData | None = None,
+    frequency: _columns.ColumnData | None = None,
     *,
     pos_label: object = None,
     missing: Missing = "raise",
@@ -414,7 +415,7 @@ def count(
     return _count_checked(y, p, w, frequency, pos_label=pos_label, missing=missing)
 
 
-def _count_clean(y: _columns.Column, p: _columns.Column) -> tuple[Floats, Ints, Ints] | None:
+def _count_clean(y: _columns.ColumnData, p: _columns.ColumnData) -> tuple[Floats, Ints, Ints] | None:
     """The counts, if the columns are plain numbers and nothing is wrong with any; else None."""
     values, scores = y.values, p.values
     plain = y.missing is None and p.missing is None and len(y) > 0
@@ -434,14 +435,14 @@ def _for_the_kernel(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _count_checked(
-    y: _columns.Column,
-    p: _columns.Column,
-    w: _columns.Column | None,
-    frequency: _columns.Column | None,
+    y: _columns.ColumnData,
+    p: _columns.ColumnData,
+    w: _columns.ColumnData | None,
+    frequency: _columns.ColumnData | None,
     *,
     pos_label: object,
     missing: Missing,
-    scores: Callable[[_columns.Column], _columns.Column] = _columns.scores,
+    scores: Callable[[_columns.ColumnData], _columns.ColumnData] = _columns.scores,
 ) -> ScoreTable:
     """The long way: every cell looked at, so that an error can say what is wrong and where."""
     if pos_label is None and _look_swapped(y, p):
@@ -449,7 +450,7 @@ def _count_checked(
             "must hold 0 and 1, but it holds probabilities, and y_prob holds 0 and 1.",
             hint="Are the two swapped? The order is (y_true, y_prob).",
         )
-    y, p = _columns.labels(y, pos_label), scores(p)
+    y, p = class_labels.events(y, pos_label), scores(p)
     columns = [y, p]
     if w is not None:
         columns.append(_columns.weights(w))
@@ -500,7 +501,7 @@ def added_up(score: Floats, event: Bools, n: Weights, w2: Floats | None = None) 
     return ScoreTable(*_merge(score, n, np.where(event, n, n.dtype.type(0)), *squares))
 
 
-def _look_swapped(y: _columns.Column, p: _columns.Column) -> bool:
+def _look_swapped(y: _columns.ColumnData, p: _columns.ColumnData) -> bool:
     if y.values.dtype.kind != "f" or p.values.dtype.kind not in "biuf" or not len(y):
         return False
     given, other = y.values[~y.mask], p.values[~p.mask]
@@ -527,7 +528,7 @@ def _total(weights: Weights) -> float:
     return total
 
 
-def _whole(column: _columns.Column) -> Ints:
+def _whole(column: _columns.ColumnData) -> Ints:
     values = _columns.numbers(column).values
     bad = ~((values >= 0) & (values == np.rint(values)) & (values <= _MOST_ROWS))
     if bad.any():

@@ -1,0 +1,177 @@
+"""Labels of classes in a column: events as 0 and 1, distinct labels, and the position of each label."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant._support.columns import TEXT_KINDS, ColumnData, numbers
+from calibrant._support.errors import Argument, InputError, Note
+from calibrant._support.typing import Ints
+
+_MAX_LABELS_SHOWN = 5
+
+
+def events(column: ColumnData, pos_label: object = None) -> ColumnData:
+    """Outcomes as 0 and 1. Anything else needs `pos_label`, the label of the event."""
+    if pos_label is not None:
+        return _event(column, pos_label)
+    if _holds_text(column):
+        raise _needs_pos_label(column, classes(column))
+    column = numbers(column)
+    values = column.values
+    bad = ~((values == 0) | (values == 1)) & ~column.mask
+    if not bad.any():
+        return column
+    row = int(np.argmax(bad))
+    # 0.5, or infinity, is no class; -1, 2 and 7 may be.
+    fractional = bad & (values != np.floor(values) if values.dtype.kind == "f" else False)
+    infinite = bad & np.isinf(values)
+    if fractional.any() or infinite.any():
+        row = int(np.argmax(fractional | infinite))
+        raise column.error(
+            f"must hold 0 and 1; {column.cell(row)} is {values[row]:.6g}.",
+            hint="Soft labels are not outcomes: pass what happened, or name the event with "
+            + Argument("pos_label")
+            + ".",
+            row=row,
+            value=values[row].item(),
+        )
+    raise _needs_pos_label(column, classes(column))
+
+
+def _event(column: ColumnData, pos_label: object) -> ColumnData:
+    distinct = classes(column)
+    if len(distinct) > 2:
+        raise _too_many_labels(column, distinct)
+    matches = [label for label in distinct if _same(label, pos_label)]
+    if len(distinct) == 2 and not matches:
+        raise unknown_pos_label(column.name, distinct, pos_label)
+    present = ~column.mask
+    event = np.zeros(len(column), dtype=np.int8)
+    notes = column.notes
+    if matches:
+        event[present] = column.values[present] == matches[0]
+    else:
+        notes += (Note("event_absent", 1, f"No row has the label of the event, {pos_label!r}."),)
+    return replace(column, values=event, notes=notes)
+
+
+def unknown_pos_label(name: str, labels: list[Any], pos_label: object) -> InputError:
+    """None of the two labels is that of the event."""
+    return InputError(
+        Argument("pos_label")
+        + f" must be one of the labels of {name}, which are {_shown(labels)}; it is {pos_label!r}.",
+        hint="It must match exactly, including the type, letter case and spaces.",
+        value=pos_label,
+    )
+
+
+def _same(label: object, pos_label: object) -> bool:
+    try:
+        return bool(label == pos_label)
+    except (TypeError, ValueError):  # an array, or pandas.NA: no single answer, so no label
+        return False
+
+
+def _holds_text(column: ColumnData) -> bool:
+    kind = column.values.dtype.kind
+    return kind in TEXT_KINDS or (
+        kind == "O" and any(isinstance(cell, (str, bytes)) for cell in column.values[~column.mask])
+    )
+
+
+def encode(column: ColumnData) -> tuple[list[Any], Ints]:
+    """The labels that occur, sorted, and for every row the position of its label among them (-1 where missing)."""
+    present = column.values[~column.mask]
+    code = np.full(len(column), -1, dtype=np.int64)
+    if present.dtype.kind != "O":
+        found, inverse = np.unique(present, return_inverse=True)
+        code[~column.mask] = inverse
+        return list(found) if found.dtype.kind in "Mm" else found.tolist(), code
+    try:
+        names = _sorted(set(present))
+        position = {name: i for i, name in enumerate(names)}
+        code[~column.mask] = [position[cell] for cell in present]
+    except TypeError:
+        row = next(row for row, cell in enumerate(column.values) if getattr(cell, "__hash__", None) is None)
+        cell = column.values[row]
+        raise column.error(
+            f"must hold labels; {column.cell(row)} is {cell!r} ({type(cell).__name__}).",
+            hint="",
+            row=row,
+            value=cell,
+        ) from None
+    return names, code
+
+
+def _sorted(labels: set[Any]) -> list[Any]:
+    try:
+        return sorted(labels)
+    except TypeError:  # of different types: by type, then as text
+        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
+
+
+def classes(column: ColumnData) -> list[Any]:
+    """The labels that occur, sorted."""
+    return encode(column)[0]
+
+
+def check_classes(labels: object) -> list[Any]:
+    """The classes that `labels` names: at least two, none twice."""
+    names = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else []
+    try:
+        distinct = len(set(names))
+    except TypeError:
+        distinct = 0
+    if distinct < 2 or distinct < len(names):
+        raise InputError(
+            f"labels must name at least two classes, each once; it is {labels!r}.", argument="labels", value=labels
+        )
+    return names
+
+
+def codes(column: ColumnData, names: list[Any]) -> Ints:
+    """For every row the position of its label among the classes."""
+    found, code = encode(column)
+    position = {name: i for i, name in enumerate(names)}
+    unknown = [i for i, label in enumerate(found) if label not in position]
+    if unknown:
+        row = int(np.argmax(np.isin(code, unknown)))
+        label = found[code[row]]
+        raise column.error(
+            f"must hold labels of the classes {_shown(names)}; row {row} is {label!r}.",
+            hint="labels= must name every class that occurs.",
+            row=row,
+            value=label,
+        )
+    return np.array([position[label] for label in found], dtype=np.int64)[code]
+
+
+def _shown(labels: list[Any]) -> str:
+    shown = ", ".join(repr(label) for label in labels[:_MAX_LABELS_SHOWN])
+    return shown + (", ..." if len(labels) > _MAX_LABELS_SHOWN else "")
+
+
+def _needs_pos_label(column: ColumnData, distinct: list[Any]) -> InputError:
+    if len(distinct) > 2:
+        return _too_many_labels(column, distinct)
+    return column.error(
+        f"must hold 0 and 1; its labels are {_shown(distinct)}.",
+        hint="Say which label is the event, for example " + Argument("pos_label", distinct[-1]) + ".",
+        row=0,
+        value=distinct[0],
+    )
+
+
+def _too_many_labels(column: ColumnData, distinct: list[Any]) -> InputError:
+    return column.error(
+        f"has {len(distinct):,} labels ({_shown(distinct)}); a binary measure needs two.",
+        hint=(
+            "For several classes use calibrant.classwise or calibrant.top_label; "
+            f"for one against the rest pass {column.name} == {distinct[-1]!r} and its scores."
+        ),
+        row=0,
+        value=distinct[-1],
+    )
