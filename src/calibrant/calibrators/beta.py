@@ -14,8 +14,8 @@ from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.sigmoid import SEPARATED, smoothed_events
 from calibrant.metrics.slope_intercept import count_clipped
-from calibrant.tables.rows import need_both_classes
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import need_both_classes
 
 __all__ = ["Beta"]
 

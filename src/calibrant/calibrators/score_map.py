@@ -13,7 +13,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
 from calibrant._support.typing import Bools, Column, Floats
 from calibrant.calibrators import maps
-from calibrant.tables.score_table import ScoreTable, table_of_any_scores
+from calibrant.tables.score_table import ScoreTable, count_any_scores
 
 __all__ = ["ScoreMap"]
 
@@ -143,7 +143,7 @@ def read_table(
         raise InputError("X and y hold no rows; at least one is needed.", argument="X")
     event, classes = two_classes(column)
     if any_score and not _all_probabilities(scores):
-        return table_of_any_scores(event, scores.values, sample_weight), classes
+        return count_any_scores(event, scores.values, sample_weight), classes
     return ScoreTable.from_arrays(event, _columns.scores(scores).values, sample_weight=sample_weight), classes
 
 

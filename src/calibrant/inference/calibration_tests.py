@@ -27,8 +27,8 @@ from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.registry import MetricLike
 from calibrant.metrics.slope_intercept import Logits
 from calibrant.tables.partition import Partition
-from calibrant.tables.rows import takes_rows
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import takes_rows
 
 __all__ = [
     "TESTS",

@@ -22,8 +22,8 @@ from calibrant._support.option_checks import check_count
 from calibrant._support.progress import progress_bar
 from calibrant._support.typing import Column, Floats, Ints, Weights
 from calibrant.tables.residuals import event_squares, residual_variance
-from calibrant.tables.rows import table_of
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import read_score_table
 
 T = TypeVar("T")
 
@@ -207,7 +207,7 @@ class PairedRows:
         outside = {"y_true": y_true, "cluster": cluster}
         outside |= {name: rows.get(name) for name in ("sample_weight", "frequency")}
         _columns.check_alignment(outside | {f"y_prob of model {i}": p for i, p in enumerate(y_probs, 1)})
-        tables = [table_of(y_true, y_prob, rows) for y_prob in y_probs]
+        tables = [read_score_table(y_true, y_prob, rows) for y_prob in y_probs]
         if rows.get("missing", "raise") != "raise":
             raise InputError("Rows that belong together cannot be dropped one by one.", hint="Leave out missing=.")
         event = class_labels.events(_columns.read(y_true, "y_true"), rows.get("pos_label")).values.astype(np.int64)
@@ -298,7 +298,7 @@ def read_rows(
 ) -> tuple[ScoreTable, PairedRows | None]:
     """Return the table and, where rows are in clusters, the rows."""
     if cluster is None:
-        return table_of(y_true, y_prob, rows), None
+        return read_score_table(y_true, y_prob, rows), None
     if isinstance(y_true, ScoreTable) or y_prob is None:
         raise InputError(
             "cluster must be given with y_true and y_prob; got a ScoreTable, which does not contain the rows.",

@@ -6,8 +6,8 @@ from typing import ClassVar
 from calibrant import _kernels
 from calibrant._support.errors import Note
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
-from calibrant.tables.rows import takes_rows
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import takes_rows
 
 __all__ = ["Ecce", "EcceMad", "EcceR", "ecce", "ecce_mad", "ecce_r"]
 

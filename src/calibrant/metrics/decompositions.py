@@ -9,8 +9,8 @@ from calibrant._support.errors import Note
 from calibrant.metrics.bins import PAVA, Bins, EqualWidth
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.metrics.proper_scores import Brier
-from calibrant.tables.rows import takes_rows
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import takes_rows
 
 __all__ = ["MCB", "CorpDecomposition", "MurphyDecomposition", "corp_decomposition", "mcb", "murphy_decomposition"]
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant.metrics.metric import Direction, UnbinnedMetric, metric_function
-from calibrant.tables.rows import need_both_classes
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import need_both_classes
 
 __all__ = ["AUC", "auc"]
 

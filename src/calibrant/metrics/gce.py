@@ -17,8 +17,8 @@ from calibrant.metrics.metric import Direction
 from calibrant.metrics.norms import Norm
 from calibrant.metrics.specification import part_from_spec, part_to_spec
 from calibrant.tables.partition import Partition
-from calibrant.tables.rows import table_of
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import read_score_table
 
 __all__ = ["GCE"]
 
@@ -94,7 +94,7 @@ class GCE(_Immutable):
 
     def __call__(self, y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Any) -> Breakdown:
         """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`."""
-        table = table_of(y_true, y_prob, rows)
+        table = read_score_table(y_true, y_prob, rows)
         partition = self.bins(table)
         # A loss that has more than one number per bin offers `columns`, and `notes`.
         columns = (

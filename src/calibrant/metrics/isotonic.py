@@ -10,8 +10,8 @@ from calibrant.metrics.gce import GCE
 from calibrant.metrics.losses import max_distance, mean_distance
 from calibrant.metrics.metric import metric_function
 from calibrant.metrics.norms import sup, weighted_l1
-from calibrant.tables.rows import takes_rows
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import takes_rows
 
 __all__ = ["ICI", "Emax", "IsotonicErrors", "emax", "ici", "isotonic_errors"]
 

@@ -13,8 +13,8 @@ from calibrant._support.errors import Note
 from calibrant._support.json_values import number
 from calibrant._support.typing import Column
 from calibrant.tables.partition import Partition
-from calibrant.tables.rows import Measured, TakesRows, as_number, table_of
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import Measured, TakesRows, as_number, read_score_table
 
 __all__ = [
     "BinnedMetric",
@@ -137,7 +137,7 @@ class UnbinnedMetric(ABC):
 
     def __call__(self, y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Any) -> "MetricValue":
         """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`."""
-        table = table_of(y_true, y_prob, rows)
+        table = read_score_table(y_true, y_prob, rows)
         return MetricValue(self.value(table), self, table)
 
     @abstractmethod

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant._support.errors import CalibrantWarning, InputError, Note
 from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Floats
-from calibrant.tables.mean_table import MeanTable, as_number, need_rows, table_of
+from calibrant.tables.mean_table import MeanTable, as_number, need_rows, read_mean_table
 
 __all__ = ["mae", "mean_error", "mean_quotient", "mse", "ratio", "relative_mse"]
 
@@ -63,7 +63,7 @@ def mean_quotient(y_true: Any, y_pred: Any = None, *, zeros: Literal["raise", "d
     >>> mean_quotient([1.0, 2.0, 4.0], [2.0, 3.0, 5.0])
     1.5833333333333333
     """
-    table = table_of(y_true, y_pred, rows)
+    table = read_mean_table(y_true, y_pred, rows)
     table, quotients, lost = quotients_of(table, zeros)
     for note in table.notes + lost:
         warnings.warn(note.text, CalibrantWarning, stacklevel=2)

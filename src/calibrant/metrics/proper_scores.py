@@ -8,8 +8,8 @@ import numpy as np
 
 from calibrant import _kernels
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
-from calibrant.tables.rows import need_both_classes
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import need_both_classes
 
 __all__ = ["Brier", "LogLoss", "StratifiedBrier", "brier", "log_loss", "stratified_brier"]
 

@@ -8,8 +8,8 @@ from calibrant._support import logistic
 from calibrant._support.errors import InputError, Note
 from calibrant._support.logits import EPS, check_eps, logit
 from calibrant._support.typing import Floats, Ints
-from calibrant.tables.rows import need_both_classes, takes_rows
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import need_both_classes, takes_rows
 
 __all__ = ["SlopeIntercept", "slope_intercept"]
 

@@ -10,8 +10,8 @@ from calibrant._support.errors import InputError
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.metric import MetricValue, UnbinnedMetric
-from calibrant.tables.rows import table_of
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import read_score_table
 
 
 def predict_event(estimator: Any, X: Any, pos_label: object = None) -> Any:
@@ -76,13 +76,13 @@ def read_tables(y_true: Any, y_prob: Any, rows: Mapping[str, Any], default: str 
     if isinstance(y_true, Mapping):
         if y_prob is not None:
             raise InputError("y_prob must be omitted with tables; got both.", argument="y_prob")
-        found = [table_of(table, None, rows) for table in y_true.values()]
+        found = [read_score_table(table, None, rows) for table in y_true.values()]
         names = display_names(y_true)
     elif isinstance(y_prob, Mapping):
-        found = [table_of(y_true, column, rows) for column in y_prob.values()]
+        found = [read_score_table(y_true, column, rows) for column in y_prob.values()]
         names = display_names(y_prob)
     else:
-        found, names = [table_of(y_true, y_prob, rows)], [default]
+        found, names = [read_score_table(y_true, y_prob, rows)], [default]
     if not found:
         raise InputError("y_prob must have predictions of at least one model; got an empty mapping.", argument="y_prob")
     return dict(zip(names, found, strict=True))

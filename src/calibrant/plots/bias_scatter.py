@@ -18,7 +18,7 @@ from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
 from calibrant.inference.point_line import LinearFit, slope_intercept
 from calibrant.plots._canvas import draw_title, drawn_frame, legend, single_axes
 from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours
-from calibrant.tables.mean_table import MeanTable, table_of
+from calibrant.tables.mean_table import MeanTable, read_mean_table
 
 __all__ = ["BiasDisplay"]
 
@@ -85,7 +85,7 @@ class BiasDisplay:
         sample_weight, frequency, missing
             How rows are read; see `MeanTable.from_arrays`.
         """
-        table = table_of(y_true, y_pred, rows)
+        table = read_mean_table(y_true, y_pred, rows)
         found = bias_by_bin.of_table(table, n_bins=n_bins, bins=bins)
         fit = slope_intercept.of_table(table) if np.ptp(table.prediction) > 0 else None
         return cls(table, found, fit).plot(ax=ax, fig=fig)

@@ -38,7 +38,7 @@ from calibrant.plots._density import quantile
 from calibrant.plots._inputs import check_breakdown, named_results, predict_scores
 from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour
 from calibrant.tables.partition import Partition
-from calibrant.tables.rows import table_of
+from calibrant.tables.table_functions import read_score_table
 
 __all__ = ["BinningDisplay"]
 
@@ -102,7 +102,7 @@ class BinningDisplay:
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
         """
-        table = table_of(y_true, y_prob, rows)
+        table = read_score_table(y_true, y_prob, rows)
         kinds = _KINDS if bins is None else bins
         measured = {name: GCE(kind, absolute_gap, weighted_l1)(table) for name, kind in kinds.items()}
         return cls.from_breakdown(measured, scale=scale, xmax=xmax, ax=ax, fig=fig)

@@ -21,8 +21,8 @@ from calibrant.plots._canvas import curve_indices, distinct_labels, draw_title, 
 from calibrant.plots._density import quantile
 from calibrant.plots._inputs import predict_scores, result_table
 from calibrant.plots._palette import blend, event_colour
-from calibrant.tables.rows import table_of
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import read_score_table
 
 __all__ = ["CumulativeDisplay"]
 
@@ -89,7 +89,7 @@ class CumulativeDisplay:
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
         """
-        table = table_of(y_true, y_prob, rows)
+        table = read_score_table(y_true, y_prob, rows)
         try:
             test: TestResult | None = ecce_test(table, kind="mad")
         except InputError:  # weights, or hard labels: the curve exists, the test does not

@@ -20,8 +20,8 @@ from calibrant.plots._canvas import draw_title, drawn_frame, legend, shapes, sin
 from calibrant.plots._inputs import predict_scores, result_table
 from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours
 from calibrant.tables.partition import Partition
-from calibrant.tables.rows import need_both_classes, table_of
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import need_both_classes, read_score_table
 
 __all__ = ["RocHullDisplay"]
 
@@ -73,7 +73,7 @@ class RocHullDisplay:
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
         """
-        table = table_of(y_true, y_prob, rows)
+        table = read_score_table(y_true, y_prob, rows)
         need_both_classes(table, "A ROC curve")
         return cls(PAVA()(table)).plot(ax=ax, fig=fig)
 

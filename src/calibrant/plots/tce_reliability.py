@@ -39,7 +39,7 @@ from calibrant.plots._density import Violin, quantile, violins
 from calibrant.plots._inputs import check_breakdown, predict_scores
 from calibrant.plots._palette import ACCEPTED, REJECTED, event_colour
 from calibrant.plots._panels import Panels, histogram_bars
-from calibrant.tables.rows import table_of
+from calibrant.tables.table_functions import read_score_table
 
 __all__ = ["TestBasedReliabilityDisplay"]
 
@@ -145,7 +145,7 @@ class TestBasedReliabilityDisplay:
             How rows are read; see `ScoreTable.from_arrays`.
         """
         gce = TCE() if metric is None else metric
-        table = table_of(y_true, y_prob, rows)
+        table = read_score_table(y_true, y_prob, rows)
         breakdown = gce(table)
         display = cls(breakdown, None, confidence_level, scale, ymax)  # rejects other losses before resampling
         if n_resamples:

@@ -12,8 +12,8 @@ from calibrant._support.arrays import read_only
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
-from calibrant.tables.rows import Reader
 from calibrant.tables.score_table import all_zero
+from calibrant.tables.table_functions import TableReader
 
 if TYPE_CHECKING:
     from calibrant.tables.mean_partition import MeanPartition
@@ -388,18 +388,18 @@ class TakesMeans(Protocol[P, R_co]):
 
 
 # The table that a measure of predicted numbers was given.
-table_of = Reader(MeanTable, MeanTable.from_arrays)
+read_mean_table = TableReader(MeanTable, MeanTable.from_arrays)
 
 
 def take_rows(function: Callable[Concatenate[MeanTable, P], R]) -> TakesMeans[P, R]:
     """Let ``f(table, *, ...)`` be called as ``f(y_true, y_pred, *, ...)`` too, with the options of `from_arrays`."""
-    dressed: TakesMeans[P, R] = table_of.takes_rows(function)
+    dressed: TakesMeans[P, R] = read_mean_table.takes_rows(function)
     return dressed
 
 
 def as_number(function: Callable[Concatenate[MeanTable, P], float]) -> TakesMeans[P, float]:
     """As `take_rows`, for functions that return a bare number: it cannot carry notes, so they become warnings."""
-    dressed: TakesMeans[P, float] = table_of.as_number(function)
+    dressed: TakesMeans[P, float] = read_mean_table.as_number(function)
     return dressed
 
 

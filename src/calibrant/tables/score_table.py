@@ -359,7 +359,7 @@ class ScoreTable:
         return f"ScoreTable({rows}, {len(self):,} distinct scores, {positives} positives)"
 
 
-def table_of_any_scores(y_true: Column, score: Column, sample_weight: Column | None = None) -> ScoreTable:
+def count_any_scores(y_true: Column, score: Column, sample_weight: Column | None = None) -> ScoreTable:
     """The table of any finite scores, such as margins: for calibrators, which make probabilities of them.
 
     No measure must ever be given one.

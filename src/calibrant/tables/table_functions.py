@@ -46,7 +46,7 @@ class TakesRows(Protocol[P, R_co]):
     def __call__(self, y_true: Column, y_prob: Column, **options: Any) -> R_co: ...
 
 
-class Reader(Generic[T]):
+class TableReader(Generic[T]):
     """Reads what a measure was given: one table of this kind, or two columns and options of `from_arrays`."""
 
     def __init__(self, kind: type[T], from_arrays: Callable[..., T]) -> None:
@@ -137,18 +137,18 @@ class Reader(Generic[T]):
 
 
 # The table that a measure of probabilities was given.
-table_of = Reader(ScoreTable, ScoreTable.from_arrays)
+read_score_table = TableReader(ScoreTable, ScoreTable.from_arrays)
 
 
 def takes_rows(function: Callable[Concatenate[ScoreTable, P], R]) -> TakesRows[P, R]:
     """Let ``f(table, *, ...)`` be called as ``f(y_true, y_prob, *, ...)`` too, with the options of `from_arrays`."""
-    dressed: TakesRows[P, R] = table_of.takes_rows(function)
+    dressed: TakesRows[P, R] = read_score_table.takes_rows(function)
     return dressed
 
 
 def as_number(function: Callable[Concatenate[ScoreTable, P], float | Measured]) -> TakesRows[P, float]:
     """As `takes_rows`, for functions that return a bare number: it cannot carry notes, so they become warnings."""
-    dressed: TakesRows[P, float] = table_of.as_number(function)
+    dressed: TakesRows[P, float] = read_score_table.as_number(function)
     return dressed
 
 
