@@ -20,7 +20,7 @@ def test_rows_with_a_missing_score_get_a_missing_probability(here, call):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     rows = [(i % 2, "" if i == 7 else f"{i / 40:.3f}", "NA") for i in range(40)]
     Path("s.csv").write_text("y,p,note\n" + "".join(f"{y},{p},{note}\n" for y, p, note in rows))
-    assert "left out because a value is missing: 1" in call(
+    assert "dropped because a value is missing: 1" in call(
         "fit", "s.csv", "-y", "y", "-p", "p", "-o", "cal.json", "--missing", "drop"
     )
     text = call("apply", "cal.json", "s.csv", "-p", "p", "-o", "out.jsonl", "--name", "c")

@@ -35,4 +35,4 @@ def test_compare_drops_rows_for_all_scores(here, call):
     assert "--missing drop" in call("compare", *given, code=2)
     text = call("compare", *given, "--missing", "drop")
     assert "49 rows" in text
-    assert "Rows left out because a value is missing: 1." in text
+    assert "Rows dropped because a value is missing: 1." in text

@@ -54,7 +54,7 @@ def test_groups_costs_weights_and_several_scores(scores, call):
     assert "ECC (1:5)" in text
     assert "high" in text
     assert "SHA-256" in text
-    assert "Rows left out because their frequency is 0" in text
+    assert "Rows dropped because their frequency is 0" in text
     result = json.loads(call("evaluate", *given, "--json", "-", "--sha256"))
     assert list(result["models"]) == ["p", "q"]
     assert [group["group"] for group in result["models"]["p"]["groups"]] == ["high", "low"]

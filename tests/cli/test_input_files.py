@@ -50,7 +50,7 @@ def test_labels_are_named_as_they_are_written(here, call):
     Path("words.csv").write_text("y,p\nyes,0.9\nno,0.2\nyes,0.7\n")
     Path("numbers.csv").write_text("y,p\n2,0.9\n1,0.2\n2,0.7\n")
     hint = call("evaluate", "words.csv", "-y", "y", "-p", "p", code=2)
-    assert "its labels are 'no', 'yes'" in hint
+    assert "got the labels 'no', 'yes'" in hint
     assert "--pos-label yes" in hint
     for file, label in (("words.csv", "yes"), ("numbers.csv", "2")):
         text = call("evaluate", file, "-y", "y", "-p", "p", "--pos-label", label, *FEW)
@@ -125,7 +125,7 @@ def test_options_read_other_encodings_and_missing_values(here, call):
     assert "2 rows" in call("evaluate", "bom.csv", "-y", "y", "-p", "p", *FEW)
     assert "2 rows" in call("evaluate", "utf16.csv", "-y", "y", "-p", "p", "--encoding", "utf-16", *FEW)
     dropped = call("evaluate", "missing.csv", "-y", "y", "-p", "p", "--missing", "drop", *FEW)
-    assert "Rows left out because a value is missing: 1." in dropped
+    assert "Rows dropped because a value is missing: 1." in dropped
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_hints_are_options_with_quoted_values(here, call):
 def test_errors_name_the_column_and_the_row(here, call, command):
     Path("a.csv").write_text("y,p,q\nno,0.1,0.1\nyes,0.9,0.9\n")
     given = (*command, "a.csv", "-y", "y", "-p", "p")
-    assert re.search(r"\by( in a.csv)? must hold 0 and 1; its labels are 'no', 'yes'", call(*given, code=2))
+    assert re.search(r"\by( in a.csv)? must hold 0 and 1; got the labels 'no', 'yes'", call(*given, code=2))
     Path("a.csv").write_text("y,p,q\n0,0.1,0.1\n1,1.9,0.9\n")
     if command[0] != "fit":  # isotonic regression takes any score
         assert re.search(r"\bp( in a.csv)? must lie in \[0, 1\]; .* the first at row 1 is 1.9", call(*given, code=2))

@@ -294,3 +294,27 @@ def test_absolute_and_squared_gaps_are_those_of_the_bins():
         by_hand.append([np.sum(bins.n * np.abs(gap)) / bins.n.sum(), np.sum(bins.n * gap**2) / bins.n.sum()])
     assert absolute.value == pytest.approx(by_hand[0][0] - by_hand[1][0])
     assert squared.value < by_hand[0][1] - by_hand[1][1] + 0.01  # less what chance adds
+
+
+def test_a_row_without_a_prediction_is_dropped_for_all_models():
+    rng = np.random.default_rng(3)
+    p = rng.random(400)
+    y = rng.random(400) < p
+    a, b = p.copy(), p**1.5
+    a[:5], b[3:9] = np.nan, np.nan
+    with pytest.raises(cb.InputError, match=r"y_probs\['a'\] has 5 missing values"):
+        cb.compare(y, {"a": a, "b": b}, n_resamples=20)
+    found = cb.compare(y, {"a": a, "b": b}, missing="drop", n_resamples=20)
+    complete = cb.compare(y[9:], {"a": a[9:], "b": b[9:]}, n_resamples=20)
+    assert found.differences == complete.differences
+    assert {(model.table.n_in, model.table.n_dropped) for model in found.models.values()} == {(400, 9)}
+    assert all("missing" in [note.code for note in model.notes] for model in found.models.values())
+    assert cb.decisions(y, {"a": a}, missing="drop", n_resamples=20).lines[0].cost == pytest.approx(
+        cb.decisions(y[5:], {"a": a[5:]}, n_resamples=20).lines[0].cost
+    )
+
+
+def test_a_table_cannot_be_compared():
+    table = cb.ScoreTable.from_arrays([0, 1], [0.1, 0.9])
+    with pytest.raises(cb.InputError, match="got a ScoreTable, which does not keep the predictions per row"):
+        cb.compare(table, {"a": [0.1, 0.9], "b": [0.2, 0.8]})

@@ -126,20 +126,53 @@ def test_a_mapping_of_tables_is_evaluated_by_its_keys():
     for bad, message in (({}, "no tables"), ({"a": [1, 0]}, "must be a ScoreTable")):
         with pytest.raises(cb.InputError, match=message):
             quick(bad)
-    with pytest.raises(cb.InputError, match="by with them"):
+    with pytest.raises(cb.InputError, match="by must be omitted with tables; got both"):
         quick(tables, by=[1])
+
+
+def test_several_columns_make_groups_of_the_observed_combinations():
+    pd = pytest.importorskip("pandas")
+    y, p = draw(600)
+    frame = pd.DataFrame({"region": np.resize(["n", "s", "s"], 600), "year": 2024 + (np.arange(600) >= 300)})
+    frame.loc[frame["region"] == "n", "year"] = 2024
+    found = quick(y, p, by=frame)
+    assert found.by == "region, year"
+    assert list(found.groups) == [("n", 2024), ("s", 2024), ("s", 2025)]
+    for key, own in found.groups.items():
+        rows = (frame["region"] == key[0]) & (frame["year"] == key[1])
+        assert own.table == cb.ScoreTable.from_arrays(y[rows], p[rows])
+    joined = quick(y, p, by=frame["region"] + frame["year"].astype(str))
+    assert [own.to_dict() for own in joined.groups.values()] == [own.to_dict() for own in found.groups.values()]
+    assert found.to_dict()["by"] == "region, year"
+    assert "By region, year" in repr(found)
+    assert len(found.to_frame()) == 4 * len(found.metrics)
+    assert quick(y, p, by=[frame["region"], frame["year"]]).to_dict() == found.to_dict()
+
+
+def test_clusters_groups_and_missing_values_work_together():
+    y, p = draw(600)
+    cluster, group = (np.arange(600) // 5).astype(float), np.arange(600) % 2
+    p, cluster = p.copy(), cluster.copy()
+    p[:10], cluster[590:] = np.nan, np.nan
+    kept = slice(10, 590)
+    found = quick(y, p, cluster=cluster, by=group, missing="drop")
+    alone = quick(y[kept], p[kept], cluster=cluster[kept], by=group[kept])
+    assert (found.table.n_in, found.table.n_dropped) == (600, 20)
+    assert found.decision == alone.decision
+    assert all(found.groups[i].decision == alone.groups[i].decision for i in (0, 1))
+    assert sum(own.table.n_dropped for own in found.groups.values()) == 20
 
 
 def test_bad_groups_are_named():
     y, p = draw(30)
     with pytest.raises(cb.InputError, match="by has 29 rows, y_true has 30|y_true has 30"):
         quick(y, p, by=np.zeros(29))
-    with pytest.raises(cb.InputError, match="does not know the group of each row"):
+    with pytest.raises(cb.InputError, match="does not have the group of each row"):
         quick(cb.ScoreTable.from_arrays(y, p), by=np.zeros(30))
     with pytest.raises(cb.InputError, match="by has 1 missing value"):
         quick(y, p, by=[None, *["a"] * 29])
     big = np.zeros(2000, dtype=int)
-    with pytest.raises(cb.InputError, match=r"at most 1,000 distinct values; got 2,000.*Round times"):
+    with pytest.raises(cb.InputError, match=r"at most 1,000 groups; got 2,000.*Round times"):
         quick(big, np.full(2000, 0.1), by=np.arange(2000))
 
 
@@ -354,7 +387,7 @@ def test_groups_without_rows_are_dropped_and_noted():
     for options in ({"missing": "drop"},):
         found = quick(y, p, by=np.arange(90) % 3, **options)
         assert list(found.groups) == [1, 2]
-        assert "Groups without a row that counts: 0." in repr(found)
+        assert "Groups in which no row is used: 0." in repr(found)
     found = quick(y, np.nan_to_num(p), by=np.arange(90) % 3, sample_weight=(np.arange(90) % 3).astype(float))
     assert list(found.groups) == [1, 2]
     assert list(quick({"a": cb.ScoreTable.empty(), "b": found.table}).groups) == ["b"]
@@ -470,9 +503,9 @@ def test_rows_that_do_not_match_are_refused():
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     y, p = draw(60)
     column = pandas.Series(p)
-    with pytest.raises(cb.InputError, match="indexes of y_prob of model 1 and y_prob of model 2 differ"):
+    with pytest.raises(cb.InputError, match=r"indexes of y_probs\['a'\] and y_probs\['b'\] differ"):
         cb.compare(y, {"a": column, "b": column.sample(frac=1, random_state=0)}, n_resamples=30)
-    with pytest.raises(cb.InputError, match="indexes of cluster and y_prob of model 1 differ"):
+    with pytest.raises(cb.InputError, match="indexes of y_prob and cluster differ"):
         cb.interval(cb.ECE(), y, column, cluster=pandas.Series(np.arange(60)).sample(frac=1, random_state=0))
 
 

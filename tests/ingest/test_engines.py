@@ -246,13 +246,13 @@ def test_missing_cells_are_refused_or_dropped_and_counted(engine):
         ({"p": [0.5, -3.0, 1.0, 0.2]}, "logits or margins"),
         ({"p": [0.5, float("inf"), 1.0, 0.2]}, "one of them is inf"),
         ({"p": ["0.5", "0.5", "0.1", "1"]}, "p must hold numbers"),
-        ({"y": [0, 1, 2, 2]}, "y has 3 labels"),
-        ({"y": [-1, 1, 1, 1]}, "y must hold 0 and 1; its labels are -1, 1"),
+        ({"y": [0, 1, 2, 2]}, "y must have two labels; got 3"),
+        ({"y": [-1, 1, 1, 1]}, "y must hold 0 and 1; got the labels -1, 1"),
         ({"y": [0.0, 0.5, 1.0, 1.0]}, "y must hold 0 and 1; a value is 0.5"),
         ({"y": ["no", "no", "yes", "yes"]}, "pos_label='yes'"),
         (
             {"w": [1.0, -1.0, -1.0, 2.0]},
-            "w must be finite and not negative; 2 of 4 values are not so, one of them is -1",
+            "w must be finite and not negative; 2 of 4 values are not, one of them is -1",
         ),
         ({"w": [1.0, float("inf"), 1.0, 2.0]}, "w must be finite and not negative; 1 of 4"),
         ({"w": [1.0, 1e-200, 1.0, 2.0]}, "w must be 0 or at least 1e-100"),
@@ -317,7 +317,7 @@ def test_weights_beyond_what_adds_up_are_refused(engine):
         with pytest.raises(InputError, match=rf"{option} must add up to less than 2\*\*53; the sum is 3e\+20"):
             engine.tables(kept, y="y", p="p", **{option: "w"})
     negative = engine.keep(pa.table({"y": [0, 0, 1], "p": [0.1, 0.1, 0.9], "w": [-1e308, -1e308, 1.0]}))
-    with pytest.raises(InputError, match="2 of 3 values are not so, one of them is -1e"):
+    with pytest.raises(InputError, match="2 of 3 values are not, one of them is -1e"):
         engine.tables(negative, y="y", p="p", sample_weight="w")
 
 
@@ -446,15 +446,15 @@ def test_postgresql_in_all_its_ways(postgresql):
 @pytest.mark.xdist_group("spark")
 def test_spark_counts_in_each_partition_and_runs_no_python(spark_standalone, tmp_path):
     from calibrant._support.sql_dialects import DIALECTS
-    from calibrant.ingest.counting import Options
-    from calibrant.ingest.groups import Split
-    from calibrant.ingest.pushdown import Counts
+    from calibrant.ingest.counting import CountOptions
+    from calibrant.ingest.pushdown import CountQuery
     from calibrant.ingest.spark import counted
+    from calibrant.ingest.table_counter import TableCounter
 
     pq.write_table(ROWS, tmp_path / "rows.parquet")
     frame = spark_standalone.read.parquet(str(tmp_path / "rows.parquet"))
-    split = Split("y", ["p", "q"], ["g"], None, Options(resolution=2**-20))
-    plan = counted(frame, Counts(split, DIALECTS["spark"]))._jdf.queryExecution().executedPlan().toString()
+    split = TableCounter("y", ["p", "q"], ["g"], None, CountOptions(resolution=2**-20))
+    plan = counted(frame, CountQuery(split, DIALECTS["spark"]))._jdf.queryExecution().executedPlan().toString()
     assert "Python" not in plan
     assert plan.count("Exchange") == 1
     assert plan.index("HashAggregate", plan.index("Exchange")) < plan.index("partial_count") < plan.index("rint")

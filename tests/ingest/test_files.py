@@ -241,7 +241,7 @@ def test_labels_are_two_over_all_files(tmp_path):
         pq.write_table(pa.table({"y": labels, "p": [0.2, 0.7]}), tmp_path / f"{i}.parquet")
     two = cb.scan([tmp_path / "0.parquet", tmp_path / "1.parquet"], y="y", p="p", pos_label="yes")
     assert two == cb.ScoreTable.from_arrays([0, 1, 1, 1], [0.2, 0.7, 0.2, 0.7])
-    with pytest.raises(InputError, match="more than two labels"):
+    with pytest.raises(InputError, match="must have two labels; got 'maybe', 'no', 'yes'"):
         cb.scan(tmp_path, y="y", p="p", pos_label="yes")
 
 

@@ -106,7 +106,7 @@ def test_a_result_holds_all_statistics(name):
     assert (document["n_in"], document["n_used"], document["n_dropped"]) == (5, 4, 1)
     assert document["notes"][0]["code"] == "missing"
     assert repr(result).startswith(f"{result.metric} = ")
-    assert "note: Rows left out" in repr(result)
+    assert "note: Rows dropped" in repr(result)
     if isinstance(result, cb.Breakdown):
         expected = ["lower", "upper", "min_score", "max_score", "n", "k", "rate", "mean_score", "loss"]
         assert list(result.per_bin)[:9] == expected
@@ -396,7 +396,7 @@ def test_the_repr_of_a_breakdown():
 
 def test_notes_are_printed():
     breakdown = cb.ECE()(ScoreTable.from_arrays([0, 1, 1], [0.1, 0.7, np.nan], missing="drop"))
-    assert "note: Rows left out because a value is missing: 1." in repr(breakdown)
+    assert "note: Rows dropped because a value is missing: 1." in repr(breakdown)
     assert "missing: 1" in breakdown._repr_html_()
     assert breakdown.to_dict()["notes"][0]["code"] == "missing"
     assert (breakdown.n_in, breakdown.n_used, breakdown.n_dropped) == (3, 2, 1)

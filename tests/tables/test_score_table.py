@@ -285,7 +285,7 @@ def test_missing_cells_among_text_stay_missing():
 
 
 def test_text_and_numbers_in_a_list_are_different_labels():
-    with pytest.raises(cb.InputError, match="has 3 labels"):
+    with pytest.raises(cb.InputError, match="must have two labels; got 3"):
         ScoreTable.from_arrays(["1", 1, "1", 0], [0.1, 0.2, 0.3, 0.4], pos_label="1")
 
 
@@ -308,7 +308,7 @@ def test_unaligned_arrays_are_read():
     shifted[:] = P
     assert not shifted.flags.aligned
     assert ScoreTable.from_arrays(Y, shifted) == TABLE
-    with pytest.raises(cb.InputError, match="labels are 0, 256"):
+    with pytest.raises(cb.InputError, match="got the labels 0, 256"):
         ScoreTable.from_arrays(np.array([0, 256], dtype=">u2"), [0.1, 0.2])
 
 

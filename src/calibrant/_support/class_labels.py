@@ -14,7 +14,7 @@ _MAX_LABELS_SHOWN = 5
 
 
 def events(column: ColumnData, pos_label: object = None) -> ColumnData:
-    """Outcomes as 0 and 1. Anything else needs `pos_label`, the label of the event."""
+    """Return outcomes as 0 and 1; other labels need `pos_label`, the label of the event."""
     if pos_label is not None:
         return _event(column, pos_label)
     if _holds_text(column):
@@ -25,14 +25,14 @@ def events(column: ColumnData, pos_label: object = None) -> ColumnData:
     if not bad.any():
         return column
     row = int(np.argmax(bad))
-    # 0.5, or infinity, is no class; -1, 2 and 7 may be.
+    # 0.5 and infinity are not classes; -1, 2 and 7 may be.
     fractional = bad & (values != np.floor(values) if values.dtype.kind == "f" else False)
     infinite = bad & np.isinf(values)
     if fractional.any() or infinite.any():
         row = int(np.argmax(fractional | infinite))
         raise column.error(
-            f"must hold 0 and 1; {column.cell(row)} is {values[row]:.6g}.",
-            hint="Soft labels are not outcomes: pass what happened, or name the event with "
+            f"must hold 0 and 1; {column.place(row)} is {values[row]:.6g}.",
+            hint="Soft labels are not outcomes: pass the observed labels, or name the event with "
             + Argument("pos_label")
             + ".",
             row=row,
@@ -59,10 +59,9 @@ def _event(column: ColumnData, pos_label: object) -> ColumnData:
 
 
 def unknown_pos_label(name: str, labels: list[Any], pos_label: object) -> InputError:
-    """None of the two labels is that of the event."""
+    """Return the error for a `pos_label` that is not among the labels."""
     return InputError(
-        Argument("pos_label")
-        + f" must be one of the labels of {name}, which are {_shown(labels)}; it is {pos_label!r}.",
+        Argument("pos_label") + f" must be one of the labels of {name}, which are {_shown(labels)}; got {pos_label!r}.",
         hint="It must match exactly, including the type, letter case and spaces.",
         value=pos_label,
     )
@@ -71,7 +70,7 @@ def unknown_pos_label(name: str, labels: list[Any], pos_label: object) -> InputE
 def _same(label: object, pos_label: object) -> bool:
     try:
         return bool(label == pos_label)
-    except (TypeError, ValueError):  # an array, or pandas.NA: no single answer, so no label
+    except (TypeError, ValueError):  # an array or pandas.NA, which is not a label
         return False
 
 
@@ -83,7 +82,7 @@ def _holds_text(column: ColumnData) -> bool:
 
 
 def encode(column: ColumnData) -> tuple[list[Any], Ints]:
-    """The labels that occur, sorted, and for every row the position of its label among them (-1 where missing)."""
+    """Return the distinct labels, sorted, and for each row the position of its label (-1 where it is missing)."""
     present = column.values[~column.mask]
     code = np.full(len(column), -1, dtype=np.int64)
     if present.dtype.kind != "O":
@@ -98,8 +97,8 @@ def encode(column: ColumnData) -> tuple[list[Any], Ints]:
         row = next(row for row, cell in enumerate(column.values) if getattr(cell, "__hash__", None) is None)
         cell = column.values[row]
         raise column.error(
-            f"must hold labels; {column.cell(row)} is {cell!r} ({type(cell).__name__}).",
-            hint="",
+            f"must hold labels; {column.place(row)} is {cell!r} ({type(cell).__name__}).",
+            hint="Convert it to text or numbers.",
             row=row,
             value=cell,
         ) from None
@@ -109,17 +108,17 @@ def encode(column: ColumnData) -> tuple[list[Any], Ints]:
 def _sorted(labels: set[Any]) -> list[Any]:
     try:
         return sorted(labels)
-    except TypeError:  # of different types: by type, then as text
+    except TypeError:  # of several types: by type, then as text
         return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
 
 
 def classes(column: ColumnData) -> list[Any]:
-    """The labels that occur, sorted."""
+    """Return the distinct labels, sorted."""
     return encode(column)[0]
 
 
 def check_classes(labels: object) -> list[Any]:
-    """The classes that `labels` names: at least two, none twice."""
+    """Return `labels` as a list; it must name at least two classes, each once."""
     names = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else []
     try:
         distinct = len(set(names))
@@ -127,13 +126,13 @@ def check_classes(labels: object) -> list[Any]:
         distinct = 0
     if distinct < 2 or distinct < len(names):
         raise InputError(
-            f"labels must name at least two classes, each once; it is {labels!r}.", argument="labels", value=labels
+            f"labels must name at least two classes, each once; got {labels!r}.", argument="labels", value=labels
         )
     return names
 
 
 def codes(column: ColumnData, names: list[Any]) -> Ints:
-    """For every row the position of its label among the classes."""
+    """Return for each row the position of its label among the classes (-1 where it is missing)."""
     found, code = encode(column)
     position = {name: i for i, name in enumerate(names)}
     unknown = [i for i, label in enumerate(found) if label not in position]
@@ -141,12 +140,12 @@ def codes(column: ColumnData, names: list[Any]) -> Ints:
         row = int(np.argmax(np.isin(code, unknown)))
         label = found[code[row]]
         raise column.error(
-            f"must hold labels of the classes {_shown(names)}; row {row} is {label!r}.",
-            hint="labels= must name every class that occurs.",
+            f"must hold labels of the classes {_shown(names)}; {column.place(row)} is {label!r}.",
+            hint="labels= must name each class in the data.",
             row=row,
             value=label,
         )
-    return np.array([position[label] for label in found], dtype=np.int64)[code]
+    return np.array([*(position[label] for label in found), -1], dtype=np.int64)[code]
 
 
 def _shown(labels: list[Any]) -> str:
@@ -158,7 +157,7 @@ def _needs_pos_label(column: ColumnData, distinct: list[Any]) -> InputError:
     if len(distinct) > 2:
         return _too_many_labels(column, distinct)
     return column.error(
-        f"must hold 0 and 1; its labels are {_shown(distinct)}.",
+        f"must hold 0 and 1; got the labels {_shown(distinct)}.",
         hint="Say which label is the event, for example " + Argument("pos_label", distinct[-1]) + ".",
         row=0,
         value=distinct[0],
@@ -167,7 +166,7 @@ def _needs_pos_label(column: ColumnData, distinct: list[Any]) -> InputError:
 
 def _too_many_labels(column: ColumnData, distinct: list[Any]) -> InputError:
     return column.error(
-        f"has {len(distinct):,} labels ({_shown(distinct)}); a binary measure needs two.",
+        f"must have two labels; got {len(distinct):,} ({_shown(distinct)}).",
         hint=(
             "For several classes use calibrant.classwise or calibrant.top_label; "
             f"for one against the rest pass {column.name} == {distinct[-1]!r} and its scores."

@@ -1,6 +1,6 @@
-"""Reading one column of outside data: lists, arrays, Series, tensors to a checked one-dimensional array.
+"""One column of data: lists, arrays, Series and tensors are read as one-dimensional arrays and validated.
 
-Only what is wrong with a column by itself is decided here; `table` puts columns together.
+A column is checked by itself here. `calibrant.tables.rows` reads the columns of the same rows together.
 """
 
 import math
@@ -14,82 +14,99 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._support.errors import Argument, InputError, Note, Text
-from calibrant._support.typing import Bools, Floats, Ints
-from calibrant._support.typing import Column as Outside
+from calibrant._support.typing import Bools, Column, Floats, Ints
 
-# Sums of float32 softmax outputs pass 1 by this much; beyond it, a value is not a probability.
+# Sums of float32 softmax outputs exceed 1 by this much; beyond it, a value is not a probability.
 CLIP_TOLERANCE = 1e-6
-# What to do about missing cells, where rows can be left out.
+# The hint for missing cells where rows can be dropped.
 DROP = "Pass " + Argument("missing", "drop") + " to leave such rows out; they will be counted in the result."
 LARGEST_SCORE = 1e300
-# What stands for nothing in a CSV file.
+# Missing values in a CSV file.
 NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
-# Below this the square of a weight comes near to vanishing.
+# The square of a smaller weight may underflow.
 LEAST_WEIGHT = 1e-100
 TEXT_KINDS = "UST"  # NumPy's kinds of text: str, bytes, StringDType
 
 
 @dataclass(frozen=True)
 class ColumnData:
-    """One column: its values, which of them are missing, and what was noted while reading.
+    """The values of one column, the mask of missing cells, and notes about its reading.
 
-    Where an engine counted equal rows already, `times` says how many rows each cell stands for; which they were is then
-    not known, so that errors name none.
+    Attributes
+    ----------
+    name : str
+        Name in error messages.
+    values : ndarray
+    missing : ndarray of bool or None
+        None if no cell is missing.
+    notes : tuple of Note
+    counts : ndarray of int64 or None
+        Number of equal rows per cell, where an engine counted them; their row numbers are then unknown. None: each
+        cell is one row.
     """
 
     name: str
     values: NDArray[Any]
-    missing: Bools | None = None  # None: none is known to be
+    missing: Bools | None = None
     notes: tuple[Note, ...] = ()
-    times: Ints | None = None  # None: each is one row
+    counts: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def rows(self, cells: Bools) -> int:
-        """How many rows the marked cells stand for."""
-        return int(cells.sum() if self.times is None else self.times[cells].sum())
+    def part(self, rows: Any) -> "ColumnData":
+        """Return the cells of some rows: a mask, or their positions."""
+        missing = None if self.missing is None else self.missing[rows]
+        missing = None if missing is None or not missing.any() else missing
+        counts = None if self.counts is None else self.counts[rows]
+        return ColumnData(self.name, self.values[rows], missing, self.notes, counts)
 
-    def first(self, row: int) -> str:
-        """How an error speaks of the first of the cells that are wrong."""
-        return f"the first at row {row}" if self.times is None else "one of them"
+    def count_rows(self, cells: Bools) -> int:
+        """Return the number of rows in the marked cells."""
+        return int(cells.sum() if self.counts is None else self.counts[cells].sum())
 
-    def cell(self, row: int) -> str:
-        """How an error speaks of one cell that is wrong, where there may be others."""
-        return f"row {row}" if self.times is None else "a value"
+    def place(self, row: int) -> str:
+        """Return the words for one cell in an error message."""
+        return f"row {row}" if self.counts is None else "a value"
+
+    def first_place(self, row: int) -> str:
+        """Return the words for the first of several cells in an error message."""
+        return f"the first at row {row}" if self.counts is None else "one of them"
 
     @property
     def mask(self) -> Bools:
-        """Which cells are missing, as an array in any case."""
+        """The mask of missing cells."""
         return np.zeros(len(self), dtype=bool) if self.missing is None else self.missing
 
     def error(self, found: str, *, hint: str | Text, row: int | None = None, value: object = None) -> InputError:
-        row = row if self.times is None else None
+        """Return the error about this column; `row` is known only where each cell is one row."""
+        row = row if self.counts is None else None
         return InputError(f"{self.name} {found}", hint=hint, argument=self.name, row=row, value=value)
 
 
-def check_lengths(columns: Sequence[ColumnData]) -> None:
-    """All columns must be as long as the first."""
-    first = columns[0]
+def check_lengths(columns: Sequence[Any]) -> None:
+    """Raise an error unless all columns are as long as the first; other values of rows are named "forecast"."""
+    first, rows = getattr(columns[0], "name", "forecast"), len(columns[0])
     for column in columns[1:]:
-        if len(column) != len(first):
-            raise column.error(
-                f"has {len(column):,} rows, {first.name} has {len(first):,}; they must be equally long.", hint=""
+        if len(column) != rows:
+            name = getattr(column, "name", "forecast")
+            raise InputError(
+                f"{name} has {len(column):,} rows, {first} has {rows:,}; they must be equally long.", argument=name
             )
 
 
 def refuse_missing(columns: Sequence[ColumnData], *, hint: str | Text = "Leave such rows out first.") -> None:
-    """No column may lack a value."""
+    """Raise an error if a column has missing values."""
     for column in columns:
         if column.missing is not None:
-            count, row = column.rows(column.missing), int(np.argmax(column.missing))
+            count, row = column.count_rows(column.missing), int(np.argmax(column.missing))
             plural = "s" if count > 1 else ""
-            where = f" (first at row {row})" if column.times is None else ""
+            where = f" (first at row {row})" if column.counts is None else ""
             raise column.error(f"has {count:,} missing value{plural}{where}.", hint=hint, row=row)
 
 
-def check_alignment(columns: Mapping[str, Outside]) -> None:
-    """Rows are matched by position, so pandas indexes that say otherwise are an error."""
+def check_alignment(columns: Mapping[str, Column]) -> None:
+    """Raise an error if two pandas objects have different indexes: rows are matched by position."""
     indexed = [(name, c.index) for name, c in columns.items() if hasattr(getattr(c, "index", None), "equals")]
     for name, index in indexed[1:]:
         if not index.equals(indexed[0][1]):
@@ -100,54 +117,66 @@ def check_alignment(columns: Mapping[str, Outside]) -> None:
             )
 
 
-def read(column: Outside, name: str, *, hint: str | None = None) -> ColumnData:
-    """The column as a one-dimensional array. Masked and null cells, None and NaN are marked missing.
+def read(column: Column, name: str, *, hint: str | None = None, missing: Bools | None = None) -> ColumnData:
+    """Read a column as a one-dimensional array; masked and null cells, None and NaN are missing.
 
-    `hint` is what to do about two dimensions, where they are not probabilities of classes.
+    `hint` says what to do about two dimensions, by default as for the probabilities of classes. `missing` marks cells
+    that are known to be missing.
     """
+    values, absent, notes = _read_values(column, name, hint)
+    for mask in (missing, _missing_values(values)):
+        if mask is not None and mask.any():
+            absent = mask if absent is None else absent | mask
+    return ColumnData(name, values, absent if absent is not None and absent.any() else None, notes)
+
+
+def _read_values(column: Column, name: str, hint: str | None) -> tuple[NDArray[Any], Bools | None, tuple[Note, ...]]:
+    """Return the values, the mask of cells that their container marks as missing, and notes."""
     missing: NDArray[Any] | None = None
-    if isinstance(column, np.ma.MaskedArray):
+    if type(column) is np.ndarray:
+        pass
+    elif isinstance(column, np.ma.MaskedArray):
         missing, column = np.ma.getmaskarray(column), np.ma.getdata(column)
-    elif hasattr(column, "__dlpack__") and not hasattr(column, "__array__"):  # other libraries' arrays, where they lie
+    elif hasattr(column, "__dlpack__") and not hasattr(column, "__array__"):
         column = np.from_dlpack(column)
-    elif hasattr(column, "detach"):  # a torch tensor: off the graph, off the device; NumPy has no bfloat16
+    elif hasattr(column, "detach"):  # a torch tensor; NumPy has no bfloat16
         column = column.detach().cpu()
         column = column.float().numpy() if "bfloat16" in str(column.dtype) else column.numpy()
     else:
-        if hasattr(column, "dictionary_decode"):  # Arrow's categoricals
+        if hasattr(column, "dictionary_decode"):  # a categorical column of Arrow
             column = column.dictionary_decode()
         for ask in ("isna", "is_null"):  # pandas; polars and Arrow
             if hasattr(column, ask):
                 missing = np.asarray(getattr(column, ask)())
                 break
     values, notes = _one_dimension(as_array(column, name), name, hint)
-    missing = None if missing is None else missing.reshape(-1)
+    return values, None if missing is None else missing.reshape(-1), notes
+
+
+def _missing_values(values: NDArray[Any]) -> Bools | None:
     if values.dtype.kind == "f":
-        absent = np.isnan(values)
-    elif values.dtype.kind in "Mm":
-        absent = np.isnat(values)
-    elif values.dtype.kind == "O":
-        absent = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
-    else:
-        absent = np.zeros(0, dtype=bool)
-    if absent.any():
-        missing = absent if missing is None else missing | absent
-    return ColumnData(name, values, missing if missing is not None and missing.any() else None, notes)
+        # The minimum of a column with NaN is NaN, and needs no memory.
+        return np.asarray(np.isnan(values)) if values.size and np.isnan(values.min()) else None
+    if values.dtype.kind in "Mm":
+        return np.asarray(np.isnat(values))
+    if values.dtype.kind == "O":
+        return np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
+    return None
 
 
-def as_array(column: Outside, name: str) -> NDArray[Any]:
-    """The outside data as an array of any dimension, text and numbers kept apart."""
+def as_array(column: Column, name: str) -> NDArray[Any]:
+    """Return the data as an array of any dimension; numbers in a list of text stay numbers."""
     try:
         values = np.asarray(column)
     except ValueError as error:
         raise InputError(
             f"{name} must be one column; NumPy cannot read it: {error}",
-            hint="Are its rows equally long?",
+            hint="Make its rows equally long.",
             argument=name,
         ) from error
     if values.dtype.kind == "T":
         return values.astype(object)
-    # In a list of text and numbers NumPy turns all to text, NaN to 'nan': such cells are kept as they are.
+    # NumPy converts a list of text and numbers to text, NaN to 'nan'; here the cells keep their types.
     mixed = values.dtype.kind in TEXT_KINDS and values.ndim == 1 and isinstance(column, (list, tuple))
     if mixed and not all(isinstance(cell, (str, bytes)) for cell in column):
         return np.fromiter(column, dtype=object, count=len(column))
@@ -159,7 +188,7 @@ def _is_missing(cell: object) -> bool:
         return cell.is_nan()
     if isinstance(cell, float):  # NumPy's float64 too
         return math.isnan(cell)
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType")  # of pandas, which may not be installed
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")  # of pandas, which is optional
 
 
 def _one_dimension(values: NDArray[Any], name: str, hint: str | None = None) -> tuple[NDArray[Any], tuple[Note, ...]]:
@@ -168,27 +197,28 @@ def _one_dimension(values: NDArray[Any], name: str, hint: str | None = None) -> 
     if values.ndim == 2 and values.shape[1] == 1:
         note = Note("one_column", 1, f"{name} had shape (n, 1) and was read as one column.")
         return values.reshape(-1), (note,)
-    if hint is not None:
-        pass
-    elif values.ndim == 2 and values.shape[1] == 2:
+    if hint is None and values.ndim == 2 and values.shape[1] == 2:
         hint = f"Two columns: pass the one of the event, {name}[:, 1]."
-    elif values.ndim == 2:
+    elif hint is None and values.ndim == 2:
         hint = "For several classes use calibrant.classwise or calibrant.top_label."
-    else:
-        hint = "Pass an array, a list or a column."
-    raise InputError(f"{name} must have one dimension; its shape is {values.shape}.", hint=hint, argument=name)
+    raise InputError(
+        f"{name} must have one dimension; got shape {values.shape}.",
+        hint=hint or "Pass an array, a list or a column.",
+        argument=name,
+        value=values.shape,
+    )
 
 
 def numbers(column: ColumnData) -> ColumnData:
-    """The column with numeric values: cells of objects are read one by one, text and complex numbers refused."""
+    """Return the column with numeric values; text and complex numbers are an error."""
     values = column.values
     if values.dtype.kind in "biuf":
         return column
     if values.dtype.kind == "O":
         return _numbers_from_objects(column)
     raise column.error(
-        f"must hold numbers; its type is {values.dtype}.",
-        hint="Convert it first; nothing is parsed or converted here.",
+        f"must hold numbers; got type {values.dtype}.",
+        hint="Convert it first; text is not parsed.",
         row=0,
         value=values[0] if values.size else None,
     )
@@ -205,8 +235,8 @@ def _numbers_from_objects(column: ColumnData) -> ColumnData:
         except (TypeError, OverflowError) as error:
             shown = repr(cell) if len(repr(cell)) < 40 else repr(cell)[:37] + "..."
             raise column.error(
-                f"must hold numbers; {column.cell(row)} is {shown} ({type(cell).__name__}).",
-                hint="Convert it first; nothing is parsed or converted here.",
+                f"must hold numbers; {column.place(row)} is {shown} ({type(cell).__name__}).",
+                hint="Convert it first; text is not parsed.",
                 row=row,
                 value=cell,
             ) from error
@@ -214,7 +244,7 @@ def _numbers_from_objects(column: ColumnData) -> ColumnData:
 
 
 def scores(column: ColumnData, *, squash: str = "a sigmoid (scipy.special.expit)") -> ColumnData:
-    """Probabilities: numbers in [0, 1]. Within 1e-6 of that they are clipped, and counted in a note."""
+    """Return the column as probabilities in [0, 1]; values within 1e-6 of the range are clipped and noted."""
     column = numbers(column)
     notes = column.notes
     if column.values.dtype.kind == "f" and column.values.dtype.itemsize == 2:
@@ -229,13 +259,13 @@ def scores(column: ColumnData, *, squash: str = "a sigmoid (scipy.special.expit)
         clipped = np.clip(values, 0, 1)
         excess = np.abs(values - clipped)[outside].max()
         text = f"{{count}} values of {column.name} lay outside [0, 1] by at most {excess:.2g} and were clipped."
-        notes += (Note("clipped", column.rows(outside), text),)
+        notes += (Note("clipped", column.count_rows(outside), text),)
         values = clipped
     return replace(column, values=values, notes=notes)
 
 
 def finite(column: ColumnData) -> ColumnData:
-    """Scores of any kind: finite numbers, so small that differences of them are finite too."""
+    """Return the column as finite numbers whose differences are finite too."""
     column = numbers(column)
     values = column.values.astype(np.float64)
     if values.size and values.min() >= -LARGEST_SCORE and values.max() <= LARGEST_SCORE:
@@ -244,8 +274,8 @@ def finite(column: ColumnData) -> ColumnData:
     if bad.any():
         row = int(np.argmax(bad))
         raise column.error(
-            f"must hold finite numbers, at most {LARGEST_SCORE:g} in size; row {row} is {values[row]:.6g}.",
-            hint="Look for a division by zero or an overflow where the scores are made.",
+            f"must hold finite numbers, at most {LARGEST_SCORE:g} in size; {column.place(row)} is {values[row]:.6g}.",
+            hint="Look for a division by zero or an overflow where the values are computed.",
             row=row,
             value=values[row].item(),
         )
@@ -256,7 +286,7 @@ def _not_probabilities(column: ColumnData, values: Floats, far: Bools, squash: s
     row = int(np.argmax(far))
     finite = values[np.isfinite(values) & ~column.mask]
     if not np.isfinite(values[row]):
-        hint = "Look for a division by zero or an overflow where the scores are made."
+        hint = "Look for a division by zero or an overflow where the scores are computed."
     elif (finite < 0).any():
         hint = f"Negative values: logits or margins? Apply {squash} first."
     elif finite.max() <= 100:
@@ -264,25 +294,25 @@ def _not_probabilities(column: ColumnData, values: Floats, far: Bools, squash: s
     else:
         hint = "Convert the scores to probabilities first."
     return column.error(
-        f"must lie in [0, 1]; {column.rows(far):,} of {column.rows(np.ones_like(far)):,} values do not, "
-        f"{column.first(row)} is {values[row]:.6g}.",
+        f"must lie in [0, 1]; {column.count_rows(far):,} of {column.count_rows(np.ones_like(far)):,} values do not, "
+        f"{column.first_place(row)} is {values[row]:.6g}.",
         hint=hint,
         row=row,
         value=values[row].item(),
     )
 
 
-def read_weights(sample_weight: Outside, column: ColumnData) -> Floats:
-    """The weights of the rows of a column, none missing."""
-    read_in = weights(read(sample_weight, "sample_weight"))
-    refuse_missing([read_in])
-    check_lengths([column, read_in])
-    values: Floats = read_in.values
+def read_weights(sample_weight: Column, column: ColumnData) -> Floats:
+    """Return the weights of the rows of another column; missing weights are an error."""
+    weight = weights(read(sample_weight, "sample_weight"))
+    refuse_missing([weight])
+    check_lengths([column, weight])
+    values: Floats = weight.values
     return values
 
 
-def one_kind_of_weight(sample_weight: object, frequency: object) -> None:
-    """A row has an importance weight or a frequency, never both."""
+def check_one_weight(sample_weight: object, frequency: object) -> None:
+    """Raise an error if importance weights and frequencies are both given."""
     if sample_weight is not None and frequency is not None:
         raise InputError(
             Argument("sample_weight") + " and " + Argument("frequency") + " must not be given together; got both.",
@@ -295,14 +325,19 @@ def one_kind_of_weight(sample_weight: object, frequency: object) -> None:
         )
 
 
+def sizes(column: ColumnData, importance: bool) -> ColumnData:
+    """Return the column as importance weights, or as numbers of equal rows."""
+    return weights(column) if importance else frequencies(column)
+
+
 def frequencies(column: ColumnData) -> ColumnData:
-    """Numbers of equal rows: whole numbers, none negative."""
+    """Return the column as numbers of equal rows: whole numbers, 0 or more."""
     column = numbers(column)
     values: Floats = column.values.astype(np.float64)
     bad = ~((values >= 0) & (values == np.rint(values)) & np.isfinite(values)) & ~column.mask
     if bad.any():
         row = int(np.argmax(bad))
-        where = "" if column.times is not None else f" (row {row})"
+        where = "" if column.counts is not None else f" (row {row})"
         raise column.error(
             f"must be a whole number of rows, 0 or more; got {values[row]:.10g}{where}.",
             hint="For real weights use " + Argument("sample_weight") + ".",
@@ -313,18 +348,18 @@ def frequencies(column: ColumnData) -> ColumnData:
 
 
 def weights(column: ColumnData) -> ColumnData:
-    """Weights: finite numbers, none negative, none so small that its square vanishes."""
+    """Return the column as importance weights: finite, not negative, and 0 or large enough to be squared."""
     column = numbers(column)
     values: Floats = column.values.astype(np.float64)
     bad = ~((values >= 0) & np.isfinite(values)) & ~column.mask
-    small = (values > 0) & (values < LEAST_WEIGHT)
+    small = (values > 0) & (values < LEAST_WEIGHT) & ~column.mask
     if bad.any() or small.any():
         row = int(np.argmax(bad if bad.any() else small))
         rule = "be finite and not negative" if bad.any() else f"be 0 or at least {LEAST_WEIGHT:g}"
         raise column.error(
-            f"must {rule}; {column.rows(bad if bad.any() else small):,} of {column.rows(np.ones_like(bad)):,} values "
-            f"are not so, {column.first(row)} is {values[row]:.6g}.",
-            hint="A weight says how much a row counts, relative to the others; leave rows out with weight 0.",
+            f"must {rule}; {column.count_rows(bad if bad.any() else small):,} of "
+            f"{column.count_rows(np.ones_like(bad)):,} values are not, {column.first_place(row)} is {values[row]:.6g}.",
+            hint="Use weight 0 for rows that must not count.",
             row=row,
             value=values[row].item(),
         )

@@ -1,11 +1,12 @@
 """Checks of options: shares, counts and choices."""
 
 import math
+from collections.abc import Iterable, Sequence
 from numbers import Real
 
 import numpy as np
 
-from calibrant._support.errors import Argument, InputError
+from calibrant._support.errors import Argument, InputError, nearest
 
 
 def check_share(name: str, value: float) -> float:
@@ -28,3 +29,23 @@ def check_option(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         choices = " or ".join(repr(choice) for choice in allowed)
         raise InputError(Argument(name) + f" must be {choices}; got {value!r}.", value=value)
+
+
+class UnknownArgumentError(InputError, TypeError):
+    """A keyword argument that a function does not have; `value` is its name."""
+
+
+def check_keywords(function: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Check that a function has all keyword arguments that it is called with.
+
+    >>> check_keywords("ece", ["n_bin"], ["n_bins", "sample_weight"])
+    Traceback (most recent call last):
+    ...
+    calibrant._support.option_checks.UnknownArgumentError: ece() has no argument 'n_bin'. Did you mean 'n_bins'?
+    """
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        hint = nearest(unknown, known).strip() or f"It has {', '.join(known)}."
+        raise UnknownArgumentError(
+            f"{function}() has no argument {unknown!r}.", hint=hint, argument=unknown, value=unknown
+        )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant._support.errors import Argument, InputError
-from calibrant.cli.inputs import Rows, Source
+from calibrant.cli.inputs import FileRows, Source
 from calibrant.cli.options import (
     cluster_option,
     evaluation_options,
@@ -67,7 +67,7 @@ def compare(cluster: str | None, html: str | None, json_file: str | None, force:
             click.echo(f"  report: {Path(html).name}")
 
 
-def _compare(rows: Rows, scores: list[str], cluster: str | None, settings: dict[str, Any]) -> "Comparison":
+def _compare(rows: FileRows, scores: list[str], cluster: str | None, settings: dict[str, Any]) -> "Comparison":
     from calibrant.evaluation.comparison import compare as compare_scores
 
     forecasts = {score: rows.columns[score] for score in scores}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from calibrant.ingest.counting import Weighting
     from calibrant.tables.collection import Tables
 
-__all__ = ["Rows", "Source", "load_calibrator"]
+__all__ = ["FileRows", "Source", "load_calibrator"]
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ _LEAST_READING_MEMORY = 64 * 2**20
 
 
 @dataclass(frozen=True)
-class Rows:
+class FileRows:
     """Rows of the files without missing values.
 
     Attributes
@@ -88,7 +88,7 @@ class Source:
             tables = self._try_pos_label(lambda pos_label: self._count(files, pos_label), _table_notes)
         return tables, inputs
 
-    def read_rows(self, *others: str, any_score: bool = False) -> Rows:
+    def read_rows(self, *others: str, any_score: bool = False) -> FileRows:
         """Read the rows of the files that have no missing value: outcomes, scores, weights and `others`.
 
         Columns are checked here, so that an error names the column, the file and the row. `any_score`: scores need not
@@ -99,7 +99,7 @@ class Source:
         from calibrant._support import class_labels
         from calibrant._support import columns as _columns
         from calibrant.ingest.files import columns_scan
-        from calibrant.tables.score_table import left_out
+        from calibrant.tables.rows import missing_note
 
         weighting = self._weighting
         numbers = [*self.scores, *([] if weighting is None else [weighting.name])]
@@ -121,12 +121,12 @@ class Source:
         dropped = int((~kept).sum())
         values = {name: column.values[kept] for name, column in columns.items()}
         notes = tuple(note for note in events.notes if note.code == "event_absent")
-        return Rows(
+        return FileRows(
             events.values[kept] == 1,
             values,
             {name: values.get(getattr(self, name)) for name in ("sample_weight", "frequency")},
             dropped,
-            (*notes, *([left_out(dropped)] if dropped else [])),
+            (*notes, *([missing_note(dropped)] if dropped else [])),
             inputs,
         )
 

@@ -31,6 +31,7 @@ from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier, LogLoss
 from calibrant.metrics.registry import MetricLike
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import row_options
 
 __all__ = ["compare"]
 
@@ -40,6 +41,7 @@ _LITTLE = (
 )
 
 
+@row_options
 def compare(
     y_true: Column,
     y_probs: Mapping[str, Column],
@@ -66,8 +68,9 @@ def compare(
         Rows of one cluster may depend on each other; there must be at least 10 clusters.
     costs, margin, alpha, metrics, confidence_level, n_resamples, random_state, progress
         See `evaluate`. Tables cannot be given: they no longer know which rows belong together.
-    sample_weight, frequency, pos_label
-        How rows are read; see `ScoreTable.from_arrays`.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`. With ``missing="drop"`` a row is dropped for all models
+        if the prediction of one of them, or its cluster, is missing.
 
     Returns
     -------
@@ -109,7 +112,7 @@ def compare(
     settings = check_settings(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
     _check_names(settings.metrics)
     seed = seed_sequence(random_state)
-    paired, tables = PairedRows.read(y_true, list(y_probs.values()), cluster=cluster, **rows)
+    paired, tables = PairedRows.read(y_true, y_probs, cluster=cluster, **rows)
     names = [str(name) for name in y_probs]
     if len(set(names)) < len(names):
         raise InputError(f"Two models have the same name: {names}.", argument="y_probs", value=names)

@@ -18,6 +18,7 @@ from calibrant._support.typing import Column
 from calibrant.inference.paired import bootstrap_difference, paired_replicates
 from calibrant.inference.resampling import THREADS_FROM, PairedRows
 from calibrant.metrics.decision_cost import DecisionCost
+from calibrant.tables.table_functions import row_options
 
 __all__ = ["DecisionResult", "Decisions", "decisions"]
 
@@ -82,6 +83,7 @@ class Decisions:
         return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
 
 
+@row_options
 def decisions(
     y_true: Column,
     y_probs: Mapping[str, Column],
@@ -109,8 +111,9 @@ def decisions(
         probabilities are calibrated.
     confidence_level, n_resamples, random_state, progress
         Options of the intervals: a bootstrap of rows, with the same resamples for all models.
-    sample_weight, frequency, pos_label
-        How rows are read; see `ScoreTable.from_arrays`.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`. With ``missing="drop"`` a row is dropped for all models
+        if the prediction of one of them is missing.
 
     Returns
     -------
@@ -141,7 +144,7 @@ def decisions(
     names = [str(name) for name in y_probs]
     if len(set(names)) < len(names):
         raise InputError(f"y_probs must have distinct names; got {names}.", argument="y_probs", value=names)
-    paired, tables = PairedRows.read(y_true, list(y_probs.values()), **rows)
+    paired, tables = PairedRows.read(y_true, y_probs, **rows)
     draws = paired_replicates(
         paired,
         [metric],

@@ -1,15 +1,14 @@
 """`evaluate`: metrics with intervals and null distributions, tests, and a verdict on calibration."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calibrant._support.errors import InputError, Note
-from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column
 from calibrant.evaluation.binary import evaluate_table
-from calibrant.evaluation.groups import GroupRows, adjust_groups, check_tables, split
+from calibrant.evaluation.group_evaluation import evaluate_groups
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import check_settings
 from calibrant.inference.decision import Margin
@@ -17,16 +16,19 @@ from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows, read_rows
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
 from calibrant.tables.collection import Tables
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.rows import Rows
+from calibrant.tables.score_table import ScoreTable, check_scores, count_checked, count_rows
+from calibrant.tables.table_functions import row_options
 
 __all__ = ["evaluate"]
 
 
+@row_options
 def evaluate(
     y_true: ScoreTable | Mapping[Any, ScoreTable] | Column,
     y_prob: Column | None = None,
     *,
-    by: Column | None = None,
+    by: Any = None,
     costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None = None,
     margin: Margin | None = None,
     alpha: float = 0.05,
@@ -44,9 +46,10 @@ def evaluate(
     ----------
     y_true, y_prob : columns
         Outcomes and predicted probabilities; or one `ScoreTable`; or a mapping of tables, one per group.
-    by : column, optional
-        Group of each row: a country, a week. Each group is evaluated too; p-values are adjusted by Holm for the number
-        of groups.
+    by : column, several columns or frame, optional
+        Group of each row: a country, a week. Several columns are a list, a mapping of names to columns, or a frame;
+        groups are then the observed combinations, with tuples as keys. Each group is evaluated too; p-values are
+        adjusted by Holm for the number of groups, which is at most 1,000. A missing group is an error.
     costs : cost, mapping or sequence of costs, optional
         Adds the expected calibration cost of each: ``{"fraud": LinearCost(over=1, under=20)}``.
     margin : float or AbsoluteMargin, default=0.1
@@ -68,7 +71,8 @@ def evaluate(
     progress : bool, optional
         Draw a progress bar; by default on a terminal and in a notebook, after a second.
     sample_weight, frequency, pos_label, missing
-        How rows are read; see `ScoreTable.from_arrays`.
+        Options for reading rows; see `ScoreTable.from_arrays`. With ``missing="drop"`` a row without a cluster is
+        dropped too.
 
     Returns
     -------
@@ -110,46 +114,94 @@ def evaluate(
     """
     settings = check_settings(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
     seed = seed_sequence(random_state)
-    together: PairedRows | None = None
-    groups: dict[Any, GroupRows]
     if isinstance(y_true, Mapping):
-        tables, name = check_tables(_tables_by_group(y_true), y_prob, by, cluster, rows), None
-        if isinstance(y_true, Tables):
-            name = ", ".join(y_true.by) or None
-        whole = sum(tables.values(), ScoreTable.empty())
-        groups = {} if list(tables) == [None] else {key: GroupRows(table) for key, table in tables.items()}
+        whole, samples, name = _read_tables(y_true, y_prob, by, cluster, rows)
     else:
-        whole, together = read_rows(y_true, y_prob, cluster, rows)
-        groups, name = split(y_true, y_prob, by, rows, cluster=cluster)
-    result = evaluate_table(whole, settings, seed, show=progress, rows=together)
-    found = {
-        key: evaluate_table(own.table, settings, seed, show=False, rows=own.rows, few_clusters=own.few_clusters)
-        for key, own in progress_bar(groups.items(), len(groups), "evaluating groups", show=progress)
-        if len(own.table)
-    }
-    notes = _group_notes(groups)
-    return replace(result, groups=adjust_groups(found), by=name, own_notes=(*result.own_notes, *notes))
+        whole = _Sample(*read_rows(y_true, y_prob, cluster, rows))
+        samples, name = _read_groups(y_true, y_prob, by, cluster, rows)
+
+    def one(sample: _Sample, show: bool | None = False) -> Evaluation:
+        return evaluate_table(
+            sample.table, settings, seed, show=show, rows=sample.rows, few_clusters=sample.few_clusters
+        )
+
+    result = evaluate_groups(one(whole, progress), samples, one, name=name, progress=progress)
+    return replace(result, own_notes=(*result.own_notes, *_few_clusters(samples)))
 
 
-def _group_notes(groups: Mapping[Any, GroupRows]) -> list[Note]:
-    notes = []
-    empty = [str(key) for key, own in groups.items() if not len(own.table)]
-    if empty:
-        notes.append(Note("empty_groups", len(empty), f"Groups without a row that counts: {', '.join(empty)}."))
-    few = [str(key) for key, own in groups.items() if own.few_clusters]
-    if few:
-        text = f"Groups with fewer than {MIN_CLUSTERS} clusters, which are not tested: {', '.join(few)}."
-        notes.append(Note("few_clusters", len(few), text))
-    return notes
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """A table and, if rows are in clusters, its rows; without tests if there are too few clusters."""
+
+    table: ScoreTable
+    rows: PairedRows | None = None
+    few_clusters: bool = False
+
+    @classmethod
+    def count(cls, rows: Rows) -> "_Sample | None":
+        """Count the rows of a group; None if no row is used."""
+        if rows.is_empty:
+            return None
+        if rows.cluster is None:
+            return cls(count_rows(rows))
+        used = check_scores(rows)
+        if used.n_clusters < MIN_CLUSTERS:
+            return cls(count_checked(used), few_clusters=True)
+        paired, (table,) = PairedRows.from_rows(rows)
+        return cls(table, paired)
+
+
+def _read_groups(
+    y_true: Any, y_prob: Any, by: Any, cluster: Column | None, rows: Mapping[str, Any]
+) -> tuple[dict[Any, _Sample | None], str | None]:
+    """Return the sample of each group, and the name of the groups."""
+    if by is None:
+        return {}, None
+    if isinstance(y_true, ScoreTable):
+        raise InputError(
+            "by must be omitted with a ScoreTable; got both. A table does not have the group of each row.",
+            hint="Pass y_true, y_prob and by; or a mapping of tables.",
+            argument="by",
+        )
+    read = Rows.read(y_true, {"y_prob": y_prob}, cluster=cluster, by=by, **rows)
+    return {key: _Sample.count(own) for key, own in read.split().items()}, read.group_name
+
+
+def _read_tables(
+    tables: Mapping[Any, ScoreTable], y_prob: Any, by: Any, cluster: Any, rows: Mapping[str, Any]
+) -> tuple[_Sample, dict[Any, _Sample | None], str | None]:
+    """Return the sum of the tables, the table of each group, and the name of the groups."""
+    options = {"y_prob": y_prob, "by": by, "cluster": cluster}
+    given = [name for name, value in options.items() if value is not None] + list(rows)
+    if given:
+        raise InputError(f"{', '.join(given)} must be omitted with tables; got both.", argument=given[0])
+    found = _tables_by_group(tables)
+    for key, table in found.items():
+        if not isinstance(table, ScoreTable):
+            raise InputError(
+                f"Each group must be a ScoreTable; got {type(table).__name__} for {key!r}.", argument="y_true"
+            )
+    if not found:
+        raise InputError("There are no tables; at least one is needed.", argument="y_true")
+    name = (", ".join(tables.by) or None) if isinstance(tables, Tables) else None
+    whole = _Sample(sum(found.values(), ScoreTable.empty()))
+    groups = {} if list(found) == [None] else {key: _Sample(t) if len(t) else None for key, t in found.items()}
+    return whole, groups, name
+
+
+def _few_clusters(samples: Mapping[Any, _Sample | None]) -> list[Note]:
+    few = [str(key) for key, sample in samples.items() if sample is not None and sample.few_clusters]
+    text = f"Groups with fewer than {MIN_CLUSTERS} clusters, which are not tested: {', '.join(few)}."
+    return [Note("few_clusters", len(few), text)] if few else []
 
 
 def _tables_by_group(tables: Mapping[Any, ScoreTable]) -> Mapping[Any, ScoreTable]:
-    """The tables by group, where they came by model and group."""
+    """Return the tables by group; `Tables` has them by model and group."""
     if not isinstance(tables, Tables):
         return tables
     if len(tables.models) > 1:
         raise InputError(
-            f"These are tables of several models, {', '.join(map(repr, tables.models))}.",
+            f"y_true must have the tables of one model; got {', '.join(map(repr, tables.models))}.",
             hint="Evaluate one: tables.of(model).",
             argument="y_true",
         )

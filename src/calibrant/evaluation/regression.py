@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.option_checks import check_count, check_share
-from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats, Ints
-from calibrant.evaluation.groups import adjust_groups
+from calibrant.evaluation.group_evaluation import evaluate_groups
 from calibrant.evaluation.regression_details import RegressionDetails
 from calibrant.evaluation.regression_metrics import coverage_by_level, estimate_metrics, metric_results
 from calibrant.evaluation.results import Evaluation
@@ -42,25 +40,26 @@ from calibrant.metrics import point as means
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.pit import transforms
 from calibrant.metrics.point_decomposition import mse_decomposition
-from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, need_rows
+from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows
+from calibrant.tables.rows import Missing, Rows
 
 __all__ = ["evaluate"]
 
-_MOST_GROUPS = 1_000
-
 
 @dataclass(frozen=True)
-class _Rows:
-    """Rows of a table with their forecasts and clusters."""
+class _Sample:
+    """The table of rows with their forecasts and clusters."""
 
     table: MeanTable
     forecast: Any | None
     cluster: Ints | None
 
-    def part(self, rows: Any) -> "_Rows":
-        table = self.table.part(rows)
-        cluster = None if self.cluster is None else np.unique(self.cluster[rows], return_inverse=True)[1]
-        return _Rows(table, None if self.forecast is None else self.forecast.part(rows), cluster)
+    @classmethod
+    def from_rows(cls, rows: Rows) -> "_Sample":
+        """Validate rows; their forecasts are predictions and, if they are distributions, these too."""
+        used = check_means(rows)
+        distribution = used.forecasts[1] if len(used.forecasts) > 1 else None
+        return cls(MeanTable.from_rows(used), distribution, used.cluster_codes)
 
 
 @dataclass(frozen=True)
@@ -83,10 +82,11 @@ def evaluate(
     y_true: Column | MeanTable,
     y_pred: Any = None,
     *,
-    by: Column | None = None,
+    by: Any = None,
     sample_weight: Column | None = None,
     frequency: Column | None = None,
     cluster: Column | None = None,
+    missing: Missing = "raise",
     n_bins: int | None = None,
     bins: MeanBins | None = None,
     margin: float | None = None,
@@ -105,14 +105,17 @@ def evaluate(
     y_pred : column of n predictions, or forecasts
         `Gaussian`, `Quantiles`, `Samples` or a frozen distribution of scipy.stats. Their means (of quantiles: medians)
         are evaluated as point predictions too.
-    by : column, optional
-        The group of each row. Each group is evaluated too, and its p-values are adjusted for the number of groups.
+    by : column, several columns or frame, optional
+        Group of each row; several columns are a list, a mapping of names to columns, or a frame. Each group is
+        evaluated too, and its p-values are adjusted for the number of groups; see `calibrant.evaluate`.
     sample_weight, frequency : column, optional
         Importance weights, or numbers of equal rows; see `MeanTable.from_arrays`. For point predictions only.
     cluster : column, optional
         Rows of one cluster (a patient, a shop) are not independent: all tests and intervals use sums per cluster,
         except those of the breakdown "bias by bin" and the tests of PIT values. At least 10 clusters are needed; a
         group with fewer is not tested.
+    missing : {"raise", "drop"}
+        How rows with a missing outcome, prediction, weight or cluster are treated: an error, or dropped and counted.
     n_bins, bins
         See `bias_by_bin`; by default ten bins, or fewer so that each has fifty rows.
     margin : float, optional
@@ -178,18 +181,23 @@ def evaluate(
         random_state,
         progress,
     )
-    rows, code, names = _read(y_true, y_pred, by, sample_weight, frequency, cluster)
-    whole = _evaluate_rows(rows, options)
+    if isinstance(y_true, MeanTable):
+        given = {"y_pred": y_pred, "by": by, "sample_weight": sample_weight, "frequency": frequency, "cluster": cluster}
+        return _evaluate_rows(_read_table(y_true, given), options)
+    rows = _read(
+        y_true, y_pred, by=by, sample_weight=sample_weight, frequency=frequency, cluster=cluster, missing=missing
+    )
+    sample = _Sample.from_rows(rows)
+    if sample.cluster is not None:
+        check_clusters(int(sample.cluster.max()) + 1)
+    whole = _evaluate_rows(sample, options)
     if by is None:
         return whole
-    order = np.argsort(code, kind="stable")
-    bounds = np.searchsorted(code[order], np.arange(len(names) + 1))
-    found = {}
-    for i in progress_bar(range(len(names)), len(names), "groups", show=progress):
-        own = rows.part(np.sort(order[bounds[i] : bounds[i + 1]]))
-        found[names[i]] = _evaluate_rows(own, replace(options, n_resamples=0))
-    name = getattr(by, "name", None)
-    return replace(whole, groups=adjust_groups(found), by=None if name is None else str(name))
+    groups = {key: None if own.is_empty else _Sample.from_rows(own) for key, own in rows.split().items()}
+    alone = replace(options, n_resamples=0)
+    return evaluate_groups(
+        whole, groups, lambda own: _evaluate_rows(own, alone), name=rows.group_name, progress=progress
+    )
 
 
 def _checked_margin(margin: float | None) -> float | None:
@@ -203,64 +211,29 @@ def _checked_margin(margin: float | None) -> float | None:
     return margin
 
 
-def _read(
-    y_true: Column | MeanTable,
-    y_pred: Any,
-    by: Column | None,
-    sample_weight: Column | None,
-    frequency: Column | None,
-    cluster: Column | None,
-) -> tuple[_Rows, Ints, list[Any]]:
-    weights = {"sample_weight": sample_weight, "frequency": frequency}
-    if isinstance(y_true, MeanTable):
-        given = {"y_pred": y_pred, "by": by, **weights, "cluster": cluster}
-        beside = [name for name, value in given.items() if value is not None]
-        if beside:
-            raise InputError(f"A MeanTable was given, and {', '.join(beside)} with it.", argument=beside[0])
-        need_rows(y_true, "evaluate")
-        return _Rows(y_true, None, None), np.zeros(0, dtype=np.int64), []
+def _read_table(table: MeanTable, others: Mapping[str, Any]) -> _Sample:
+    beside = [name for name, value in others.items() if value is not None]
+    if beside:
+        raise InputError(f"{', '.join(beside)} must be omitted with a MeanTable; got both.", argument=beside[0])
+    need_rows(table, "evaluate")
+    return _Sample(table, None, None)
+
+
+def _read(y_true: Column, y_pred: Any, **options: Any) -> Rows:
+    """Read rows; the forecasts are the predictions and, if they are distributions, these too."""
     if y_pred is None or isinstance(y_pred, Mapping):
-        found = "is missing" if y_pred is None else "is a mapping; this takes one model"
+        found = "is missing" if y_pred is None else "must be one column or one forecast; got a mapping"
         raise InputError(f"y_pred {found}.", hint="Pass one column, one forecast, or a MeanTable.", argument="y_pred")
-    outcomes = _columns.read(y_true, "y_true", hint=ONE_COLUMN)
-    _columns.check_alignment({"y_true": y_true, "by": by, **weights, "cluster": cluster})
-    forecast = None
-    if is_frozen(y_pred) or hasattr(y_pred, "cells"):
-        if sample_weight is not None or frequency is not None:
-            raise InputError("Weights are for predicted numbers; forecasts take none.", argument="sample_weight")
-        forecast = as_forecast(y_pred, len(outcomes))
-    predicted = y_pred if forecast is None else forecast.point()
-    _columns.refuse_missing([outcomes, _columns.read(predicted, "y_pred", hint=ONE_COLUMN)])
-    _columns.check_alignment({"y_true": y_true, "y_pred": y_pred})
-    table = MeanTable.from_arrays(outcomes.values, predicted, sample_weight=sample_weight, frequency=frequency)
-    codes = [_codes(column, name, outcomes) for column, name in ((by, "by"), (cluster, "cluster"))]
-    names = codes[0][0]
-    if len(names) > _MOST_GROUPS:
-        raise InputError(
-            f"by must have at most {_MOST_GROUPS:,} distinct values; got {len(names):,}.",
-            hint="Round times to days or weeks, and numbers to groups.",
-            argument="by",
-        )
-    kept: Any = slice(None)
-    if table.n_dropped:  # rows of weight or frequency 0
-        kept = _columns.weights(_columns.read(frequency if sample_weight is None else sample_weight, "w")).values > 0
-    code, clusters = (None if each is None else each[kept] for _, each in codes)
-    if clusters is not None:
-        clusters = np.unique(clusters, return_inverse=True)[1]
-        check_clusters(int(clusters.max()) + 1)
-    return _Rows(table, forecast, clusters), np.zeros(0, dtype=np.int64) if code is None else code, names
+    if not (is_frozen(y_pred) or hasattr(y_pred, "cells")):
+        return Rows.read(y_true, {"y_pred": y_pred}, **options, hint=ONE_COLUMN)
+    for name in ("sample_weight", "frequency"):
+        if options[name] is not None:
+            raise InputError(f"{name} must be omitted with predictive distributions; got both.", argument=name)
+    forecast = as_forecast(y_pred, len(_columns.read(y_true, "y_true", hint=ONE_COLUMN)))
+    return Rows.read(y_true, {"y_pred": forecast.point(), "forecast": forecast}, **options, hint=ONE_COLUMN)
 
 
-def _codes(column: Column | None, name: str, outcomes: _columns.ColumnData) -> tuple[list[Any], Ints | None]:
-    if column is None:
-        return [], None
-    read = _columns.read(column, name)
-    _columns.check_lengths([outcomes, read])
-    _columns.refuse_missing([read], hint="Give such rows a value of their own.")
-    return class_labels.encode(read)
-
-
-def _evaluate_rows(rows: _Rows, options: _Options) -> Evaluation:
+def _evaluate_rows(rows: _Sample, options: _Options) -> Evaluation:
     """Evaluate rows without groups."""
     table, level = rows.table, options.level
     of_means = rows.forecast is None or is_mean(rows.forecast)
@@ -293,7 +266,7 @@ def _evaluate_rows(rows: _Rows, options: _Options) -> Evaluation:
     )
 
 
-def _notes(rows: _Rows, halves: MeanTable, of_means: bool) -> tuple[Note, ...]:
+def _notes(rows: _Sample, halves: MeanTable, of_means: bool) -> tuple[Note, ...]:
     notes: tuple[Note, ...] = rows.table.notes
     if not of_means:
         text = "Predictions are medians, which need not be the mean outcome: bias and slope are not tested."
@@ -328,7 +301,7 @@ def _tce(table: MeanTable, cluster: Ints | None, options: _Options) -> TestBased
     )
 
 
-def _halves(rows: _Rows, options: _Options) -> MeanTable:
+def _halves(rows: _Sample, options: _Options) -> MeanTable:
     """Return the table whose errors, given its predictions, have mean 0 if the forecasts are calibrated.
 
     The mean of few members is itself noisy: given it, outcomes regress to the mean. Of an ensemble the prediction is
@@ -344,7 +317,7 @@ def _halves(rows: _Rows, options: _Options) -> MeanTable:
 
 
 def _judge(
-    rows: _Rows, halves: MeanTable, error: Estimate, u: Floats, options: _Options
+    rows: _Sample, halves: MeanTable, error: Estimate, u: Floats, options: _Options
 ) -> tuple[JointTest, Deviation, tuple[Note, ...]]:
     """Return the joint test, the deviation, and notes about tests that are limited."""
     of_means = rows.forecast is None or is_mean(rows.forecast)
@@ -373,7 +346,7 @@ def _judge(
 
 
 def _mean_components(
-    rows: _Rows, halves: MeanTable, error: Estimate, sums: point_components.BinSums
+    rows: _Sample, halves: MeanTable, error: Estimate, sums: point_components.BinSums
 ) -> tuple[list[TestResult | None], list[str]]:
     """Return the components that test means, and the names of those that skewness limits."""
     testable = not (isinstance(rows.forecast, Samples) and halves is rows.table)
@@ -388,7 +361,7 @@ def _mean_components(
     return [mean, point_components.bins_component(sums) if testable else None, slope], limited
 
 
-def _distribution_components(u: Floats, rows: _Rows, of_means: bool, alpha: float) -> list[TestResult | None]:
+def _distribution_components(u: Floats, rows: _Sample, of_means: bool, alpha: float) -> list[TestResult | None]:
     return [
         None if of_means else distribution_components.median_component(u, rows.forecast, rows.cluster),
         distribution_components.pit_component(u, rows.forecast, rows.cluster),

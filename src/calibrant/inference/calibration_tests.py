@@ -28,7 +28,7 @@ from calibrant.metrics.registry import MetricLike
 from calibrant.metrics.slope_intercept import Logits
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import takes_rows
+from calibrant.tables.table_functions import row_options, takes_rows
 
 __all__ = [
     "TESTS",
@@ -42,6 +42,7 @@ __all__ = [
 _RESAMPLES = 999
 
 
+@row_options
 def spiegelhalter(
     y_true: ScoreTable | Column,
     y_prob: Column | None = None,
@@ -104,6 +105,7 @@ def _spiegelhalter(design: Design, *, n_resamples: int, random_state: RandomStat
     return _resample_if_few(result, table, lambda t: abs(statistic(t)), n_resamples, random_state)
 
 
+@row_options
 def hosmer_lemeshow(
     y_true: ScoreTable | Column,
     y_prob: Column | None = None,
@@ -266,6 +268,7 @@ def ecce_test(
     return _resample_if_few(result, table, statistic, n_resamples, random_state)
 
 
+@row_options
 def slope_intercept_test(
     y_true: ScoreTable | Column,
     y_prob: Column | None = None,
@@ -338,6 +341,7 @@ def _design(y_true: ScoreTable | Column, y_prob: Column | None, cluster: Column 
     return Design(*read_rows(y_true, y_prob, cluster, rows))
 
 
+@row_options
 def consistency(
     metric: MetricLike,
     y_true: Any,

@@ -16,6 +16,7 @@ from calibrant.inference.resampling import check_resamples
 from calibrant.inference.result_text import format_limits, format_pvalues
 from calibrant.inference.samples import read_sample
 from calibrant.metrics.registry import MetricLike, as_metric
+from calibrant.tables.table_functions import row_options
 
 __all__ = ["Equivalence", "equivalence"]
 
@@ -88,6 +89,7 @@ def _upper_bound(replicates: Replicates, tail: float) -> float:
     return high if replicates.metric.measures_gaps else max(high, -low)
 
 
+@row_options
 def equivalence(
     metric: MetricLike,
     y_true: Any,

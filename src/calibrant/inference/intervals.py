@@ -23,6 +23,7 @@ from calibrant.inference.result_text import format_level, format_limits
 from calibrant.inference.samples import Sample, read_sample
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.registry import MetricLike, as_metric
+from calibrant.tables.table_functions import row_options
 
 __all__ = ["Interval", "bootstrap_metric", "interval"]
 
@@ -64,6 +65,7 @@ class Interval:
         return f"Interval({self.metric} = {value}, {shown})"
 
 
+@row_options
 def interval(
     metric: MetricLike,
     y_true: Any,

@@ -18,6 +18,7 @@ from calibrant.inference.result_text import format_level, format_limits, format_
 from calibrant.inference.samples import read_sample
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metric
+from calibrant.tables.table_functions import row_options
 
 __all__ = ["Alternative", "Null", "default_alternative", "null", "null_pvalue", "resampling_pvalue"]
 
@@ -107,6 +108,7 @@ def resampling_pvalue(simulated: Floats, observed: float) -> float:
     return float((1 + np.count_nonzero(simulated >= observed - slack)) / (1 + simulated.size))
 
 
+@row_options
 def null(
     metric: MetricLike,
     y_true: Any,

@@ -6,7 +6,7 @@ bitwise identical on both kernels, on any number of threads, and whatever else i
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -15,14 +15,13 @@ import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
 from calibrant import _kernels
-from calibrant._support import class_labels
-from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.option_checks import check_count
 from calibrant._support.progress import progress_bar
 from calibrant._support.typing import Column, Floats, Ints, Weights
 from calibrant.tables.residuals import event_squares, residual_variance
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.rows import Rows
+from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
 from calibrant.tables.table_functions import read_score_table
 
 T = TypeVar("T")
@@ -201,43 +200,46 @@ class PairedRows:
 
     @classmethod
     def read(
-        cls, y_true: Column, y_probs: Sequence[Column], *, cluster: Column | None = None, **rows: Any
+        cls, y_true: Column, y_probs: Mapping[str, Column] | Sequence[Column], **options: Any
     ) -> tuple["PairedRows", list[ScoreTable]]:
-        """The rows and their tables, checked and read as `ScoreTable.from_arrays` reads them."""
-        outside = {"y_true": y_true, "cluster": cluster}
-        outside |= {name: rows.get(name) for name in ("sample_weight", "frequency")}
-        _columns.check_alignment(outside | {f"y_prob of model {i}": p for i, p in enumerate(y_probs, 1)})
-        tables = [read_score_table(y_true, y_prob, rows) for y_prob in y_probs]
-        if rows.get("missing", "raise") != "raise":
-            raise InputError("Rows that belong together cannot be dropped one by one.", hint="Leave out missing=.")
-        event = class_labels.events(_columns.read(y_true, "y_true"), rows.get("pos_label")).values.astype(np.int64)
-        scores = [_columns.scores(_columns.read(p, "y_prob")).values for p in y_probs]
-        places = tuple(np.searchsorted(table.score, score) for table, score in zip(tables, scores, strict=True))
-        codes = None
-        if cluster is not None:
-            column = _columns.read(cluster, "cluster")
-            _columns.check_lengths([_columns.ColumnData("y_true", event), column])
-            _columns.refuse_missing([column])
-            codes = class_labels.encode(column)[1]
-        weights = _row_weights(rows.get("sample_weight"), rows.get("frequency"))
-        if weights is not None and (weights == 0).any():  # no rows at all, and not in the tables
-            kept = weights > 0
-            event, weights, places = event[kept], weights[kept], tuple(place[kept] for place in places)
-            codes = None if codes is None else np.unique(codes[kept], return_inverse=True)[1]
-        if weights is not None and not tables[0].importance and codes is None:
-            if weights.sum() > _MOST_ROWS:
+        """Read rows with the predictions of each model; see `Rows.read` for the options."""
+        if isinstance(y_true, ScoreTable):
+            raise InputError(
+                "y_true must be a column of outcomes; got a ScoreTable, which does not keep the predictions per row.",
+                hint="Pass outcomes and predictions as columns.",
+                argument="y_true",
+            )
+        if isinstance(y_probs, Mapping):
+            forecasts = {f"y_probs[{name!r}]": column for name, column in y_probs.items()}
+        else:
+            names = ["y_prob"] if len(y_probs) == 1 else [f"y_probs[{i}]" for i in range(len(y_probs))]
+            forecasts = dict(zip(names, y_probs, strict=True))
+        return cls.from_rows(Rows.read(y_true, forecasts, **options))
+
+    @classmethod
+    def from_rows(cls, rows: Rows) -> tuple["PairedRows", list[ScoreTable]]:
+        """Return the complete rows of positive weight, and the table of each forecast.
+
+        A row in which one forecast is missing is dropped for all of them, or is an error: see `Rows.missing`.
+        """
+        used = check_scores(rows)
+        tables = [count_checked(replace(used, forecasts=(forecast,))) for forecast in used.forecasts]
+        places = tuple(np.searchsorted(t.score, f.values) for t, f in zip(tables, used.forecasts, strict=True))
+        event, cluster, weight = used.y.values.astype(np.int64), used.cluster_codes, used.size
+        if weight is not None and not used.importance and cluster is None:
+            if weight.sum() > _MOST_ROWS:
                 raise InputError(
                     Argument("frequency")
                     + f" must add up to at most {_MOST_ROWS:,} rows, which are resampled one by one; "
-                    f"got {weights.sum():,}.",
+                    f"got {weight.sum():,}.",
                     hint="Pass " + Argument("sample_weight") + " for importance weights, or fewer rows.",
                 )
-            again = np.repeat(np.arange(event.size), weights)  # frequency 2 means two rows, each drawn for itself
-            event, places, weights = event[again], tuple(place[again] for place in places), None
-        draws = event.size if codes is None else int(codes.max()) + 1
-        if draws == 1 and codes is not None:
+            again = np.repeat(np.arange(event.size), weight)  # frequency 2 means two rows, each resampled by itself
+            event, places, weight = event[again], tuple(place[again] for place in places), None
+        draws = event.size if cluster is None else int(cluster.max()) + 1
+        if draws == 1 and cluster is not None:
             check_clusters(draws)
-        return cls(tuple(t.score for t in tables), places, event, weights, codes, draws), tables
+        return cls(tuple(table.score for table in tables), places, event, weight, cluster, draws), tables
 
     def only(self, i: int) -> "PairedRows":
         """Return the same rows with one of their predictions."""
@@ -281,16 +283,6 @@ class PairedRows:
         squared = [] if self.weight is None or not importance else [drawn * self.weight]
         squares = [total(column) for square in squared for column in (square, square * self.event)]
         return _compact(score, total(drawn * self.event), total(drawn * (1 - self.event)), *squares)
-
-
-def _row_weights(sample_weight: Column | None, frequency: Column | None) -> Weights | None:
-    """Return for each row its importance weight (float64) or its number of equal rows (int64); None without either."""
-    if sample_weight is not None:
-        weights: Weights = _columns.weights(_columns.read(sample_weight, "sample_weight")).values
-        return weights
-    if frequency is None:
-        return None
-    return _columns.frequencies(_columns.read(frequency, "frequency")).values.astype(np.int64)
 
 
 def read_rows(

@@ -1,4 +1,4 @@
-"""Counting rows that come in batches: exactly, or on a grid of scores that somebody named."""
+"""Counting rows that come in batches, exactly or on a grid of scores."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,34 +8,36 @@ from numpy.typing import NDArray
 
 from calibrant._support import class_labels
 from calibrant._support import columns as _columns
+from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.ingest.memory import available_memory
-from calibrant.tables.score_table import (
-    Missing,
-    ScoreTable,
-    added_up,
-    check_resolution,
-    count,
-    left_out,
-    no_frequency,
-    no_weight,
-)
+from calibrant.tables.rows import Missing, Rows, missing_note, zero_weight_note
+from calibrant.tables.score_table import ScoreTable, add_up, check_resolution, count_rows
 
-__all__ = ["Adder", "Counter", "Guard", "Options", "Reader", "Rows", "Sums", "Weighting"]
+__all__ = [
+    "BatchReader",
+    "CheckedBatch",
+    "CountAdder",
+    "CountOptions",
+    "EngineSums",
+    "MemoryGuard",
+    "RowCounter",
+    "Weighting",
+]
 
-# What counting a row exactly takes at most: itself, its sorted key with scratch, and its place in the result; a weight
-# is sorted along, and squared.
-_BYTES_A_ROW, _BYTES_OF_A_WEIGHT = 32, 64
+# Bytes per row of exact counting, at most: the row, its sorted key with scratch space, and its place in the result.
+# A weight is sorted along, and squared.
+_BYTES_PER_ROW, _BYTES_PER_WEIGHT = 32, 64
 _SHARE_OF_MEMORY = 0.8
-_FINEST_GRID = 2**22  # cells that are kept as one array
+_FINEST_GRID = 2**22  # cells of a grid that is kept as one array
 _FOLD = 1 << 21  # rows on a grid that are kept before they are counted
 
 
 @dataclass(frozen=True)
-class Options:
-    """How rows are read and counted."""
+class CountOptions:
+    """Options for reading and counting rows."""
 
     pos_label: object = None
     missing: Missing = "raise"
@@ -50,33 +52,27 @@ class Options:
 
 @dataclass(frozen=True)
 class Weighting:
-    """The column that says how much each row counts: by importance weights, or by numbers of equal rows."""
+    """The name of the column of importance weights or of frequencies."""
 
     name: str
     importance: bool
 
     @classmethod
     def named(cls, sample_weight: str | None, frequency: str | None) -> "Weighting | None":
-        """By the columns that were named, at most one of them."""
-        _columns.one_kind_of_weight(sample_weight, frequency)
+        """Return the weighting by the named column; at most one may be named."""
+        _columns.check_one_weight(sample_weight, frequency)
         if sample_weight is not None:
             return cls(sample_weight, importance=True)
         return None if frequency is None else cls(frequency, importance=False)
 
-    def checked(self, column: _columns.ColumnData) -> _columns.ColumnData:
-        return _columns.weights(column) if self.importance else _columns.frequencies(column)
-
-    def dropped(self, rows: int) -> Note:
-        """So many rows count nothing."""
-        return no_weight(rows) if self.importance else no_frequency(rows)
+    def checked(self, column: ColumnData) -> ColumnData:
+        """Validate the weights or frequencies."""
+        return _columns.sizes(column, self.importance)
 
 
 @dataclass(frozen=True)
-class Sums:
-    """What an engine added up of equal rows: how many there are, their weights and the squares of these.
-
-    Of frequencies there are no squares.
-    """
+class EngineSums:
+    """Sums over equal rows that an engine computed: rows, weights and squared weights (frequencies have no squares)."""
 
     rows: Ints
     weight: Floats | None = None
@@ -84,68 +80,62 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows that were looked at: events, scores and weights, and which of them count."""
+class CheckedBatch:
+    """Validated rows of one model: events, scores, weights, and the mask of complete rows."""
 
     event: NDArray[Any]
     score: NDArray[Any]
     weight: Floats | None
-    kept: Bools | None  # None: all
-    sums: Sums | None = None  # None: each is one row
+    complete: Bools | None  # None: all
+    sums: EngineSums | None = None  # None: each is one row
 
 
-class Reader:
-    """Looks at columns of one model, batch by batch, and remembers what was seen of all of them."""
+class BatchReader:
+    """Validates the columns of one model, batch by batch, and collects notes and labels over all batches."""
 
-    def __init__(self, options: Options, weighting: Weighting | None = None) -> None:
+    def __init__(self, options: CountOptions, weighting: Weighting | None = None) -> None:
         self.options, self.weighting = options, weighting
         self.notes: tuple[Note, ...] = ()
         self._labels: set[Any] = set()
 
-    def __call__(self, y: _columns.ColumnData, p: _columns.ColumnData, w: _columns.ColumnData | None = None) -> Rows:
-        """The rows of one batch; what is wrong with any is an error."""
-        if w is None and self._clean(y, p):
-            return Rows(y.values, p.values, None, None)
-        columns = [self._events(y), _columns.scores(p)]
-        if w is not None and self.weighting is not None:
-            columns.append(self.weighting.checked(w))
-        _columns.check_lengths(columns)
-        if self.options.missing == "raise":
-            _columns.refuse_missing(columns, hint=_columns.DROP)
-        kept = None
-        if any(column.missing is not None for column in columns):
-            kept = ~np.logical_or.reduce([column.mask for column in columns])
-        noted = [note for column in columns for note in column.notes if note.code in ("clipped", "float16")]
+    def __call__(self, y: ColumnData, p: ColumnData, w: ColumnData | None = None) -> CheckedBatch:
+        """Validate one batch."""
+        if w is None and self._is_plain(y, p):
+            return CheckedBatch(y.values, p.values, None, None)
+        importance = self.weighting is not None and self.weighting.importance
+        _columns.check_lengths([y, p] if w is None else [y, p, w])
+        rows = Rows(y, (p,), w, importance, missing=self.options.missing).check(self._events, _columns.scores)
+        complete = rows.complete()
+        noted = [note for note in rows.notes if note.code in ("clipped", "float16")]
         self.notes = join_notes(self.notes, noted)
-        weight = None if w is None else columns[2].values
-        clipped = any(note.code == "clipped" for note in columns[1].notes)
-        # As the values were given: float32 ones take half the room, and are sorted in half the time.
-        score = columns[1].values if clipped or p.values.dtype.kind != "f" else p.values
-        return Rows(columns[0].values == 1, score, weight, kept)
+        clipped = any(note.code == "clipped" for note in noted)
+        # float32 scores stay float32: they take half the memory and half the time to sort.
+        score = rows.forecasts[0].values if clipped or p.values.dtype.kind != "f" else p.values
+        return CheckedBatch(rows.y.values == 1, score, None if rows.weight is None else rows.weight.values, complete)
 
-    def _clean(self, y: _columns.ColumnData, p: _columns.ColumnData) -> bool:
-        """Whether these are plain numbers with nothing wrong or missing: two looks at each, and no copy."""
+    def _is_plain(self, y: ColumnData, p: ColumnData) -> bool:
+        """Return whether the batch holds valid plain numbers; this takes two passes over each column and no copy."""
         plain = y.missing is None and p.missing is None and len(y) == len(p) > 0 and self.options.pos_label is None
         if not plain or y.values.dtype.kind not in "bi" or p.values.dtype not in (np.float32, np.float64):
             return False
         events = y.values.dtype.kind == "b" or (y.values.min() >= 0 and y.values.max() <= 1)
-        return bool(events and p.values.min() >= 0 and p.values.max() <= 1)  # not so where one is NaN
+        return bool(events and p.values.min() >= 0 and p.values.max() <= 1)  # False if one is NaN
 
-    def _events(self, y: _columns.ColumnData) -> _columns.ColumnData:
+    def _events(self, y: ColumnData) -> ColumnData:
         if self.options.pos_label is None:
             return class_labels.events(y)
-        # Which labels there are is known when all batches are: each may have only one.
+        # A batch may have only one of the two labels, so they are collected over all batches.
         self._labels |= set(class_labels.classes(y))
         if len(self._labels) > 2:
             shown = ", ".join(sorted(map(repr, self._labels)))
-            raise y.error(f"has more than two labels: {shown}.", hint="A binary measure needs two.")
+            raise y.error(f"must have two labels; got {shown}.", hint="A binary metric needs two labels.")
         values = np.zeros(len(y), dtype=np.int8)
         present = ~y.mask
         values[present] = y.values[present] == self.options.pos_label
         return replace(y, values=values)
 
     def finish(self, name: str) -> None:
-        """What can be said only of all rows together."""
+        """Check the labels of all batches against `pos_label`."""
         wanted = self.options.pos_label
         if wanted is None or any(label == wanted for label in self._labels):
             return
@@ -155,19 +145,20 @@ class Reader:
         self.notes = join_notes(self.notes, [Note("event_absent", 1, text)])
 
 
-class Guard:
-    """Stops before counting so many rows exactly would take all memory; one for all tables that are counted at once."""
+class MemoryGuard:
+    """Raises an error before exact counting exceeds the memory; shared by all tables that are counted together."""
 
     def __init__(self, most: int | None = None) -> None:
-        self.needed, self._most = 0, most  # None: what is free
+        self.needed, self._most = 0, most  # None: the free memory
 
     def add(self, rows: int, weighted: bool) -> None:
-        self.needed += rows * (_BYTES_A_ROW + weighted * _BYTES_OF_A_WEIGHT)
+        """Reserve memory for more rows."""
+        self.needed += rows * (_BYTES_PER_ROW + weighted * _BYTES_PER_WEIGHT)
         free = available_memory() if self._most is None else int(self._most / _SHARE_OF_MEMORY)
         if free is not None and self.needed > _SHARE_OF_MEMORY * free:
-            limit = f"{_bytes(free)} are free" if self._most is None else f"{_bytes(self._most)} may be taken"
+            limit = f"{_bytes(free)} are free" if self._most is None else f"{_bytes(self._most)} are allowed"
             raise InputError(
-                f"Counting these rows exactly may take {_bytes(self.needed)}, and {limit}.",
+                f"Counting these rows exactly may take {_bytes(self.needed)}; {limit}.",
                 hint="Pass "
                 + Argument("resolution", "2**-20", python="resolution=2**-20")
                 + ": scores are then rounded to that grid, each by at most 4.8e-07.",
@@ -179,8 +170,8 @@ def _bytes(size: int) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
 
 
-class Counter:
-    """Takes rows that were looked at and gives their table in the end; on a grid it never keeps many."""
+class RowCounter:
+    """Counts validated rows; on a grid of scores it keeps few of them in memory."""
 
     def __init__(
         self,
@@ -188,31 +179,31 @@ class Counter:
         *,
         weighting: Weighting | None,
         cells: bool,
-        guard: Guard,
+        guard: MemoryGuard,
         expected: int | None = None,
     ) -> None:
         self.step, self.weighting, self.guard = step, weighting, guard
-        self._expected = expected  # rows, where somebody knows: then each is written to its place at once
+        self._expected = expected  # number of rows, if known: they are then written into arrays of this size
         self._whole: list[NDArray[Any]] = []
         self.n_in = self.used = self._held = 0
         self._kept: list[list[NDArray[Any]]] = []
         self._folded = ScoreTable.empty()
         fits = step is not None and 1 / step <= _FINEST_GRID
-        self._cells = _Cells(step) if cells and fits and step is not None and weighting is None else None
+        self._grid = _Grid(step) if cells and fits and step is not None and weighting is None else None
 
-    def add(self, rows: Rows, places: Any = slice(None)) -> None:
-        """Count some more rows: those at these places."""
-        own = np.arange(rows.score.size)[places] if not isinstance(places, slice) else places
-        n_in = rows.score.size if isinstance(own, slice) else own.size
-        if rows.kept is not None:
-            own = np.flatnonzero(rows.kept) if isinstance(own, slice) else own[rows.kept[own]]
-        event, score = rows.event[own], rows.score[own]
+    def add(self, batch: CheckedBatch, rows: Any = slice(None)) -> None:
+        """Count rows of a batch: a slice, or their positions."""
+        own = np.arange(batch.score.size)[rows] if not isinstance(rows, slice) else rows
+        n_in = batch.score.size if isinstance(own, slice) else own.size
+        if batch.complete is not None:
+            own = np.flatnonzero(batch.complete) if isinstance(own, slice) else own[batch.complete[own]]
+        event, score = batch.event[own], batch.score[own]
         self.n_in += n_in
         self.used += score.size
-        if self._cells is not None:
-            self._cells.add(event, score)
+        if self._grid is not None:
+            self._grid.add(event, score)
             return
-        weight = [] if rows.weight is None else [rows.weight[own]]
+        weight = [] if batch.weight is None else [batch.weight[own]]
         self._keep([event.astype(np.int8, copy=False), score, *weight])
         if self.step is None:
             self.guard.add(score.size, self.weighting is not None)
@@ -220,9 +211,9 @@ class Counter:
             self._fold()
 
     def table(self, *, notes: tuple[Note, ...] = ()) -> ScoreTable:
-        """The table of all rows. Of no rows, an empty one."""
-        if self._cells is not None and self.used:
-            table = self._cells.table()
+        """Return the table of all rows; an empty one if there are none."""
+        if self._grid is not None and self.used:
+            table = self._grid.table()
         elif self.step is not None:
             self._fold()
             table = self._folded
@@ -230,8 +221,8 @@ class Counter:
             table = self._counted() if self.used else ScoreTable.empty()
         dropped = self.n_in - self.used
         if dropped:
-            notes = join_notes(notes, [left_out(dropped)])
-        lost = dropped + table.n_dropped  # and rows of weight or frequency 0
+            notes = join_notes(notes, [missing_note(dropped)])
+        lost = dropped + table.n_dropped  # the latter have weight or frequency 0
         return replace(table.with_notes(notes), n_in=self.n_in, n_dropped=lost)
 
     def _keep(self, some: list[NDArray[Any]]) -> None:
@@ -243,7 +234,7 @@ class Counter:
             for column, place in zip(some, self._whole, strict=True):
                 place[first : self._held] = column
             return
-        if self._whole:  # more rows, or others, than were announced
+        if self._whole:  # more rows than expected, or of other types
             self._kept, self._whole = [[column[:first] for column in self._whole]], []
             self._expected = None
         self._kept.append(some)
@@ -251,78 +242,78 @@ class Counter:
     def _counted(self) -> ScoreTable:
         names = ("y", "p", "weight")
         if self._whole:
-            columns = [_columns.ColumnData(names[i], a[: self._held]) for i, a in enumerate(self._whole)]
+            columns = [ColumnData(names[i], a[: self._held]) for i, a in enumerate(self._whole)]
         else:
-            columns = [_columns.ColumnData(names[i], self._joined(i)) for i in range(len(self._kept[0]))]
+            columns = [ColumnData(names[i], self._joined(i)) for i in range(len(self._kept[0]))]
         self._kept, self._whole, self._held = [], [], 0
-        if self.weighting is None:
-            return count(*columns)
-        y, p, w = columns
-        if not w.values.any():
-            nothing = ScoreTable.empty().with_notes((self.weighting.dropped(len(y)),))
-            return replace(nothing, n_dropped=len(y))
-        return count(y, p, w) if self.weighting.importance else count(y, p, None, w)
+        y, p, *weights = columns
+        importance = self.weighting is not None and self.weighting.importance
+        if weights and not weights[0].values.any():
+            empty = ScoreTable.empty().with_notes((zero_weight_note(len(y), importance),))
+            return replace(empty, n_dropped=len(y))
+        return count_rows(Rows(y, (p,), weights[0] if weights else None, importance, n_in=len(y)))
 
     def _fold(self) -> None:
-        """Rows on a grid as a table."""
+        """Count the rows that are kept, and add them to the table on the grid."""
         if self._held and self.step is not None:
             some = self._counted()
             lost = self._folded.n_dropped + some.n_dropped
             self._folded = replace(self._folded + some.round(self.step), n_dropped=lost)
 
     def _joined(self, place: int) -> NDArray[Any]:
-        """One column of all batches; what is joined is let go, so that no row is kept twice."""
+        """Return one column of all batches and free its parts, so that no row is kept twice."""
         joined = np.concatenate([batch[place] for batch in self._kept])
         for batch in self._kept:
             batch[place] = joined[:0]
         return joined
 
 
-class Adder:
-    """Takes distinct rows that an engine counted, and adds up those of equal score."""
+class CountAdder:
+    """Adds up the counts of distinct rows that an engine computed."""
 
-    def __init__(self, step: float | None, *, weighting: Weighting | None, guard: Guard) -> None:
+    def __init__(self, step: float | None, *, weighting: Weighting | None, guard: MemoryGuard) -> None:
         self.step, self.weighting, self.guard = step, weighting, guard
-        self.n_in = self._missing = self._weightless = 0
+        self.n_in = self._missing = self._zero = 0
         self._kept: list[list[NDArray[Any]]] = []
 
-    def add(self, rows: Rows, places: Any = slice(None)) -> None:
-        """Add some more: those at these places."""
-        sums = rows.sums
+    def add(self, batch: CheckedBatch, rows: Any = slice(None)) -> None:
+        """Add distinct rows of a batch: a slice, or their positions."""
+        sums = batch.sums
         assert sums is not None
-        own = np.arange(rows.score.size)[places]
+        own = np.arange(batch.score.size)[rows]
         self.n_in += int(sums.rows[own].sum())
-        if rows.kept is not None:
-            self._missing += int(sums.rows[own[~rows.kept[own]]].sum())
-            own = own[rows.kept[own]]
+        if batch.complete is not None:
+            self._missing += int(sums.rows[own[~batch.complete[own]]].sum())
+            own = own[batch.complete[own]]
         size: Ints | Floats = sums.rows
         if sums.weight is not None:
-            nothing = sums.weight[own] == 0
-            self._weightless += int(sums.rows[own[nothing]].sum())
-            own = own[~nothing]
+            zero = sums.weight[own] == 0
+            self._zero += int(sums.rows[own[zero]].sum())
+            own = own[~zero]
             size = sums.weight
-        some = [rows.score[own].astype(np.float64), rows.event[own] == 1, size[own]]
+        some = [batch.score[own].astype(np.float64), batch.event[own] == 1, size[own]]
         self._kept.append(some if sums.square is None else [*some, sums.square[own].astype(np.float64)])
         if self.step is None:
             self.guard.add(own.size, self.weighting is not None)
 
     def table(self, *, notes: tuple[Note, ...] = ()) -> ScoreTable:
-        """The table of all rows. Of no rows, an empty one."""
-        lost = [left_out(self._missing)] if self._missing else []
-        lost += [self.weighting.dropped(self._weightless)] if self.weighting and self._weightless else []
+        """Return the table of all rows; an empty one if there are none."""
+        lost = [missing_note(self._missing)] if self._missing else []
+        if self.weighting and self._zero:
+            lost.append(zero_weight_note(self._zero, self.weighting.importance))
         table = self._added() if any(some[0].size for some in self._kept) else ScoreTable.empty()
-        dropped = self._missing + self._weightless
+        dropped = self._missing + self._zero
         return replace(table.with_notes(join_notes(notes, lost)), n_in=self.n_in, n_dropped=dropped)
 
     def _added(self) -> ScoreTable:
         columns = [np.concatenate([some[i] for some in self._kept]) for i in range(len(self._kept[0]))]
         self._kept = []
-        table = added_up(*columns)
+        table = add_up(*columns)
         return table if self.step is None else table.round(self.step)
 
 
-class _Cells:
-    """Counts of rows and events in every cell of a grid."""
+class _Grid:
+    """Numbers of rows and events in each cell of a grid of scores."""
 
     def __init__(self, step: float) -> None:
         self.step = step

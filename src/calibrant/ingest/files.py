@@ -12,11 +12,12 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.progress import progress_bar
-from calibrant.ingest.counting import Options, Weighting
+from calibrant.ingest.counting import CountOptions, Weighting
 from calibrant.ingest.formats import File, Format, format_of, source_of
-from calibrant.ingest.groups import Split, named
+from calibrant.ingest.table_counter import TableCounter, check_names
 from calibrant.tables.collection import Tables
-from calibrant.tables.score_table import Missing, ScoreTable
+from calibrant.tables.rows import Missing
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["scan", "tables_scan"]
 
@@ -113,26 +114,28 @@ def tables_scan(
     p : str or list of str
         The column of scores, or one for each model.
     by : str or list of str, optional
-        The columns that split the rows; Hive partitions are columns.
+        The columns that split the rows into groups; Hive partitions are columns.
 
     Returns
     -------
     Tables
         ``tables[model, group]``; groups in sorted order.
     """
-    models, keys = named(p, "p"), [] if by is None else named(by, "by")
+    models, keys = check_names(p, "p"), [] if by is None else check_names(by, "by")
     weighting = Weighting.named(sample_weight, frequency)
-    split = Split(y, models, keys, weighting, Options(pos_label, missing, resolution), max_memory)
+    counter = TableCounter(y, models, keys, weighting, CountOptions(pos_label, missing, resolution), max_memory)
     files = files_of(paths, format)
     with _connection(memory_limit) as connection:
-        sources = {file: source_of(file, split.names, split.numbers) for file in files}  # headings are looked at first
-        split.expected = _rows_in(files)
-        for first, batch in _batches(connection, sources, split.names, split.expected, progress):
+        sources = {
+            file: source_of(file, counter.names, counter.numbers) for file in files
+        }  # headings are looked at first
+        counter.expected = _rows_in(files)
+        for first, batch in _batches(connection, sources, counter.names, counter.expected, progress):
             try:
-                split.add(batch)
+                counter.add(batch)
             except InputError as error:
                 raise _at_its_row(error, first) from error
-    return split.tables()
+    return counter.tables()
 
 
 def columns_scan(
@@ -262,8 +265,7 @@ def _column(array: Any, name: str, file: File, labels: bool) -> _columns.ColumnD
         array = array.fill_null(False if kind == "bool" else 0)
     text = labels and file.format != "parquet" and "string" in kind
     values = _labels(array) if text else array.to_numpy(zero_copy_only=False)
-    read = _columns.read(values, shown)
-    return _columns.ColumnData(shown, read.values, read.missing if missing is None else missing | read.mask, read.notes)
+    return _columns.read(values, shown, missing=missing)
 
 
 def _labels(array: Any) -> Any:

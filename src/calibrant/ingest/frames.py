@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, no_column
-from calibrant.ingest.counting import Options, Weighting
-from calibrant.ingest.groups import Split, named
+from calibrant.ingest.counting import CountOptions, Weighting
+from calibrant.ingest.table_counter import TableCounter, check_names
 from calibrant.tables.collection import Tables
-from calibrant.tables.score_table import Missing, ScoreTable
+from calibrant.tables.rows import Missing
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["from_frame", "tables_from_frame"]
 
@@ -88,7 +88,7 @@ def tables_from_frame(
     p : str or list of str
         The column of scores, or one for each model.
     by : str or list of str, optional
-        The columns that split the rows. A row that lacks a value there is an error.
+        The columns that split the rows into groups. A row that lacks a value there is an error.
 
     Returns
     -------
@@ -103,17 +103,17 @@ def tables_from_frame(
     >>> tables["old", "b"].size
     2
     """
-    models, keys = named(p, "p"), [] if by is None else named(by, "by")
+    models, keys = check_names(p, "p"), [] if by is None else check_names(by, "by")
     weighting = Weighting.named(sample_weight, frequency)
-    split = Split(y, models, keys, weighting, Options(pos_label, missing, resolution))
-    known = _checked(frame, split.names)
+    counter = TableCounter(y, models, keys, weighting, CountOptions(pos_label, missing, resolution))
+    known = _checked(frame, counter.names)
     if _is_spark(known):
         from calibrant.ingest import spark
 
-        spark.count_frame(frame, split)
+        spark.count_frame(frame, counter)
     else:
-        split.add(_collected(known, split.names))
-    return split.tables()
+        counter.add(_collected(known, counter.names))
+    return counter.tables()
 
 
 def _checked(frame: Any, names: list[str]) -> Any:
@@ -182,12 +182,9 @@ def _column(series: Any, name: str) -> _columns.ColumnData:
     """A column of a frame as an array: nulls are marked, and numbers stay what they are."""
     import narwhals as nw
 
-    absent: NDArray[np.bool_] = np.asarray(series.is_null().to_numpy(), dtype=bool)
-    if not absent.any():
-        return _columns.read(series.to_numpy(), name)
-    if series.dtype.is_numeric():
-        series = series.fill_null(0)  # else NumPy would make objects, or floats, of all of them
-    elif series.dtype == nw.Boolean:
+    missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
+    if missing.any() and series.dtype.is_numeric():
+        series = series.fill_null(0)  # otherwise NumPy would convert all values to objects or floats
+    elif missing.any() and series.dtype == nw.Boolean:
         series = series.fill_null(False)
-    read = _columns.read(series.to_numpy(), name)
-    return _columns.ColumnData(name, read.values, absent | read.mask, read.notes)
+    return _columns.read(series.to_numpy(), name, missing=missing)

@@ -16,11 +16,10 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.columns import LEAST_WEIGHT
 from calibrant._support.sql_dialects import Dialect
-from calibrant._support.typing import Ints
-from calibrant.ingest.counting import Sums
-from calibrant.ingest.groups import Split
+from calibrant.ingest.counting import EngineSums
+from calibrant.ingest.table_counter import TableCounter
 
-__all__ = ["Counts"]
+__all__ = ["CountQuery"]
 
 _LARGEST, _ALL_WHOLE = np.finfo(np.float64).max.item(), 2.0**53
 # Sums of weights in this range do not pass the numbers there are, where some engines fail; none beyond 2**53 is taken.
@@ -28,35 +27,35 @@ _FAR = 1e280
 
 
 @dataclass(frozen=True)
-class Counts:
-    """The question: expressions of an engine's SQL for what `split` needs."""
+class CountQuery:
+    """The question: expressions of an engine's SQL for what `counter` needs."""
 
-    split: Split
+    counter: TableCounter
     dialect: Dialect
     text: frozenset[str] = frozenset()  # columns of text: there, equal means the same bytes, whatever the collation
 
     @property
     def shared(self) -> list[str]:
         """The columns that all models share: groups, outcome, weight."""
-        split = self.split
-        columns = [f"{self._label(key)} AS g{i}" for i, key in enumerate(split.keys)]
-        columns.append(f"{self._label(split.y)} AS y")
-        if split.weighting is not None:
-            weight = self._number(split.weighting.name)
+        counter = self.counter
+        columns = [f"{self._label(key)} AS g{i}" for i, key in enumerate(counter.keys)]
+        columns.append(f"{self._label(counter.y)} AS y")
+        if counter.weighting is not None:
+            weight = self._number(counter.weighting.name)
             columns += [f"{weight} AS w", f"{self._sort(weight)} AS sort"]
         return columns
 
     @property
     def scores(self) -> list[str]:
         """The scores of each model, on the grid if there is one."""
-        return [self._number(model, self.split.options.resolution) for model in self.split.models]
+        return [self._number(model, self.counter.options.resolution) for model in self.counter.models]
 
     @property
     def keys(self) -> list[str]:
         """What rows are grouped by: equal rows are those that agree in all of it."""
-        sort = [] if self.split.weighting is None else ["sort"]
-        model = ["model"] if len(self.split.models) > 1 else []
-        return [*(f"g{i}" for i in range(len(self.split.keys))), "y", *sort, *model, "score"]
+        sort = [] if self.counter.weighting is None else ["sort"]
+        model = ["model"] if len(self.counter.models) > 1 else []
+        return [*(f"g{i}" for i in range(len(self.counter.keys))), "y", *sort, *model, "score"]
 
     @property
     def sums(self) -> dict[str, str]:
@@ -65,7 +64,7 @@ class Counts:
         Rows with and without the event are grouped apart, so that these are sums of w y and of w^2 y too. Sums of
         frequencies are exact as doubles: whole numbers below 2**53 are, and a larger sum is refused.
         """
-        sql, weighting = self.dialect, self.split.weighting
+        sql, weighting = self.dialect, self.counter.weighting
         if weighting is None:
             return {"n": "count(*)"}
         sums = {"n": "count(*)", "total": f"sum({sql.between('w', -_FAR, _FAR)})", "least": "min(w)"}
@@ -95,7 +94,7 @@ class Counts:
 
         The least of each sort then tells what to think of all of them. Frequencies that are not whole are a sort too.
         """
-        sql, weighting = self.dialect, self.split.weighting
+        sql, weighting = self.dialect, self.counter.weighting
         whole = f"WHEN {w} >= {sql.number(_ALL_WHOLE)} THEN 5 WHEN {w} = {sql.nearest.format(x=w)} THEN 5 ELSE 6"
         if weighting is not None and weighting.importance:
             whole = "ELSE 5"
@@ -107,27 +106,20 @@ class Counts:
 
     def take(self, answer: Mapping[str, _columns.ColumnData]) -> None:
         """Add the rows of an answer, or of a part of it, to the tables."""
-        split = self.split
-        for place, model in enumerate(split.models):
+        counter = self.counter
+        for place, model in enumerate(counter.models):
             own = np.arange(len(answer["n"]))
             if "model" in answer:
                 own = np.flatnonzero(answer["model"].values == place)
             if not own.size:
                 continue
             rows = answer["n"].values[own].astype(np.int64)
-            cut = {name: _cut(column, own, rows) for name, column in answer.items()}
-            sums, w = Sums(rows), None
-            if split.weighting is not None:
+            cut = {name: replace(column.part(own), counts=rows) for name, column in answer.items()}
+            sums, w = EngineSums(rows), None
+            if counter.weighting is not None:
                 added = (_columns.numbers(cut[name]) for name in ("total", "square") if name in cut)
-                sums = Sums(rows, *(column.values.astype(np.float64) for column in added))
-                w = replace(cut["least"], name=split.weighting.name)
-            keys = [replace(cut[f"g{i}"], name=key) for i, key in enumerate(split.keys)]
-            y, p = replace(cut["y"], name=split.y), replace(cut["score"], name=model)
-            split.add_counted(model, y, p, w, keys, sums)
-
-
-def _cut(column: _columns.ColumnData, own: Ints, rows: Ints) -> _columns.ColumnData:
-    """The column at these places, each of which stands for so many rows."""
-    missing = None if column.missing is None else column.missing[own]
-    missing = None if missing is None or not missing.any() else missing
-    return replace(column, values=column.values[own], missing=missing, times=rows)
+                sums = EngineSums(rows, *(column.values.astype(np.float64) for column in added))
+                w = replace(cut["least"], name=counter.weighting.name)
+            keys = [replace(cut[f"g{i}"], name=key) for i, key in enumerate(counter.keys)]
+            y, p = replace(cut["y"], name=counter.y), replace(cut["score"], name=model)
+            counter.add_counted(model, y, p, w, keys, sums)

@@ -13,12 +13,13 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, no_column
 from calibrant._support.sql_dialects import DIALECTS, Dialect
-from calibrant.ingest.counting import Options, Weighting
+from calibrant.ingest.counting import CountOptions, Weighting
 from calibrant.ingest.frames import same_name
-from calibrant.ingest.groups import Split, named
-from calibrant.ingest.pushdown import Counts
+from calibrant.ingest.pushdown import CountQuery
+from calibrant.ingest.table_counter import TableCounter, check_names
 from calibrant.tables.collection import Tables
-from calibrant.tables.score_table import Missing, ScoreTable
+from calibrant.tables.rows import Missing
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["from_query", "tables_from_query"]
 
@@ -134,30 +135,30 @@ def tables_from_query(
     p : str or list of str
         The column of scores, or one for each model.
     by : str or list of str, optional
-        The columns that split the rows. A row that lacks a value there is an error.
+        The columns that split the rows into groups. A row that lacks a value there is an error.
 
     Returns
     -------
     Tables
         ``tables[model, group]``; groups in sorted order.
     """
-    models, keys = named(p, "p"), [] if by is None else named(by, "by")
+    models, keys = check_names(p, "p"), [] if by is None else check_names(by, "by")
     weighting = Weighting.named(sample_weight, frequency)
-    split = Split(y, models, keys, weighting, Options(pos_label, missing, resolution))
+    counter = TableCounter(y, models, keys, weighting, CountOptions(pos_label, missing, resolution))
     database = _Database(connection, dialect)
     if not isinstance(sql, str):
         raise InputError(f"sql must be text; it is {type(sql).__name__}.", argument="sql", value=sql)
     query = sql.strip().rstrip(";")
     with database.as_it_was():
-        counts = Counts(split, database.dialect, database.check(query, parameters, split))
+        counts = CountQuery(counter, database.dialect, database.check(query, parameters, counter))
         names = [*counts.keys, *counts.sums]
         for rows in database.answer(counting(query, counts, percent=database.percent(parameters)), parameters):
             columns = zip(names, zip(*rows, strict=True), strict=True)
             counts.take({name: _column(cells, name) for name, cells in columns})
-    return split.tables()
+    return counter.tables()
 
 
-def counting(query: str, counts: Counts, *, percent: str = "%") -> str:
+def counting(query: str, counts: CountQuery, *, percent: str = "%") -> str:
     """The statement that counts the rows of a query; a driver that fills in parameters wants another percent sign."""
     shared, keys = ", ".join(counts.shared), ", ".join(counts.keys)
     rows = " UNION ALL ".join(
@@ -252,21 +253,21 @@ class _Database:
         finally:
             self.run(f"RELEASE SAVEPOINT {name}").close()
 
-    def check(self, query: str, parameters: Parameters | None, split: Split) -> frozenset[str]:
+    def check(self, query: str, parameters: Parameters | None, counter: TableCounter) -> frozenset[str]:
         """The query must be one and have the columns that are needed; the names of those that hold text."""
         try:
             about = self.run(f"SELECT * FROM (\n{query}\n) AS calibrant_asked LIMIT 0", parameters).description
         except Exception as error:  # each driver has its own
             raise self._refused(error, "It must be one SELECT, without a semicolon inside.") from error
         there = [column[0] for column in about]
-        for name in split.names:
+        for name in counter.names:
             if name not in there:
                 raise no_column(name, there, "The query")
             # SQLite calls the second of two columns of one name p:1. DuckDB's p_1 may be a column of that name.
             if there.count(name) > 1 or (self.name == "sqlite" and f"{name}:1" in there):
                 raise same_name(name, [name, name])
-        kinds = {name: about[there.index(name)][1] for name in split.names}
-        for name in split.numbers:
+        kinds = {name: about[there.index(name)][1] for name in counter.names}
+        for name in counter.numbers:
             if not self._holds_numbers(kinds[name]):
                 raise InputError(
                     f"{name} must hold numbers; its type is {self._shown(kinds[name])}.",
@@ -279,7 +280,7 @@ class _Database:
                 hint="SET extra_float_digits = 1 first.",
                 argument="connection",
             )
-        return frozenset(name for name in (split.y, *split.keys) if self._holds_text(kinds[name]))
+        return frozenset(name for name in (counter.y, *counter.keys) if self._holds_text(kinds[name]))
 
     def _holds_numbers(self, kind: Any) -> bool:
         if self.name == "postgresql":

@@ -9,8 +9,8 @@ from typing import Any
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.sql_dialects import DIALECTS
 from calibrant.ingest.frames import columns_of, same_name
-from calibrant.ingest.groups import Split
-from calibrant.ingest.pushdown import Counts
+from calibrant.ingest.pushdown import CountQuery
+from calibrant.ingest.table_counter import TableCounter
 
 __all__ = ["count_frame", "parquet_frame"]
 
@@ -18,28 +18,28 @@ _NUMBERS = re.compile(r"(tinyint|smallint|int|bigint|float|double|boolean|decima
 _SLICE = 1 << 21  # rows of the answer that are looked at together
 
 
-def count_frame(frame: Any, split: Split) -> None:
+def count_frame(frame: Any, counter: TableCounter) -> None:
     """Let Spark count the frame, and add its answer to the tables."""
-    _check(frame, split)
+    _check(frame, counter)
     kinds = dict(frame.dtypes)
-    text = frozenset(name for name in (split.y, *split.keys) if kinds[name].startswith("string"))
-    counts = Counts(split, DIALECTS["spark"], text)
+    text = frozenset(name for name in (counter.y, *counter.keys) if kinds[name].startswith("string"))
+    counts = CountQuery(counter, DIALECTS["spark"], text)
     answer = _answer(frame, counts)
     for first in range(0, answer.num_rows, _SLICE):
         counts.take(columns_of(answer.slice(first, _SLICE)))
 
 
-def _check(frame: Any, split: Split) -> None:
+def _check(frame: Any, counter: TableCounter) -> None:
     """Each name must stand for one column, and scores and weights must be numbers."""
     if frame.isStreaming:
         raise InputError("The frame never ends: it is a stream.", hint="Pass a frame of one batch.", argument="frame")
     exact = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-    for name in split.names:
+    for name in counter.names:
         alike = [other for other in frame.columns if other == name or (not exact and other.lower() == name.lower())]
         if len(alike) > 1:
             raise same_name(name, alike)
     kinds = dict(frame.dtypes)
-    for name in split.numbers:
+    for name in counter.numbers:
         if not _NUMBERS.match(kinds[name]):
             raise InputError(
                 f"{name} must hold numbers; its type is {kinds[name]}.",
@@ -48,7 +48,7 @@ def _check(frame: Any, split: Split) -> None:
             )
 
 
-def counted(frame: Any, counts: Counts) -> Any:
+def counted(frame: Any, counts: CountQuery) -> Any:
     """The frame of distinct rows: one pass, counted in each partition before anything is sent."""
     functions = import_module("pyspark.sql.connect.functions" if _is_connect(frame) else "pyspark.sql.functions")
     scores = f"{counts.scores[0]} AS score"
@@ -64,7 +64,7 @@ def _is_connect(frame: Any) -> bool:
     return ".connect." in type(frame).__module__
 
 
-def _answer(frame: Any, counts: Counts) -> Any:
+def _answer(frame: Any, counts: CountQuery) -> Any:
     """The distinct rows as an Arrow table, unless they are too many for the driver."""
     try:
         return counted(frame, counts).toArrow()

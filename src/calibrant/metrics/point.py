@@ -51,6 +51,7 @@ def ratio(table: MeanTable) -> float:
     return table.mean_prediction / outcome
 
 
+@read_mean_table.row_options
 def mean_quotient(y_true: Any, y_pred: Any = None, *, zeros: Literal["raise", "drop"] = "raise", **rows: Any) -> float:
     """Mean quotient, E(y_pred / y), of Bella et al.
 
@@ -66,7 +67,7 @@ def mean_quotient(y_true: Any, y_pred: Any = None, *, zeros: Literal["raise", "d
     table = read_mean_table(y_true, y_pred, rows)
     table, quotients, lost = quotients_of(table, zeros)
     for note in table.notes + lost:
-        warnings.warn(note.text, CalibrantWarning, stacklevel=2)
+        warnings.warn(note.text, CalibrantWarning, stacklevel=3)
     return table.average(quotients)
 
 

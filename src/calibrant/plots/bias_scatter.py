@@ -61,6 +61,7 @@ class BiasDisplay:
     fit: LinearFit | None = None
 
     @classmethod
+    @read_mean_table.row_options
     def from_predictions(
         cls,
         y_true: Any,

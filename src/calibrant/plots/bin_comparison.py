@@ -38,7 +38,7 @@ from calibrant.plots._density import quantile
 from calibrant.plots._inputs import check_breakdown, named_results, predict_scores
 from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour
 from calibrant.tables.partition import Partition
-from calibrant.tables.table_functions import read_score_table
+from calibrant.tables.table_functions import read_score_table, row_options
 
 __all__ = ["BinningDisplay"]
 
@@ -77,6 +77,7 @@ class BinningDisplay:
     xmax: float | None = None
 
     @classmethod
+    @row_options
     def from_predictions(
         cls,
         y_true: Any,

@@ -32,6 +32,7 @@ from calibrant.plots._canvas import (
 from calibrant.plots._inputs import named_results, predict_scores, read_tables, result_table
 from calibrant.plots._palette import MARKERS, blend, model_colours
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import row_options
 
 __all__ = ["DecompositionDisplay"]
 
@@ -74,6 +75,7 @@ class DecompositionDisplay:
     confidence_level: float = 0.95
 
     @classmethod
+    @row_options
     def from_predictions(
         cls,
         y_true: Any,

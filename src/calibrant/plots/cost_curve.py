@@ -28,6 +28,7 @@ from calibrant.plots._canvas import draw_title, ids_by_name, join_short, legend,
 from calibrant.plots._inputs import named_results, predict_scores, read_tables, result_table, shared_metric
 from calibrant.plots._palette import DASHES, blend, model_colours
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import row_options
 
 __all__ = ["CostDisplay"]
 
@@ -82,6 +83,7 @@ class CostDisplay:
     confidence_level: float = 0.95
 
     @classmethod
+    @row_options
     def from_predictions(
         cls,
         y_true: Any,

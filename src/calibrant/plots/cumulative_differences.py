@@ -22,7 +22,7 @@ from calibrant.plots._density import quantile
 from calibrant.plots._inputs import predict_scores, result_table
 from calibrant.plots._palette import blend, event_colour
 from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import read_score_table
+from calibrant.tables.table_functions import read_score_table, row_options
 
 __all__ = ["CumulativeDisplay"]
 
@@ -66,6 +66,7 @@ class CumulativeDisplay:
     ecce: Ecce
 
     @classmethod
+    @row_options
     def from_predictions(
         cls,
         y_true: Any,

@@ -19,6 +19,7 @@ from calibrant.metrics.registry import MetricLike
 from calibrant.plots._canvas import draw_title, drawn_frame, single_axes
 from calibrant.plots._inputs import predict_scores, result_table, shared_metric
 from calibrant.plots._palette import ACCEPTED, blend, event_colour
+from calibrant.tables.table_functions import row_options
 
 __all__ = ["NullDisplay"]
 
@@ -51,6 +52,7 @@ class NullDisplay:
     null: Null
 
     @classmethod
+    @row_options
     def from_predictions(
         cls,
         y_true: Any,

@@ -39,6 +39,7 @@ from calibrant.plots._density import histogram, quantile
 from calibrant.plots._inputs import check_breakdown, named_results, predict_scores, read_tables
 from calibrant.plots._palette import ACCEPTED, DASHES, MARKERS, blend, model_colours
 from calibrant.plots._panels import Panels, histogram_bars
+from calibrant.tables.table_functions import row_options
 
 __all__ = ["ReliabilityDisplay"]
 
@@ -91,6 +92,7 @@ class ReliabilityDisplay:
     intervals: bool = True
 
     @classmethod
+    @row_options
     def from_predictions(
         cls,
         y_true: Any,

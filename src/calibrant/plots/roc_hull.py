@@ -21,7 +21,7 @@ from calibrant.plots._inputs import predict_scores, result_table
 from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import need_both_classes, read_score_table
+from calibrant.tables.table_functions import need_both_classes, read_score_table, row_options
 
 __all__ = ["RocHullDisplay"]
 
@@ -59,6 +59,7 @@ class RocHullDisplay:
     hull: Partition
 
     @classmethod
+    @row_options
     def from_predictions(
         cls, y_true: Any, y_prob: Any = None, *, ax: Axes | None = None, fig: FigureBase | None = None, **rows: Any
     ) -> "RocHullDisplay":

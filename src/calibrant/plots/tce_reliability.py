@@ -39,7 +39,7 @@ from calibrant.plots._density import Violin, quantile, violins
 from calibrant.plots._inputs import check_breakdown, predict_scores
 from calibrant.plots._palette import ACCEPTED, REJECTED, event_colour
 from calibrant.plots._panels import Panels, histogram_bars
-from calibrant.tables.table_functions import read_score_table
+from calibrant.tables.table_functions import read_score_table, row_options
 
 __all__ = ["TestBasedReliabilityDisplay"]
 
@@ -111,6 +111,7 @@ class TestBasedReliabilityDisplay:
             )
 
     @classmethod
+    @row_options
     def from_predictions(
         cls,
         y_true: Any,

@@ -3,16 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import InputError, Note, join_notes
-from calibrant._support.option_checks import check_option
-from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
-from calibrant.tables.score_table import all_zero
+from calibrant._support.typing import Column, Floats, Ints, Weights
+from calibrant.tables.rows import DROPPED, Missing, Rows
 from calibrant.tables.table_functions import TableReader
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class MeanTable:
         *,
         sample_weight: Column | None = None,
         frequency: Column | None = None,
-        missing: Literal["raise", "drop"] = "raise",
+        missing: Missing = "raise",
     ) -> "MeanTable":
         """Read rows.
 
@@ -96,35 +95,40 @@ class MeanTable:
         missing : {"raise", "drop"}
             What to do with rows in which a value is missing; dropped ones are counted.
         """
-        check_option("missing", missing, ("raise", "drop"))
-        _columns.one_kind_of_weight(sample_weight, frequency)
-        weights = {"sample_weight": sample_weight, "frequency": frequency}
-        _columns.check_alignment({"y_true": y_true, "y_pred": y_pred, **weights})
-        columns = [_columns.read(c, name, hint=ONE_COLUMN) for c, name in ((y_true, "y_true"), (y_pred, "y_pred"))]
-        columns += [_columns.read(column, name) for name, column in weights.items() if column is not None]
-        _columns.check_lengths(columns)
-        if not len(columns[0]):
-            raise InputError("y_true and y_pred hold no rows; at least one is needed.", argument="y_true")
-        if missing == "raise":
-            _columns.refuse_missing(columns, hint=_columns.DROP)
-        y, p = (_of_usual_size(_columns.finite(column)) for column in columns[:2])
-        weight = None
-        if len(columns) > 2:
-            weight = (_columns.weights if frequency is None else _columns.frequencies)(columns[2]).values
-        notes = join_notes(y.notes, p.notes)
-        if weight is not None and not weight.any():
-            raise all_zero(columns[2].name)
-        kept = _kept(columns, weight)
-        size = len(y)
-        if kept is None:
-            return _rows(y.values, p.values, weight, frequency is None, notes, size)
-        if not kept.any():
-            raise InputError("No row is left: each lacks a value or has weight 0.", argument="y_true")
-        lost = size - int(kept.sum())
-        name = "weight" if frequency is None else "frequency"
-        notes = join_notes(notes, [Note("dropped", lost, f"Rows left out (a missing value, or {name} 0): {{count}}.")])
-        weight = None if weight is None else weight[kept]
-        return _rows(y.values[kept], p.values[kept], weight, frequency is None, notes, size, lost)
+        rows = Rows.read(
+            y_true,
+            {"y_pred": y_pred},
+            sample_weight=sample_weight,
+            frequency=frequency,
+            missing=missing,
+            hint=ONE_COLUMN,
+        )
+        return cls.from_rows(rows)
+
+    @classmethod
+    def from_rows(cls, rows: Rows) -> "MeanTable":
+        """Validate rows of outcomes and predictions (the first forecast), and return their table."""
+        used = check_means(rows)
+        y, p = used.y.values, used.forecasts[0].values
+        about = (used.notes, used.n_in, used.n_dropped)
+        nothing = np.broadcast_to(0.0, y.shape)
+        if used.weight is None:
+            return cls(p, np.broadcast_to(np.int64(1), y.shape), y, nothing, None, *about, single=True)
+        weight = used.weight.values
+        if used.importance:
+            if not np.isfinite(weight.sum() ** 2):
+                raise InputError(
+                    f"sample_weight must have a finite squared sum; got the sum {weight.sum():.6g}.",
+                    hint="Divide the weights by a constant.",
+                    argument="sample_weight",
+                )
+            return cls(p, weight, y, nothing, weight**2, *about)
+        if weight.sum() > _MOST:
+            total = float(weight.sum())
+            raise InputError(
+                f"frequency must add up to at most 2**53; got the sum {total:.6g}.", argument="frequency", value=total
+            )
+        return cls(p, weight.astype(np.int64), y, nothing, None, *about)
 
     @classmethod
     def from_moments(cls, prediction: Column, n: Column, mean: Column, m2: Column) -> "MeanTable":
@@ -137,11 +141,11 @@ class MeanTable:
         """
         names = ("prediction", "n", "mean", "m2")
         columns = [
-            _columns.finite(_columns.read(column, name, hint=ONE_COLUMN))
+            (_moderate if name in ("prediction", "mean") else _columns.finite)(
+                _columns.read(column, name, hint=ONE_COLUMN)
+            )
             for column, name in zip((prediction, n, mean, m2), names, strict=True)
         ]
-        for column in (columns[0], columns[2]):
-            _of_usual_size(column)
         _columns.check_lengths(columns)
         _columns.refuse_missing(columns)
         p, count, average, spread = (column.values for column in columns)
@@ -268,7 +272,7 @@ class MeanTable:
         """Some of the entries: by a mask or by their places."""
         w2 = None if self.w2 is None else self.w2[rows]
         columns = (self.prediction[rows], self.n[rows], self.mean[rows], self.m2[rows])
-        notes = tuple(note for note in self.notes if note.code != "dropped")
+        notes = tuple(note for note in self.notes if note.code not in DROPPED)
         n_in = len(columns[0]) if self.importance else int(columns[1].sum())
         return MeanTable(*columns, w2, notes, n_in, 0, self.single)
 
@@ -335,49 +339,27 @@ class MeanTable:
         return f"MeanTable({rows}, mean prediction {self.mean_prediction:.6g}, mean outcome {self.mean_outcome:.6g})"
 
 
-def _of_usual_size(column: _columns.ColumnData) -> _columns.ColumnData:
-    """Numbers whose squares are numbers too."""
+def check_means(rows: Rows) -> Rows:
+    """Validate numeric outcomes and predictions; return the rows that are used."""
+    return rows.check(_moderate, _moderate).select()
+
+
+def _moderate(column: _columns.ColumnData) -> _columns.ColumnData:
+    """Return the column as finite numbers whose squares are finite and do not vanish."""
+    column = _columns.finite(column)
     known = np.abs(column.values if column.missing is None else column.values[~column.mask])
     largest = float(known.max()) if known.size else 0.0
     if largest == 0 or 1 / _LARGEST < largest < _LARGEST:
         return column
     raise column.error(
         f"must hold numbers whose largest lies between {1 / _LARGEST:g} and {_LARGEST:g} in size, so that powers "
-        f"exist; it is {largest:.6g}.",
+        f"exist; got {largest:.6g}.",
         hint="Use another unit.",
     )
 
 
-def _kept(columns: list[_columns.ColumnData], weight: Floats | None) -> Bools | None:
-    """Which rows are used; None if all are."""
-    kept = np.ones(len(columns[0]), dtype=bool) if weight is None else weight > 0
-    for column in columns:
-        if column.missing is not None:
-            kept &= ~column.missing
-    return None if kept.all() else kept
-
-
-def _rows(
-    y: Floats, p: Floats, weight: Floats | None, importance: bool, notes: tuple[Note, ...], n_in: int, lost: int = 0
-) -> MeanTable:
-    nothing = np.broadcast_to(0.0, y.shape)
-    if weight is None:
-        ones = np.broadcast_to(np.int64(1), y.shape)
-        return MeanTable(p, ones, y, nothing, None, notes, n_in, lost, single=True)
-    if not importance:
-        if weight.sum() > _MOST:
-            total = float(weight.sum())
-            raise InputError(
-                f"frequency must add up to at most 2**53; the sum is {total:.6g}.", argument="frequency", value=total
-            )
-        return MeanTable(p, weight.astype(np.int64), y, nothing, None, notes, n_in, lost)
-    if not np.isfinite(weight.sum() ** 2):
-        raise InputError("The weights are too large: their sum overflows.", argument="sample_weight")
-    return MeanTable(p, weight, y, nothing, weight**2, notes, n_in, lost)
-
-
 class TakesMeans(Protocol[P, R_co]):
-    """A function of rows, or of one table; `of_table` is the plain function of a table behind it."""
+    """A function of rows or of one `MeanTable`; `of_table` is the function of a table that it calls."""
 
     of_table: Callable[..., Any]
 
@@ -387,20 +369,20 @@ class TakesMeans(Protocol[P, R_co]):
     def __call__(self, y_true: Column, y_pred: Column, **options: Any) -> R_co: ...
 
 
-# The table that a measure of predicted numbers was given.
+# Reads the table of a metric of point predictions.
 read_mean_table = TableReader(MeanTable, MeanTable.from_arrays)
 
 
 def take_rows(function: Callable[Concatenate[MeanTable, P], R]) -> TakesMeans[P, R]:
     """Let ``f(table, *, ...)`` be called as ``f(y_true, y_pred, *, ...)`` too, with the options of `from_arrays`."""
-    dressed: TakesMeans[P, R] = read_mean_table.takes_rows(function)
-    return dressed
+    wrapped: TakesMeans[P, R] = read_mean_table.takes_rows(function)
+    return wrapped
 
 
 def as_number(function: Callable[Concatenate[MeanTable, P], float]) -> TakesMeans[P, float]:
-    """As `take_rows`, for functions that return a bare number: it cannot carry notes, so they become warnings."""
-    dressed: TakesMeans[P, float] = read_mean_table.as_number(function)
-    return dressed
+    """As `take_rows`, for functions that return a number: it cannot carry notes, so they become warnings."""
+    wrapped: TakesMeans[P, float] = read_mean_table.as_number(function)
+    return wrapped
 
 
 def need_rows(table: MeanTable, name: str) -> None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,13 @@ from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import Argument, InputError, Note, join_notes
-from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
+from calibrant.tables.rows import Missing, Rows
 
 if TYPE_CHECKING:
     from calibrant.tables.partition import Partition
 
 __all__ = ["ScoreTable"]
-
-Missing: TypeAlias = Literal["raise", "drop"]
 
 # Above this, sums of whole numbers in doubles are no longer exact.
 _MOST_ROWS = 2**53
@@ -131,13 +129,15 @@ class ScoreTable:
         >>> ScoreTable.from_arrays([0, 1], [0.2, 0.7], sample_weight=[3, 2])
         ScoreTable(total weight 5, 2 distinct scores, 2 positives)
         """
-        _columns.one_kind_of_weight(sample_weight, frequency)
-        outside = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight, "frequency": frequency}
-        y, p = _columns.read(y_true, "y_true"), _columns.read(y_prob, "y_prob")
-        w, f = (None if outside[name] is None else _columns.read(outside[name], name) for name in list(outside)[2:])
-        _columns.check_lengths([column for column in (y, p, w, f) if column is not None])
-        _columns.check_alignment(outside)
-        return count(y, p, w, f, pos_label=pos_label, missing=missing)
+        rows = Rows.read(
+            y_true,
+            {"y_prob": y_prob},
+            sample_weight=sample_weight,
+            frequency=frequency,
+            pos_label=pos_label,
+            missing=missing,
+        )
+        return count_rows(rows)
 
     @classmethod
     def from_counts(cls, score: Column, n: Column, k: Column) -> "ScoreTable":
@@ -360,30 +360,12 @@ class ScoreTable:
 
 
 def count_any_scores(y_true: Column, score: Column, sample_weight: Column | None = None) -> ScoreTable:
-    """The table of any finite scores, such as margins: for calibrators, which make probabilities of them.
+    """Count rows of any finite scores, such as margins, for the fit of a calibrator.
 
-    No measure must ever be given one.
+    The result must not be passed to a metric.
     """
-    y, x = _columns.read(y_true, "y"), _columns.read(score, "X")
-    w = None if sample_weight is None else _columns.read(sample_weight, "sample_weight")
-    _columns.check_lengths([y, x] if w is None else [y, x, w])
-    _columns.check_alignment({"y": y_true, "X": score, "sample_weight": sample_weight})
-    return _count_checked(y, x, w, None, pos_label=None, missing="raise", scores=_columns.finite)
-
-
-def left_out(count: int) -> Note:
-    """So many rows lack a value."""
-    return Note("missing", count, "Rows left out because a value is missing: {count}.")
-
-
-def no_weight(count: int) -> Note:
-    """So many rows have weight 0."""
-    return Note("zero_weight", count, "Rows left out because their weight is 0: {count}.")
-
-
-def no_frequency(count: int) -> Note:
-    """So many rows have frequency 0."""
-    return Note("zero_frequency", count, "Rows left out because their frequency is 0: {count}.")
+    rows = Rows.read(y_true, {"X": score}, sample_weight=sample_weight)
+    return count_checked(rows.check(class_labels.events, _columns.finite).select())
 
 
 def check_resolution(resolution: float) -> None:
@@ -396,104 +378,62 @@ def check_resolution(resolution: float) -> None:
         )
 
 
-def count(
-    y: _columns.ColumnData,
-    p: _columns.ColumnData,
-    w: _columns.ColumnData | None = None,
-    frequency: _columns.ColumnData | None = None,
-    *,
-    pos_label: object = None,
-    missing: Missing = "raise",
-) -> ScoreTable:
-    """The table of columns that were read already, from wherever they came; see `ScoreTable.from_arrays`."""
-    check_option("missing", missing, ("raise", "drop"))
-    _columns.check_lengths([column for column in (y, p, w, frequency) if column is not None])
-    if w is None and frequency is None and pos_label is None:
-        counts = _count_clean(y, p)
-        if counts is not None:
-            return ScoreTable(*counts, n_in=len(y), _notes=y.notes + p.notes)
-    return _count_checked(y, p, w, frequency, pos_label=pos_label, missing=missing)
+def count_rows(rows: Rows) -> ScoreTable:
+    """Validate and count rows of outcomes and one column of scores; see `ScoreTable.from_arrays`."""
+    table = _count_plain(rows) if rows.pos_label is None else None
+    return count_checked(check_scores(rows)) if table is None else table
 
 
-def _count_clean(y: _columns.ColumnData, p: _columns.ColumnData) -> tuple[Floats, Ints, Ints] | None:
-    """The counts, if the columns are plain numbers and nothing is wrong with any; else None."""
+def check_scores(rows: Rows) -> Rows:
+    """Validate outcomes and scores; return the rows that are used."""
+    y, p = rows.y, rows.forecasts[0]
+    if rows.pos_label is None and _look_swapped(y, p):
+        raise y.error(
+            "must hold 0 and 1; got probabilities, and y_prob holds 0 and 1.",
+            hint="Are the two swapped? The order is (y_true, y_prob).",
+        )
+    return rows.check(partial(class_labels.events, pos_label=rows.pos_label), _columns.scores).select()
+
+
+def count_checked(rows: Rows) -> ScoreTable:
+    """Count rows that `check_scores` returned, of the first forecast."""
+    table = _count_plain(rows)
+    if table is not None:
+        return table
+    score, event = rows.forecasts[0].values, rows.y.values == 1
+    size = np.ones(score.size) if rows.weight is None else rows.weight.values
+    _check_total(float(size.sum()), "sample_weight" if rows.importance else "frequency")  # before any is squared
+    table = add_up(score, event, size, size**2 if rows.importance else None)
+    return replace(table, n_in=rows.n_in, n_dropped=rows.n_dropped, _notes=rows.notes)
+
+
+def _count_plain(rows: Rows) -> ScoreTable | None:
+    """Count rows of plain numbers in the kernel; None if a value must be converted, noted, refused or weighted."""
+    y, p = rows.y, rows.forecasts[0]
     values, scores = y.values, p.values
-    plain = y.missing is None and p.missing is None and len(y) > 0
+    plain = rows.weight is None and y.missing is None and p.missing is None and len(y) > 0
     if not plain or values.dtype.kind not in "biuf" or scores.dtype not in (np.float32, np.float64):
         return None
-    values, scores = _for_the_kernel(values), _for_the_kernel(scores)
+    values, scores = _contiguous(values), _contiguous(scores)
     if values.dtype.kind in "bu":  # the bits of 0 and 1 are the same signed; large values become negative, so invalid
         values = values.view(f"i{values.dtype.itemsize}")
     elif values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
         values = values.astype(np.float64)
-    return _kernels.count(scores, values)
+    counts = _kernels.count(scores, values)
+    if counts is None:
+        return None
+    return ScoreTable(*counts, n_in=rows.n_in, n_dropped=rows.n_dropped, _notes=y.notes + p.notes + rows.dropped)
 
 
-def _for_the_kernel(values: NDArray[Any]) -> NDArray[Any]:
-    """In the machine's byte order, aligned, without gaps."""
+def _contiguous(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values in native byte order, aligned and contiguous, as the kernel needs them."""
     return np.require(values, dtype=values.dtype.newbyteorder("="), requirements=["C", "A"])
 
 
-def _count_checked(
-    y: _columns.ColumnData,
-    p: _columns.ColumnData,
-    w: _columns.ColumnData | None,
-    frequency: _columns.ColumnData | None,
-    *,
-    pos_label: object,
-    missing: Missing,
-    scores: Callable[[_columns.ColumnData], _columns.ColumnData] = _columns.scores,
-) -> ScoreTable:
-    """The long way: every cell looked at, so that an error can say what is wrong and where."""
-    if pos_label is None and _look_swapped(y, p):
-        raise y.error(
-            "must hold 0 and 1, but it holds probabilities, and y_prob holds 0 and 1.",
-            hint="Are the two swapped? The order is (y_true, y_prob).",
-        )
-    y, p = class_labels.events(y, pos_label), scores(p)
-    columns = [y, p]
-    if w is not None:
-        columns.append(_columns.weights(w))
-    elif frequency is not None:
-        columns.append(_columns.frequencies(frequency))
-    sizes = columns[2] if len(columns) > 2 else None
-    if missing == "raise":
-        _columns.refuse_missing(columns, hint=_columns.DROP)
-    notes = [note for column in columns for note in column.notes]
-    n_in = len(y)
-    keep = ~np.logical_or.reduce([c.missing for c in columns if c.missing is not None] or [np.zeros(n_in, bool)])
-    if not keep.all():
-        notes.append(left_out(n_in - int(keep.sum())))
-    if sizes is not None:
-        zero = keep & (sizes.values == 0)
-        if zero.any():
-            notes.append((no_frequency if w is None else no_weight)(int(zero.sum())))
-            keep &= ~zero
-        if not keep.any() and zero.any():
-            raise all_zero(sizes.name)
-    if not keep.any():
-        raise InputError("y_true and y_prob hold no rows; at least one is needed.", argument="y_true")
+def add_up(score: Floats, event: Bools, n: Weights, w2: Floats | None = None) -> ScoreTable:
+    """Return the table of counted rows in any order: `n` rows, or their weight, with each score.
 
-    score, event = p.values[keep], y.values[keep] == 1
-    size = np.ones(score.size) if sizes is None else sizes.values[keep]
-    _check_total(float(size.sum()), "frequency" if w is None else "sample_weight")  # before anything is squared
-    table = added_up(score, event, size, None if w is None else size**2)
-    return replace(table, n_in=n_in, n_dropped=n_in - int(keep.sum()), _notes=tuple(notes))
-
-
-def all_zero(name: str) -> InputError:
-    """No row counts."""
-    return InputError(
-        f"{name} must be positive in at least one row; got zero in every row.",
-        hint="Leave it out to count each row once.",
-        argument=name,
-    )
-
-
-def added_up(score: Floats, event: Bools, n: Weights, w2: Floats | None = None) -> ScoreTable:
-    """The table of rows in any order that were counted already: `n` of them (or their weight) with each score.
-
-    Without `w2` (sums of squared weights) all of `n` are whole numbers of rows.
+    `w2` are the sums of squared weights; without it all of `n` are whole numbers of rows.
     """
     _check_total(float(n.sum(dtype=np.float64)), "frequency" if w2 is None else "sample_weight")
     n = n.astype(np.int64, copy=False) if w2 is None else n

@@ -1,4 +1,4 @@
-"""Functions of a table that take rows too: wherever (y_true, y_prob) is taken, a `ScoreTable` may be given instead."""
+"""Functions of a table that take rows too: a table may be given wherever columns of rows are taken."""
 
 import functools
 import inspect
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from calibrant._support.errors import CalibrantWarning, InputError, Note
+from calibrant._support.option_checks import check_keywords
 from calibrant._support.typing import Column
 from calibrant.tables.score_table import ScoreTable
 
@@ -16,7 +17,7 @@ R = TypeVar("R")
 
 
 class Table(Protocol):
-    """What a measure is taken of."""
+    """A table that metrics measure."""
 
     @property
     def notes(self) -> tuple[Note, ...]: ...
@@ -36,7 +37,7 @@ class Measured(Protocol):
 
 
 class TakesRows(Protocol[P, R_co]):
-    """A function of rows, or of one table; `of_table` is the plain function of a table behind it."""
+    """A function of rows or of one `ScoreTable`; `of_table` is the function of a table that it calls."""
 
     of_table: Callable[..., Any]
 
@@ -47,17 +48,19 @@ class TakesRows(Protocol[P, R_co]):
 
 
 class TableReader(Generic[T]):
-    """Reads what a measure was given: one table of this kind, or two columns and options of `from_arrays`."""
+    """Reads the arguments of a metric: one table, or two columns and the options of `from_arrays`."""
 
     def __init__(self, kind: type[T], from_arrays: Callable[..., T]) -> None:
         self.kind, self.from_arrays = kind, from_arrays
         self.parameters = dict(inspect.signature(from_arrays).parameters)
         self.prediction = list(self.parameters)[1]
+        self.options = list(self.parameters)[2:]
 
     def __call__(self, y_true: Any, prediction: Any, options: Mapping[str, Any]) -> T:
-        """The table; never an empty one."""
-        given = y_true if isinstance(y_true, self.kind) else None
-        if given is None and prediction is None:
+        """Return the table; an empty one is an error."""
+        if isinstance(y_true, self.kind):
+            return self._check_table(y_true, prediction, options)
+        if prediction is None:
             raise InputError(
                 f"{self.prediction} is missing.",
                 hint=f"Pass y_true and {self.prediction}, or one {self.kind.__name__}.",
@@ -65,95 +68,112 @@ class TableReader(Generic[T]):
             )
         if isinstance(prediction, Mapping):
             raise InputError(
-                f"{self.prediction} must be one column of predictions; it is a mapping.",
-                hint="This takes one model: pass its column.",
+                f"{self.prediction} must be one column of predictions; got a mapping.",
+                hint="Pass the column of one model.",
                 argument=self.prediction,
             )
-        unknown = [name for name in options if name not in self.parameters]
-        if unknown:
-            known = ", ".join(list(self.parameters)[2:])
-            raise TypeError(f"There is no option {unknown[0]!r} here. How rows are read is said by {known}.")
-        if given is None:
-            return self.from_arrays(y_true, prediction, **options)
-        return self._alone(given, prediction, options)
+        check_keywords(self.kind.__name__, options, self.options)
+        return self.from_arrays(y_true, prediction, **options)
 
-    def _alone(self, table: T, prediction: Any, options: Mapping[str, Any]) -> T:
-        beside = [self.prediction] * (prediction is not None)
-        beside += [name for name, value in options.items() if value is not self.parameters[name].default]
-        if beside:
+    def _check_table(self, table: T, prediction: Any, options: Mapping[str, Any]) -> T:
+        check_keywords(self.kind.__name__, options, self.options)
+        others = [self.prediction] * (prediction is not None)
+        others += [name for name, value in options.items() if value is not self.parameters[name].default]
+        if others:
             raise InputError(
-                f"A {self.kind.__name__} was given, and {', '.join(beside)} with it.",
-                hint=f"A table is already counted: pass these to {self.kind.__name__}.from_arrays instead.",
-                argument=beside[0],
+                f"{', '.join(others)} must be omitted with a {self.kind.__name__}; got both.",
+                hint=f"The rows of a table are counted: pass such options to {self.kind.__name__}.from_arrays.",
+                argument=others[0],
             )
         if not len(table):
-            raise InputError("The table holds no rows; a measure needs at least one.", argument="table")
+            raise InputError("The table holds no rows; a metric needs at least one.", argument="table")
         return table
 
     def takes_rows(self, function: Callable[Concatenate[T, P], R]) -> Any:
-        """Let ``f(table, *, ...)`` be called with rows too."""
+        """Let ``f(table, *, ...)`` be called with rows too, and with the options of `from_arrays`."""
 
         def with_rows(*columns: Any, **options: Any) -> R:
-            return self._call(function, columns, options)[1]
+            return self._call(with_rows, function, columns, options)[1]
 
-        return self._dress(with_rows, function)
+        return self._wrap(with_rows, function)
 
     def as_number(self, function: Callable[Concatenate[T, P], float | Measured]) -> Any:
-        """The same for functions that return a bare number: it cannot carry notes, so they become warnings."""
+        """As `takes_rows`, for functions that return a number: it cannot carry notes, so they become warnings."""
 
         def number(*columns: Any, **options: Any) -> float:
-            table, result = self._call(function, columns, options)
+            table, result = self._call(number, function, columns, options)
             for note in table.notes if isinstance(result, float) else result.notes:
                 warnings.warn(note.text, CalibrantWarning, stacklevel=2)
             return result if isinstance(result, float) else result.value
 
-        return self._dress(number, function)
+        return self._wrap(number, function)
 
-    def _call(self, function: Callable[..., R], columns: tuple[Any, ...], options: dict[str, Any]) -> tuple[T, R]:
-        names = list(self.parameters)[:2]
-        if not columns and names[0] not in options:
-            raise TypeError(f"{function.__name__}() needs {' and '.join(names)}, or one {self.kind.__name__}.")
+    def row_options(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Check the keyword arguments of a function whose ``**rows`` are the options of `from_arrays`.
+
+        The signature of the function shows these options in the place of ``**rows``.
+        """
+        own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        rows = [p for name, p in self.parameters.items() if name in self.options]
+        known = [p.name for p in (*own, *rows)]
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **options: P.kwargs) -> R:
+            check_keywords(function.__name__, options, known)
+            return function(*args, **options)
+
+        checked.__signature__ = inspect.Signature([*own, *rows])  # type: ignore[attr-defined]
+        return checked
+
+    def _call(
+        self, wrapper: Any, function: Callable[..., R], columns: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[T, R]:
+        name, (y_true, prediction) = function.__name__, list(self.parameters)[:2]
+        if not columns and y_true not in options:
+            raise TypeError(f"{name}() needs {y_true} and {prediction}, or one {self.kind.__name__}.")
         if len(columns) > 2:
-            raise TypeError(f"{function.__name__}() takes two columns; everything else is given by its name.")
-        given = dict(zip(names, columns, strict=False))
-        twice = [name for name in given if name in options]
+            raise TypeError(f"{name}() takes two columns; all other arguments are given by name.")
+        given = dict(zip((y_true, prediction), columns, strict=False))
+        twice = [each for each in given if each in options]
         if twice:
-            raise TypeError(f"{function.__name__}() got {twice[0]} twice.")
-        given |= {name: options.pop(name) for name in names if name in options}
-        rows = {name: options.pop(name) for name in list(options) if name in self.parameters}
-        table = self(given.get(names[0]), given.get(names[1]), rows)
+            raise TypeError(f"{name}() got {twice[0]} twice.")
+        check_keywords(name, options, list(wrapper.__signature__.parameters))
+        given |= {each: options.pop(each) for each in (y_true, prediction) if each in options}
+        rows = {each: options.pop(each) for each in list(options) if each in self.parameters}
+        table = self(given.get(y_true), given.get(prediction), rows)
         return table, function(table, **options)
 
-    def _dress(self, wrapper: Any, function: Callable[..., Any]) -> Any:
-        """Name, documentation and signature of the function, with rows in the place of the table."""
+    def _wrap(self, wrapper: Any, function: Callable[..., Any]) -> Any:
+        """Give the wrapper the name and documentation of the function, with rows in the place of the table."""
         functools.update_wrapper(wrapper, function)
         own = list(inspect.signature(function).parameters.values())[1:]
         y_true, prediction, *rows = self.parameters.values()
         parameters = [y_true, prediction.replace(default=None), *own, *rows]
-        # Without the types, which `help` would spell out over half a screen.
+        # Without types, which `help` would print over half a screen.
         wrapper.__signature__ = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
         wrapper.of_table = function
         return wrapper
 
 
-# The table that a measure of probabilities was given.
+# Reads the table of a binary metric.
 read_score_table = TableReader(ScoreTable, ScoreTable.from_arrays)
+row_options = read_score_table.row_options
 
 
 def takes_rows(function: Callable[Concatenate[ScoreTable, P], R]) -> TakesRows[P, R]:
     """Let ``f(table, *, ...)`` be called as ``f(y_true, y_prob, *, ...)`` too, with the options of `from_arrays`."""
-    dressed: TakesRows[P, R] = read_score_table.takes_rows(function)
-    return dressed
+    wrapped: TakesRows[P, R] = read_score_table.takes_rows(function)
+    return wrapped
 
 
 def as_number(function: Callable[Concatenate[ScoreTable, P], float | Measured]) -> TakesRows[P, float]:
-    """As `takes_rows`, for functions that return a bare number: it cannot carry notes, so they become warnings."""
-    dressed: TakesRows[P, float] = read_score_table.as_number(function)
-    return dressed
+    """As `takes_rows`, for functions that return a number: it cannot carry notes, so they become warnings."""
+    wrapped: TakesRows[P, float] = read_score_table.as_number(function)
+    return wrapped
 
 
 def need_both_classes(table: ScoreTable, name: str) -> None:
-    """Refuses a table with one class, for what does not exist there."""
+    """Raise an error if the table has one class, for metrics that need two."""
     if not table.has_both_classes:
         found = "no row has the event" if table.positives == 0 else "every row has it"
         raise InputError(

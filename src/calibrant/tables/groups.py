@@ -1,0 +1,121 @@
+"""Groups of rows: the observed combinations of the values of one column or several."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from calibrant._support.class_labels import encode
+from calibrant._support.columns import ColumnData, refuse_missing
+from calibrant._support.errors import Argument, InputError
+from calibrant._support.typing import Ints
+
+__all__ = ["GROUP_HINT", "MAX_GROUPS", "check_group_count", "group_columns", "groups_name", "observed_groups"]
+
+# More groups than this are evaluated by mistake: a number or a time was not rounded.
+MAX_GROUPS = 1_000
+
+GROUP_HINT = "Pass one column, a list of columns, a mapping of names to columns, or a frame."
+
+
+def group_columns(by: Any) -> dict[str, Any]:
+    """Return the columns of `by`, with their names in error messages.
+
+    `by` is one column, a list or tuple of columns, a mapping of names to columns, or a frame.
+
+    >>> list(group_columns({"region": ["a", "b"], "year": [2024, 2025]}))
+    ["by['region']", "by['year']"]
+    """
+    if by is None:
+        return {}
+    columns = _several_columns(by)
+    if columns is None:
+        return {"by": by}
+    return {f"by[{name!r}]": column for name, column in columns.items()}
+
+
+def groups_name(by: Any) -> str | None:
+    """Return the names of the columns of `by`, comma-joined; None if they have none.
+
+    >>> groups_name({"region": ["a", "b"], "year": [2024, 2025]})
+    'region, year'
+    """
+    columns = None if by is None else _several_columns(by)
+    if columns is None:
+        return None if by is None else _name(by)
+    if isinstance(by, (list, tuple)) and not any(map(_name, by)):
+        return None
+    return ", ".join(columns)
+
+
+def _several_columns(by: Any) -> dict[str, Any] | None:
+    """Return the columns of a mapping, a frame, or a list of columns by name; None for one column."""
+    if isinstance(by, Mapping):
+        named = [(str(name), column) for name, column in by.items()]
+    elif hasattr(type(by), "columns"):
+        named = _frame_columns(by)
+    elif isinstance(by, (list, tuple)) and by and all(map(_is_column, by)):
+        named = [(_name(column) or f"column {i}", column) for i, column in enumerate(by, 1)]
+    else:
+        return None
+    names = [name for name, _ in named]
+    if not names or len(set(names)) < len(names):
+        raise InputError(
+            Argument("by") + f" must have at least one column, each with its own name; got {names}.",
+            hint=GROUP_HINT,
+            value=names,
+        )
+    return dict(named)
+
+
+def _name(column: Any) -> str | None:
+    name = getattr(column, "name", None)
+    return None if name is None else str(name)
+
+
+def _is_column(value: Any) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) == 1
+
+
+def _frame_columns(frame: Any) -> list[tuple[str, Any]]:
+    import narwhals as nw
+
+    try:
+        known = nw.from_native(frame, eager_only=True)
+        return [(str(name), known[name].to_native()) for name in known.columns]
+    except (TypeError, nw.exceptions.NarwhalsError) as error:
+        raise InputError(
+            f"by must be a frame in memory; got {type(frame).__name__}, which cannot be read: {error}",
+            hint="Collect it first.",
+            argument="by",
+        ) from error
+
+
+def observed_groups(columns: Sequence[ColumnData]) -> list[tuple[Any, Ints]]:
+    """Return the key and the positions of the rows of each group, sorted by key.
+
+    The key is a label if there is one column, else a tuple of labels. A missing label is an error.
+    """
+    refuse_missing(columns, hint="Give such rows a group of their own.")
+    encoded = [encode(column) for column in columns]
+    code = encoded[0][1]
+    for labels, own in encoded[1:]:
+        # The codes so far become numbers below the number of rows, so the product does not overflow.
+        code = np.unique(code, return_inverse=True)[1] * len(labels) + own
+    order = np.argsort(code, kind="stable")
+    start = np.flatnonzero(np.diff(code[order], prepend=-1))
+    groups = []
+    for rows in np.split(order, start[1:]) if start.size else []:
+        key = tuple(labels[own[rows[0]]] for labels, own in encoded)
+        groups.append((key[0] if len(key) == 1 else key, rows))
+    return groups
+
+
+def check_group_count(count: int) -> None:
+    """Raise an error if there are more groups than an evaluation takes."""
+    if count > MAX_GROUPS:
+        raise InputError(
+            Argument("by") + f" must have at most {MAX_GROUPS:,} groups; got {count:,}.",
+            hint="Round times to days or weeks, and numbers to groups.",
+            value=count,
+        )
