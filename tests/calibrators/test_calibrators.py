@@ -81,7 +81,7 @@ def test_outputs_lie_in_0_to_1_and_rise_where_promised(name, pairs, new):
     q = cal(scores)
     assert q.shape == scores.shape
     assert ((q >= 0) & (q <= 1)).all()
-    if cal.rises:
+    if cal.is_increasing:
         assert (np.diff(q) >= 0).all()
 
 

@@ -139,7 +139,7 @@ def test_probabilities_of_0_and_1_are_clipped_and_counted(name):
 
 
 def test_scaling_calibrators_count_clipped_rows():
-    counting = {name for name, cal in KINDS.items() if "n_clipped_" in cal.keeps}
+    counting = {name for name, cal in KINDS.items() if "n_clipped_" in cal.saved_attributes}
     assert {"softmax_temperature", "vector", "matrix", "dirichlet", "pairwise"} <= counting
     proba, y, _ = rows(size=300)
     proba[0] = [1, 0, 0]

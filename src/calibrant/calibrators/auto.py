@@ -266,7 +266,7 @@ class AutoCalibrator(ModelWithCalibrator):
         if cost is not None:
             found |= {"cats": CATS(cost), "caps": CAPS(cost)}
         if method == "decision_function":
-            found = {name: each for name, each in found.items() if each.takes_any_score}
+            found = {name: each for name, each in found.items() if each.accepts_any_score}
             found["platt"] = "platt"
         return found
 

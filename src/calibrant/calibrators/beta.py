@@ -65,14 +65,14 @@ class Beta(ScoreMap):
     (1.0, 1.0, 0.0)
     """
 
-    learns: ClassVar[tuple[str, ...]] = ("beta",)
-    keeps: ClassVar[tuple[str, ...]] = ("n_clipped_",)
+    map_kinds: ClassVar[tuple[str, ...]] = ("beta",)
+    saved_attributes: ClassVar[tuple[str, ...]] = ("n_clipped_",)
 
     def __init__(self, *, parameters: Literal["abm", "am", "ab"] = "abm", eps: float = EPS) -> None:
         self.parameters = parameters
         self.eps = eps
 
-    def could_have_learned(self, map_: Any) -> bool:
+    def accepts_map(self, map_: Any) -> bool:
         wanted = {"am": map_.b - map_.a, "ab": map_.c - (map_.a - map_.b) * math.log(2)}.get(self.parameters, 0.0)
         return bool(map_.eps == self.eps and abs(wanted) <= 1e-9 * (1 + abs(map_.c)))
 

@@ -38,17 +38,17 @@ class BinningAverage(ScoreMap):
     array([0.5, 1. ])
     """
 
-    learns: ClassVar[tuple[str, ...]] = ("steps",)
-    rises: ClassVar[bool] = False
+    map_kinds: ClassVar[tuple[str, ...]] = ("steps",)
+    is_increasing: ClassVar[bool] = False
 
     def __init__(self, *, n_bins: int = 10) -> None:
         self.n_bins = n_bins
 
     @property
-    def takes_any_score(self) -> bool:
+    def accepts_any_score(self) -> bool:
         return True
 
-    def could_have_learned(self, map_: Any) -> bool:
+    def accepts_map(self, map_: Any) -> bool:
         return bool(map_.values.size <= self.n_bins)
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:

@@ -34,8 +34,8 @@ LogitLine = tuple[float, float]  # slope and intercept on the logit scale
 class _CostAware(ScoreMap):
     """Base of CATS and CAPS: a line on the logit scale with the least ECC."""
 
-    learns: ClassVar[tuple[str, ...]] = ("logistic",)
-    keeps: ClassVar[tuple[str, ...]] = ("n_clipped_", "ecc_before_", "ecc_")
+    map_kinds: ClassVar[tuple[str, ...]] = ("logistic",)
+    saved_attributes: ClassVar[tuple[str, ...]] = ("n_clipped_", "ecc_before_", "ecc_")
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class _CostAware(ScoreMap):
                 warn=True,
             )
 
-    def could_have_learned(self, map_: Any) -> bool:
+    def accepts_map(self, map_: Any) -> bool:
         return bool(map_.on == "logit" and map_.slope > 0 and map_.eps == self.eps)
 
     def _paper_grid(self) -> Iterable[LogitLine]:

@@ -56,17 +56,17 @@ class Isotonic(ScoreMap):
     array([0.25, 0.5 , 0.5 , 0.75])
     """
 
-    learns: ClassVar[tuple[str, ...]] = ("steps", "segments")
+    map_kinds: ClassVar[tuple[str, ...]] = ("steps", "segments")
 
     def __init__(self, *, strict: bool = False, extremes: bool = False) -> None:
         self.strict = strict
         self.extremes = extremes
 
     @property
-    def takes_any_score(self) -> bool:
+    def accepts_any_score(self) -> bool:
         return True
 
-    def could_have_learned(self, map_: Any) -> bool:
+    def accepts_map(self, map_: Any) -> bool:
         values = map_.y if map_.kind == "segments" else map_.values
         inside = self.extremes or bool(((values > 0) & (values < 1)).all())
         return inside and (map_.kind == "segments") == self.strict

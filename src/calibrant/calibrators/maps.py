@@ -29,7 +29,7 @@ class Map(Protocol):
     def probabilities(self) -> bool: ...
 
     @property
-    def rises(self) -> bool:
+    def is_increasing(self) -> bool:
         """Whether a higher score never gets a lower probability."""
 
     def __call__(self, score: Floats) -> Floats: ...
@@ -57,7 +57,7 @@ class Steps:
             raise InputError(f"A map of steps with {self.edges.size} edges needs one value more; {self.values.size}.")
 
     @property
-    def rises(self) -> bool:
+    def is_increasing(self) -> bool:
         return bool((np.diff(self.values) >= 0).all())
 
     def __call__(self, score: Floats) -> Floats:
@@ -86,7 +86,7 @@ class Segments:
             raise InputError(f"A map of segments needs as many x as y, and one at least; {self.x.size}, {self.y.size}.")
 
     @property
-    def rises(self) -> bool:
+    def is_increasing(self) -> bool:
         return bool((np.diff(self.y) >= 0).all())
 
     def __call__(self, score: Floats) -> Floats:
@@ -128,7 +128,7 @@ class Logistic:
         return self.on == "logit"
 
     @property
-    def rises(self) -> bool:
+    def is_increasing(self) -> bool:
         return self.slope >= 0
 
     def __call__(self, score: Floats) -> Floats:
@@ -159,7 +159,7 @@ class Beta:
         check_eps(self.eps)
 
     @property
-    def rises(self) -> bool:
+    def is_increasing(self) -> bool:
         return self.a >= 0 and self.b >= 0
 
     def __call__(self, score: Floats) -> Floats:
@@ -179,7 +179,7 @@ class Odds:
 
     kind: ClassVar[str] = "odds"
     probabilities: ClassVar[bool] = True
-    rises: ClassVar[bool] = True
+    is_increasing: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_finite(self, "ratio")

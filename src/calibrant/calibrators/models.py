@@ -207,7 +207,7 @@ def calibrator_for(calibrator: Any, method: str, n_classes: int) -> ScoreMap | P
     on_logits = method == "predict_proba"
     platt = calibrator is None or calibrator == "platt"
     chosen = clone(Platt(on="logit" if on_logits else "score") if platt else as_calibrator(calibrator))
-    if not on_logits and not chosen.takes_any_score:
+    if not on_logits and not chosen.accepts_any_score:
         raise InputError(
             f"{type(chosen).__name__} needs probabilities, and the classifier gives margins only.",
             hint="Use Platt(on='score'), Isotonic() or BinningAverage().",

@@ -37,14 +37,14 @@ class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     kind: ClassVar[str] = "multiclass"
     # Kinds of map that a fit can give, numbers beside the map that go into files, and whether a fit needs rows of
     # each class.
-    learns: ClassVar[tuple[str, ...]] = ()
-    keeps: ClassVar[tuple[str, ...]] = ()
+    map_kinds: ClassVar[tuple[str, ...]] = ()
+    saved_attributes: ClassVar[tuple[str, ...]] = ()
     needs_all_classes: ClassVar[bool] = False
 
     map_: Any
 
     @property
-    def takes_any_score(self) -> bool:
+    def accepts_any_score(self) -> bool:
         """Whether scores may be any finite numbers; otherwise rows are probabilities."""
         return False
 
@@ -73,8 +73,8 @@ class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _columns.check_alignment({"X": X, "y": y, "sample_weight": sample_weight})
         names = _class_names(X, column, classes)
         code = class_labels.codes(column, names)
-        matrix, notes = self._read(X, len(names), any_score=self.takes_any_score)
-        if self.takes_any_score and are_probabilities(matrix):
+        matrix, notes = self._read(X, len(names), any_score=self.accepts_any_score)
+        if self.accepts_any_score and are_probabilities(matrix):
             matrix, notes = self._read(X, len(names), any_score=False)
         _columns.check_lengths([column, _columns.ColumnData("X", matrix)])
         weight = np.ones(code.size) if sample_weight is None else _columns.read_weights(sample_weight, column)
@@ -115,9 +115,9 @@ class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
         raise NotImplementedError
 
-    def could_have_learned(self, map_: Any) -> bool:
+    def accepts_map(self, map_: Any) -> bool:
         """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it."""
-        return map_.kind in self.learns and map_.n_classes in (None, len(self.classes_))
+        return map_.kind in self.map_kinds and map_.n_classes in (None, len(self.classes_))
 
     def __call__(self, X: Any) -> Floats:
         """Return calibrated probabilities: rows in the order given, columns in that of `classes_`."""
@@ -227,14 +227,14 @@ class OneVsRest(ProbabilityMap):
     array([1., 1., 1., 1.])
     """
 
-    learns: ClassVar[tuple[str, ...]] = ("normalised",)
+    map_kinds: ClassVar[tuple[str, ...]] = ("normalised",)
 
     def __init__(self, calibrator: ScoreMap | str | None = None) -> None:
         self.calibrator = calibrator
 
     @property
-    def takes_any_score(self) -> bool:
-        return as_score_map(self.calibrator).takes_any_score
+    def accepts_any_score(self) -> bool:
+        return as_score_map(self.calibrator).accepts_any_score
 
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
         calibrator = as_score_map(self.calibrator)

@@ -66,16 +66,16 @@ class PairwiseCoupling(ProbabilityMap):
     (3, True)
     """
 
-    learns: ClassVar[tuple[str, ...]] = ("coupling",)
-    keeps: ClassVar[tuple[str, ...]] = ("n_clipped_",)
+    map_kinds: ClassVar[tuple[str, ...]] = ("coupling",)
+    saved_attributes: ClassVar[tuple[str, ...]] = ("n_clipped_",)
     needs_all_classes: ClassVar[bool] = True
 
     def __init__(self, calibrator: ScoreMap | str | None = None, *, eps: float = EPS) -> None:
         self.calibrator = calibrator
         self.eps = eps
 
-    def could_have_learned(self, map_: Any) -> bool:
-        return bool(super().could_have_learned(map_) and map_.eps == self.eps)
+    def accepts_map(self, map_: Any) -> bool:
+        return bool(super().accepts_map(map_) and map_.eps == self.eps)
 
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
         check_eps(self.eps)

@@ -47,7 +47,7 @@ class PriorShift(ScoreMap):
     array([0.091, 0.474])
     """
 
-    learns: ClassVar[tuple[str, ...]] = ("odds",)
+    map_kinds: ClassVar[tuple[str, ...]] = ("odds",)
 
     def __init__(
         self,

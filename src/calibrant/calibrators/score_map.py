@@ -33,14 +33,14 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     kind: ClassVar[str] = "binary"
     # Which kinds of map it learns, and whether higher scores never get lower probabilities; `calibrant.load` checks it.
-    learns: ClassVar[tuple[str, ...]] = ()
-    rises: ClassVar[bool] = True
-    keeps: ClassVar[tuple[str, ...]] = ()  # numbers beside the map that go into files
+    map_kinds: ClassVar[tuple[str, ...]] = ()
+    is_increasing: ClassVar[bool] = True
+    saved_attributes: ClassVar[tuple[str, ...]] = ()  # numbers beside the map that go into files
 
     map_: Any
 
     @property
-    def takes_any_score(self) -> bool:
+    def accepts_any_score(self) -> bool:
         """Whether scores may be any finite numbers, such as the margins of an SVM; else they lie in [0, 1]."""
         return False
 
@@ -60,7 +60,7 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        table, classes = read_table(X, y, sample_weight, any_score=self.takes_any_score)
+        table, classes = read_table(X, y, sample_weight, any_score=self.accepts_any_score)
         table = table.rows_by_weight()
         kept = self.__dict__.copy()
         try:
@@ -75,7 +75,7 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         raise NotImplementedError
 
-    def could_have_learned(self, map_: Any) -> bool:
+    def accepts_map(self, map_: Any) -> bool:
         """Whether such settings can lead to such a map: `calibrant.load` asks, and `save`."""
         return True
 

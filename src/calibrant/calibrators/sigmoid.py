@@ -63,9 +63,9 @@ class Platt(ScoreMap):
     2.0
     """
 
-    learns: ClassVar[tuple[str, ...]] = ("logistic",)
-    keeps: ClassVar[tuple[str, ...]] = ("n_clipped_",)
-    rises: ClassVar[bool] = False
+    map_kinds: ClassVar[tuple[str, ...]] = ("logistic",)
+    saved_attributes: ClassVar[tuple[str, ...]] = ("n_clipped_",)
+    is_increasing: ClassVar[bool] = False
 
     def __init__(self, *, on: Literal["logit", "score"] = "logit", smoothing: bool = True, eps: float = EPS) -> None:
         self.on = on
@@ -73,10 +73,10 @@ class Platt(ScoreMap):
         self.eps = eps
 
     @property
-    def takes_any_score(self) -> bool:
+    def accepts_any_score(self) -> bool:
         return bool(self.on == "score")
 
-    def could_have_learned(self, map_: Any) -> bool:
+    def accepts_map(self, map_: Any) -> bool:
         return bool(map_.on == self.on and map_.eps == self.eps)
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
@@ -154,13 +154,13 @@ class Temperature(ScoreMap):
     0.5
     """
 
-    learns: ClassVar[tuple[str, ...]] = ("logistic",)
-    keeps: ClassVar[tuple[str, ...]] = ("n_clipped_",)
+    map_kinds: ClassVar[tuple[str, ...]] = ("logistic",)
+    saved_attributes: ClassVar[tuple[str, ...]] = ("n_clipped_",)
 
     def __init__(self, *, eps: float = EPS) -> None:
         self.eps = eps
 
-    def could_have_learned(self, map_: Any) -> bool:
+    def accepts_map(self, map_: Any) -> bool:
         return bool(map_.on == "logit" and map_.intercept == 0 and map_.eps == self.eps)
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:

@@ -18,14 +18,14 @@ __all__ = ["Dirichlet", "MatrixScaling", "SoftmaxTemperature", "VectorScaling"]
 class _SoftmaxScaling(ProbabilityMap):
     """Fits a map of kind `Softmax`, with weights of `_dimensions` dimensions, to log-probabilities."""
 
-    learns: ClassVar[tuple[str, ...]] = ("softmax",)
-    keeps: ClassVar[tuple[str, ...]] = ("n_clipped_",)
+    map_kinds: ClassVar[tuple[str, ...]] = ("softmax",)
+    saved_attributes: ClassVar[tuple[str, ...]] = ("n_clipped_",)
     _dimensions: ClassVar[int]
 
     eps: float
 
-    def could_have_learned(self, map_: Any) -> bool:
-        right = super().could_have_learned(map_) and map_.weights.ndim == self._dimensions
+    def accepts_map(self, map_: Any) -> bool:
+        right = super().accepts_map(map_) and map_.weights.ndim == self._dimensions
         return bool(right and map_.eps == self.eps)
 
     def _log_probabilities(self, matrix: Floats, weight: Floats) -> Floats:
@@ -100,8 +100,8 @@ class SoftmaxTemperature(_SoftmaxScaling):
     def __init__(self, *, eps: float = EPS) -> None:
         self.eps = eps
 
-    def could_have_learned(self, map_: Any) -> bool:
-        return bool(super().could_have_learned(map_) and map_.weights >= 0 and not map_.biases.any())
+    def accepts_map(self, map_: Any) -> bool:
+        return bool(super().accepts_map(map_) and map_.weights >= 0 and not map_.biases.any())
 
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
         z = self._log_probabilities(matrix, weight)

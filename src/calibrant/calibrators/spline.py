@@ -75,7 +75,7 @@ class Spline(ProbabilityMap):
     True
     """
 
-    learns: ClassVar[tuple[str, ...]] = ("top_label", "normalised")
+    map_kinds: ClassVar[tuple[str, ...]] = ("top_label", "normalised")
 
     def __init__(
         self, *, on: Literal["top_label", "classwise"] = "top_label", n_knots: int = 6, eps: float = EPS
@@ -84,11 +84,11 @@ class Spline(ProbabilityMap):
         self.n_knots = n_knots
         self.eps = eps
 
-    def could_have_learned(self, map_: Any) -> bool:
+    def accepts_map(self, map_: Any) -> bool:
         each = [map_.confidence] if map_.kind == "top_label" else map_.per_class
         inside = all(one.kind == "segments" and one.y.min() >= self.eps and one.y.max() <= 1 - self.eps for one in each)
         on = "top_label" if map_.kind == "top_label" else "classwise"
-        return bool(super().could_have_learned(map_) and inside and on == self.on)
+        return bool(super().accepts_map(map_) and inside and on == self.on)
 
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
         check_option("on", self.on, ("top_label", "classwise"))

@@ -49,13 +49,13 @@ class VennAbers(ScoreMap):
     (array([0.   , 0.667]), array([0.333, 1.   ]))
     """
 
-    learns: ClassVar[tuple[str, ...]] = ("steps",)
+    map_kinds: ClassVar[tuple[str, ...]] = ("steps",)
 
     @property
-    def takes_any_score(self) -> bool:
+    def accepts_any_score(self) -> bool:
         return True
 
-    def could_have_learned(self, map_: Any) -> bool:
+    def accepts_map(self, map_: Any) -> bool:
         return bool(((map_.values > 0) & (map_.values < 1)).all())
 
     def pair(self, score: Column) -> tuple[Floats, Floats]:

@@ -59,7 +59,7 @@ def fit(method: str, cost: Any, settings: tuple[str, ...], output: str, force: b
     source, calibrator = Source.take(given), _new_calibrator(method, cost, settings)
     if len(source.scores) > 1:
         raise InputError(f"fit needs one score; got {len(source.scores)}.", hint="Fit one calibrator per score.")
-    rows = source.read_rows(any_score=calibrator.takes_any_score)
+    rows = source.read_rows(any_score=calibrator.accepts_any_score)
     scores = rows.columns[source.scores[0]]
     # In fit the sum of weights plays the number of rows, so that weights and frequencies give the same map.
     weight = next((each for each in rows.weights.values() if each is not None), None)

@@ -144,13 +144,13 @@ def _described(calibrator: Any) -> dict[str, Any]:
             f"Labels must be text or numbers to be saved; they are {calibrator.classes_.tolist()!r}.",
             hint="Encode them first.",
         )
-    if not calibrator.could_have_learned(calibrator.map_):
+    if not calibrator.accepts_map(calibrator.map_):
         raise InputError(f"The settings of {name} were changed after it was fitted.", hint="Fit it again.")
     settings = {key: _plain_setting(getattr(calibrator, key)) for key in _settings_of(type(calibrator))}
     described: dict[str, Any] = {"calibrator": name, "settings": settings, "classes": calibrator.classes_.tolist()}
     notes = [{"code": n.code, "count": n.count, "template": n.template} for n in calibrator.notes_]
     described |= _described_map(calibrator) | {"notes": notes}
-    return described | {"numbers": {each: float(getattr(calibrator, each)) for each in calibrator.keeps}}
+    return described | {"numbers": {each: float(getattr(calibrator, each)) for each in calibrator.saved_attributes}}
 
 
 def _settings_of(kind: Any) -> list[str]:
@@ -223,11 +223,11 @@ def _are_labels(labels: Any) -> bool:
 def _restore_map(calibrator: Any, body: dict[str, Any]) -> None:
     map_ = maps.from_dict(body.pop("map", {}))
     name = type(calibrator).__name__
-    if map_.kind not in calibrator.learns:
-        raise InputError(f"{name} learns maps of {' or '.join(calibrator.learns)}, not of {map_.kind}.")
-    if calibrator.rises and not map_.rises:
+    if map_.kind not in calibrator.map_kinds:
+        raise InputError(f"{name} learns maps of {' or '.join(calibrator.map_kinds)}, not of {map_.kind}.")
+    if calibrator.is_increasing and not map_.is_increasing:
         raise InputError(f"the map of {name} must not fall, and it does.")
-    if not calibrator.could_have_learned(map_):
+    if not calibrator.accepts_map(map_):
         raise InputError(f"the map of {name} does not go with its settings.")
     if len(calibrator.classes_) != 2:
         raise InputError(f"{name} has two classes; {len(calibrator.classes_)} are named.")
@@ -238,8 +238,8 @@ def _restore_notes_and_numbers(calibrator: Any, body: dict[str, Any]) -> None:
     name = type(calibrator).__name__
     calibrator.notes_ = _notes(body.pop("notes", None))
     numbers = body.pop("numbers", None)
-    if not isinstance(numbers, dict) or set(numbers) != set(calibrator.keeps):
-        raise InputError(f"numbers of {name} must be {list(calibrator.keeps)}.")
+    if not isinstance(numbers, dict) or set(numbers) != set(calibrator.saved_attributes):
+        raise InputError(f"numbers of {name} must be {list(calibrator.saved_attributes)}.")
     for each, value in numbers.items():
         if not isinstance(value, float) or not 0 <= value < np.inf:
             raise InputError(f"{each} must be a number from 0 on; it is {value!r}.")
@@ -266,9 +266,9 @@ def _restore_class_map(calibrator: Any, body: dict[str, Any]) -> None:
         _restore_calibrators(calibrator, body)
     else:
         calibrator.map_ = class_maps.from_dict(body.pop("map", {}))
-    if calibrator.map_.kind not in calibrator.learns:
-        raise InputError(f"{name} learns maps of {' or '.join(calibrator.learns)}, not of {calibrator.map_.kind}.")
-    if not calibrator.could_have_learned(calibrator.map_):
+    if calibrator.map_.kind not in calibrator.map_kinds:
+        raise InputError(f"{name} learns maps of {' or '.join(calibrator.map_kinds)}, not of {calibrator.map_.kind}.")
+    if not calibrator.accepts_map(calibrator.map_):
         raise InputError(f"the map of {name} does not go with its settings or its classes.")
 
 
@@ -283,7 +283,7 @@ def _restore_calibrators(calibrator: Any, body: dict[str, Any]) -> None:
         raise InputError(f"{name} holds binary calibrators of one kind.")
     calibrator.calibrator = clone(first)
     fitted = [one.map_ for one in calibrator.calibrators_]
-    if "coupling" in calibrator.learns:
+    if "coupling" in calibrator.map_kinds:
         calibrator.map_ = class_maps.Coupling(fitted, body.pop("sizes", None), calibrator.eps)
     else:
         calibrator.map_ = class_maps.Normalised(fitted, body.pop("domain", None))
