@@ -37,7 +37,7 @@ READING = {
     *("JointTest.significant", "JointTest.direction", "TestResult.is_significant"),
     *("BiasByBin.significant", "BiasByBin.tce", "BiasByBin.biased_share", "BiasByBin.mean_absolute"),
     *("BiasByBin.reliability", "Coverage.mean_absolute", "MSEDecomposition.mse"),
-    *("holm", "benjamini_hochberg", "_checked", "rows_to_decide"),  # arithmetic with stored p-values and bounds
+    *("holm", "benjamini_hochberg", "_check_pvalues", "rows_to_decide"),  # arithmetic with stored p-values and bounds
 }
 
 

@@ -366,6 +366,12 @@ def test_a_loss_with_the_same_properties_gets_the_same_inference(bins):
     assert (a.expected, a.low, a.high, a.pvalue, a.alternative) == (b.expected, b.low, b.high, b.pvalue, b.alternative)
     a, b = (cb.equivalence(metric, data, margin=0.03, **common) for metric in (ours, own))
     assert (a.pvalue, a.bound) == (b.pvalue, b.bound)
+    # In an evaluation, verdict, interval and null are equal too.
+    a, b = (cb.evaluate(data, metrics={"mine": metric}, **common) for metric in (ours, own))
+    assert (a.verdict, a.direction, a.pvalue) == (b.verdict, b.direction, b.pvalue)
+    for part in ("interval", "null"):
+        one, two = (getattr(each["mine"], part).to_dict() | {"spec": None} for each in (a, b))
+        assert one | {"metric": ""} == two | {"metric": ""}
 
 
 def test_a_declared_method_and_range_are_used():

@@ -155,7 +155,7 @@ def test_sample_sizes_are_described_in_words():
     found = cb.sample_size(event_rate=0.05)
     assert repr(found).splitlines() == [
         "To detect odds that are off by 22 % with 80 % power: 6,800 rows (340 events).",
-        "To show that the odds of a calibrated model are right to within 10 % with 80 % power: "
+        "To show that the odds of a calibrated model are accurate to within 10 % with 80 % power: "
         "43,000 rows (2,200 events).",
         "These are lower limits: scores with spread need more rows.",
     ]
@@ -177,7 +177,7 @@ def test_rows_to_decide_are_those_that_the_rows_at_hand_lack():
     [
         ((), {}, "scores or event_rate must be given, and not both; got neither. Pass"),
         (([0.1],), {"event_rate": 0.1}, "got both"),
-        ((), {"event_rate": 0}, "event_rate must lie between 0 and 1; got 0. Give 5 % as 0.05."),
+        ((), {"event_rate": 0}, "event_rate must lie between 0 and 1; got 0. "),
         (([0.0, 1.0],), {}, "scores must have a score between 0 and 1; got none"),
         (([0.1, 1.5],), {}, "scores must lie in"),
         (([0.1, np.nan],), {}, "scores has 1 missing value"),

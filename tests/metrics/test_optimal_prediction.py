@@ -111,8 +111,8 @@ def test_user_defined_costs_are_checked():
         (lambda p, a: (p - a) ** 2 if p > a else a - p, "cost must accept arrays"),
         ("linear", "cost must be a function or an object"),
         (cb.LinearCost, "cost must be a function or an object"),
-        (lambda p, a: 0.0, "one number for every pair"),
-        (lambda p, a: np.full(np.shape(p), np.nan), "no number wherever"),
+        (lambda p, a: 0.0, "one number for each pair"),
+        (lambda p, a: np.full(np.shape(p), np.nan), "cost must be finite for some prediction"),
     ):
         with pytest.raises(cb.InputError, match=words):
             cb.optimal_prediction(draws, cost)

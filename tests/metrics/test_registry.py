@@ -32,27 +32,50 @@ def test_all_forms_are_one_metric(name):
     assert len({first, *others}) == 1
 
 
+# Each function that takes a metric: from a form of the metric to its result as plain data.
+TAKERS = {
+    "interval": lambda form: cb.interval(form, TABLE, **DRAWS).to_dict(),
+    "interval of rows": lambda form: cb.interval(form, Y, P, **DRAWS).to_dict(),
+    "null": lambda form: cb.null(form, TABLE, **DRAWS).to_dict(),
+    "consistency": lambda form: cb.consistency(form, TABLE, **DRAWS).to_dict(),
+    "equivalence": lambda form: cb.equivalence(form, TABLE, margin=0.5, **DRAWS).to_dict(),
+    "evaluate, list": lambda form: cb.evaluate(TABLE, metrics=[form], **DRAWS).to_dict(),
+    "evaluate, mapping": lambda form: cb.evaluate(TABLE, metrics={"mine": form}, **DRAWS).to_dict(),
+}
+
+
 @EVERY
-def test_all_forms_give_the_same_interval_null_test_and_equivalence(name):
-    for function, options in (
-        (cb.interval, {}),
-        (cb.null, {}),
-        (cb.consistency, {}),
-        (cb.equivalence, {"margin": 0.5}),
-    ):
-        first, *others = (function(form, TABLE, **DRAWS, **options).to_dict() for form in forms(name))
-        assert all(other == first for other in others)
-        assert function(name, Y, P, **DRAWS, **options).to_dict() == first
+@pytest.mark.parametrize("taker", TAKERS)
+def test_object_class_function_and_name_give_the_same_result(taker, name):
+    """The contract of DESIGN.md, section 3, over METRICS."""
+    first, *others = (TAKERS[taker](form) for form in forms(name))
+    assert all(other == first for other in others)
 
 
-@pytest.mark.parametrize("name", ["brier", "ace", "tce"])
-def test_all_forms_give_the_same_evaluation_and_comparison(name):
+def test_rows_and_table_give_the_same_interval():
+    for name in cb.METRICS:
+        assert TAKERS["interval of rows"](name) == TAKERS["interval"](name)
+
+
+def test_all_metrics_can_be_given_together_in_any_form():
+    several = list(zip(*map(forms, cb.METRICS), strict=True))  # all objects, all classes, all functions, all names
     models = {"a": P, "b": P**2}
-    evaluations = [cb.evaluate(Y, P, metrics=[form], **DRAWS).to_dict() for form in forms(name)]
-    named = [cb.evaluate(Y, P, metrics={cb.METRICS[name]().name: form}, **DRAWS).to_dict() for form in forms(name)]
-    comparisons = [cb.compare(Y, models, metrics=(form,), **DRAWS).to_dict() for form in forms(name)]
-    assert all(found == evaluations[0] for found in evaluations + named)
-    assert all(found == comparisons[0] for found in comparisons)
+    first, *others = (cb.evaluate(TABLE, metrics=list(metrics), **DRAWS) for metrics in several)
+    assert set(first.metrics) == {"log-odds error", *(cb.METRICS[name]().name for name in cb.METRICS)}
+    assert all(other.to_dict() == first.to_dict() for other in others)
+    compared = [cb.compare(Y, models, metrics=metrics, **DRAWS).to_dict() for metrics in several]
+    assert all(other == compared[0] for other in compared)
+
+
+def test_all_forms_give_the_same_diagram_of_the_null():
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    shown = [
+        cb.plots.NullDisplay.from_predictions(TABLE, metric=form, n_resamples=20, fig=Figure()).data()
+        for form in forms("brier")
+    ]
+    assert all(other.equals(shown[0]) for other in shown)
 
 
 @EVERY

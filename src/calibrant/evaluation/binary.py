@@ -101,8 +101,10 @@ def _breakdowns(panel: Mapping[str, Metric], table: ScoreTable) -> dict[str, Bre
     chosen: dict[str, Any] = {name: metric for name, metric in panel.items() if has_bins(metric)}
     tested = any(tests_scores(metric.loss) for metric in chosen.values())
     for name, metric in {"ECE": ECE(), "ACE": ACE(), **({} if tested else {"TCE": TCE()})}.items():
-        if metric not in chosen.values():
-            chosen[f"{name} (default)" if name in chosen else name] = metric
+        if name not in chosen:  # diagrams and report use these names
+            chosen[name] = metric
+        elif metric not in chosen.values():
+            chosen[f"{name} (default)"] = metric
     return {name: metric(table) for name, metric in chosen.items()}
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.logits import EPS
+from calibrant._support.option_checks import check_option
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column, Weights
 from calibrant.inference.design import Design
@@ -253,8 +254,7 @@ def ecce_test(
             hint="Use calibrant.consistency.",
             argument="sample_weight",
         )
-    if kind not in ("r", "mad"):
-        raise InputError(f"kind must be 'r' or 'mad'; got {kind!r}.", argument="kind", value=kind)
+    check_option("kind", kind, ("r", "mad"))
     spread = np.sqrt(np.sum(table.n * table.score * (1 - table.score)))
     if spread == 0:
         raise InputError("y_prob must have a score other than 0 and 1 for ecce_test.", argument="y_prob")

@@ -33,7 +33,7 @@ class Deviation:
         distributions the mean absolute difference between the share of outcomes at or below a predicted quantile and
         its level.
     value : float
-        The estimate; that of the bias is corrected for chance.
+        The estimate; that of the bias is debiased.
     low, high : float
         One-sided bounds, each at level 1 - alpha: the interval has level 1 - 2 alpha. NaN where they do not exist.
     margin : float

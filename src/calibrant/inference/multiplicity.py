@@ -1,4 +1,4 @@
-"""p-values of several tests at once."""
+"""Adjustment of p-values for multiple tests."""
 
 import numpy as np
 
@@ -9,16 +9,17 @@ __all__ = ["benjamini_hochberg", "holm"]
 
 
 def holm(pvalues: object) -> Floats:
-    """Holm's adjusted p-values: rejecting those at most alpha makes one false rejection with a chance of at most alpha.
+    """Return Holm's adjusted p-values, which control the family-wise error rate.
 
-    Holds for tests that depend on each other in any way.
+    If hypotheses with adjusted p-values of at most alpha are rejected, the probability of any false rejection is at
+    most alpha, under any dependence between the tests.
 
     Examples
     --------
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    p = _checked(pvalues)
+    p = _check_pvalues(pvalues)
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(p.size)
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1.0)
@@ -26,9 +27,10 @@ def holm(pvalues: object) -> Floats:
 
 
 def benjamini_hochberg(pvalues: object) -> Floats:
-    """Benjamini and Hochberg's: of those at most alpha, a share of at most alpha is false on average.
+    """Return Benjamini and Hochberg's adjusted p-values, which control the false discovery rate.
 
-    Holds for independent tests (different rows are), and for those that depend on each other positively.
+    If hypotheses with adjusted p-values of at most alpha are rejected, the expected share of false rejections is at
+    most alpha, for independent tests (such as those of different rows) and for positively dependent ones.
 
     Examples
     --------
@@ -37,12 +39,14 @@ def benjamini_hochberg(pvalues: object) -> Floats:
     """
     from scipy.stats import false_discovery_control
 
-    p = _checked(pvalues)
+    p = _check_pvalues(pvalues)
     return np.asarray(false_discovery_control(p, method="bh")) if p.size else p
 
 
-def _checked(pvalues: object) -> Floats:
+def _check_pvalues(pvalues: object) -> Floats:
     p = np.asarray(pvalues, dtype=np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise InputError("p-values must be a row of numbers in [0, 1].", argument="pvalues", value=pvalues)
+        raise InputError(
+            f"pvalues must be a sequence of numbers in [0, 1]; got {pvalues!r}.", argument="pvalues", value=pvalues
+        )
     return p

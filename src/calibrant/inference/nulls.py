@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import number, plain
-from calibrant._support.option_checks import check_share
+from calibrant._support.option_checks import check_option, check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column, Floats
 from calibrant.inference.interval_methods import quantiles
@@ -168,12 +168,8 @@ def null(
             argument="metric",
             value=metric,
         )
-    if alternative not in (None, "greater", "two-sided"):
-        raise InputError(
-            f"alternative must be 'greater' or 'two-sided'; got {alternative!r}.",
-            argument="alternative",
-            value=alternative,
-        )
+    if alternative is not None:
+        check_option("alternative", alternative, get_args(Alternative))
     level, seed = check_share("confidence_level", confidence_level), seed_sequence(random_state)
     sample = read_sample(measured, y_true, forecast, cluster, rows)
     options: dict[str, Any] = {"seed": seed, "n_resamples": n_resamples, "show": progress}

@@ -1,7 +1,7 @@
 """Resampling: bootstrap replicates of rows, and null replicates with outcomes simulated from the scores.
 
 Replicate i of a purpose has a random stream of its own, seeded by (random_state, purpose, i). Results are therefore
-bitwise identical on both kernels, on any number of threads, and whatever else is computed from the same `random_state`.
+bitwise identical on both kernels, for any number of threads, and independent of other results with the same seed.
 """
 
 import math
@@ -174,13 +174,13 @@ def _compact(score: Floats, events: Any, others: Any, *squares: Floats) -> Score
 def _poisson_replicate(table: ScoreTable, rng: Generator) -> ScoreTable:
     assert table.w2 is not None
     k2 = event_squares(table)
-    drawn, squares = list[Floats](), list[Floats]()
+    sums, squares = list[Floats](), list[Floats]()
     for total, square in ((table.k, k2), (table.n - table.k, table.w2 - k2)):
         some = (total > 0) & (square > 0)
         weight = np.divide(square, total, out=np.ones(total.size), where=some)
-        drawn.append(weight * rng.poisson(np.where(some, total / weight, 0.0)))
-        squares.append(weight * drawn[-1])
-    replicate = _compact(table.score, drawn[0], drawn[1], squares[0] + squares[1], squares[0])
+        sums.append(weight * rng.poisson(np.where(some, total / weight, 0.0)))
+        squares.append(weight * sums[-1])
+    replicate = _compact(table.score, sums[0], sums[1], squares[0] + squares[1], squares[0])
     return replicate if len(replicate) else table  # an empty replicate, possible with very few rows
 
 
@@ -251,9 +251,10 @@ class PairedRows:
         return times if self.cluster is None else times[self.cluster]
 
     def __call__(self, bits: SFC64) -> tuple[ScoreTable, ...]:
+        """Return the tables of a bootstrap replicate, one per prediction."""
         times = self.times(bits)
-        drawn = times if self.weight is None else times * self.weight
-        return tuple(self._table(*each, drawn) for each in zip(self.scores, self.places, strict=True))
+        total = times if self.weight is None else times * self.weight
+        return tuple(self._table(*each, total) for each in zip(self.scores, self.places, strict=True))
 
     def null_sampler(self) -> Callable[[SFC64], ScoreTable]:
         """Return the sampler of null replicates of the only prediction: one random sign for each cluster."""
@@ -275,14 +276,16 @@ class PairedRows:
 
         return sample
 
-    def _table(self, score: Floats, place: Ints, drawn: Weights) -> ScoreTable:
-        def total(column: Weights) -> Weights:
-            return np.bincount(place, weights=column, minlength=score.size).astype(drawn.dtype)
+    def _table(self, score: Floats, place: Ints, weight: Weights) -> ScoreTable:
+        """Return the table of the rows with these weights in the replicate."""
 
-        importance = drawn.dtype.kind == "f" and self.weight is not None
-        squared = [] if self.weight is None or not importance else [drawn * self.weight]
+        def total(column: Weights) -> Weights:
+            return np.bincount(place, weights=column, minlength=score.size).astype(weight.dtype)
+
+        importance = weight.dtype.kind == "f" and self.weight is not None
+        squared = [] if self.weight is None or not importance else [weight * self.weight]
         squares = [total(column) for square in squared for column in (square, square * self.event)]
-        return _compact(score, total(drawn * self.event), total(drawn * (1 - self.event)), *squares)
+        return _compact(score, total(weight * self.event), total(weight * (1 - self.event)), *squares)
 
 
 def read_rows(

@@ -15,6 +15,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import round_up
 from calibrant._support.json_values import plain
 from calibrant._support.logits import expit
+from calibrant._support.option_checks import check_share
 from calibrant._support.typing import Column, Floats
 from calibrant.inference.binary_components import MIN_EVENTS
 from calibrant.inference.equivalence_power import information_needed
@@ -79,7 +80,7 @@ class SampleSize:
             off = f"a slope of {1 - self.deviation:g} or {1 + self.deviation:g}"
         found = [
             f"To detect {off} {power}: {self._sizes(self.detect)}.",
-            f"To show that the odds of a calibrated model are right to within {_percent(self.margin)} {power}: "
+            f"To show that the odds of a calibrated model are accurate to within {_percent(self.margin)} {power}: "
             f"{self._sizes(self.equivalence)}.",
         ]
         return [*found, "These are lower limits: scores with spread need more rows."] if self.at_least else found
@@ -104,7 +105,7 @@ def sample_size(
     Parameters
     ----------
     scores : column or ScoreTable, optional
-        Scores as they are expected, for example those of a validation set. Only their distribution counts.
+        Expected scores, for example those of a validation set. Only their distribution is used.
     event_rate : float, optional
         Expected event rate, where no scores are known. Give one of the two.
     deviation : float, default=0.2
@@ -112,7 +113,7 @@ def sample_size(
         or 18 % lower than predicted. ``kind="slope"``: the slope of the log-odds is 1 - deviation or 1 + deviation, and
         the mean score is the event rate.
     margin : float, default=0.1
-        The largest log-odds error that is still negligible; 0.1 means that the odds are right to about 10 %.
+        The largest log-odds error that is still negligible; 0.1 means that the odds are accurate to about 10 %.
     alpha : float, default=0.05
         Level of both tests.
     power : float, default=0.8
@@ -135,15 +136,15 @@ def sample_size(
     Detection: the power of the omnibus test is at least that of each of its tests at alpha divided by their number.
     The plan takes the best of calibration in the large (for a slope: the slope) and the two tests over bins, and the
     direction that needs more rows. Equivalence: the log-odds error is shown to lie within the margin, which in addition
-    needs that fine bins do not object; they object to at most alpha / 4 of the calibrated models, and the plan leaves
-    that out. Rows are independent and have equal weights; rows in clusters need more. A simulation study is in the
-    documentation under "Sample size".
+    needs that the test over fine bins does not reject; it rejects at most alpha / 4 of the calibrated models, which the
+    plan ignores. Rows are independent and have equal weights; more rows are needed in clusters. A simulation study is
+    in the documentation under "Sample size".
 
     Examples
     --------
     >>> sample_size(np.random.default_rng(0).beta(1, 19, 5_000))
     To detect odds that are off by 22 % with 80 % power: 7,100 rows (360 events).
-    To show that the odds of a calibrated model are right to within 10 % with 80 % power: 46,000 rows (2,300 events).
+    To show that the odds of a calibrated model are accurate to within 10 % with 80 % power: 46,000 rows (2,300 events).
     >>> plan = sample_size(event_rate=0.05, deviation=0.5)
     >>> plan.detect, plan.detect_events
     (1226, 62)
@@ -152,7 +153,7 @@ def sample_size(
     for name, value in (("deviation", deviation), ("margin", margin)):
         _check_log_odds(name, value)
     for name, value in (("alpha", alpha), ("power", power)):
-        _check_share(name, value)
+        check_share(name, value)
     _check_kind(kind, expected, deviation)
     detect = max(_rows_to_detect(expected, sign * deviation, alpha, power, kind) for sign in (-1, 1))
     needed = information_needed(margin, alpha=alpha, power=power, scores=expected.shape)
@@ -181,7 +182,7 @@ class _Expected:
                 argument="scores",
             )
         if event_rate is not None:
-            _check_share("event_rate", event_rate)
+            check_share("event_rate", event_rate)
             return cls(ScoreTable.from_counts([float(event_rate)], [1], [0]), has_spread=False)
         found = cls(scores if isinstance(scores, ScoreTable) else _count(scores), has_spread=True)
         if not len(found.table) or not found.information > 0:
@@ -194,7 +195,7 @@ class _Expected:
 
     @property
     def shape(self) -> ScoreTable | float:
-        """What plans of bins take: the table, or one score that stands for distinct ones."""
+        """Argument of `information_needed`: the table, or one score that represents distinct ones."""
         return self.table if self.has_spread else float(self.table.score[0])
 
     @cached_property
@@ -218,7 +219,7 @@ class _Expected:
         return self.has_spread and int(np.sum((p > 0) & (p < 1))) < 2
 
     def bin_counts(self, information: float) -> list[int]:
-        """Numbers of coarse and of fine bins that are tested with so much information."""
+        """Return the numbers of coarse and of fine bins that are tested with so much information."""
         coarse, fine = information_bins(information), fine_bin_count(information)
         counts = [coarse] + [fine] * (fine > 2 * coarse)
         if self.has_spread:
@@ -226,7 +227,7 @@ class _Expected:
         return [count for count, least in zip(counts, (1, 2 * coarse), strict=False) if count > least]
 
     def truth(self, deviation: float, kind: Kind) -> Floats:
-        """Probabilities of events where scores deviate."""
+        """Return the true probabilities of events if scores deviate."""
         x = log_odds.logits(self.table.score)
         if kind == "shift":
             shifted: Floats = expit(x + deviation)
@@ -247,7 +248,7 @@ def _count(scores: Column | ScoreTable | None) -> ScoreTable:
 
 
 def _rows_to_detect(expected: _Expected, deviation: float, alpha: float, power: float, kind: Kind) -> int:
-    """The smallest number of rows with which the omnibus test has this power."""
+    """Return the smallest number of rows with which the omnibus test has this power."""
     truth = expected.truth(deviation, kind)
     alone = _large_power(expected, truth) if kind == "shift" else _slope_power(expected, truth)
 
@@ -269,7 +270,7 @@ def _rows_to_detect(expected: _Expected, deviation: float, alpha: float, power: 
 
 
 def _large_power(expected: _Expected, truth: Floats) -> Callable[[int, float], float]:
-    """Power of calibration in the large by rows and level: the larger of both variances, and few events exactly."""
+    """Return the power of the test of calibration in the large as a function of rows and level."""
     share, p = expected.share, expected.table.score
     gap, spread = float(np.sum(share * (truth - p))), float(np.sum(share * truth * (1 - truth)))
     rows_vary = spread + float(np.sum(share * (truth - p) ** 2))
@@ -285,7 +286,7 @@ def _large_power(expected: _Expected, truth: Floats) -> Callable[[int, float], f
 
 
 def _slope_power(expected: _Expected, truth: Floats) -> Callable[[int, float], float]:
-    """Power of the score test of slope 1; the mean score is the event rate, so no shift is fitted."""
+    """Return the power of the score test of slope 1; the mean score is the event rate, so no shift is fitted."""
     share, p = expected.share, expected.table.score
     x, weight = log_odds.logits(p), share * p * (1 - p)
     contrast = x - np.sum(weight * x) / np.sum(weight)
@@ -297,14 +298,14 @@ def _slope_power(expected: _Expected, truth: Floats) -> Callable[[int, float], f
 
 
 def _normal_power(gap: float, variance: float, spread: float, level: float) -> float:
-    """Probability that a sum with expectation `gap` and variance `spread` is significant with `variance`."""
+    """Return the probability that a sum with mean `gap` and variance `spread` is significant with `variance`."""
     from scipy.special import ndtr, ndtri
 
     return float(ndtr((gap + ndtri(level / 2) * math.sqrt(variance)) / math.sqrt(spread)))
 
 
 def _bin_power(expected: _Expected, truth: Floats, rows: int, count: int, level: float) -> float:
-    """Power of a test over bins: a scaled noncentral chi-squared distribution."""
+    """Return the power of a test over bins, by a scaled noncentral chi-squared distribution."""
     from scipy.special import chdtri, chndtr
 
     share, p = expected.share, expected.table.score
@@ -328,21 +329,11 @@ def _check_log_odds(name: str, value: float) -> None:
 _LARGEST = 2.0  # odds 7.4 times as large
 
 
-def _check_share(name: str, value: float) -> None:
-    if not (isinstance(value, Real) and 0 < value < 1):
-        raise InputError(
-            f"{name} must lie between 0 and 1; got {value!r}.",
-            hint="Give 5 % as 0.05.",
-            argument=name,
-            value=value,
-        )
-
-
 def _check_kind(kind: str, expected: _Expected, deviation: float) -> None:
     if kind not in get_args(Kind):
         raise InputError(
             f"kind must be 'shift' or 'slope'; got {kind!r}.",
-            hint="A shift moves all log-odds; a slope makes scores too extreme or not extreme enough.",
+            hint="A shift changes all log-odds; a slope makes scores overconfident or underconfident.",
             argument="kind",
             value=kind,
         )
@@ -365,7 +356,7 @@ def _check_kind(kind: str, expected: _Expected, deviation: float) -> None:
 
 
 def _percent(deviation: float) -> str:
-    """How far odds are off, rounded down to two significant digits: 0.1 is about 10 %, 0.2 about 22 %."""
+    """Format the error of the odds, rounded down to two significant digits: 0.1 is about 10 %, 0.2 about 22 %."""
     value = 100 * math.expm1(deviation)
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return f"{math.floor(value / unit) * unit:.6g} %"

@@ -66,7 +66,7 @@ def saddlepoint_two_sided(total: float, contrast: Floats, n: Floats, q: Floats) 
     contrast, n, q = contrast[inside], n[inside], q[inside]
     variance = float(np.sum(n * contrast**2 * q * (1 - q)))
     z = total / variance**0.5
-    if abs(z) < 1:  # not significant, whatever the shape of the tail
+    if abs(z) < 1:  # not significant for any shape of the tail
         return normal_two_sided(z)
     t = _saddlepoint(total, contrast, n, q, variance)
     if t is None:  # at or beyond the end of the support

@@ -185,7 +185,7 @@ class TCE(GCE):
     Definition 2 of [1]_ with its default bins. Decisions are those of `scipy.stats.binomtest` for each prediction.
     Each prediction is tested against the rate of its whole bin. With the paper's bins of N/20 to N/5 rows, the test
     therefore rejects more predictions of a calibrated model as N grows: its expected TCE is not 5 %.
-    TCE also changes when the event is renamed (p to 1 - p), because PAVA-BC goes from left to right.
+    TCE also changes if events and non-events are exchanged (p to 1 - p), because PAVA-BC is not symmetric.
 
     References
     ----------
@@ -260,7 +260,7 @@ class ECC(GCE):
 
 
 class DebiasedSCE(GCE):
-    """Debiased squared calibration error: mean squared gap over bins of equal size, less its expectation by chance.
+    """Debiased squared calibration error: mean squared gap over bins of equal size, less its expected noise.
 
     The estimator of Kumar, Liang and Ma (2019); see `losses.debiased_squared_gap`. 0 is best; it can be negative.
 

@@ -14,9 +14,9 @@ and section 5. A cost is called with arrays, ``cost(p, a)``; any callable can be
 ``largest`` : float, default inf
     The largest cost of any two rates.
 ``optimum`` : str, optional
-    How `optimal_prediction` finds the minimum of the mean cost over draws: "quantile", "draw", "root" or "step". The
-    cost is then proportional to `over` and `under`. Subclasses do not inherit this declaration, because they may be
-    other functions.
+    How `optimal_prediction` finds the minimum of the mean cost over samples: "quantile", "sample", "root" or "step".
+    The cost is then proportional to `over` and `under`. Subclasses do not inherit it, because they may be other
+    functions.
 """
 
 import math
@@ -185,7 +185,7 @@ class PowerCost:
     @property
     def optimum(self) -> str:
         """How `optimal_prediction` finds the minimum."""
-        return "quantile" if self.k == 1 else "draw" if self.concave else "root"
+        return "quantile" if self.k == 1 else "sample" if self.concave else "root"
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class LogCost:
     under: float = 1.0
     convex: ClassVar[bool] = False
     concave: ClassVar[bool] = True
-    optimum: ClassVar[str] = "draw"
+    optimum: ClassVar[str] = "sample"
 
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)

@@ -24,7 +24,7 @@ __all__ = ["GCE"]
 
 
 class _Immutable:
-    """Instances of subclasses take no attributes; a frozen dataclass refuses only its own fields there."""
+    """Refuses attributes of instances of subclasses too; a frozen dataclass refuses only its own fields there."""
 
     def __setattr__(self, name: str, value: object) -> None:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
@@ -52,7 +52,7 @@ class GCE(_Immutable):
 
     Notes
     -----
-    Metrics are equal if their bins, losses and norms are equal, whatever their names and classes.
+    Metrics are equal if their bins, losses and norms are equal, independent of names and classes.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class GCE(_Immutable):
         """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`."""
         table = read_score_table(y_true, y_prob, rows)
         partition = self.bins(table)
-        # A loss that has more than one number per bin offers `columns`, and `notes`.
+        # A loss with several numbers per bin offers `columns` and `notes`.
         columns = (
             dict(self.loss.columns(partition)) if hasattr(self.loss, "columns") else {"loss": self.loss(partition)}
         )
@@ -204,7 +204,7 @@ class GCE(_Immutable):
             return {"bins": self.bins, "loss": self.loss, "norm": self.norm, "name": self.name}
         default = type(self)()  # type: ignore[call-arg]
         found = {name: self._setting(name) for name in parameters if self._setting(name) != default._setting(name)}
-        # The number of bins is enough where their kind is the default.
+        # Show only the number of bins if their kind is the default.
         kind: Any = type(default.bins)
         usual = "n_bins" in found and self.bins == kind(found["n_bins"])
         found.pop("bins" if usual else "n_bins", None)

@@ -229,7 +229,7 @@ class RejectionRate:
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
-            raise InputError(Argument("alpha") + f" must lie between 0 and 1; it is {self.alpha!r}.", value=self.alpha)
+            raise InputError(Argument("alpha") + f" must lie between 0 and 1; got {self.alpha!r}.", value=self.alpha)
 
     def __call__(self, partition: Partition) -> Floats:
         return self.columns(partition)["loss"]

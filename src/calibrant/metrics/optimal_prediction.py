@@ -48,7 +48,7 @@ def optimal_prediction(samples: Any, cost: Cost) -> Floats:
 
     * "quantile" (`LinearCost`): the k-th smallest sample, k = max(1, ⌈R under / (under + over)⌉) (Theorem 1), in
       rational arithmetic on the costs as decimal numbers;
-    * "draw" (concave distances: `LogCost`, `PowerCost` with k < 1): between two samples the mean cost is concave, so
+    * "sample" (concave distances: `LogCost`, `PowerCost` with k < 1): between two samples the mean cost is concave, so
       its minimum is at a sample; all are compared. The paper starts one local search there, which ends up to 38 % above
       the minimum;
     * "root" (convex distances: `ExponentialCost`, `PowerCost` with k > 1): the derivative increases, and its root is
@@ -69,7 +69,7 @@ def optimal_prediction(samples: Any, cost: Cost) -> Floats:
     >>> draws = [[0.1, 0.2, 0.3, 0.4, 0.9]]
     >>> optimal_prediction(draws, LinearCost(over=1, under=1))
     array([0.3])
-    >>> optimal_prediction(draws, LinearCost(over=1, under=5))  # too low costs five times too high
+    >>> optimal_prediction(draws, LinearCost(over=1, under=5))  # underestimation costs five times as much
     array([0.9])
     >>> optimal_prediction(draws, LogCost(over=1, under=1))
     array([0.3])
@@ -106,7 +106,7 @@ def _search(cost: Cost) -> Callable[[Floats], Floats]:
     """Return the function from sorted samples to the best predictions, as the cost declares."""
     methods: dict[str, Callable[[Floats, Any], Floats]] = {
         "quantile": _best_rank,
-        "draw": _best_draw,
+        "sample": _best_sample,
         "root": _root_of_derivative,
         "step": _best_step,
     }
@@ -129,7 +129,7 @@ def linear_rank(over: float, under: float, n_draws: int) -> int:
     return max(1, math.ceil(high * n_draws / (high + low)))
 
 
-def _best_draw(draws: Floats, cost: Any) -> Floats:
+def _best_sample(draws: Floats, cost: Any) -> Floats:
     """Return the cheapest of the sorted samples; each distance between two of them is computed once."""
     total = np.zeros(draws.shape)
     for lag in range(1, draws.shape[1]):
