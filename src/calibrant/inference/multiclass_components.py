@@ -27,6 +27,8 @@ _MAX_CLASSES_COUNTED = 32
 _CLUSTER_BLOCK = 1024
 _NOTHING = 1e-300
 _ROUNDING = 1e-9
+# With fewer degrees of freedom, hardly an event is expected. (Two classes have at most one.)
+_MIN_DF = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +193,9 @@ class Cells:
         if not variance > 0:
             return TestResult(0.0, 1.0, name, df=0.0)
         statistic, df = max(self.form + mean, 0.0), 2 * mean**2 / variance
-        if df >= 1:
+        if df >= _MIN_DF:
             alone = quadratic_tail(statistic, mean, variance, self.degrees if self.clusters is None else np.inf)
-        else:  # hardly an event is expected: Cantelli's inequality
+        else:  # Cantelli's inequality
             alone = variance / (variance + self.form**2) if self.form > 0 else 1.0
         if self.clusters is None:
             return TestResult(statistic, alone, name, df=df)

@@ -135,7 +135,7 @@ class ClasswiseDeviation:
     def lower(self, alpha: float) -> float:
         """Return the lower limit, which exceeds the error with a probability of at most `alpha`; 0 if none is shown."""
         mean, variance, _ = self._shape
-        if not variance > 0 or 2 * mean**2 < variance or self.chance_below(0.0) < 1 - alpha:
+        if not variance > 0 or 4 * mean**2 < variance or self.chance_below(0.0) < 1 - alpha:
             return 0.0
         return math.sqrt(self._solve(1 - alpha, self._spread) / self.information)
 
