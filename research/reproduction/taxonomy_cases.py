@@ -287,7 +287,15 @@ def class_probabilities() -> Case:
         return Change(name, repr(calibrator), bent[test], calibrator.fit(bent[known], y[known])(bent[test]))
 
     own, flat, raised = distortions
-    methods = (cb.SoftmaxTemperature(), cb.OneVsRest(cb.Isotonic()), cb.OneVsRest(cb.Platt()), cb.VectorScaling())
+    methods = (
+        cb.SoftmaxTemperature(),
+        cb.VectorScaling(),
+        cb.Dirichlet(),
+        cb.Spline(),
+        cb.OneVsRest(cb.Platt()),
+        cb.OneVsRest(cb.Isotonic()),
+        cb.PairwiseCoupling(cb.Isotonic()),
+    )
     return Case(
         "CP: class probabilities",
         "CIFAR-10, Wide ResNet",
