@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from research.reproduction.sources import ROOT, NoDataError
-from research.reproduction.taxonomy_cases import Case, Change, Measure, cases, take
+from research.reproduction.taxonomy_cases import Case, Change, Measure, Value, cases, take
 
 OUT = ROOT / "docs" / "reproduction" / "taxonomy"
 N_RESAMPLES = 100
 EQUAL = 1e-9  # rounding
 PURE = 0.02  # share of the largest effect of recalibration that the information of a pure measure may have
-LISTED = {"calibration": "calibration measure", "partial": "partially sensitive", "insensitive": "insensitive", "": ""}
+# The columns of Table 2: calibration measures, partially sensitive and insensitive measures.
+CALIBRATION, PARTIAL, INSENSITIVE = "calibration", "partial", "insensitive"
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,13 @@ class Finding:
     def sensitivity(self) -> str:
         """The column of Table 2 to which the measure belongs by its effects."""
         if all(effect.unchanged for effect in self.effects):
-            return LISTED["insensitive"]
-        return LISTED["calibration" if all(effect.improved for effect in self.effects) else "partial"]
+            return INSENSITIVE
+        return CALIBRATION if all(effect.improved for effect in self.effects) else PARTIAL
 
     @property
     def purity(self) -> str:
         """Whether the measure is pure; an insensitive one is neither."""
-        if self.sensitivity == LISTED["insensitive"]:
+        if self.sensitivity == INSENSITIVE:
             return ""
         largest = max(abs(effect.after - effect.before) for effect in self.effects)
         return "pure" if abs(self.informative - self.uninformative) <= PURE * largest else "impure"
@@ -101,37 +102,37 @@ def standard_errors(case: Case, n_resamples: int) -> np.ndarray:
 def deviations(case: Case) -> Iterable[dict[str, Any]]:
     """Yield the rows of Table 1: deviations over all rows and by parts, and the share of changed predictions."""
     for change in case.changes:
-        both = change.distorted, change.recalibrated
-        overall, local = ([measured(case.y, each) for each in both] for measured in (case.overall, case.local))
-        before, after = (case.predictions(each) for each in both)
         yield {
             "kind": case.kind,
-            "data and model": case.data,
             "distortion": change.distortion,
             "recalibrator": change.calibrator,
-            "deviation over all rows": arrow(*overall),
-            "deviation by parts": arrow(*local),
-            "changed predictions, %": f"{100 * np.mean(np.abs(after - before) > EQUAL):.1f}",
+            "all rows": both(case.overall, case, change),
+            "by parts": both(case.local, case, change),
+            "changed predictions, %": changed(case, change),
         }
 
 
 def methods(case: Case) -> Iterable[dict[str, Any]]:
     """Yield what each recalibrator changes of a pure and of an impure measure."""
-    pure, impure = case.measure(case.pure), case.measure(case.impure)
     for change in case.methods:
-        before, after = (case.predictions(each) for each in (change.distorted, change.recalibrated))
         yield {
             "kind": case.kind,
-            "distortion": change.distortion,
             "recalibrator": change.calibrator,
-            "pure measure": f"{pure.name}: {_both(pure, case, change)}",
-            "impure measure": f"{impure.name}: {_both(impure, case, change)}",
-            "changed predictions, %": f"{100 * np.mean(np.abs(after - before) > EQUAL):.1f}",
+            "pure measure": both(case.measure(case.pure).value, case, change),
+            "impure measure": both(case.measure(case.impure).value, case, change),
+            "changed predictions, %": changed(case, change),
         }
 
 
-def _both(measure: Measure, case: Case, change: Change) -> str:
-    return arrow(measure.value(case.y, change.distorted), measure.value(case.y, change.recalibrated))
+def both(value: Value, case: Case, change: Change) -> str:
+    """Return the values before and after recalibration."""
+    return arrow(value(case.y, change.distorted), value(case.y, change.recalibrated))
+
+
+def changed(case: Case, change: Change) -> str:
+    """Return the percentage of predictions that recalibration changes."""
+    before, after = (case.predictions(each) for each in (change.distorted, change.recalibrated))
+    return f"{100 * np.mean(np.abs(after - before) > EQUAL):.1f}"
 
 
 def table(case: Case, found: list[Finding]) -> Iterable[dict[str, Any]]:
@@ -140,12 +141,11 @@ def table(case: Case, found: list[Finding]) -> Iterable[dict[str, Any]]:
         by_change = zip(case.changes, each.effects, strict=True)
         yield {
             "measure": each.measure.name,
+            "Table 2": each.measure.listed,
+            "found": each.sensitivity,
+            "purity": each.purity,
             **{change.distortion: arrow(effect.before, effect.after) for change, effect in by_change},
-            "calibrated, informative": number(each.informative),
-            "calibrated, uninformative": number(each.uninformative),
-            "sensitivity": each.sensitivity,
-            "in the chapter": LISTED[each.measure.listed],
-            "pure or impure": each.purity,
+            "calibrated forecasts": f"{number(each.informative)}, {number(each.uninformative)}",
         }
 
 
@@ -168,9 +168,9 @@ def all_values(case: Case, found: list[Finding]) -> Iterable[dict[str, Any]]:
                 "high": exact(effect.high),
                 "calibrated, informative": exact(each.informative),
                 "calibrated, uninformative": exact(each.uninformative),
-                "sensitivity": each.sensitivity,
-                "in the chapter": LISTED[each.measure.listed],
-                "pure or impure": each.purity,
+                "Table 2": each.measure.listed,
+                "found": each.sensitivity,
+                "purity": each.purity,
             }
 
 
@@ -208,8 +208,8 @@ def main() -> int:
             recalibrators += methods(case)
             print(f"{case.kind}, {case.data}, {case.y.size:,} rows")
             for each in found:
-                listed = LISTED[each.measure.listed] or "not listed"
-                print(f"    {each.measure.name}: {each.sensitivity} ({listed} in the chapter), {each.purity or '-'}")
+                listed = each.measure.listed or "not listed"
+                print(f"    {each.measure.name}: {each.sensitivity} (Table 2: {listed}), {each.purity or '-'}")
     except NoDataError as error:
         print(error)
         return 1

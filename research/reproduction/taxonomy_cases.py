@@ -162,9 +162,9 @@ def labels(model: Any, X: np.ndarray, y: np.ndarray, group: np.ndarray, known: n
         thresholds.append((fitted(rows, target={0: 1 - share, 1: share}), fitted(rows)))
     shifted, by_group = (cut(np.where(first[test], *pair)) for pair in zip(*thresholds, strict=True))
     whole, exact = cut(fitted(known)), [np.sort(p[own])[-y[test][own].sum()] for own in (first[test], ~first[test])]
-    rare = Change("event predicted too rarely (threshold 0.5)", "ProportionThreshold()", cut(0.5), whole)
-    often = Change("event predicted too often (threshold 0.1)", "ProportionThreshold()", cut(0.1), whole)
-    mixed = Change("too rarely in a group, too often in the other", "ProportionThreshold() by group", shifted, by_group)
+    rare = Change("too rarely (threshold 0.5)", "ProportionThreshold()", cut(0.5), whole)
+    often = Change("too often (threshold 0.1)", "ProportionThreshold()", cut(0.1), whole)
+    mixed = Change("by group: too rarely, too often", "ProportionThreshold() by group", shifted, by_group)
     return Case(
         "CD: labels",
         "bank, boosted trees",
@@ -277,9 +277,9 @@ def class_probabilities() -> Case:
     known, test = split(len(y), 5_000, 5_000)
     z = np.log(np.maximum(proba, 1e-12))
     distortions = {
-        "overconfident (the network itself)": z,
+        "overconfident (as fitted)": z,
         "underconfident (logits x 0.25)": 0.25 * z,
-        "a class overestimated (its logit + 2)": z + np.where(np.arange(10) == 3, 2.0, 0.0),
+        "a class overestimates (logit + 2)": z + np.where(np.arange(10) == 3, 2.0, 0.0),
     }
 
     def change(name: str, calibrator: Any) -> Change:
@@ -287,7 +287,15 @@ def class_probabilities() -> Case:
         return Change(name, repr(calibrator), bent[test], calibrator.fit(bent[known], y[known])(bent[test]))
 
     own, flat, raised = distortions
-    methods = (cb.SoftmaxTemperature(), cb.OneVsRest(cb.Isotonic()), cb.OneVsRest(cb.Platt()), cb.VectorScaling())
+    methods = (
+        cb.SoftmaxTemperature(),
+        cb.VectorScaling(),
+        cb.Dirichlet(),
+        cb.Spline(),
+        cb.OneVsRest(cb.Platt()),
+        cb.OneVsRest(cb.Isotonic()),
+        cb.PairwiseCoupling(cb.Isotonic()),
+    )
     return Case(
         "CP: class probabilities",
         "CIFAR-10, Wide ResNet",

@@ -22,10 +22,10 @@ def finding(*effects, informative=0.0, uninformative=0.0):
 
 
 def test_a_calibration_measure_improves_for_each_distortion():
-    assert finding(BETTER, BETTER).sensitivity == "calibration measure"
-    assert finding(BETTER, UNSURE).sensitivity == "partially sensitive"
-    assert finding(BETTER, SAME).sensitivity == "partially sensitive"
-    assert finding(SAME, SAME).sensitivity == "insensitive"
+    assert finding(BETTER, BETTER).sensitivity == taxonomy.CALIBRATION
+    assert finding(BETTER, UNSURE).sensitivity == taxonomy.PARTIAL
+    assert finding(BETTER, SAME).sensitivity == taxonomy.PARTIAL
+    assert finding(SAME, SAME).sensitivity == taxonomy.INSENSITIVE
 
 
 def test_a_pure_measure_has_one_value_for_calibrated_forecasts():
@@ -81,7 +81,7 @@ def test_pure_measures_of_calibrated_forecasts_are_ideal_up_to_rounding(kinds, k
 @pytest.mark.slow
 def test_ranking_and_decisions_are_insensitive_to_increasing_maps(kinds):
     found = kinds["CP: probabilities"][1]
-    assert {name for name, each in found.items() if each.sensitivity == "insensitive"} == {
+    assert {name for name, each in found.items() if each.sensitivity == taxonomy.INSENSITIVE} == {
         "AUC",
         "accuracy",
         "mean F-measure",
@@ -91,7 +91,7 @@ def test_ranking_and_decisions_are_insensitive_to_increasing_maps(kinds):
 @pytest.mark.slow
 def test_scores_are_insensitive_to_the_threshold(kinds):
     found = kinds["CD: labels"][1]
-    assert {name for name, each in found.items() if each.sensitivity == "insensitive"} == {
+    assert {name for name, each in found.items() if each.sensitivity == taxonomy.INSENSITIVE} == {
         "AUC",
         taxonomy_cases.BRIER,
         "log loss",
