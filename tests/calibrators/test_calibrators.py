@@ -455,7 +455,7 @@ def test_a_failed_fit_keeps_the_fitted_state():
 def test_errors_name_the_argument():
     for X, y, words in (
         (np.ma.masked_greater([0.1, 0.9], 0.5), [0, 1], "X has 1 missing value"),
-        ([], [], "X and y hold no rows"),
+        ([], [], "X and y must hold at least one row"),
         ([0.1, 0.2, 0.3], [0, 1], "X has 3 rows, y has 2"),
     ):
         with pytest.raises(cb.InputError, match=words):

@@ -1,4 +1,11 @@
-"""scikit-learn's own checks of estimators, run on every model and, behind a column of probabilities, on every map."""
+"""scikit-learn's own checks of estimators.
+
+They run on every model as it is. Calibrators of one column get that column of the features from a wrapper, because
+scikit-learn checks no estimator of one column (its own IsotonicRegression neither). The checks that need no data run
+on the calibrators themselves.
+"""
+
+import inspect
 
 import numpy as np
 import pytest
@@ -10,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -86,8 +94,8 @@ class ClassColumns(ClassifierMixin, BaseEstimator):
         return tags
 
 
-class OneNumber(RegressorMixin, BaseEstimator):
-    """A recalibrator of numbers as a regressor of features: it is fed one column."""
+class FirstFeature(RegressorMixin, BaseEstimator):
+    """A recalibrator of point predictions as a regressor of features: it gets the first one."""
 
     def __init__(self, recalibrator):
         self.recalibrator = recalibrator
@@ -143,9 +151,9 @@ MODELS = {
     "TreeSmoothing, forest": cb.TreeSmoothing(RandomForestClassifier(5, random_state=0), method="curtailment"),
     "ProportionThreshold": cb.ProportionThreshold(LogisticRegression(C=1), cv=2),
 }
-NUMBERS = {
+POINTS = {
     "linear": rg.LinearRecalibrator(),
-    "isotonic, numbers": rg.IsotonicRecalibrator(),
+    "isotonic, points": rg.IsotonicRecalibrator(),
     "local": rg.LocalRecalibrator(cv=None),
     "cost": rg.CostRecalibrator(cb.LinearCost(1, 5)),
 }
@@ -155,7 +163,7 @@ REGRESSORS = {
 }
 ESTIMATORS = {name: OneColumn(each) for name, each in MAPS.items()} | MODELS
 ESTIMATORS |= {name: ClassColumns(each) for name, each in CLASSES.items()}
-ESTIMATORS |= {name: OneNumber(each) for name, each in NUMBERS.items()} | REGRESSORS
+ESTIMATORS |= {name: FirstFeature(each) for name, each in POINTS.items()} | REGRESSORS
 
 # Each with its reason; a check that passes in spite of it fails the test.
 EXPECTED = {
@@ -209,3 +217,33 @@ def test_scikit_learns_check(estimator, check):
 def test_at_least_fifty_checks_must_pass(name):
     names = [_name(check) for _, check in estimator_checks_generator(ESTIMATORS[name], mark=None)]
     assert len([each for each in names if each not in LEFT_OUT | set(EXPECTED.get(name, {}))]) >= 50
+
+
+DISTRIBUTIONS = {
+    "variance": rg.VarianceScaling(level=0.8),
+    "PIT": rg.PITRecalibrator(n_knots=10),
+    "quantile": rg.QuantileRecalibrator(levels=[0.1, 0.9]),
+    "Pareto": rg.ParetoRecalibrator(choice="sharp"),
+}
+WITHOUT_DATA = [
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_estimator_tags_renamed",
+    "check_fit_score_takes_y",
+    "check_get_params_invariance",
+    "check_mixin_order",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_set_params",
+    "check_valid_tag_types",
+]
+
+
+@pytest.mark.parametrize("check", WITHOUT_DATA)
+@pytest.mark.parametrize("name", [*MAPS, *POINTS, *DISTRIBUTIONS])
+def test_calibrators_pass_the_checks_that_need_no_data(name, check):
+    estimator = (MAPS | POINTS | DISTRIBUTIONS)[name]
+    if check == "check_fit_score_takes_y" and name in DISTRIBUTIONS:
+        assert list(inspect.signature(estimator.fit).parameters) == ["X", "y", "sample_weight"]
+        return
+    getattr(estimator_checks, check)(type(estimator).__name__, estimator)

@@ -88,6 +88,6 @@ def test_apply_keeps_existing_columns(here, call):
     Path("odd.csv").write_text("p\n0.5\n\n0.1_5\n")
     assert "row 2 is '0.1_5'" in call("apply", "cal.json", "odd.csv", "-p", "p", "-o", "c.csv", code=2)
     Path("far.csv").write_text("p,q\n0.5,1\nNA,1\n7,1\n")
-    assert "p in far.csv must lie in [0, 1]; 1 of 2 values do not, the first at row 2 is 7" in call(
+    assert "p in far.csv must lie in [0, 1], as in the fit of the calibrator; got 7 (row 2)." in call(
         "apply", "cal.json", "far.csv", "-p", "p", "-o", "c.csv", code=2
     )

@@ -43,6 +43,7 @@ COMMAND_LINE_ONLY = {
 PYTHON_ONLY = {
     *("y_true", "y_prob", "y_probs", "forecast", "forecasts", "rows", "paths", "calibrator", "source", "target"),
     *("metrics", "bins", "classes", "progress", "memory_limit", "kind", "grid", "eps"),
+    *("columns", "level"),  # of recalibrators of distributions, which the command line does not export
 }
 
 

@@ -138,15 +138,15 @@ def test_a_changed_value_is_detected(tmp_path):
     ("change", "words"),
     [
         (lambda b: b["map"]["values"].reverse(), "must not fall"),
-        (lambda b: b["map"]["values"].append(0.5), "one value more"),
+        (lambda b: b["map"]["values"].append(0.5), "one more than its edges"),
         (lambda b: b["map"]["values"].__setitem__(0, -0.5), "lie in"),
         (lambda b: b["map"]["values"].__setitem__(0, "0.5e"), "numbers"),
         (lambda b: b["map"]["edges"].reverse(), "rise"),
         (lambda b: b["map"].update(kind="pickle"), "kind"),
         (lambda b: b["map"].update(more=1), "fields"),
-        (lambda b: b.update(map={"kind": "odds", "ratio": 2.0}), "learns"),
+        (lambda b: b.update(map={"kind": "odds", "ratio": 2.0}), "must be of kind steps or segments"),
         (lambda b: b.update(map=3), "kind"),
-        (lambda b: b.update(version=2), "version"),
+        (lambda b: b.update(version=1), "version must be 2; got 1"),
         (lambda b: b.update(format="other"), "format"),
         (lambda b: b.update(calibrator="Exec"), "no calibrator"),
         (lambda b: b.update(calibrator=["Isotonic"]), "no calibrator"),
@@ -161,6 +161,7 @@ def test_a_changed_value_is_detected(tmp_path):
         (lambda b: b.update(version=True), "version"),
         (lambda b: b["map"].update(values=["0.5"] * 3), "numbers"),
         (lambda b: b["map"]["values"].__setitem__(0, 0.0), "settings"),
+        (lambda b: b["map"].update(domain="euros"), "domain must be"),
         (lambda b: b["map"]["edges"].__setitem__(0, 10**400), "numbers|rise|large"),
         (lambda b: b.update(numbers={"n_clipped_": 1.0}), "numbers"),
     ],
@@ -199,10 +200,10 @@ def test_stored_numpy_settings_are_unchanged(tmp_path):
 def test_unloadable_calibrators_are_not_saved(tmp_path):
     p, y = rows(size=200)
     changed_later = cb.Isotonic().fit(p, y).set_params(strict=True)
-    with pytest.raises(cb.InputError, match="changed after"):
+    with pytest.raises(cb.InputError, match="must not change after its fit"):
         cb.save(changed_later, tmp_path / "cal.json")
     kind = type("Isotonic", (cb.Isotonic,), {"__call__": lambda self, X: 0.123})
-    with pytest.raises(cb.InputError, match="no format"):
+    with pytest.raises(cb.InputError, match="of a class of calibrant"):
         cb.save(kind().fit(p, y), tmp_path / "cal.json")
     with pytest.raises(cb.InputError, match="Labels"):
         cb.save(cb.Isotonic().fit(p, np.array([b"a", b"b"])[y]), tmp_path / "cal.json")
@@ -246,6 +247,54 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         cb.load(tmp_path / "none.json")
 
 
+# Domain
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_map_fitted_on_probabilities_takes_probabilities_only(tmp_path, name):
+    cal = MAPS[name]
+    assert cal.map_.domain == "probability"
+    cb.save(cal, tmp_path / "cal.json")
+    for each in (cal, cb.load(tmp_path / "cal.json")):
+        for bad in (1.5, -0.1, 250.0):
+            with pytest.raises(cb.InputError, match=r"X must lie in \[0, 1\]"):
+                each([0.5, bad])
+            with pytest.raises(cb.InputError, match=r"X must lie in \[0, 1\]"):
+                each.predict_proba([0.5, bad])
+    with pytest.warns(cb.CalibrantWarning, match="clipped"):
+        assert cal([1 + 1e-7])[0] == cal([1.0])[0]
+
+
+@pytest.mark.parametrize("name", MARGINS)
+def test_a_map_fitted_on_margins_takes_any_finite_score(name):
+    cal = MARGINS[name]
+    assert cal.map_.domain == "real"
+    ends = cal([-1e300, 1e300])
+    assert ((ends >= 0) & (ends <= 1)).all()
+    with pytest.raises(cb.InputError, match="finite"):
+        cal([np.inf])
+
+
+def test_scores_of_the_domain_beyond_the_fit_follow_the_rule_of_the_map():
+    """Steps and segments are level beyond the scores of the fit; a logistic map goes on."""
+    p, y = np.linspace(0.4, 0.6, 50), np.arange(50) % 7 < np.arange(50) / 10
+    isotonic = cb.Isotonic().fit(p, y)
+    assert isotonic([0.0, 1.0]).tolist() == isotonic([0.4, 0.6]).tolist()
+    platt = cb.Platt().fit(p, y)
+    slope, intercept = platt.slope_, platt.intercept_
+    assert platt([0.9])[0] == pytest.approx(1 / (1 + np.exp(-(slope * np.log(9) + intercept))))
+
+
+def test_clipped_scores_get_the_same_value_in_python_and_elsewhere():
+    """Within 1e-6 of [0, 1] Python clips; so do SQL and ONNX."""
+    duckdb = pytest.importorskip("duckdb")
+    platt = cb.Platt(on="score").fit(*rows())
+    for cal in (*MAPS.values(), platt):
+        for score, clipped in ((1 + 9e-7, 1.0), (-9e-7, 0.0)):
+            (found,) = duckdb.connect().execute(f"SELECT {cb.to_sql(cal, 's')} FROM (SELECT {score!r} AS s)").fetchone()
+            assert found == pytest.approx(cal([clipped])[0], abs=1e-12)
+
+
 # SQL
 
 
@@ -278,7 +327,7 @@ def test_sqlite_gives_the_same_values(name):
 def test_databases_return_null_where_python_refuses(name):
     duckdb = pytest.importorskip("duckdb")
     bad = ["NULL", "'NaN'::DOUBLE", "'Infinity'::DOUBLE", "'-Infinity'::DOUBLE"]
-    bad += [] if name in MARGINS or not EVERY[name].map_.probabilities else ["1.5", "-0.1"]
+    bad += [] if name in MARGINS else ["1.5", "-0.1"]
     for value in bad:
         sql = f"SELECT {cb.to_sql(EVERY[name], 's')} FROM (SELECT {value} AS s)"
         assert duckdb.connect().execute(sql).fetchone() == (None,)
@@ -359,6 +408,6 @@ def test_onnx_returns_nan_where_python_refuses(name):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(cb.to_onnx(EVERY[name]).SerializeToString())
-    bad = [np.nan, np.inf, -np.inf] + ([] if not EVERY[name].map_.probabilities else [1.5, -0.1])
+    bad = [np.nan, np.inf, -np.inf] + ([] if name in MARGINS else [1.5, -0.1])
     (found,) = session.run(None, {"score": np.array(bad, dtype=np.float32)})
     assert np.isnan(found).all()

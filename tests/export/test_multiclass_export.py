@@ -152,7 +152,7 @@ def test_a_wrong_field_is_refused_whatever_the_checksum(tmp_path, name, change, 
 
 def test_settings_changed_after_the_fit_are_not_saved(tmp_path):
     cal = cb.SoftmaxTemperature().fit(PROBA, Y).set_params(eps=0.01)
-    with pytest.raises(cb.InputError, match="changed after"):
+    with pytest.raises(cb.InputError, match="must not change after its fit"):
         cb.save(cal, tmp_path / "cal.json")
 
 
@@ -271,5 +271,5 @@ def test_calibrators_without_onnx_raise_with_a_reason():
     pytest.importorskip("onnx")
     with pytest.raises(cb.InputError, match="closed form"):
         cb.to_onnx(FITTED["pairwise"])
-    with pytest.raises(cb.InputError, match="binary or multiclass"):
+    with pytest.raises(cb.InputError, match="must be a calibrator or a recalibrator to become ONNX"):
         cb.to_onnx(cb.CalibratedModel(None))

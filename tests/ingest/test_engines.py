@@ -12,6 +12,7 @@ import pytest
 import spark_driver
 
 import calibrant as cb
+from calibrant import regression as rg
 from calibrant._support.errors import InputError
 from tests.ingest.test_frames import DATA, TABLE
 from tools import servers
@@ -553,6 +554,19 @@ def test_a_failed_driver_or_worker_loses_no_rows(tmp_path):
 # Calibrators where the data lies
 
 
+def apply_in_engine(engine, kept, expression, names):
+    """Values of an expression, and of columns, row by row."""
+    if isinstance(engine, Spark):
+        found = kept.selectExpr(f"{expression} AS c", *names).toArrow()
+        return list(zip(*(found[name].to_pylist() for name in ("c", *names)), strict=True))
+    cursor = engine.connection.cursor() if not isinstance(engine, DuckDB) else engine.connection
+    return cursor.execute(f"SELECT {expression} AS c, {', '.join(names)} FROM ({kept}\n) AS t").fetchall()
+
+
+def dialect_of(engine):
+    return "spark" if isinstance(engine, Spark) else type(engine).__name__.lower()
+
+
 def test_a_calibrator_applies_in_the_engine_of_the_scores(engine):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     rng = np.random.default_rng(3)
@@ -560,27 +574,60 @@ def test_a_calibrator_applies_in_the_engine_of_the_scores(engine):
     y = rng.random(500) < p**2
     scores = [*rng.random(200), 0.0, 5e-324, 1e-310, 1.0, 1.0000001, None, 2.0, float("nan")]
     kept = engine.keep(pa.table({"p": pa.array(scores, pa.float64())}))
-    dialect = "spark" if isinstance(engine, Spark) else type(engine).__name__.lower()
     for calibrator in (
         cb.Isotonic(),
         cb.Isotonic(strict=True),
         cb.Platt(),
+        cb.Platt(on="score"),
         cb.Beta(),
         cb.PriorShift(prevalence=0.03),
         cb.BinningAverage(),
         cb.Temperature(),
     ):
         fitted = calibrator.fit(p, y)
-        expression = cb.to_sql(fitted, "p", dialect=dialect)
-        if isinstance(engine, Spark):
-            found = kept.selectExpr(f"{expression} AS c", "p").toArrow()
-            found = list(zip(found["c"].to_pylist(), found["p"].to_pylist(), strict=True))
-        else:
-            cursor = engine.connection.cursor() if not isinstance(engine, DuckDB) else engine.connection
-            found = cursor.execute(f"SELECT {expression} AS c, p FROM ({kept}\n) AS t").fetchall()
+        found = apply_in_engine(engine, kept, cb.to_sql(fitted, "p", dialect=dialect_of(engine)), ["p"])
         good = [(c, score) for c, score in found if c is not None]
-        refused = len(found) - len(good)
-        assert len(good) + refused == len(scores)
-        assert refused == (3 if fitted.map_.probabilities else 2), type(calibrator).__name__
+        assert len(found) == len(scores)
+        assert len(found) - len(good) == 3, type(calibrator).__name__
         values, at = np.array(good).T
-        assert values == pytest.approx(fitted(np.clip(at, 0, 1) if fitted.map_.probabilities else at), abs=1e-12)
+        assert values == pytest.approx(fitted(np.clip(at, 0, 1)), abs=1e-12)
+
+
+def test_a_recalibrator_applies_in_the_engine_of_the_predictions(engine):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    rng = np.random.default_rng(4)
+    p = rng.normal(10, 5, 1000)
+    y = p + np.sin(p) + rng.normal(size=1000)
+    new = [*rng.normal(10, 8, 200), 0.0, 5e-324, -1e6, None, float("nan"), float("inf")]
+    kept = engine.keep(pa.table({"p": pa.array(new, pa.float64())}))
+    for recalibrator in (
+        rg.LinearRecalibrator(cv=None),
+        rg.IsotonicRecalibrator(cv=None),
+        rg.LocalRecalibrator(cv=None),
+        rg.CostRecalibrator(cb.LinearCost(1, 4), n_bins=5, cv=None),
+    ):
+        fitted = recalibrator.fit(p, y)
+        found = apply_in_engine(engine, kept, cb.to_sql(fitted, "p", dialect=dialect_of(engine)), ["p"])
+        good = [row for row in found if row[0] is not None]
+        assert (len(found), len(good)) == (len(new), len(new) - 3), type(recalibrator).__name__
+        values, at = np.array(good).T
+        assert values == pytest.approx(fitted.predict(at), rel=1e-12, abs=1e-12)
+
+
+def test_recalibrated_quantiles_are_computed_in_the_engine_of_the_forecasts(engine):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    rng = np.random.default_rng(5)
+    mean, sd = rng.normal(10, 3, 500), np.exp(rng.normal(size=500) / 3)
+    y = mean + 2 * sd * rng.standard_t(5, 500)
+    columns = {"mean": mean.tolist(), "sd": [*sd[:-2].tolist(), 0.0, None]}
+    kept = engine.keep(pa.table({name: pa.array(values, pa.float64()) for name, values in columns.items()}))
+    forecast = rg.Gaussian(mean, sd)
+    for recalibrator in (rg.VarianceScaling(shift=True), rg.PITRecalibrator(), rg.QuantileRecalibrator()):
+        fitted = recalibrator.fit(forecast, y)
+        names = {"mean": "mean", "sd": "sd"}
+        expression = cb.to_sql(fitted, columns=names, dialect=dialect_of(engine), level=0.95)
+        found = apply_in_engine(engine, kept, expression, ["mean", "sd"])
+        good = np.array([row for row in found if row[0] is not None])
+        assert len(good) == 498, type(recalibrator).__name__
+        expected = fitted(rg.Gaussian(good[:, 1], good[:, 2])).quantile(0.95)
+        assert good[:, 0] == pytest.approx(expected, abs=1e-12)

@@ -23,6 +23,7 @@ class Dialect:
     least: str = "least"
     greatest: str = "greatest"
     tiny: str = "{x}"  # {x}, or 0 where products of {x} would underflow and the engine would fail
+    nth: str = ""  # the value at {place}, from 0, of {values} in rising order
     is_number: str = ""  # condition that the column {x} holds a number, for engines with dynamic types
 
     def number(self, value: float) -> str:
@@ -34,6 +35,11 @@ class Dialect:
     def between(self, x: str, low: float, high: float) -> str:
         """Return `x` clipped to [low, high]."""
         return f"{self.least}({self.greatest}({x}, {self.number(low)}), {self.number(high)})"
+
+    def nth_smallest(self, values: Sequence[str], place: int) -> str:
+        """Return the value at `place`, from 0, of the expressions in rising order."""
+        rows = ", ".join(f"({value})" for value in values)
+        return self.nth.format(values=", ".join(values), rows=rows, place=place, number=place + 1)
 
     def name(self, column: str | Sequence[str]) -> str:
         """Return the quoted name of a column, or of table and column."""
@@ -50,7 +56,13 @@ class Dialect:
 
 
 DIALECTS = {
-    "duckdb": Dialect("DOUBLE", quote='"', nearest="round_even({x}, 0)", bytewise="{x} COLLATE POSIX"),
+    "duckdb": Dialect(
+        "DOUBLE",
+        quote='"',
+        nearest="round_even({x}, 0)",
+        bytewise="{x} COLLATE POSIX",
+        nth="list_sort([{values}])[{number}]",
+    ),
     "postgresql": Dialect(
         "double precision",
         quote='"',
@@ -58,8 +70,16 @@ DIALECTS = {
         bytewise='CAST({x} AS text) COLLATE "C"',
         literal="float8 '{}'",
         tiny="CASE WHEN abs({x}) < float8 '1e-300' THEN float8 '0' ELSE {x} END",
+        nth="(SELECT v FROM unnest(ARRAY[{values}]) AS s (v) ORDER BY v LIMIT 1 OFFSET {place})",
     ),
-    "spark": Dialect("DOUBLE", quote="`", nearest="rint({x})", bytewise="collate({x}, 'UTF8_BINARY')", literal="{}D"),
+    "spark": Dialect(
+        "DOUBLE",
+        quote="`",
+        nearest="rint({x})",
+        bytewise="collate({x}, 'UTF8_BINARY')",
+        literal="{}D",
+        nth="sort_array(array({values}))[{place}]",
+    ),
     # SQLite reads an unknown name in double quotes as text, and text as the number 0. It has no function that rounds
     # halves to even; CAST truncates, and doubles from 2**52 on have no fractional part.
     "sqlite": Dialect(
@@ -73,6 +93,7 @@ DIALECTS = {
         bytewise="{x} COLLATE BINARY",
         least="min",
         greatest="max",
+        nth="(SELECT column1 FROM (VALUES {rows}) ORDER BY column1 LIMIT 1 OFFSET {place})",
         is_number="typeof({x}) IN ('real', 'integer')",
     ),
 }

@@ -32,5 +32,6 @@ def cross_fit(
         for fold in np.array_split(order, n_folds):
             rest = np.setdiff1d(order, fold, assume_unique=True)
             weight = None if sample_weight is None else sample_weight[rest]
-            calibrated[fold] = clone(calibrator).fit(scores[rest], outcomes[rest], sample_weight=weight)(scores[fold])
+            fitted = clone(calibrator).fit(scores[rest], outcomes[rest], sample_weight=weight)
+            calibrated[fold] = fitted.map_(scores[fold])  # all scores were read: a fold has no domain of its own
     return calibrated

@@ -1,21 +1,27 @@
-"""Recalibrators of predictive distributions: they learn from forecasts and outcomes, and repair other forecasts.
+"""Recalibrators of predictive distributions: PIT recalibration, variance scaling and quantile shifts.
 
-``Recalibrator().fit(forecast, y)`` learns, from rows that are new to the model behind the forecasts; calling it with
-forecasts gives repaired ones.
+Each is a scikit-learn transformer of forecasts. Fit them on forecasts and outcomes of rows that the model of the
+forecasts was not fitted on; a call with other forecasts returns recalibrated ones.
 """
 
-import inspect
 import math
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support.errors import InputError, Note
+from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.typing import Column, Floats
+from calibrant.calibrators import maps
+from calibrant.calibrators.distribution_map import (
+    DistributionMap,
+    check_total,
+    total_weight,
+    weighted_median,
+    weighted_quantiles,
+)
 from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples, levels_of
-from calibrant.forecasts.reading import as_forecast, read_outcomes
 from calibrant.forecasts.transformed import Stretched, Warped, need_scores, normal_scores, refuse_discrete
 
 __all__ = ["PITRecalibrator", "QuantileRecalibrator", "VarianceScaling"]
@@ -23,168 +29,111 @@ __all__ = ["PITRecalibrator", "QuantileRecalibrator", "VarianceScaling"]
 _FEWEST = 10
 
 
-class Recalibrator:
-    """What recalibrators of distributions share: their settings, as scikit-learn asks for them, and a readable form."""
+class PITRecalibrator(DistributionMap):
+    """Recalibration by the PIT: each level of the forecasts becomes the observed share of outcomes below it.
 
-    def get_params(self, deep: bool = False) -> dict[str, Any]:
-        """The settings by name; `deep` changes nothing."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def set_params(self, **settings: Any) -> Self:
-        """Change settings."""
-        for name, value in settings.items():
-            if name not in self.get_params():
-                raise InputError(f"{type(self).__name__} has no setting {name!r}.", argument=name)
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
-        changed = {n: v for n, v in self.get_params().items() if repr(v) != repr(defaults[n].default)}
-        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in changed.items())})"
-
-
-def need_fit(fitted: object, name: str, attribute: str) -> None:
-    """Refuses to be used before it has learned."""
-    if not hasattr(fitted, attribute):
-        raise InputError(f"This {name} has learned nothing yet.", hint="Call fit(forecast, y) first.")
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreKnots:
-    """A rising map of normal scores: straight lines through knots, the outermost going on beyond them."""
-
-    z: Floats
-    target: Floats
-
-    def __call__(self, z: Floats) -> Floats:
-        return _along(z, self.z, self.target)
-
-    def inverse(self, z: Floats) -> Floats:
-        return _along(z, self.target, self.z)
-
-    def log_slope(self, z: Floats) -> Floats:
-        """Logarithm of the slope; at a knot, of the piece to its right."""
-        piece = np.clip(np.searchsorted(self.z, z, side="right") - 1, 0, self.z.size - 2)
-        return np.log(np.diff(self.target) / np.diff(self.z))[piece]
-
-
-def _along(values: Floats, x: Floats, y: Floats) -> Floats:
-    """Linear interpolation that goes on along the outermost pieces."""
-    piece = np.clip(np.searchsorted(x, values, side="right") - 1, 0, x.size - 2)
-    slope = np.diff(y) / np.diff(x)
-    found: Floats = y[piece] + slope[piece] * (values - x[piece])
-    return found
-
-
-class PITRecalibrator(Recalibrator):
-    """Recalibration by the PIT: what the forecasts call a chance of p becomes the share of outcomes found there.
-
-    The distribution function F becomes R(F), with R the (isotonic) distribution function of the PIT values of the rows
-    that it learned from: the i-th smallest of n is at level i/(n+1), so that a new outcome falls below it with just
-    that chance, whatever is wrong with the forecasts, as long as rows are exchangeable.
-    Kuleshov, Fenner and Ermon (2018).
+    The distribution function F becomes R(F), with R the (isotonic) distribution function of the PIT values of the fit.
+    The i-th smallest of n PIT values is at level i/(n+1), so a new outcome falls below it with exactly that
+    probability, whatever the forecasts, if rows are exchangeable. Kuleshov, Fenner and Ermon (2018).
 
     Parameters
     ----------
     n_knots : int, default=20
-        The map goes on straight lines, on the scale of normal scores, through its values at the levels 1/n_knots,
-        2/n_knots, ... and, where at least ten rows lie beyond, at 2.5, 1 and 0.5 % from either end; so central
-        intervals of 90 %, 95 %, ... are read off at knots. Very many knots follow every accident of the rows: intervals
-        are as good, but densities useless.
-
-    Attributes
-    ----------
-    map_ : the map of normal scores
-    notes_ : tuple of Note
+        The map is piecewise linear on the scale of normal scores. Its knots are at the levels 1/n_knots, 2/n_knots, ...
+        and, where at least ten rows lie beyond, at 2.5, 1 and 0.5 % from both ends, so the ends of central intervals of
+        90 %, 95 %, ... are knots. Many knots follow the noise of the rows: intervals stay valid, but densities do not.
 
     Notes
     -----
-    One map for all rows: it repairs how often intervals cover on average, not where. It needs forecasts whose
-    distribution is known everywhere (normal ones, continuous ones of scipy); for quantiles, draws and whole numbers use
-    `QuantileRecalibrator`.
+    One map serves all rows: it corrects the average coverage, not that of each row. Beyond the outermost knots the
+    outermost lines go on. Forecasts must have a continuous distribution function that is known everywhere (normal ones,
+    continuous ones of scipy); for quantiles, samples and discrete distributions use `QuantileRecalibrator`.
 
     Examples
     --------
     >>> from calibrant.regression import Gaussian, coverage
     >>> y = np.random.default_rng(2).normal(size=2000)
-    >>> timid = Gaussian(np.zeros(2000), 3.0)
-    >>> cal = PITRecalibrator().fit(timid.part(slice(0, 1000)), y[:1000])
-    >>> coverage(y[1000:], cal(timid.part(slice(1000, None))), levels=[0.9]).per_level["observed"].round(2)
+    >>> too_wide = Gaussian(np.zeros(2000), 3.0)
+    >>> cal = PITRecalibrator().fit(too_wide.part(slice(0, 1000)), y[:1000])
+    >>> coverage(y[1000:], cal(too_wide.part(slice(1000, None))), levels=[0.9]).per_level["observed"].round(2)
     array([0.9])
     """
+
+    map_kinds: ClassVar[tuple[str, ...]] = ("segments",)
 
     def __init__(self, *, n_knots: int = 20) -> None:
         self.n_knots = n_knots
 
-    def fit(self, forecast: Any, y: Column) -> Self:
-        """Learn from forecasts and outcomes."""
+    def accepts_map(self, map_: Any) -> bool:
+        rises = map_.is_increasing and bool((np.diff(map_.y) > 0).all())
+        return rises and map_.domain == "real" and map_.beyond == "line" and map_.x.size <= self.n_knots + 5
+
+    def _fit_rows(self, y: Floats, forecast: Any, weight: Floats | None) -> maps.Segments:
         from scipy.special import ndtri
 
-        outcomes, known = read_outcomes(y, forecast, "y")
-        need_scores(known)
-        if outcomes.size < _FEWEST:
-            raise InputError(f"A map needs at least {_FEWEST} rows; there are {outcomes.size}.", argument="y")
+        need_scores(forecast)
+        total = total_weight(y, weight)
+        check_total("PITRecalibrator", total, _FEWEST)
         count = check_count("n_knots", self.n_knots)
         if count < 3:
-            raise InputError(f"n_knots must be at least 3; it is {count}.", argument="n_knots", value=count)
+            raise InputError(Argument("n_knots") + f" must be at least 3; got {count}.", value=count)
         # Equal scores (whole numbers, zeros) share the middle of their levels, so that neither side is preferred.
-        scores, times = np.unique(normal_scores(known, outcomes), return_counts=True)
-        last = np.cumsum(times)
-        position = (last - (times - 1) / 2) / (outcomes.size + 1)
+        scores, row, times = np.unique(normal_scores(forecast, y), return_inverse=True, return_counts=True)
+        if weight is not None:
+            times = np.bincount(row, weights=weight)
+        position = (np.cumsum(times) - (times - 1) / 2) / (total + 1)
         possible = np.isfinite(scores)
-        self.notes_: tuple[Note, ...] = ()
         if not possible.all():
-            text = "Outcomes that the forecasts hold to be impossible: {count}. No map of levels can repair these."
-            self.notes_ = (Note("impossible", int(times[~possible].sum()), text),)
+            text = "Outcomes outside the support of their forecasts: {count}. No map of levels can recalibrate these."
+            self.notes_ = (Note("impossible", round(float(times[~possible].sum())), text),)
         scores, position = scores[possible], position[possible]
-        level = _knot_levels(count, outcomes.size)
+        level = _knot_levels(count, total)
         level = level[(level >= position[:1].sum()) & (level <= position[-1:].sum())]
-        if level.size < 2:
+        knots = np.interp(level, position, scores)
+        distinct = np.append(True, np.diff(knots) > 0)[: knots.size]
+        if np.count_nonzero(distinct) < 2:
             raise InputError(
-                "The PIT values are too much alike to learn a map from.",
+                "The PIT values must differ enough for a map of levels; they are almost equal.",
                 hint="Are outcomes and forecasts those of the same rows?",
                 argument="y",
             )
-        self.map_ = ScoreKnots(np.interp(level, position, scores), ndtri(level))
-        return self
+        return maps.Segments(knots[distinct], ndtri(level[distinct]), beyond="line")
 
-    def __call__(self, forecast: Any) -> Warped:
-        """The repaired forecasts."""
-        need_fit(self, type(self).__name__, "map_")
-        return Warped(as_forecast(forecast), self.map_)
+    def _recalibrate(self, forecast: Any) -> Warped:
+        return Warped(forecast, self.map_)
 
 
-def _knot_levels(count: int, rows: int) -> Floats:
-    """Equally spaced levels as far as rows reach, and in the tails some with at least ten rows beyond."""
+def _knot_levels(count: int, rows: float) -> Floats:
+    """Return equally spaced levels as far as rows reach, and some in the tails with at least ten rows beyond."""
     even, tails = np.arange(1, count) / count, np.array([0.005, 0.01, 0.025])
     even = even[(even >= 1 / (rows + 1)) & (even <= rows / (rows + 1))]
     tails = tails[tails * (rows + 1) >= 10]
     return np.unique(np.concatenate([even, tails, 1 - tails]).round(12))
 
 
-class VarianceScaling(Recalibrator):
-    """Makes every forecast wider or narrower by one factor.
+class VarianceScaling(DistributionMap):
+    """Variance scaling: one factor for the width of all forecasts.
 
     Parameters
     ----------
     level : float or None, default=0.9
-        The least factor with which the central interval of that level covers the rows learned from, counted so that a
-        new row is covered with at least that chance (split conformal prediction). None: the factor with the greatest
+        The least factor with which the central intervals of this level cover the outcomes of the fit, counted so that a
+        new outcome is covered with at least that probability (split conformal prediction). None: the factor of maximum
         likelihood; for normal forecasts sqrt(mean(z^2)), z the errors in standard deviations (Levi et al., 2022), and
-        where there are no densities the factor with the least CRPS.
+        for forecasts without densities the factor of least CRPS.
     shift : bool, default=False
-        Also move all forecasts, by one number of their standard deviations.
+        Whether to shift all forecasts too, by a multiple of their standard deviation.
 
     Attributes
     ----------
     factor_, shift_ : float
+        Slope and intercept of `map_`, a line on the scale of standard deviations.
 
     Notes
     -----
-    One factor cannot repair the form of a distribution: where errors have heavier tails than the forecasts, intervals
-    of other levels than the one named stay wrong, and the greatest likelihood makes 90 % intervals too wide. For all
-    levels at once use `PITRecalibrator`.
+    One factor does not change the shape of a distribution. If errors have heavier tails than the forecasts, intervals
+    of other levels stay miscalibrated, and maximum likelihood makes 90 % intervals too wide. For all levels at once use
+    `PITRecalibrator`.
 
     Examples
     --------
@@ -194,105 +143,117 @@ class VarianceScaling(Recalibrator):
     (0.5, array([1.5]))
     """
 
+    map_kinds: ClassVar[tuple[str, ...]] = ("linear",)
+
     def __init__(self, *, level: float | None = 0.9, shift: bool = False) -> None:
         self.level = level
         self.shift = shift
 
-    def fit(self, forecast: Any, y: Column) -> Self:
-        """Learn from forecasts and outcomes."""
-        outcomes, known = read_outcomes(y, forecast, "y")
-        refuse_discrete(known)
+    def accepts_map(self, map_: Any) -> bool:
+        return bool(map_.slope > 0 and (self.shift or map_.intercept == 0))
+
+    def _fit_rows(self, y: Floats, forecast: Any, weight: Floats | None) -> maps.Linear:
+        refuse_discrete(forecast)
         if self.level is not None:
             check_share("level", self.level)
-            moved = _median_shift(outcomes, known) if self.shift else 0.0
-            self.factor_, self.shift_ = _covering(outcomes, known, self.level, moved), moved
-        elif isinstance(known, Gaussian):
-            z = known.normal_score(outcomes)
-            self.shift_ = float(z.mean()) if self.shift else 0.0
-            self.factor_ = float(np.sqrt(np.mean((z - self.shift_) ** 2)))
-            if self.factor_ == 0:
-                raise InputError("All outcomes equal their forecasts: there is no spread to learn.", argument="y")
-        else:
-            self.factor_, self.shift_ = _best_stretch(outcomes, known, self.shift)
-        return self
+            shift = _median_shift(y, forecast, weight) if self.shift else 0.0
+            return maps.Linear(_covering_factor(y, forecast, self.level, shift, weight), shift)
+        if not isinstance(forecast, Gaussian):
+            return maps.Linear(*_best_stretch(y, forecast, self.shift, weight))
+        z = forecast.normal_score(y)
+        shift = float(np.average(z, weights=weight)) if self.shift else 0.0
+        factor = float(np.sqrt(np.average((z - shift) ** 2, weights=weight)))
+        if factor == 0:
+            raise InputError("y must differ from the forecasts to fit a factor; all outcomes equal them.", argument="y")
+        return maps.Linear(factor, shift)
 
-    def __call__(self, forecast: Any) -> Any:
-        """The repaired forecasts; of the same kind but for scipy's distributions."""
-        need_fit(self, type(self).__name__, "factor_")
-        known = as_forecast(forecast)
-        if isinstance(known, Gaussian):
-            return Gaussian(known.mean + self.shift_ * known.sd, self.factor_ * known.sd, index=known.index)
-        stretched = Stretched(known, self.factor_, self.shift_)
-        if isinstance(known, Quantiles):
-            return Quantiles(known.levels, stretched.quantile(known.levels), index=known.index)
-        if isinstance(known, Samples):
-            return Samples(stretched.moved(known.draws.T).T, index=known.index)
+    @property
+    def factor_(self) -> float:
+        """Factor of the width."""
+        check_is_fitted(self)
+        return float(self.map_.slope)
+
+    @property
+    def shift_(self) -> float:
+        """Shift, in standard deviations."""
+        check_is_fitted(self)
+        return float(self.map_.intercept)
+
+    def _recalibrate(self, forecast: Any) -> Any:
+        """Return forecasts of the same kind, except for distributions of scipy."""
+        if isinstance(forecast, Gaussian):
+            return Gaussian(forecast.mean + self.shift_ * forecast.sd, self.factor_ * forecast.sd, index=forecast.index)
+        stretched = Stretched(forecast, self.factor_, self.shift_)
+        if isinstance(forecast, Quantiles):
+            return Quantiles(forecast.levels, stretched.quantile(forecast.levels), index=forecast.index)
+        if isinstance(forecast, Samples):
+            return Samples(stretched.moved(forecast.draws.T).T, index=forecast.index)
         return stretched
 
 
-def _median_shift(y: Floats, forecast: Any) -> float:
+def _median_shift(y: Floats, forecast: Any, weight: Floats | None) -> float:
     middle, unit = forecast.quantile(0.5), Stretched(forecast, 1.0, 1.0).quantile(0.5)
     with np.errstate(divide="ignore", invalid="ignore"):
         away = (y - middle) / (unit - middle)
-    return float(np.median(away[np.isfinite(away)])) if np.isfinite(away).any() else 0.0
+    known = np.isfinite(away)
+    return weighted_median(away[known], None if weight is None else weight[known]) if known.any() else 0.0
 
 
-def _covering(y: Floats, forecast: Any, level: float, shift: float) -> float:
-    """The least factor whose central intervals hold ceil((n + 1) level) of the n outcomes."""
-    rank = math.ceil((y.size + 1) * level - 1e-9)
-    if rank > y.size:
-        raise InputError(
-            f"Intervals of {100 * level:g} % need at least {math.ceil(level / (1 - level) - 1e-9)} rows; there are "
-            f"{y.size}.",
-            argument="y",
-        )
+def _covering_factor(y: Floats, forecast: Any, level: float, shift: float, weight: Floats | None) -> float:
+    """Return the least factor whose central intervals cover ceil((n + 1) level) of n outcomes."""
+    total = total_weight(y, weight)
+    rank = (total + 1) * level - 1e-9
+    if rank > total:
+        check_total(f"intervals of {100 * level:g} %", total, math.ceil(level / (1 - level) - 1e-9))
     low, high = forecast.quantile([(1 - level) / 2, (1 + level) / 2]).T
     middle = forecast.quantile(0.5)
     away = y - Stretched(forecast, 1.0, shift).quantile(0.5)
     room = np.where(away > 0, high - middle, middle - low)
     with np.errstate(divide="ignore", invalid="ignore"):
         needed = np.where(away == 0, 0.0, np.abs(away) / room)
-    factor = float(np.sort(needed)[rank - 1])
+    order = np.argsort(needed, kind="stable")
+    held = np.cumsum(np.ones(y.size) if weight is None else weight[order])
+    factor = float(needed[order][min(int(np.searchsorted(held, rank)), y.size - 1)])
     if not 0 < factor < math.inf:
         raise InputError(
-            f"No factor makes intervals cover {100 * level:g} % of these outcomes: "
+            f"X must hold forecasts whose intervals a factor can widen to cover {100 * level:g} % of the outcomes; "
             + ("most forecasts have no width." if factor else "most outcomes equal their forecasts."),
-            argument="forecast",
+            argument="X",
         )
     return factor
 
 
-def _best_stretch(y: Floats, forecast: Any, shift: bool) -> tuple[float, float]:
-    """Factor and shift with the greatest likelihood, or with the least CRPS where there is no density.
+def _best_stretch(y: Floats, forecast: Any, shift: bool, weight: Floats | None) -> tuple[float, float]:
+    """Return factor and shift of maximum likelihood, or of least CRPS where there is no density.
 
-    Looked for around the factor with which half of the outcomes lie within half of each forecast.
+    The search starts at the factor with which half of the outcomes lie within the central half of their forecasts.
     """
     from scipy.optimize import minimize, minimize_scalar
 
     def loss(log_factor: float, moved: float = 0.0) -> float:
         stretched = Stretched(forecast, math.exp(log_factor), moved)
         try:
-            found = float(-np.mean(stretched.log_density(y)))
+            found = float(-np.average(stretched.log_density(y), weights=weight))
         except InputError:
-            found = float(np.mean(stretched.crps(y)))
+            found = float(np.average(stretched.crps(y), weights=weight))
         return found if math.isfinite(found) else 1e300
 
     low, middle, high = forecast.quantile([0.25, 0.5, 0.75]).T
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.abs(y - middle) / np.where(y > middle, high - middle, middle - low)
-    room = room[np.isfinite(room) & (room > 0)]
-    if not room.size:
+    known = np.isfinite(room) & (room > 0)
+    if not known.any():
         raise InputError(
-            "No factor can be learned: the forecasts have no width, or the outcomes equal them.", argument="forecast"
+            "X must hold forecasts with a width, and other values than y, to fit a factor; it holds none.", argument="X"
         )
-    near = math.log(float(np.median(room)))
+    near = math.log(weighted_median(room[known], None if weight is None else weight[known]))
     with np.errstate(all="ignore"):
         start = minimize_scalar(loss, bounds=(near - 7, near + 7), method="bounded", options={"xatol": 1e-9})
         if loss(start.x) >= 1e300 or abs(start.x - near) > 6.9:
             raise InputError(
-                "No factor makes these outcomes likely: some lie where the forecasts hold nothing to be possible.",
-                hint="Name a level, or use QuantileRecalibrator.",
-                argument="forecast",
+                "No factor gives all outcomes a positive density: some lie outside the support of their forecasts.",
+                hint="Pass " + Argument("level") + ", or use QuantileRecalibrator.",
+                argument="X",
             )
         if not shift:
             return math.exp(start.x), 0.0
@@ -300,18 +261,18 @@ def _best_stretch(y: Floats, forecast: Any, shift: bool) -> tuple[float, float]:
     return math.exp(found.x[0]), float(found.x[1])
 
 
-class QuantileRecalibrator(Recalibrator):
-    """Moves each predicted quantile so that the right share of outcomes falls below it.
+class QuantileRecalibrator(DistributionMap):
+    """Shifts the predicted quantiles of each level so that the nominal share of outcomes falls below them.
 
-    For each level one shift: the quantile of that level of outcome less prediction, among the rows that it learned from
-    (the i-th smallest of n is at level i/(n+1), so that a new outcome falls below with just that chance). Conformalised
-    quantile regression (Romano, Patterson and Candes, 2019), a level at a time; quantiles that cross afterwards are
-    sorted.
+    The shift of a level is the quantile of that level of outcome less predicted quantile, over the rows of the fit. The
+    i-th smallest of n is at level i/(n+1), so a new outcome falls below with exactly that probability. This is
+    conformalised quantile regression (Romano, Patterson and Candes, 2019) for each level; quantiles that cross
+    afterwards are sorted.
 
     Parameters
     ----------
     levels : numbers between 0 and 1, optional
-        Which quantiles to repair; by default those of quantile forecasts, and 0.05, 0.1, ..., 0.95 of others.
+        Levels of the quantiles; by default those of quantile forecasts, and 0.05, 0.1, ..., 0.95 of others.
 
     Attributes
     ----------
@@ -325,39 +286,54 @@ class QuantileRecalibrator(Recalibrator):
     (array([1.]), array([[11.]]))
     """
 
+    map_kinds: ClassVar[tuple[str, ...]] = ("quantile_shifts",)
+
     def __init__(self, *, levels: Column | None = None) -> None:
         self.levels = levels
 
-    def fit(self, forecast: Any, y: Column) -> Self:
-        """Learn from forecasts and outcomes."""
-        outcomes, known = read_outcomes(y, forecast, "y")
-        levels = self._levels(known)
+    def accepts_map(self, map_: Any) -> bool:
+        return self.levels is None or np.array_equal(map_.levels, _sorted_levels(self.levels))
+
+    def _fit_rows(self, y: Floats, forecast: Any, weight: Floats | None) -> maps.QuantileShifts:
+        levels = self._levels(forecast)
         least = min(float(levels.min()), 1 - float(levels.max()))
-        if (outcomes.size + 1) * least < 1 - 1e-9:
-            raise InputError(
-                f"The level {levels.min() if levels.min() == least else levels.max():g} needs at least "
-                f"{math.ceil(1 / least - 1 - 1e-9)} rows; there are {outcomes.size}.",
-                hint="Pass more rows, or levels nearer to 1/2.",
-                argument="y",
-            )
-        missing = outcomes[:, None] - known.quantile(levels)
-        self.levels_ = levels
-        self.shifts_: Floats = np.array(
-            [np.quantile(missing[:, i], level, method="weibull") for i, level in enumerate(levels)]
-        )
-        return self
+        total = total_weight(y, weight)
+        if (total + 1) * least < 1 - 1e-9:
+            extreme = levels.min() if levels.min() == least else levels.max()
+            check_total(f"the level {extreme:g}", total, math.ceil(1 / least - 1 - 1e-9))
+        away = y[:, None] - forecast.quantile(levels)
+        shifts = [weighted_quantiles(away[:, i], levels[i : i + 1], weight)[0] for i in range(levels.size)]
+        return maps.QuantileShifts(levels, np.array(shifts))
 
     def _levels(self, forecast: Any) -> Floats:
         if self.levels is not None:
-            levels = np.sort(levels_of(np.asarray(self.levels, dtype=np.float64))[0])
-            if not levels.size or (np.diff(levels) == 0).any():
-                raise InputError("levels must be different numbers between 0 and 1.", argument="levels")
-            return levels
+            return _sorted_levels(self.levels)
         return np.array(forecast.levels) if isinstance(forecast, Quantiles) else np.arange(1, 20) / 20
 
-    def __call__(self, forecast: Any) -> Quantiles:
-        """The repaired forecasts, as quantiles."""
-        need_fit(self, type(self).__name__, "shifts_")
-        known = as_forecast(forecast)
-        moved = np.sort(known.quantile(self.levels_) + self.shifts_, axis=1)
-        return Quantiles(self.levels_, moved, index=getattr(known, "index", None))
+    @property
+    def levels_(self) -> Floats:
+        """Levels of the quantiles."""
+        check_is_fitted(self)
+        levels: Floats = self.map_.levels
+        return levels
+
+    @property
+    def shifts_(self) -> Floats:
+        """Shift of each level."""
+        check_is_fitted(self)
+        shifts: Floats = self.map_.shifts
+        return shifts
+
+    def _recalibrate(self, forecast: Any) -> Quantiles:
+        """Return the recalibrated forecasts as quantiles."""
+        moved = self.map_(forecast.quantile(self.levels_))
+        return Quantiles(self.levels_, moved, index=getattr(forecast, "index", None))
+
+
+def _sorted_levels(levels: Column) -> Floats:
+    found = np.sort(levels_of(np.asarray(levels, dtype=np.float64))[0])
+    if not found.size or (np.diff(found) == 0).any():
+        raise InputError(
+            Argument("levels") + f" must be different numbers between 0 and 1; got {levels!r}.", value=levels
+        )
+    return found

@@ -1,43 +1,73 @@
-"""Maps from scores to probabilities: what calibrators learn, and all that a deployment needs of them.
+"""Maps of one number: the fitted part of a calibrator or recalibrator.
 
-Five kinds serve every calibrator. They are plain numbers, so files, SQL and ONNX need to know five things and no
-estimator. Each is checked when it is made: whoever holds one holds a map into [0, 1].
+A few kinds serve all calibrators, of probabilities, of point predictions and of predictive distributions. Each holds
+plain numbers, which are checked when it is made. Files, SQL and ONNX read maps and need no estimator.
 """
 
+import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from calibrant import _kernels
 from calibrant._support.arrays import read_only
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.logits import EPS, check_eps, expit, logit
-from calibrant._support.typing import Floats
+from calibrant._support.option_checks import check_option
+from calibrant._support.typing import Floats, Ints
 
-__all__ = ["MAPS", "Beta", "Logistic", "Map", "Odds", "Segments", "Steps", "from_dict"]
+__all__ = [
+    "MAPS",
+    "Beta",
+    "Cubic",
+    "Linear",
+    "Logistic",
+    "Map",
+    "Odds",
+    "QuantileShifts",
+    "Segments",
+    "Shifts",
+    "SinhArcsinh",
+    "Steps",
+    "from_dict",
+    "restrict",
+    "to_dict",
+]
+
+# "probability": numbers in [0, 1]; "real": any finite numbers. Values outside the domain are an InputError in Python,
+# NULL in SQL and NaN in ONNX.
+Domain: TypeAlias = Literal["probability", "real"]
+
+_EVERY = (-math.inf, math.inf)
+_UNIT = (0.0, 1.0)
 
 
 class Map(Protocol):
-    """A function of scores. `kind` names it; `probabilities` says that its scores must lie in [0, 1]."""
+    """A function of one number; `kind` names it."""
 
     kind: ClassVar[str]
 
     @property
-    def probabilities(self) -> bool: ...
+    def domain(self) -> Domain:
+        """Numbers that the map takes."""
 
     @property
     def is_increasing(self) -> bool:
-        """Whether a higher score never gets a lower probability."""
+        """Whether a higher score never gets a lower value."""
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Limits of the values."""
 
     def __call__(self, score: Floats) -> Floats: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """One value a bin: a score s lies in bin j when ``edges[j-1] <= s < edges[j]``.
+    """One value per bin: a score s lies in bin j if ``edges[j-1] <= s < edges[j]``.
 
     >>> Steps([0.5], [0.1, 0.7])(np.array([0.0, 0.5, 1.0]))
     array([0.1, 0.7, 0.7])
@@ -45,20 +75,26 @@ class Steps:
 
     edges: Floats
     values: Floats
+    domain: Domain = "real"
 
     kind: ClassVar[str] = "steps"
-    probabilities: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _freeze(self, "edges", "values")
-        _check_rising(self.kind, "edges", self.edges)
-        _check_shares(self.kind, "values", self.values)
-        if self.values.size != self.edges.size + 1:
-            raise InputError(f"A map of steps with {self.edges.size} edges needs one value more; {self.values.size}.")
+        _check_bins(self, "edges", "values")
+        if self.domain == "probability":  # drops bins that no probability reaches
+            reached = (self.edges > 0) & (self.edges <= 1)
+            first, last = np.count_nonzero(self.edges <= 0), np.count_nonzero(self.edges <= 1)
+            object.__setattr__(self, "values", read_only(self.values[first : last + 1]))
+            object.__setattr__(self, "edges", read_only(self.edges[reached]))
 
     @property
     def is_increasing(self) -> bool:
         return bool((np.diff(self.values) >= 0).all())
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return float(self.values.min()), float(self.values.max())
 
     def __call__(self, score: Floats) -> Floats:
         return self.values[_kernels.locate(self.edges, score)]
@@ -66,40 +102,59 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Straight lines between points, level beyond the first and the last.
+    """Straight lines between points; beyond the first and the last point level, or along the outermost lines.
 
     >>> Segments([0.2, 0.6], [0.0, 1.0])(np.array([0.1, 0.4, 0.9]))
     array([0. , 0.5, 1. ])
+    >>> Segments([0.0, 1.0], [1.0, 3.0], beyond="line")(np.array([-1.0, 2.0]))
+    array([-1.,  5.])
     """
 
     x: Floats
     y: Floats
+    domain: Domain = "real"
+    beyond: Literal["level", "line"] = "level"
 
     kind: ClassVar[str] = "segments"
-    probabilities: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _freeze(self, "x", "y")
-        _check_rising(self.kind, "x", self.x)
-        _check_shares(self.kind, "y", self.y)
-        if self.x.size != self.y.size or not self.x.size:
-            raise InputError(f"A map of segments needs as many x as y, and one at least; {self.x.size}, {self.y.size}.")
+        _check_points(self, "x", "y", least=1 if self.beyond == "level" else 2)
+        check_option("beyond", self.beyond, ("level", "line"))
 
     @property
     def is_increasing(self) -> bool:
         return bool((np.diff(self.y) >= 0).all())
 
+    @property
+    def range(self) -> tuple[float, float]:
+        return (float(self.y.min()), float(self.y.max())) if self.beyond == "level" else _EVERY
+
     def __call__(self, score: Floats) -> Floats:
-        # np.interp may pass a point's value by a rounding; each step here keeps the order of scores exactly.
+        # np.interp may exceed the value of a point by rounding; each step here keeps the order of scores exactly.
         last = self.x.size - 1
-        left = np.clip(_kernels.locate(self.x, score) - 1, 0, max(last - 1, 0))
+        left = self._piece(score)
         right = np.minimum(left + 1, last)
-        inside = np.clip(score, self.x[0], self.x[-1])
+        inside = np.clip(score, self.x[0], self.x[-1]) if self.beyond == "level" else score
         width = np.where(right > left, self.x[right] - self.x[left], 1.0)
         rise = self.y[right] - self.y[left]
-        reached = self.y[left] + (inside - self.x[left]) / width * rise
+        found: Floats = self.y[left] + (inside - self.x[left]) / width * rise
+        if self.beyond == "line":
+            return found
         low, high = np.minimum(self.y[left], self.y[right]), np.maximum(self.y[left], self.y[right])
-        return np.clip(reached, low, high)
+        return np.clip(found, low, high)
+
+    def _piece(self, score: Floats) -> Ints:
+        return np.clip(_kernels.locate(self.x, score) - 1, 0, max(self.x.size - 2, 0))
+
+    def inverse(self, value: Floats) -> Floats:
+        """Return the scores that the map gives these values; `y` must rise strictly."""
+        return replace(self, x=self.y, y=self.x)(value)
+
+    def log_slope(self, score: Floats) -> Floats:
+        """Return the logarithm of the slope; at a point, that of the line to its right."""
+        found: Floats = np.log(np.diff(self.y) / np.diff(self.x))[self._piece(score)]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,25 +169,25 @@ class Logistic:
     intercept: float
     on: str = "logit"
     eps: float = EPS
+    domain: Domain = "probability"
 
     kind: ClassVar[str] = "logistic"
+    range: ClassVar[tuple[float, float]] = _UNIT
 
     def __post_init__(self) -> None:
         _check_finite(self, "slope", "intercept")
         check_eps(self.eps)
-        if self.on not in ("logit", "score"):
-            raise InputError(f"on must be 'logit' or 'score'; it is {self.on!r}.", argument="on", value=self.on)
-
-    @property
-    def probabilities(self) -> bool:
-        return self.on == "logit"
+        check_option("on", self.on, ("logit", "score"))
+        _check_domain(self)
+        if self.on == "logit" and self.domain != "probability":
+            raise InputError("A logistic map of logits must have the domain 'probability'; got 'real'.")
 
     @property
     def is_increasing(self) -> bool:
         return self.slope >= 0
 
     def __call__(self, score: Floats) -> Floats:
-        eta = logit(score, self.eps) if self.probabilities else score.astype(np.float64)
+        eta = logit(score, self.eps) if self.on == "logit" else score.astype(np.float64)
         eta *= self.slope
         eta += self.intercept
         return expit(eta)
@@ -152,7 +207,8 @@ class Beta:
     eps: float = EPS
 
     kind: ClassVar[str] = "beta"
-    probabilities: ClassVar[bool] = True
+    domain: ClassVar[Domain] = "probability"
+    range: ClassVar[tuple[float, float]] = _UNIT
 
     def __post_init__(self) -> None:
         _check_finite(self, "a", "b", "c")
@@ -178,24 +234,191 @@ class Odds:
     ratio: float
 
     kind: ClassVar[str] = "odds"
-    probabilities: ClassVar[bool] = True
+    domain: ClassVar[Domain] = "probability"
     is_increasing: ClassVar[bool] = True
+    range: ClassVar[tuple[float, float]] = _UNIT
 
     def __post_init__(self) -> None:
-        _check_finite(self, "ratio")
-        if not self.ratio > 0:
-            raise InputError(f"A ratio of odds must be positive; it is {self.ratio!r}.", value=self.ratio)
+        _check_finite(self, "ratio", positive=("ratio",))
 
     def __call__(self, score: Floats) -> Floats:
         with np.errstate(divide="ignore", over="ignore"):  # 1 / inf is the 0 that is meant
             return 1 / (1 + (1 - score) / (self.ratio * score))  # each step keeps the order of scores
 
 
-MAPS: dict[str, Any] = {each.kind: each for each in (Steps, Segments, Logistic, Beta, Odds)}
+@dataclass(frozen=True)
+class Linear:
+    """A straight line: ``intercept + slope x``.
+
+    >>> Linear(2.0, 1.0)(np.array([0.0, 10.0]))
+    array([ 1., 21.])
+    """
+
+    slope: float
+    intercept: float
+
+    kind: ClassVar[str] = "linear"
+    domain: ClassVar[Domain] = "real"
+    range: ClassVar[tuple[float, float]] = _EVERY
+
+    def __post_init__(self) -> None:
+        _check_finite(self, "slope", "intercept")
+
+    @property
+    def is_increasing(self) -> bool:
+        return self.slope >= 0
+
+    def __call__(self, score: Floats) -> Floats:
+        return self.intercept + self.slope * score
+
+
+@dataclass(frozen=True, eq=False)
+class Shifts:
+    """Adds one number per bin: x lies in bin j if ``edges[j-1] <= x < edges[j]``.
+
+    >>> Shifts([10.0], [1.0, -1.0])(np.array([5.0, 10.0]))
+    array([6., 9.])
+    """
+
+    edges: Floats
+    shifts: Floats
+
+    kind: ClassVar[str] = "shifts"
+    domain: ClassVar[Domain] = "real"
+    range: ClassVar[tuple[float, float]] = _EVERY
+
+    def __post_init__(self) -> None:
+        _freeze(self, "edges", "shifts")
+        _check_bins(self, "edges", "shifts")
+
+    @property
+    def is_increasing(self) -> bool:
+        return bool((np.diff(self.shifts) >= 0).all())
+
+    def __call__(self, score: Floats) -> Floats:
+        found: Floats = score + self.shifts[_kernels.locate(self.edges, score)]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Cubic:
+    """Cubic polynomials between points with given slopes; beyond the first and the last point, their tangents.
+
+    >>> Cubic([0.0, 1.0], [0.0, 1.0], [0.0, 2.0])(np.array([-1.0, 0.5, 2.0]))  # the square
+    array([0.  , 0.25, 3.  ])
+    """
+
+    x: Floats
+    y: Floats
+    slope: Floats
+
+    kind: ClassVar[str] = "cubic"
+    domain: ClassVar[Domain] = "real"
+    is_increasing: ClassVar[bool] = False  # it may rise, but need not
+    range: ClassVar[tuple[float, float]] = _EVERY
+
+    def __post_init__(self) -> None:
+        _freeze(self, "x", "y", "slope")
+        _check_points(self, "x", "y", "slope", least=2)
+
+    @property
+    def coefficients(self) -> Floats:
+        """Coefficients of 1, t, t^2 and t^3 of each piece, t from 0 to 1; of shape (pieces, 4)."""
+        width, rise = np.diff(self.x), np.diff(self.y)
+        first, last = width * self.slope[:-1], width * self.slope[1:]
+        return np.column_stack([self.y[:-1], first, 3 * rise - 2 * first - last, first + last - 2 * rise])
+
+    def __call__(self, score: Floats) -> Floats:
+        left = np.clip(_kernels.locate(self.x, score) - 1, 0, self.x.size - 2)
+        t = (score - self.x[left]) / np.diff(self.x)[left]
+        c0, c1, c2, c3 = self.coefficients[left].T
+        found: Floats = c0 + t * (c1 + t * (c2 + t * c3))
+        found = np.where(score < self.x[0], self.y[0] + (score - self.x[0]) * self.slope[0], found)
+        return np.where(score >= self.x[-1], self.y[-1] + (score - self.x[-1]) * self.slope[-1], found)
+
+
+@dataclass(frozen=True)
+class SinhArcsinh:
+    r"""The map of normal scores :math:`z \mapsto \sinh(\delta \sinh^{-1}((z - \xi) / \eta) - \epsilon)`.
+
+    Jones and Pewsey (2009): location, scale, skewness and weight of the tails. (0, 1, 0, 1) is the identity.
+    """
+
+    location: float = 0.0
+    scale: float = 1.0
+    skewness: float = 0.0
+    tails: float = 1.0
+
+    kind: ClassVar[str] = "sinh_arcsinh"
+    domain: ClassVar[Domain] = "real"
+    is_increasing: ClassVar[bool] = True
+    range: ClassVar[tuple[float, float]] = _EVERY
+
+    def __post_init__(self) -> None:
+        _check_finite(self, "location", "scale", "skewness", "tails", positive=("scale", "tails"))
+
+    def __call__(self, score: Floats) -> Floats:
+        found: Floats = np.sinh(self.tails * np.arcsinh((score - self.location) / self.scale) - self.skewness)
+        return found
+
+    def inverse(self, value: Floats) -> Floats:
+        """Return the scores that the map gives these values."""
+        found: Floats = self.location + self.scale * np.sinh((np.arcsinh(value) + self.skewness) / self.tails)
+        return found
+
+    def log_slope(self, score: Floats) -> Floats:
+        """Return the logarithm of the slope."""
+        x = (score - self.location) / self.scale
+        inner = self.tails * np.arcsinh(x) - self.skewness
+        # ln cosh without overflow
+        found: Floats = (
+            math.log(self.tails / self.scale) + np.logaddexp(inner, -inner) - math.log(2) - 0.5 * np.log1p(x**2)
+        )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileShifts:
+    """Adds one number to the quantiles of each level; quantiles that cross are sorted.
+
+    It maps arrays of shape (n, levels).
+
+    >>> QuantileShifts([0.1, 0.9], [-1.0, 2.0])(np.array([[5.0, 6.0]]))
+    array([[4., 8.]])
+    """
+
+    levels: Floats
+    shifts: Floats
+
+    kind: ClassVar[str] = "quantile_shifts"
+    domain: ClassVar[Domain] = "real"
+    is_increasing: ClassVar[bool] = True
+    range: ClassVar[tuple[float, float]] = _EVERY
+
+    def __post_init__(self) -> None:
+        _freeze(self, "levels", "shifts")
+        _check_points(self, "levels", "shifts", least=1)
+        if not ((self.levels > 0) & (self.levels < 1)).all():
+            raise InputError("levels of a quantile_shifts map must lie between 0 and 1.", argument="levels")
+
+    def __call__(self, score: Floats) -> Floats:
+        return np.sort(score + self.shifts, axis=1)
+
+
+MAPS: dict[str, Any] = {
+    each.kind: each
+    for each in (Steps, Segments, Logistic, Beta, Odds, Linear, Shifts, Cubic, SinhArcsinh, QuantileShifts)
+}
+
+
+def restrict(map_: Map, domain: Domain) -> Map:
+    """Return the map with this domain; a map that needs probabilities keeps its own."""
+    has_choice = any(field.name == "domain" for field in fields(map_))  # type: ignore[arg-type]
+    return replace(map_, domain=domain) if has_choice else map_  # type: ignore[type-var]
 
 
 def to_dict(map_: Map) -> dict[str, Any]:
-    """The map as plain data for JSON, whose numbers come back bit by bit."""
+    """Return the map as plain data for JSON, from which `from_dict` restores it bitwise."""
     data: dict[str, Any] = {"kind": map_.kind}
     for field in fields(map_):  # type: ignore[arg-type]
         value = getattr(map_, field.name)
@@ -204,22 +427,22 @@ def to_dict(map_: Map) -> dict[str, Any]:
 
 
 def from_dict(data: Mapping[str, Any]) -> Map:
-    """The map that `to_dict` describes, checked as any other."""
+    """Return the map that `to_dict` describes, checked as any other."""
     kind = data.get("kind") if isinstance(data, Mapping) else None
     if not isinstance(kind, str) or kind not in MAPS:
-        raise InputError(f"A map must be of a kind among {', '.join(MAPS)}; it is {kind!r}.", value=kind)
+        raise InputError(f"The kind of a map must be one of {', '.join(MAPS)}; got {kind!r}.", value=kind)
     names = [field.name for field in fields(MAPS[kind])]
     given = [name for name in data if name != "kind"]
     if sorted(names) != sorted(given):
-        raise InputError(f"A map of {kind} has the fields {', '.join(names)}; found {', '.join(map(str, given))}.")
+        raise InputError(f"A {kind} map must have the fields {', '.join(names)}; got {', '.join(map(str, given))}.")
     built: Map = MAPS[kind](**{name: data[name] for name in names})
     return built
 
 
 def between(score: Floats, start: Any) -> Floats:
-    """Edges that part neighbouring runs of scores, which begin at `start`: halfway from one to the next.
+    """Return the edges between neighbouring runs of scores, which begin at `start`: halfway from one to the next.
 
-    The edge belongs to the run above it. Between two scores with no number between them it is the upper one.
+    The edge belongs to the run above it. Where no double lies between two scores it is the upper one.
     """
     below, above = score[start[1:] - 1], score[start[1:]]
     middle = below / 2 + above / 2  # halved first: the sum of two large scores is infinite
@@ -228,32 +451,67 @@ def between(score: Floats, start: Any) -> Floats:
 
 
 def _freeze(map_: Any, *names: str) -> None:
+    """Store the fields as read-only columns of finite doubles."""
     for name in names:
         try:
             given = np.asarray(getattr(map_, name))
             array = given.astype(np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"{name} of a map of {map_.kind} must hold numbers.") from error
+            raise InputError(f"{name} of a {map_.kind} map must hold numbers.", argument=name) from error
         if given.size and given.dtype.kind not in "iuf":
-            raise InputError(f"{name} of a map of {map_.kind} must hold numbers; their type is {given.dtype}.")
+            raise InputError(
+                f"{name} of a {map_.kind} map must hold numbers; got the type {given.dtype}.", argument=name
+            )
         if array.ndim != 1:
-            raise InputError(f"{name} of a map of {map_.kind} must be one column; its shape is {array.shape}.")
+            raise InputError(
+                f"{name} of a {map_.kind} map must be one column; got the shape {array.shape}.", argument=name
+            )
+        if not np.isfinite(array).all():
+            raise InputError(f"{name} of a {map_.kind} map must hold finite numbers.", argument=name)
         object.__setattr__(map_, name, read_only(array))
 
 
-def _check_rising(kind: str, name: str, values: Floats) -> None:
-    if not (np.isfinite(values).all() and (np.diff(values) > 0).all()):
-        raise InputError(f"{name} of a map of {kind} must be finite and rise.")
+def _check_domain(map_: Any) -> None:
+    check_option("domain", map_.domain, ("probability", "real"))
 
 
-def _check_shares(kind: str, name: str, values: Floats) -> None:
-    if not ((values >= 0) & (values <= 1)).all():
-        raise InputError(f"{name} of a map of {kind} must lie in [0, 1].")
+def _check_rising(map_: Any, name: str) -> None:
+    if not (np.diff(getattr(map_, name)) > 0).all():
+        raise InputError(f"{name} of a {map_.kind} map must rise strictly.", argument=name)
 
 
-def _check_finite(map_: Any, *names: str) -> None:
+def _check_bins(map_: Any, edges: str, values: str) -> None:
+    """Check that there is one value more than edges."""
+    _check_domain(map_)
+    _check_rising(map_, edges)
+    n_edges, n_values = getattr(map_, edges).size, getattr(map_, values).size
+    if n_values != n_edges + 1:
+        raise InputError(
+            f"{values} of a {map_.kind} map must be one more than its edges; got {n_values} for {n_edges} edges.",
+            argument=values,
+        )
+
+
+def _check_points(map_: Any, x: str, *others: str, least: int) -> None:
+    """Check that all columns are equally long, and the first rises."""
+    _check_domain(map_)
+    _check_rising(map_, x)
+    size = getattr(map_, x).size
+    for name in others:
+        if getattr(map_, name).size != size or size < least:
+            raise InputError(
+                f"{x} and {name} of a {map_.kind} map must be equally long, with at least {least} "
+                f"value{'s' * (least > 1)}; got {size} and {getattr(map_, name).size}.",
+                argument=name,
+            )
+
+
+def _check_finite(map_: Any, *names: str, positive: tuple[str, ...] = ()) -> None:
     for name in names:
         value = getattr(map_, name)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not abs(value) <= sys.float_info.max:
-            raise InputError(f"{name} of a map of {map_.kind} must be a finite number; it is {value!r}.", value=value)
+        if not number or not abs(value) <= sys.float_info.max or (name in positive and value <= 0):
+            kind = "positive, finite number" if name in positive else "finite number"
+            raise InputError(
+                Argument(name) + f" of a {map_.kind} map must be a {kind}; got {value!r}.", argument=name, value=value
+            )

@@ -1,62 +1,34 @@
-"""`ParetoRecalibrator`: sharpness against calibration, a front of repairs to choose from."""
+"""`ParetoRecalibrator`: a Pareto front of recalibrations, from the sharpest to the best calibrated."""
 
 import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.option_checks import check_count
 from calibrant._support.text_tables import text_table
 from calibrant._support.typing import Bools, Column, Floats
-from calibrant.calibrators.distribution import Recalibrator, need_fit
-from calibrant.forecasts.reading import as_forecast, read_outcomes
+from calibrant.calibrators import maps
+from calibrant.calibrators.distribution_map import DistributionMap, check_total, total_weight
+from calibrant.calibrators.maps import SinhArcsinh
+from calibrant.forecasts.reading import read_outcomes
 from calibrant.forecasts.transformed import Warped, need_scores, normal_scores
 from calibrant.inference.uniformity import ad_pvalue
 
-__all__ = ["Front", "FrontPoint", "ParetoRecalibrator", "SinhArcsinh", "not_dominated"]
+__all__ = ["Front", "FrontPoint", "ParetoRecalibrator", "not_dominated"]
 
 Choice: TypeAlias = Literal["knee", "sharp", "calibrated"] | int
 
 
 @dataclass(frozen=True)
-class SinhArcsinh:
-    r"""The map of normal scores :math:`z \mapsto \sinh(\delta \sinh^{-1}((z - \xi) / \eta) - \epsilon)`.
-
-    Jones and Pewsey (2009): location, scale, skewness and weight of the tails, one number each. (0, 1, 0, 1) leaves
-    everything as it is.
-    """
-
-    location: float = 0.0
-    scale: float = 1.0
-    skewness: float = 0.0
-    tails: float = 1.0
-
-    def __call__(self, z: Floats) -> Floats:
-        found: Floats = np.sinh(self.tails * np.arcsinh((z - self.location) / self.scale) - self.skewness)
-        return found
-
-    def inverse(self, z: Floats) -> Floats:
-        found: Floats = self.location + self.scale * np.sinh((np.arcsinh(z) + self.skewness) / self.tails)
-        return found
-
-    def log_slope(self, z: Floats) -> Floats:
-        x = (z - self.location) / self.scale
-        inner = self.tails * np.arcsinh(x) - self.skewness
-        # ln cosh without overflow
-        found: Floats = (
-            math.log(self.tails / self.scale) + np.logaddexp(inner, -inner) - math.log(2) - 0.5 * np.log1p(x**2)
-        )
-        return found
-
-
-@dataclass(frozen=True)
 class FrontPoint:
-    """One repair: mean negative log-likelihood and A^2 of the rows learned from, and the map behind them."""
+    """One recalibration: its map, and the mean negative log-likelihood and A^2 of the rows of the fit."""
 
     nll: float
     a_squared: float
@@ -66,7 +38,7 @@ class FrontPoint:
 
 @dataclass(frozen=True)
 class Front:
-    """Repairs of which none is better than another in both ways, from the sharpest to the best calibrated."""
+    """Recalibrations of which none is better than another in both objectives, from sharpest to best calibrated."""
 
     points: tuple[FrontPoint, ...]
     before: FrontPoint
@@ -90,7 +62,7 @@ class Front:
 
     @property
     def knee(self) -> int:
-        """The point nearest to the (unreachable) best of both, each objective scaled to its range on the front."""
+        """Position of the point nearest to the minimum of both objectives, each scaled to its range on the front."""
         away = [(values - values.min()) / max(np.ptp(values), 1e-300) for values in (self.nll, self.a_squared)]
         return int(np.argmin(np.hypot(*away)))
 
@@ -101,13 +73,13 @@ class Front:
             shape = [f"{v:.3g}" for v in (m.location, m.scale, m.skewness, m.tails)]
             mark = " (knee)" if name == str(self.knee) else ""
             cells.append([name + mark, f"{point.nll:.5g}", f"{point.a_squared:.4g}", f"{point.pvalue:.2g}", *shape])
-        return "\n".join([f"Pareto front of {len(self)} repairs", *text_table(cells, left=(0,))])
+        return "\n".join([f"Pareto front of {len(self)} recalibrations", *text_table(cells, left=(0,))])
 
 
 def not_dominated(*objectives: Column) -> Bools:
-    """Which of several candidates no other beats: at least as low in every objective, and lower in one.
+    """Return which candidates are not dominated: no other is at most as high in each objective and lower in one.
 
-    Of equal ones all are kept. For example the models whose forecasts are worth a choice, by `nll` and A^2.
+    Equal candidates do not dominate each other.
 
     Examples
     --------
@@ -116,7 +88,7 @@ def not_dominated(*objectives: Column) -> Bools:
     """
     columns = [_columns.numbers(_columns.read(column, f"objective {i}")) for i, column in enumerate(objectives, 1)]
     if not columns:
-        raise InputError("There are no objectives; at least one is needed.", argument="objectives")
+        raise InputError("At least one objective must be given; got none.", argument="objectives")
     _columns.check_lengths(columns)
     _columns.refuse_missing(columns)
     values = np.column_stack([column.values.astype(np.float64) for column in columns])
@@ -125,33 +97,33 @@ def not_dominated(*objectives: Column) -> Bools:
     return np.asarray(~(no_higher & lower).any(axis=0))
 
 
-class ParetoRecalibrator(Recalibrator):
+class ParetoRecalibrator(DistributionMap):
     r"""Recalibration of predictive distributions with two objectives: sharpness (NLL) against calibration (A^2).
 
-    After Carney and Cunningham (2006), who train networks so: likelihood alone may leave forecasts miscalibrated, and
-    calibration alone may blur them; neither objective is traded for the other in secret. Here a smooth map of four
-    numbers (location, scale, skewness, tails; `SinhArcsinh`) repairs any forecast with a density. The front reaches
-    from the map of least NLL to that of least A^2; between them, A^2 is minimised with NLL held below equally spaced
-    bounds.
+    After Carney and Cunningham (2006), who train networks in this way: likelihood alone may leave forecasts
+    miscalibrated, and calibration alone may make them less sharp. Here a smooth map of four numbers (location, scale,
+    skewness, tails; `SinhArcsinh`) recalibrates any forecast with a density. The front reaches from the map of least
+    NLL to that of least A^2; between them A^2 is minimised with NLL below equally spaced bounds.
 
     Parameters
     ----------
     choice : {"knee", "sharp", "calibrated"} or int, default="knee"
-        Which repair of the front to use: that nearest to the best of both, that of least NLL, that of least A^2, or one
-        by its place. `choose` changes it later.
+        Which point of the front to use: the one nearest to the minimum of both objectives, that of least NLL, that of
+        least A^2, or one by its position. `choose` changes it later.
     n_points : int, default=12
-        Points of the front to look for; dominated ones are left out.
+        Number of points to search; dominated ones are dropped.
 
     Attributes
     ----------
     front_ : Front
-        ``front_.points`` from sharp to calibrated, ``front_.before`` the forecasts as they were. Values are in sample;
-        `on` measures all points on other rows.
-    map_ : the chosen map
+        ``front_.points`` from sharp to calibrated, ``front_.before`` the forecasts before recalibration. Values are in
+        sample; `measure` returns those of other rows.
+    map_ : SinhArcsinh
+        The chosen map.
 
     Notes
     -----
-    p-values of the front are optimistic: the maps were fitted to the same rows.
+    p-values of the front are optimistic, because the maps were fitted to the same rows.
 
     Examples
     --------
@@ -163,109 +135,144 @@ class ParetoRecalibrator(Recalibrator):
     (True, True)
     """
 
+    map_kinds: ClassVar[tuple[str, ...]] = ("sinh_arcsinh",)
+
     def __init__(self, *, choice: Choice = "knee", n_points: int = 12) -> None:
         self.choice: Choice = choice
         self.n_points = n_points
 
-    def fit(self, forecast: Any, y: Column) -> Self:
-        """Learn the front from forecasts and outcomes."""
-        outcomes, known = read_outcomes(y, forecast, "y")
-        need_scores(known)
+    def _fit_rows(self, y: Floats, forecast: Any, weight: Floats | None) -> SinhArcsinh:
+        need_scores(forecast)
         count = check_count("n_points", self.n_points)
         if count < 2:
-            raise InputError("n_points must be at least 2: a front has two ends.", argument="n_points", value=count)
-        if outcomes.size < 20:
-            raise InputError(f"A map of four numbers needs at least 20 rows; there are {outcomes.size}.", argument="y")
-        objectives = _Objectives(outcomes, known)
+            raise InputError(Argument("n_points") + f" must be at least 2; got {count}.", value=count)
+        check_total("a map of four numbers", total_weight(y, weight), 20)
+        objectives = _Objectives(y, forecast, weight)
         self.front_ = Front(tuple(_search(objectives, count)), objectives.point(np.zeros(4)))
-        self.map_ = self._chosen(self.choice)
-        return self
+        return self._chosen(self.choice)
 
     def _chosen(self, choice: Choice) -> SinhArcsinh:
         places = {"knee": self.front_.knee, "sharp": 0, "calibrated": len(self.front_) - 1}
         place = places.get(choice, choice) if isinstance(choice, str) else choice
         if not isinstance(place, (int, np.integer)) or isinstance(place, bool) or not 0 <= place < len(self.front_):
             raise InputError(
-                f"choice must be 'knee', 'sharp', 'calibrated' or a place from 0 to {len(self.front_) - 1}; it is "
+                Argument("choice")
+                + f" must be 'knee', 'sharp', 'calibrated' or a position from 0 to {len(self.front_) - 1}; got "
                 f"{choice!r}.",
-                argument="choice",
                 value=choice,
             )
         return self.front_[int(place)].map
 
-    def choose(self, choice: Choice) -> "ParetoRecalibrator":
-        """The same front, another point of it."""
-        need_fit(self, type(self).__name__, "front_")
+    def accepts_map(self, map_: Any) -> bool:
+        return bool(map_ == self._chosen(self.choice))
+
+    def extra_state(self) -> dict[str, Any]:
+        return {"front": [_point_to_dict(point) for point in (self.front_.before, *self.front_)]}
+
+    def restore_extra_state(self, state: dict[str, Any]) -> None:
+        try:
+            before, *points = [_point_from_dict(point) for point in state.pop("front")]
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError("front of ParetoRecalibrator must be a list of points; it is not.") from error
+        if not points:
+            raise InputError("front of ParetoRecalibrator must hold at least one point; got none.")
+        self.front_ = Front(tuple(points), before)
+
+    def choose(self, choice: Choice) -> Self:
+        """Return a recalibrator with the same front and another point of it."""
+        check_is_fitted(self)
         other = copy.copy(self)
         other.choice, other.map_ = choice, self._chosen(choice)
         return other
 
-    def on(self, forecast: Any, y: Column) -> Front:
-        """The same repairs, measured on other rows (on which some may be dominated)."""
-        need_fit(self, type(self).__name__, "front_")
-        objectives = _Objectives(*read_outcomes(y, forecast, "y"))
-        points = tuple(objectives.of_map(point.map) for point in self.front_)
+    def measure(self, forecast: Any, y: Column) -> Front:
+        """Return the front with the objectives of other rows, on which some points may be dominated."""
+        check_is_fitted(self)
+        objectives = _Objectives(*read_outcomes(y, forecast, "y"), None)
+        points = tuple(objectives.measure(point.map) for point in self.front_)
         return Front(points, objectives.point(np.zeros(4)))
 
-    def __call__(self, forecast: Any) -> Warped:
-        """The repaired forecasts."""
-        need_fit(self, type(self).__name__, "map_")
-        return Warped(as_forecast(forecast), self.map_)
+    def _recalibrate(self, forecast: Any) -> Warped:
+        return Warped(forecast, self.map_)
 
 
-def _map_of(theta: Floats) -> SinhArcsinh:
-    """From location, ln scale, skewness and ln tails, each of which may be any number."""
+def _point_to_dict(point: FrontPoint) -> dict[str, Any]:
+    return {**vars(point), "map": maps.to_dict(point.map)}
+
+
+def _point_from_dict(data: dict[str, Any]) -> FrontPoint:
+    numbers = {name: data[name] for name in ("nll", "a_squared", "pvalue")}
+    found = maps.from_dict(data["map"])
+    if len(data) != 4 or not all(isinstance(value, float) for value in numbers.values()):
+        raise TypeError
+    if not isinstance(found, SinhArcsinh):
+        raise TypeError
+    return FrontPoint(**numbers, map=found)
+
+
+def _map_from(theta: Floats) -> SinhArcsinh:
+    """Return the map of location, ln scale, skewness and ln tails, each of which may be any number."""
     location, scale, skewness, tails = theta.tolist()
     return SinhArcsinh(location, math.exp(scale), skewness, math.exp(tails))
 
 
 class _Objectives:
-    """NLL and A^2 of rows as functions of the map. A rising map keeps the order of rows: it is found once."""
+    """NLL and A^2 of rows as functions of the map. A rising map keeps the order of rows, so they are sorted once."""
 
-    def __init__(self, y: Floats, forecast: Any) -> None:
-        self.base = -forecast.log_density(y)
+    def __init__(self, y: Floats, forecast: Any, weight: Floats | None) -> None:
+        base = -forecast.log_density(y)
         z = normal_scores(forecast, y)
-        impossible = ~(np.isfinite(z) & np.isfinite(self.base))
+        impossible = ~(np.isfinite(z) & np.isfinite(base))
         if impossible.any():
             row = int(np.argmax(impossible))
             raise InputError(
-                f"The forecast of row {row} holds its outcome, {y[row]:.6g}, to be impossible: no map can repair that.",
+                f"y must lie in the support of its forecast; got {y[row]:.6g} outside (row {row}).",
                 hint="Widen such forecasts first, for example with VarianceScaling.",
-                argument="forecast",
+                argument="y",
                 row=row,
                 value=float(y[row]),
             )
-        self.z = np.sort(z)
-        self.constant = float(self.base.mean()) - 0.5 * float(np.mean(z**2))
-        self.weight = (2 * np.arange(1, z.size + 1) - 1) / z.size
+        order = np.argsort(z, kind="stable")
+        self.z, self.weight = z[order], None if weight is None else weight[order]
+        self.total = total_weight(y, weight)
+        self.constant = float(np.average(base, weights=weight)) - 0.5 * float(np.average(z**2, weights=weight))
+        self.place = (2 * np.arange(1, z.size + 1) - 1) / z.size
 
     def nll(self, theta: Floats) -> float:
-        m = _map_of(theta)
-        return float(self.constant + np.mean(0.5 * m(self.z) ** 2 - m.log_slope(self.z)))
+        m = _map_from(theta)
+        return float(self.constant + np.average(0.5 * m(self.z) ** 2 - m.log_slope(self.z), weights=self.weight))
 
     def a_squared(self, theta: Floats) -> float:
         from scipy.special import log_ndtr
 
-        warped = _map_of(theta)(self.z)
-        return float(-self.z.size - self.weight @ (log_ndtr(warped) + log_ndtr(-warped[::-1])))
+        warped = _map_from(theta)(self.z)
+        if self.weight is None:
+            return float(-self.z.size - self.place @ (log_ndtr(warped) + log_ndtr(-warped[::-1])))
+        # A value of weight w stands for the ranks between two sums of weights: the sum of 2 i - 1 over the ranks up to
+        # i is i^2.
+        upto = np.cumsum(self.weight)
+        below, above = upto - self.weight, self.total - upto
+        left, right = upto**2 - below**2, (above + self.weight) ** 2 - above**2
+        return float(-self.total - (left @ log_ndtr(warped) + right @ log_ndtr(-warped)) / self.total)
 
     def point(self, theta: Floats) -> FrontPoint:
         a2 = self.a_squared(theta)
-        return FrontPoint(self.nll(theta), a2, ad_pvalue(a2, self.z.size), _map_of(theta))
+        return FrontPoint(self.nll(theta), a2, ad_pvalue(a2, max(1, round(self.total))), _map_from(theta))
 
-    def of_map(self, m: SinhArcsinh) -> FrontPoint:
+    def measure(self, m: SinhArcsinh) -> FrontPoint:
         return self.point(np.array([m.location, math.log(m.scale), m.skewness, math.log(m.tails)]))
 
 
 def _search(objectives: _Objectives, count: int) -> list[FrontPoint]:
-    """The front: both ends, and between them the best calibration at each bound of the likelihood."""
+    """Return the front: both ends, and between them the least A^2 at each bound of the NLL."""
     from scipy.optimize import minimize
 
     limits = [(-20.0, 20.0), (-6.0, 6.0), (-10.0, 10.0), (-2.5, 2.5)]
-    # From a shift and a scale to all four numbers.
-    z = objectives.z
-    start = np.array([z.mean(), math.log(max(float(z.std()), 1e-3)), 0.0, 0.0])
-    start = np.clip(start, *np.array(limits).T)
+    # Start with a shift and a scale.
+    z, weight = objectives.z, objectives.weight
+    mean = np.average(z, weights=weight)
+    spread = float(z.std()) if weight is None else math.sqrt(float(np.average((z - mean) ** 2, weights=weight)))
+    start = np.clip(np.array([mean, math.log(max(spread, 1e-3)), 0.0, 0.0]), *np.array(limits).T)
     sharp = minimize(objectives.nll, start, method="L-BFGS-B", bounds=limits).x
     ends = [minimize(objectives.a_squared, theta, method="L-BFGS-B", bounds=limits).x for theta in (sharp, start)]
     calibrated = min(ends, key=objectives.a_squared)

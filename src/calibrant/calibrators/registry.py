@@ -1,16 +1,22 @@
-"""`CALIBRATORS`, the registry of calibrators by name, and the resolver of calibrators that users give."""
+"""`CALIBRATORS` and `RECALIBRATORS`, the registries by name, and the resolver of calibrators that users give."""
 
 from typing import Any
 
 from calibrant._support.errors import InputError, nearest
 from calibrant.calibrators.binary import BINARY_CALIBRATORS
+from calibrant.calibrators.distribution import PITRecalibrator, QuantileRecalibrator, VarianceScaling
+from calibrant.calibrators.distribution_map import DistributionMap
 from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
 from calibrant.calibrators.pairwise import PairwiseCoupling
+from calibrant.calibrators.pareto import ParetoRecalibrator
+from calibrant.calibrators.point import IsotonicRecalibrator, LinearRecalibrator, LocalRecalibrator
+from calibrant.calibrators.point_cost import CostRecalibrator
+from calibrant.calibrators.point_map import PointMap
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.calibrators.softmax_scaling import Dirichlet, MatrixScaling, SoftmaxTemperature, VectorScaling
 from calibrant.calibrators.spline import Spline
 
-__all__ = ["CALIBRATORS", "as_calibrator"]
+__all__ = ["CALIBRATORS", "RECALIBRATORS", "as_calibrator"]
 
 # Each class has a `kind`: "binary" takes one column of scores, "multiclass" takes class probabilities.
 CALIBRATORS: dict[str, type[ScoreMap] | type[ProbabilityMap]] = {
@@ -22,6 +28,18 @@ CALIBRATORS: dict[str, type[ScoreMap] | type[ProbabilityMap]] = {
     "matrix": MatrixScaling,
     "dirichlet": Dirichlet,
     "spline": Spline,
+}
+
+# Of point predictions and of predictive distributions: each class has a `kind`.
+RECALIBRATORS: dict[str, type[PointMap] | type[DistributionMap]] = {
+    "linear": LinearRecalibrator,
+    "isotonic": IsotonicRecalibrator,
+    "local": LocalRecalibrator,
+    "cost": CostRecalibrator,
+    "variance_scaling": VarianceScaling,
+    "pit": PITRecalibrator,
+    "quantile": QuantileRecalibrator,
+    "pareto": ParetoRecalibrator,
 }
 
 

@@ -1,4 +1,4 @@
-"""`ScoreMap`: what all calibrators of one column of scores have in common."""
+"""`ScoreMap`: the base of all calibrators of one column of scores."""
 
 import warnings
 from typing import Any, ClassVar, Self
@@ -19,38 +19,43 @@ __all__ = ["ScoreMap"]
 
 
 class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A calibrator of one column of scores; a kind of it says in `_fit_table` which map it learns.
+    """A calibrator of one column of scores; a subclass fits its map in `_fit_table`.
+
+    Scores that all lie in [0, 1] in the fit are probabilities: a score outside [0, 1] is then an `InputError`. A
+    calibrator that was fitted on other scores, such as the margins of an SVM, takes any finite scores. Beyond the
+    scores of the fit the map goes on as its class documents.
 
     Attributes
     ----------
-    map_ : a map of `calibrant.maps`
-        What was learned: all that `calibrant.save`, `to_sql` and `to_onnx` need.
+    map_ : a map of `calibrant.calibrators.maps`
+        The fitted map: all that `calibrant.save`, `to_sql` and `to_onnx` need.
     classes_ : ndarray of two labels
         The second is the event whose probability the scores are.
     notes_ : tuple of Note
-        What a reader must know about the rows that it was fitted on.
+        Notes about the rows of the fit.
     """
 
     kind: ClassVar[str] = "binary"
-    # Which kinds of map it learns, and whether higher scores never get lower probabilities; `calibrant.load` checks it.
+    # Kinds of map that a fit can give, whether higher scores never get lower probabilities (`calibrant.load` checks
+    # both), and numbers beside the map that go into files.
     map_kinds: ClassVar[tuple[str, ...]] = ()
     is_increasing: ClassVar[bool] = True
-    saved_attributes: ClassVar[tuple[str, ...]] = ()  # numbers beside the map that go into files
+    saved_attributes: ClassVar[tuple[str, ...]] = ()
 
     map_: Any
 
     @property
     def accepts_any_score(self) -> bool:
-        """Whether scores may be any finite numbers, such as the margins of an SVM; else they lie in [0, 1]."""
+        """Whether scores may be any finite numbers, such as the margins of an SVM; otherwise they lie in [0, 1]."""
         return False
 
     def fit(self, X: Column | ScoreTable, y: Column | None = None, sample_weight: Column | None = None) -> Self:
-        """Learn the map.
+        """Fit the map.
 
         Parameters
         ----------
         X : column of n scores, of shape (n,) or (n, 1), or a ScoreTable
-            Scores of the event. A table is already counted: give nothing else with it.
+            Scores of the event. A table holds outcomes and weights: give neither with it.
         y : column of n outcomes
             Two labels; where they are not 0 and 1 the greater one, in sorted order, is the event, as in scikit-learn.
         sample_weight : column of n weights, optional
@@ -65,8 +70,10 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kept = self.__dict__.copy()
         try:
             self.notes_: tuple[Note, ...] = table.notes
-            self.map_ = self._fit_table(table)
-        except BaseException:  # a fit that fails leaves what an earlier one learned
+            low, high = table.extremes
+            domain: maps.Domain = "probability" if low >= 0 and high <= 1 else "real"
+            self.map_ = maps.restrict(self._fit_table(table), domain)
+        except BaseException:  # a fit that fails keeps the result of an earlier one
             self.__dict__ = kept
             raise
         self.classes_, self.n_features_in_ = classes, 1
@@ -76,34 +83,40 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def accepts_map(self, map_: Any) -> bool:
-        """Whether such settings can lead to such a map: `calibrant.load` asks, and `save`."""
+        """Return whether a fit with these settings can give the map; `calibrant.load` and `save` check it."""
         return True
 
     def _note(self, code: str, text: str, count: int = 1, *, warn: bool = False) -> None:
-        """Keep a note; with `warn`, say it at once, because the result is easily misread."""
+        """Add a note; with `warn`, issue it as a warning, because the result is easily misread."""
         self.notes_ = join_notes(self.notes_, [Note(code, count, text)])
         if warn:
             warnings.warn(f"{type(self).__name__}: {text}", CalibrantWarning, stacklevel=4)
 
     def __call__(self, score: Column) -> Floats:
-        """The calibrated probability of every score, in the order given."""
+        """Return the calibrated probability of each score, in the order given."""
+        values = self._read_scores(score)
+        calibrated: Floats = self.map_(values)
+        return calibrated
+
+    def _read_scores(self, score: Column) -> Floats:
+        """Read scores of the fitted map's domain, none missing."""
         check_is_fitted(self)
         column = _columns.read(score, "X")
         _columns.refuse_missing([column])
-        column = _columns.scores(column) if self.map_.probabilities else _columns.finite(column)
+        column = _columns.scores(column) if self.map_.domain == "probability" else _columns.finite(column)
         for note in column.notes:
             if note.code == "clipped":
-                warnings.warn(note.text, CalibrantWarning, stacklevel=2)
-        calibrated: Floats = self.map_(column.values)
-        return calibrated
+                warnings.warn(note.text, CalibrantWarning, stacklevel=3)
+        values: Floats = column.values
+        return values
 
     def predict_proba(self, X: Column) -> Floats:
-        """Probabilities of both classes, in the order of `classes_`."""
+        """Return the probabilities of both classes, in the order of `classes_`."""
         event = self(X)
         return np.column_stack([1 - event, event])
 
     def predict(self, X: Column) -> NDArray[Any]:
-        """The likelier class of every score; at 1/2 the first."""
+        """Return the more probable class of each score; at 1/2 the first."""
         likely = (self(X) > 0.5).astype(int)
         labels: NDArray[Any] = self.classes_[likely]
         return labels
@@ -122,12 +135,15 @@ class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def read_table(
     X: Column | ScoreTable, y: Column | None, sample_weight: Column | None, *, any_score: bool
 ) -> tuple[ScoreTable, NDArray[Any]]:
-    """The table of the rows that a score map is fitted on, and the two labels."""
+    """Return the table of the rows to fit, and the two labels."""
     if isinstance(X, ScoreTable):
         if y is not None or sample_weight is not None:
-            raise InputError("A ScoreTable was given, and y or sample_weight with it.", hint="A table has both inside.")
+            raise InputError(
+                "y and sample_weight must not be given together with a ScoreTable, which holds both; got them.",
+                argument="y",
+            )
         if not len(X):
-            raise InputError("The table holds no rows; a fit needs at least one.", argument="X")
+            raise InputError("X must hold at least one row; got an empty table.", argument="X")
         return X, np.array([0, 1])
     if y is None:
         raise InputError(
@@ -140,7 +156,7 @@ def read_table(
     _columns.check_alignment({"X": X, "y": y, "sample_weight": sample_weight})
     _columns.refuse_missing([column, scores])
     if not len(column):
-        raise InputError("X and y hold no rows; at least one is needed.", argument="X")
+        raise InputError("X and y must hold at least one row; got no rows.", argument="X")
     event, classes = two_classes(column)
     if any_score and not _all_probabilities(scores):
         return count_any_scores(event, scores.values, sample_weight), classes
@@ -148,15 +164,15 @@ def read_table(
 
 
 def two_classes(y: _columns.ColumnData) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Outcomes as 0 and 1, and the labels that these stand for."""
+    """Return the outcomes as 0 and 1, and the labels that these stand for."""
     values = y.values
     if values.dtype.kind in "biuf" and bool(_zero_or_one(values).all()):
         return values, np.array([False, True]) if values.dtype.kind == "b" else np.array([0, 1])
     if values.dtype.kind == "f" and bool((values != np.floor(values)).any()):
         row = int(np.argmax(values != np.floor(values)))
         raise InputError(
-            f"Unknown label type: y must hold two labels; row {row} is {values[row]:.6g}, which is no class.",
-            hint="Soft labels are not outcomes: pass what happened.",
+            f"Unknown label type: y must hold two labels; got {values[row]:.6g} (row {row}), which is not a class.",
+            hint="Soft labels are not outcomes: pass observed labels.",
             argument="y",
             row=row,
             value=values[row].item(),
@@ -165,15 +181,15 @@ def two_classes(y: _columns.ColumnData) -> tuple[NDArray[Any], NDArray[Any]]:
     if len(labels) == 2:
         return code, label_array(labels)
     raise InputError(
-        f"Only binary classification is supported by a map of one score; y has {len(labels)} class"
-        + ("es." if len(labels) != 1 else f", {labels[0]!r}, and it is not known which is the other."),
-        hint="For several classes wrap the calibrator in calibrant.OneVsRest, or pass 0 and 1.",
+        "Only binary classification is supported by a map of one score: y must hold two classes; got "
+        + (f"{len(labels)} classes." if len(labels) != 1 else f"1 class, {labels[0]!r}."),
+        hint="For several classes wrap the calibrator in calibrant.OneVsRest. For one class pass 0 and 1.",
         argument="y",
     )
 
 
 def label_array(labels: list[Any]) -> NDArray[Any]:
-    """Labels as an array, those of different types as they are."""
+    """Return labels as an array; labels of different types keep their types."""
     if len({type(label) for label in labels}) == 1:
         return np.array(labels)
     return np.fromiter(labels, dtype=object, count=len(labels))

@@ -1,4 +1,4 @@
-"""`Trade`: what a recalibrator of numbers changes, squared error against bias."""
+"""`TradeOff`: the change of squared error and bias by a recalibrator of point predictions."""
 
 import math
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Floats
 from calibrant.inference.bias_by_bin import bias_by_bin
 from calibrant.inference.estimates import Estimate, from_influence
-from calibrant.metrics import point as means
+from calibrant.metrics import point
 from calibrant.metrics.rec_curve import error_tolerance
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["Trade", "trade_of"]
+__all__ = ["TradeOff", "cross_validated_trade_off"]
 
 
 @dataclass(frozen=True)
-class Trade:
-    """What a recalibrator changes on rows that it did not learn from: squared error against bias.
+class TradeOff:
+    """Squared error against bias, before and after recalibration, by cross-validation.
 
     Attributes
     ----------
@@ -27,10 +27,10 @@ class Trade:
         mse, relative_mse, mae, error_tolerance (90 % of absolute errors are at most that), mean_error,
         bias_by_prediction and bias_by_outcome: mean absolute bias over ten bins of the prediction, and of the outcome.
     mse_change : Estimate
-        Of the squared error, after less before, row by row: with interval and p-value.
+        Squared error after less before, with interval and p-value; paired on the same rows.
     rows : int
     folds : int
-        Each part of the rows was repaired by a map learned from the others.
+        Each fold is recalibrated by a map that is fitted on the other folds.
     """
 
     before: Mapping[str, float]
@@ -40,18 +40,16 @@ class Trade:
     folds: int
 
     def _cells(self) -> list[list[str]]:
-        names = {"bias_by_prediction": "bias by prediction", "bias_by_outcome": "bias by outcome"}
         rows = [["", "before", "after"]]
         for name, value in self.before.items():
-            shown = names.get(name, name.replace("_", " "))
-            rows.append([shown, f"{value:.5g}", f"{self.after[name]:.5g}"])
+            rows.append([name.replace("_", " "), f"{value:.5g}", f"{self.after[name]:.5g}"])
         return rows
 
     def _summary(self) -> str:
         c = self.mse_change
         return (
-            f"{self.rows:,} rows, each repaired by a map that did not learn from it ({self.folds} folds); the squared "
-            f"error changes by {c.value:.4g} ({c.low:.4g} to {c.high:.4g})"
+            f"{self.rows:,} rows, {self.folds}-fold cross-validation: the squared error changes by {c.value:.4g} "
+            f"({100 * c.level:g} % CI {c.low:.4g} to {c.high:.4g})"
         )
 
     def __repr__(self) -> str:
@@ -61,7 +59,7 @@ class Trade:
         return f"<p>{self._summary()}</p>{html_table(self._cells(), left=(0,))}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """Return the result as plain data for JSON."""
         return {
             "schema_version": 1,
             "before": {k: v for name, value in self.before.items() for k, v in number(name, value).items()},
@@ -72,24 +70,24 @@ class Trade:
         }
 
 
-def _readings(table: MeanTable) -> dict[str, float]:
-    turned = MeanTable(table.mean, table.n, table.prediction, table.m2, table.w2, single=table.single)
-    spread = means.variance(table)
-    return {
-        "mse": means.mse.of_table(table),
-        "relative_mse": means.mse.of_table(table) / spread if spread > 0 else math.nan,
-        "mae": means.mae.of_table(table),
-        "error_tolerance": error_tolerance.of_table(table),
-        "mean_error": means.mean_error.of_table(table),
-        "bias_by_prediction": bias_by_bin.of_table(table).mean_absolute,
-        "bias_by_outcome": bias_by_bin.of_table(turned).mean_absolute,
-    }
-
-
-def trade_of(table: MeanTable, repaired: Floats, folds: int) -> Trade:
-    """The trade, given the repaired prediction of every row of a table of rows."""
-    after = table.map(lambda _: repaired)
-    change = (repaired - table.mean) ** 2 - (table.prediction - table.mean) ** 2
+def cross_validated_trade_off(table: MeanTable, recalibrated: Floats, folds: int) -> TradeOff:
+    """Return the trade-off of a table of rows, given the cross-validated prediction of each row."""
+    after = table.map(lambda _: recalibrated)
+    change = (recalibrated - table.mean) ** 2 - (table.prediction - table.mean) ** 2
     mean = table.average(change)
     estimate = from_influence("change of mse", mean, change - mean, table, null=0.0)
-    return Trade(_readings(table), _readings(after), estimate, round(table.effective_size), folds)
+    return TradeOff(_measure(table), _measure(after), estimate, round(table.effective_size), folds)
+
+
+def _measure(table: MeanTable) -> dict[str, float]:
+    by_outcome = MeanTable(table.mean, table.n, table.prediction, table.m2, table.w2, single=table.single)
+    spread, squared = point.variance(table), point.mse.of_table(table)
+    return {
+        "mse": squared,
+        "relative_mse": squared / spread if spread > 0 else math.nan,
+        "mae": point.mae.of_table(table),
+        "error_tolerance": error_tolerance.of_table(table),
+        "mean_error": point.mean_error.of_table(table),
+        "bias_by_prediction": bias_by_bin.of_table(table).mean_absolute,
+        "bias_by_outcome": bias_by_bin.of_table(by_outcome).mean_absolute,
+    }

@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import _kernels
-from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Column, Floats
 from calibrant.calibrators import maps
@@ -81,9 +80,7 @@ class VennAbers(ScoreMap):
                 "pair needs a calibrator that was fitted here; got one from a file, which holds merged probabilities.",
                 hint="Fit VennAbers again.",
             )
-        column = _columns.read(score, "X")
-        _columns.refuse_missing([column])
-        values = _columns.finite(column).values
+        values = self._read_scores(score)
         low, high = self.pair_
         return low(values), high(values)
 

@@ -28,12 +28,12 @@ def apply(calibrator: str, source: str, score: str, name: str, output: str, forc
     \b
       calibrant apply cal.json new.parquet --score probability -o calibrated.parquet
     """
-    from calibrant.export.scored_files import calibrate_file, kind_of
+    from calibrant.export.scored_files import calibrate_file, output_format
 
     check_outputs(output, force=force, stream=False)
     if not Path(source).is_file():
         raise InputError(f"There is no file {Path(source).name!r}.")
-    kind, fitted = kind_of(output), load_calibrator(calibrator)
+    kind, fitted = output_format(output), load_calibrator(calibrator)
     with new_file(output) as target:
         count = calibrate_file(fitted, Path(source), target, kind, score=score, name=name)
     click.echo(f"{count['rows']:,} rows: {Path(output).name}")

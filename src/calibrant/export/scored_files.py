@@ -1,4 +1,4 @@
-"""Files of scores, calibrated: a column is added, all others stay as they are."""
+"""Calibrate the scores in a file: a column is added, all others do not change."""
 
 import csv
 import json
@@ -17,48 +17,52 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError, no_column
 from calibrant._support.typing import Bools, Floats
-from calibrant.calibrators.score_map import ScoreMap
 from calibrant.ingest.formats import File, format_of, heading, text_stream
 
-__all__ = ["calibrate_file", "kind_of"]
+__all__ = ["calibrate_file", "output_format"]
 
 _ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".ndjson": "json"}
 _BATCH = 1 << 16
-# One rule for what is a number, in text: that of most languages, not Python's own with underscores and other digits.
+_LARGEST = _columns.LARGEST_SCORE
+# Numbers in text are written as in most languages, without Python's underscores and other digits.
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
-def kind_of(path: str) -> str:
-    """What a file is to hold, by its ending."""
-    kind = _ENDINGS.get(Path(path).suffix.lower())
-    if kind is None:
+def output_format(path: str) -> str:
+    """Return the format of a new file by its ending."""
+    found = _ENDINGS.get(Path(path).suffix.lower())
+    if found is None:
         raise InputError(
-            f"What is {Path(path).name!r} to hold? Its ending does not say.", hint="Use .parquet, .csv or .jsonl."
+            f"The file must have an ending that names its format; got {Path(path).name!r}.",
+            hint="Use .parquet, .csv or .jsonl.",
         )
-    return kind
+    return found
 
 
-def calibrate_file(
-    calibrator: ScoreMap, source: Path, target: Path, kind: str, *, score: str, name: str
-) -> dict[str, int]:
-    """Write the rows of `source` to `target` with the calibrated probability in column `name`.
+def calibrate_file(calibrator: Any, source: Path, target: Path, kind: str, *, score: str, name: str) -> dict[str, int]:
+    """Write the rows of `source` to `target` with the calibrated value in column `name`.
 
-    Batch by batch. Cells of CSV files stay the text that they are, and objects of JSON lines keep their keys. A row
-    without a score gets no probability.
+    Rows are read in batches. Cells of CSV files keep their text, and objects of JSON lines their keys. A row with a
+    missing score gets a missing value.
 
     Parameters
     ----------
-    calibrator : fitted score map
+    calibrator : fitted calibrator of one score, or recalibrator of point predictions
     source, target : Path
-        Parquet, CSV or JSON lines. `kind` is what the target is to be: "parquet", "csv" or "json".
+        Parquet, CSV or JSON lines. `kind` is the format of the target: "parquet", "csv" or "json".
     score, name : str
         The column of scores, and that of the result, which must not exist.
 
     Returns
     -------
     dict
-        How many rows there were, and how many of them lack a score.
+        Number of rows, and number of rows with a missing score.
     """
+    if getattr(calibrator, "kind", None) not in ("binary", "point"):
+        raise InputError(
+            f"calibrator must take one column to be applied to a file; got {type(calibrator).__name__}.",
+            argument="calibrator",
+        )
     try:
         import pyarrow as pa
     except ModuleNotFoundError as error:
@@ -69,22 +73,22 @@ def calibrate_file(
     with _Writer(target, kind) as writer:
         try:
             for batch in read(file, score, name):
-                values, missing = _probabilities(calibrator, batch.scores, batch.name, count["rows"])
+                values, missing = _calibrated(calibrator, batch.scores, count["rows"])
                 count["rows"] += len(values)
                 count["missing"] += int(missing.sum())
                 writer.write(batch, name, values, missing)
         except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
             raise InputError(f"{file.name} cannot be read: {str(error).splitlines()[0]}", argument="source") from error
     if not count["rows"]:
-        raise InputError(f"{file.name} holds no rows.", argument="source")
+        raise InputError(f"{file.name} must hold at least one row; got none.", argument="source")
     return count
 
 
 class _Batch:
-    """Some rows: an Arrow batch, or one dict a row; and their scores, which have a name in errors."""
+    """Some rows, an Arrow batch or one dict per row, and their scores."""
 
     def __init__(self, rows: Any, scores: _columns.ColumnData) -> None:
-        self.rows, self.scores, self.name = rows, scores, scores.name
+        self.rows, self.scores = rows, scores
 
     def as_dicts(self) -> list[dict[str, Any]]:
         return self.rows if isinstance(self.rows, list) else self.rows.to_pylist()
@@ -93,7 +97,7 @@ class _Batch:
 def _check_names(file: File, there: list[str], score: str, name: str) -> None:
     twice = next((each for each in there if there.count(each) > 1), None)
     if twice is not None:
-        raise InputError(f"{file.name} has two columns named {twice!r}.", argument="source")
+        raise InputError(f"{file.name} must have different column names; got {twice!r} twice.", argument="source")
     if score not in there:
         raise no_column(score, there, file.name)
     if name in there:
@@ -123,7 +127,7 @@ def _parquet(file: File, score: str, name: str) -> Iterator[_Batch]:
 
 
 def _csv(file: File, score: str, name: str) -> Iterator[_Batch]:
-    """Rows of text; those of one column may be blank, others may not be shorter or longer than the heading."""
+    """Read rows of text. Each must have as many cells as the heading; in a file of one column it may be blank."""
     mark, there = heading(file)
     _check_names(file, there, score, name)
     place = there.index(score)
@@ -134,7 +138,7 @@ def _csv(file: File, score: str, name: str) -> Iterator[_Batch]:
         def checked() -> Iterator[dict[str, str]]:
             for row in rows:
                 if not row and len(there) > 1:
-                    continue  # a blank line is no row
+                    continue  # a blank line is not a row
                 cells = row or [""]
                 if len(cells) != len(there):
                     raise InputError(
@@ -164,7 +168,7 @@ def _from_text(cells: list[str], name: str, first: int) -> _columns.ColumnData:
 
 
 def _json(file: File, score: str, name: str) -> Iterator[_Batch]:
-    """Objects, one a line, each with its own keys."""
+    """Read one object per line, each with its own keys."""
 
     def objects() -> Iterator[dict[str, Any]]:
         with text_stream(file) as stream:
@@ -174,9 +178,11 @@ def _json(file: File, score: str, name: str) -> Iterator[_Batch]:
                 try:
                     row = json.loads(line)
                 except ValueError as error:
-                    raise InputError(f"{file.name}, line {number} is no JSON: {error}.", argument="source") from error
+                    raise InputError(f"{file.name}, line {number} must be JSON; {error}.", argument="source") from error
                 if not isinstance(row, dict):
-                    raise InputError(f"{file.name}, line {number} is no object with names.", argument="source")
+                    raise InputError(
+                        f"{file.name}, line {number} must be an object with names; it is not.", argument="source"
+                    )
                 if name in row:
                     _check_names(file, list(row), score if score in row else name, name)
                 yield row
@@ -204,25 +210,31 @@ def _no_number(name: str, row: int, cell: object) -> InputError:
     return InputError(f"{name} must hold numbers; row {row} is {str(cell)[:40]!r}.", argument=name, row=row, value=cell)
 
 
-def _probabilities(calibrator: ScoreMap, column: _columns.ColumnData, name: str, first: int) -> tuple[Floats, Bools]:
-    """The calibrated probabilities, and which rows have none; an error names the row of the file."""
+def _calibrated(calibrator: Any, column: _columns.ColumnData, first: int) -> tuple[Floats, Bools]:
+    """Return the calibrated values and the mask of missing ones; `first` is the number of rows before the batch."""
     values, present = np.zeros(len(column)), ~column.mask
-    if not present.any():
-        return values, column.mask
-    try:
+    unit = calibrator.map_.domain == "probability"
+    low, high = (-_columns.CLIP_TOLERANCE, 1 + _columns.CLIP_TOLERANCE) if unit else (-_LARGEST, _LARGEST)
+    with np.errstate(invalid="ignore"):
+        refused = present & ~((column.values >= low) & (column.values <= high))
+    if refused.any():
+        row = int(np.argmax(refused))
+        value = column.values[row].item()
+        finite = f"be finite, at most {_LARGEST:g} in size"
+        condition = "lie in [0, 1], as in the fit of the calibrator" if unit else finite
+        raise InputError(
+            f"{column.name} must {condition}; got {value:.6g} (row {first + row}).",
+            argument=column.name,
+            row=first + row,
+            value=value,
+        )
+    if present.any():
         values[present] = calibrator(column.values[present])
-    except InputError as error:
-        if error.row is None:
-            raise
-        row = first + int(np.flatnonzero(present)[error.row])
-        text = str(error).removesuffix(error.hint).rstrip()
-        text = re.sub(r"^\S+", name, re.sub(rf"\brow {error.row}\b", f"row {row}", text), count=1)
-        raise InputError(text, hint=error.hint, argument=name, row=row, value=error.value) from error
     return values, column.mask
 
 
 class _Writer(AbstractContextManager["_Writer"]):
-    """Writes batches to a file."""
+    """A writer of batches to a file."""
 
     def __init__(self, target: Path, kind: str) -> None:
         self.target, self.kind = target, kind
@@ -257,7 +269,7 @@ class _Writer(AbstractContextManager["_Writer"]):
             rows = rows.append_column(name, pa.array(values, mask=missing))
         except pa.ArrowException as error:
             reason = str(error).splitlines()[0]
-            raise InputError(f"These rows do not fit into Parquet: {reason}", hint="Write .jsonl instead.") from error
+            raise InputError(f"Rows cannot be written as Parquet: {reason}", hint="Write .jsonl instead.") from error
         if self._file is None:
             self._file = pq.ParquetWriter(self.target, rows.schema)
         self._file.write_batch(rows)
@@ -269,7 +281,7 @@ class _Writer(AbstractContextManager["_Writer"]):
         writer = csv.writer(self._file, lineterminator="\n")
         for row in rows:
             if list(row) != self._schema:
-                raise InputError("The rows have different names.", hint="Write .jsonl instead.")
+                raise InputError("The rows must have the same keys for CSV; they differ.", hint="Write .jsonl instead.")
             writer.writerow([_cell(value, name) for name, value in row.items()])
 
     def __exit__(self, *error: object) -> None:
@@ -278,14 +290,14 @@ class _Writer(AbstractContextManager["_Writer"]):
 
 
 def _cell(value: Any, name: str) -> Any:
-    """A value as CSV has it."""
+    """Return a value for a cell of CSV."""
     if isinstance(value, (dict, list, bytes)):
         raise InputError(f"CSV has no place for {name!r}, which holds {type(value).__name__}.", hint="Write .parquet.")
     return "" if value is None else value
 
 
 def _plain(value: Any, name: str) -> Any:
-    """A value as JSON has it: no NaN, dates as text."""
+    """Return a value for JSON: no NaN, dates as text."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, (str, int)):

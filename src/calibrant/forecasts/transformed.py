@@ -51,7 +51,7 @@ class Stretched:
 
     @cached_property
     def _moved(self) -> Floats:
-        unit = self.base.quantile(_ONE_SD) - self._middle if self.shift else 0.0
+        unit = self.base.quantile(ONE_SD) - self._middle if self.shift else 0.0
         return self._middle + self.shift * unit
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class Stretched:
         return replace(self, base=self.base.part(rows))
 
 
-_ONE_SD = 0.8413447460685429  # the standard normal distribution function at 1
+ONE_SD = 0.8413447460685429  # the standard normal distribution function at 1
 
 
 class Warp(Protocol):

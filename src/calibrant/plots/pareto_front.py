@@ -70,7 +70,7 @@ class ParetoDisplay:
             raise InputError("recalibrator must be fitted.", hint="Call fit(forecast, y) first.")
         if (forecast is None) != (y is None):
             raise InputError("forecast and y must be passed together; got only one of them.", argument="forecast")
-        held_out = None if forecast is None else recalibrator.on(forecast, y)
+        held_out = None if forecast is None else recalibrator.measure(forecast, y)
         chosen = next(i for i, point in enumerate(front) if point.map == recalibrator.map_)
         return cls(front, chosen, held_out).plot(ax=ax, fig=fig)
 

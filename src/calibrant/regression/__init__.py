@@ -6,10 +6,13 @@ _lazy = _LazyNames(
     __name__,
     {
         "calibrators.distribution": "PITRecalibrator QuantileRecalibrator VarianceScaling",
-        "calibrators.pareto": "Front FrontPoint ParetoRecalibrator SinhArcsinh not_dominated",
-        "calibrators.point": "CostRecalibrator IsotonicRecalibrator LinearRecalibrator LocalRecalibrator "
-        "RecalibratedModel",
-        "calibrators.trade_off": "Trade",
+        "calibrators.maps": "SinhArcsinh",
+        "calibrators.pareto": "Front FrontPoint ParetoRecalibrator not_dominated",
+        "calibrators.point": "IsotonicRecalibrator LinearRecalibrator LocalRecalibrator",
+        "calibrators.point_cost": "CostRecalibrator",
+        "calibrators.point_map": "PointMap",
+        "calibrators.point_model": "RecalibratedModel",
+        "calibrators.trade_off": "TradeOff",
         "evaluation.regression": "evaluate",
         "forecasts.distributions": "Gaussian Quantiles Samples",
         "forecasts.frozen": "Frozen",
