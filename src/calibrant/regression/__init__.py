@@ -6,6 +6,7 @@ _lazy = _LazyNames(
     __name__,
     {
         "calibrators.distribution": "PITRecalibrator QuantileRecalibrator VarianceScaling",
+        "calibrators.distribution_map": "DistributionMap",
         "calibrators.maps": "SinhArcsinh",
         "calibrators.pareto": "Front FrontPoint ParetoRecalibrator not_dominated",
         "calibrators.point": "IsotonicRecalibrator LinearRecalibrator LocalRecalibrator",

@@ -1,6 +1,7 @@
 from calibrant.calibrators.distribution import PITRecalibrator as PITRecalibrator
 from calibrant.calibrators.distribution import QuantileRecalibrator as QuantileRecalibrator
 from calibrant.calibrators.distribution import VarianceScaling as VarianceScaling
+from calibrant.calibrators.distribution_map import DistributionMap as DistributionMap
 from calibrant.calibrators.maps import SinhArcsinh as SinhArcsinh
 from calibrant.calibrators.pareto import Front as Front
 from calibrant.calibrators.pareto import FrontPoint as FrontPoint
