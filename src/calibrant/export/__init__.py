@@ -1,3 +1,3 @@
-"""Keeping calibrators in files, and taking them to where scores are made: SQL and ONNX."""
+"""Export of fitted calibrators: JSON files, SQL and ONNX."""
 
-import calibrant.calibrators  # noqa: F401  (says which extra is missing, if it is)
+import calibrant.calibrators  # noqa: F401  (raises an error that names a missing extra)

@@ -1,4 +1,4 @@
-"""Bias by bins of the prediction, with intervals and tests: where predicted numbers are wrong."""
+"""Bias of point predictions by bins of the prediction, with confidence intervals and tests."""
 
 import math
 from collections.abc import Mapping
@@ -26,18 +26,17 @@ _FEWEST = 5  # outcomes other than 0 that a test needs where most are 0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BiasByBin:
-    """Bias in every bin of the prediction, with intervals and tests; see `bias_by_bin`.
+    """Bias in each bin of the prediction, with confidence intervals and tests; see `bias_by_bin`.
 
     Attributes
     ----------
     per_bin : dict of arrays
-        lower, upper (the bin is above the one, up to and with the other; the first holds both. With `Edges`
-        [lower, upper), the last holds both), n, mean_prediction, mean_outcome, bias (mean prediction less mean
-        outcome), low and high (its interval), pvalue (of bias 0), adjusted (Holm), outcome_low, outcome_high
-        (interval of the mean outcome) and rejected (rows whose prediction that interval, at level 1 - alpha, leaves
-        out).
+        lower, upper (the bin is (lower, upper], the first one includes lower; with `Edges` and `EqualWidth` the nominal
+        edges), n, mean_prediction, mean_outcome, bias (mean prediction less mean outcome), low and high (its confidence
+        interval), pvalue (of bias 0), adjusted (Holm), outcome_low, outcome_high (confidence interval of the mean
+        outcome) and rejected (rows whose prediction lies outside that interval at level 1 - alpha).
     test : TestResult
-        Whether all bins are without bias: squares of the bins' normal scores, chi-squared.
+        Joint test that no bin has a bias: sum of squares of the normal scores of the bins, chi-squared.
     """
 
     per_bin: Mapping[str, Any]
@@ -57,29 +56,29 @@ class BiasByBin:
 
     @property
     def biased_share(self) -> float:
-        """Percentage of rows in bins whose own bias is significant, each bin tested for itself at `alpha`.
+        """Percentage of rows in bins with a significant bias, each bin tested at `alpha` without adjustment.
 
-        Of a model without bias, 100 alpha on average, however wide the bins.
+        For a model without bias it is 100 alpha on average, for bins of any width.
         """
         return float(100 * (self.per_bin["n"] @ (self.per_bin["pvalue"] <= self.alpha)) / self.size)
 
     @property
     def mean_absolute(self) -> float:
-        """Mean size of the bias over the rows, in the unit of the predictions: the analogue of ECE."""
+        """Mean absolute bias over the rows, in the unit of the predictions: the analogue of ECE."""
         return float(self.per_bin["n"] @ np.abs(self.per_bin["bias"]) / self.size)
 
     @property
     def reliability(self) -> float:
-        """Mean of bias^2 over the rows: the part of the squared error that removing the bias of the bins would save."""
+        """Mean of bias^2 over the rows: the reduction of the squared error if the bias of the bins were removed."""
         return float(self.per_bin["n"] @ self.per_bin["bias"] ** 2 / self.size)
 
     @property
     def significant(self) -> Bools:
-        """Which bins have a bias beyond chance: adjusted p-value <= alpha."""
+        """Which bins have a significant bias: adjusted p-value <= alpha."""
         return np.asarray(self.per_bin["adjusted"] <= self.alpha)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON; what does not exist is null."""
+        """Return the result as plain data for JSON; undefined values are null."""
         totals = {
             "tce": self.tce,
             "biased_share": self.biased_share,
@@ -120,10 +119,10 @@ class BiasByBin:
 
     def __repr__(self) -> str:
         notes = [f"Note: {note.text}" for note in self.notes]
-        return "\n".join([self._summary(), *text_table(self._cells()), "  * beyond chance (Holm)", *notes])
+        return "\n".join([self._summary(), *text_table(self._cells()), "  * significant (Holm)", *notes])
 
     def _repr_html_(self) -> str:
-        return f"<p>{self._summary()}</p>{html_table(self._cells())}<p>* beyond chance (Holm)</p>"
+        return f"<p>{self._summary()}</p>{html_table(self._cells())}<p>* significant (Holm)</p>"
 
 
 @take_rows
@@ -135,23 +134,23 @@ def bias_by_bin(
     alpha: float = 0.05,
     confidence_level: float = 0.95,
 ) -> BiasByBin:
-    r"""Bias of predicted numbers by bins of the prediction, with intervals and tests.
+    r"""Bias of point predictions by bins of the prediction, with confidence intervals and tests.
 
-    In every bin the mean prediction less the mean outcome, with interval and test of the differences, and how many of
-    its predictions differ significantly from the bin's mean outcome. Tests are Student's t with as many degrees of
-    freedom as rows (or effective rows) less 1, corrected by Hall's (1992) transformation for the skewness of the
-    differences, of which the median over the bins is taken. A bin of one row, one whose outcomes are all equal, and one
-    in which most are 0 and fewer than five are not (rare counts, claims) has a bias but neither interval nor test.
+    The bias of a bin is its mean prediction less its mean outcome. `rejected` counts the predictions that differ
+    significantly from the mean outcome of their bin. Tests are Student's t with the number of (effective) rows less 1
+    as degrees of freedom, corrected for the skewness of the differences (its median over the bins) by the
+    transformation of Hall (1992). A bin has a bias, but neither interval nor test, if it has one row, if all its
+    outcomes are equal, or if most are 0 and fewer than five are not (rare counts, claims).
 
     Parameters
     ----------
     y_true, y_pred : columns
         Or one `MeanTable` instead of both.
     n_bins : int, default=10
-        Bins of equal size, as far as ties allow; or `bins`.
-    bins : Quantile, Edges, PAVA or PAVABC
-        For bins of other kinds. `PAVABC` gives blocks whose mean outcomes rise, as TCE for probabilities has them;
-        tests inside blocks that were chosen by the outcomes reject too often.
+        Number of bins of equal size, as far as ties allow.
+    bins : kind of bins, optional
+        Other bins: `Quantile`, `EqualWidth`, `Edges`, `PAVA` or `PAVABC`; not with `n_bins`. `PAVABC` gives blocks whose
+        mean outcomes rise, as TCE for probabilities uses them; tests in blocks chosen by the outcomes reject too often.
     alpha : float, default=0.05
         Level of `rejected` and of `significant`.
     confidence_level : float, default=0.95
@@ -159,9 +158,10 @@ def bias_by_bin(
 
     Notes
     -----
-    Rejection rates of right models in simulations are in docs/numbers: near the nominal ones from about fifty rows a
-    bin on, for skewed and heavy-tailed errors too (with lognormal errors 10 % for 5 % at twenty rows). Rows are taken
-    as independent. A merged table does not know the skewness; its tests are plain t tests.
+    In simulations (docs/studies/regression_error_rates.csv) calibrated models are rejected at about the nominal rate
+    from about fifty rows per bin on, for skewed and heavy-tailed errors too (with lognormal errors at 10 % instead of
+    5 % for twenty rows). Rows are assumed independent. The skewness of a merged table is unknown; its tests are t tests
+    without the correction.
 
     Examples
     --------
@@ -201,9 +201,9 @@ def bias_by_bin(
 
 
 def too_alike(partition: MeanPartition, error: Floats) -> Bools:
-    """Which bins know too little of how outcomes vary: all are equal, or most are 0 and fewer than five are not.
+    """Return which bins have too little variation of outcomes: all are equal, or most are 0 and fewer than five are not.
 
-    Of rare counts and claims: a bin of zeros looks sure of its mean, and is not.
+    The standard error of a bin of zeros (rare counts, claims) is underestimated.
     """
     y, n = partition.table.mean, partition.n
     zeros = partition.weighted(lambda run: (y[run] == 0).astype(np.float64))
@@ -212,9 +212,9 @@ def too_alike(partition: MeanPartition, error: Floats) -> Bools:
 
 
 def _rejected(partition: MeanPartition, outcome: Floats, low: Floats, high: Floats) -> Floats:
-    """How many rows of each bin have a prediction outside the accepted interval; none where nothing is known."""
+    """Return the rows of each bin whose prediction lies outside the interval; 0 where the interval is undefined."""
     p, labels = partition.table.prediction, partition.labels
-    # A bin whose outcomes are all equal accepts what equals them, up to the rounding of their mean.
+    # A bin whose outcomes are all equal accepts predictions that equal them, up to the rounding of their mean.
     slack = 1e-12 * np.maximum(np.abs(outcome), 1e-300)
     low = np.where(np.isnan(low), -np.inf, low - slack)
     high = np.where(np.isnan(high), np.inf, high + slack)
@@ -227,7 +227,7 @@ def _rejected(partition: MeanPartition, outcome: Floats, low: Floats, high: Floa
 
 
 def _adjusted(pvalue: Floats) -> Floats:
-    """Holm's p-values of the bins that have one."""
+    """Return p-values adjusted by Holm, of the bins that have one."""
     adjusted, known = np.full(pvalue.size, np.nan), ~np.isnan(pvalue)
     if known.any():
         adjusted[known] = holm(pvalue[known])
@@ -235,7 +235,7 @@ def _adjusted(pvalue: Floats) -> Floats:
 
 
 def _all_bins(pvalue: Floats, table: MeanTable) -> TestResult:
-    """The test that no bin has a bias: each p-value as a normal score, whose squares add up to chi-squared."""
+    """Return the test that no bin has a bias: the sum of squares of the p-values as normal scores, chi-squared."""
     from scipy.special import chdtrc, ndtri
 
     known = pvalue[~np.isnan(pvalue)]
@@ -249,13 +249,13 @@ def _all_bins(pvalue: Floats, table: MeanTable) -> TestResult:
 
 @as_number
 def tce(table: MeanTable, *, n_bins: int | None = None, bins: MeanBins | None = None, alpha: float = 0.05) -> float:
-    """Test-based calibration error of predicted numbers, 0 to 100.
+    """Test-based calibration error of point predictions, 0 to 100.
 
     The percentage of rows whose prediction differs significantly, by a t test at level `alpha`, from the mean outcome
-    of their bin: TCE of Matsubara et al. (2023) with the t test in the place of the binomial one. Every prediction is
-    tested against its whole bin, so wide bins reject good predictions far from the bin's middle: by default there are
-    as many bins as rows in each, about sqrt(N). (`BiasByBin.biased_share` tests bins instead of predictions.) Other
-    options as for `bias_by_bin`.
+    of their bin: TCE of Matsubara et al. (2023) with the t test instead of the binomial test. Each prediction is tested
+    against its whole bin, so wide bins reject calibrated predictions far from the centre of the bin. By default the
+    number of bins equals the number of rows per bin, about sqrt(N). (`BiasByBin.biased_share` tests bins instead of
+    predictions.) Other options are those of `bias_by_bin`.
 
     Examples
     --------

@@ -37,8 +37,8 @@ def tce_with_null(
     random_state: RandomState,
     progress: bool | None,
 ) -> TestBasedError:
-    """TCE and its null distribution: errors, centred in each bin, with a random sign per row or cluster."""
-    # Weight 2 means two rows, each with a sign of its own; and their order must not matter.
+    """Return TCE and its null distribution: errors, centred in each bin, with a random sign per row or cluster."""
+    # Frequency 2 means two rows, each with its own sign; the order of rows must not matter.
     repeats = np.ones(len(table), dtype=np.int64) if table.importance else table.n
     order = np.lexsort((table.mean, table.prediction))
     order = np.repeat(order, repeats[order])

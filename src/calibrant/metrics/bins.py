@@ -128,10 +128,10 @@ class Quantile:
 class EqualInformation:
     """Bins of equal information: each holds the same share of the sum of p (1 - p), as far as ties allow.
 
-    Rare events make deciles of rows useless, because nearly all events have the highest scores. Here every bin
-    expects about as many events (or, for scores near 1, other rows) as the next. The bin of a score is that of the
-    middle of its own information, so equal scores are never split. A bin with less than a tenth of its share, such as
-    one of scores 0 and 1 alone, joins a neighbour.
+    With rare events, deciles of rows do not work, because nearly all events have the highest scores. Here the expected
+    number of events (or, for scores near 1, of other rows) is about the same in each bin. The bin of a score is that of
+    the midpoint of its own information, so equal scores are never split. A bin with less than a tenth of its share,
+    such as one with scores 0 and 1 only, joins a neighbour.
 
     Parameters
     ----------
@@ -172,26 +172,29 @@ class EqualInformation:
 
 
 def _merged(start: Ints, sums: Floats, least: float) -> Ints:
-    """Starts of all bins but the first; a bin with a sum below `least` joins the one below, the first the one above."""
+    """Return the starts of all bins but the first.
+
+    A bin with a sum below `least` joins the bin below, the first one the bin above.
+    """
     kept, inside = [], 0.0
     for begin, amount in zip(start[::-1].tolist(), sums[::-1].tolist(), strict=True):  # from the last bin down
         inside += amount
         if inside >= least:
             kept.append(begin)
             inside = 0.0
-    if inside > 0 or (kept and kept[-1] > 0):  # what is left below joins the first bin
+    if inside > 0 or (kept and kept[-1] > 0):  # the rest below joins the first bin
         kept = kept[:-1]
     return np.array([begin for begin in kept[::-1] if begin > 0], dtype=np.int64)
 
 
 def information_bins(information: float) -> int:
-    """Number of bins for so much information."""
+    """Return the number of bins for this information."""
     usual = 10.0 if information <= 1_000 else 10 * (information / 1_000) ** 0.4
     return max(1, int(min(usual, information / 5)))
 
 
 def _effective(table: ScoreTable, share: Floats, total: float) -> float:
-    """Information as if all rows had the same weight."""
+    """Return the effective information: that of rows of equal weight with the same variance."""
     if table.w2 is None:
         return total
     return total**2 / float(np.sum(table.w2 * table.score * (1 - table.score)))
@@ -275,19 +278,18 @@ class PAVABC:
     Parameters
     ----------
     n_min, n_max : int, optional
-        Size limits, 0 <= n_min <= n_max (real numbers for importance weights). What is not given follows from the
-        number of rows N: n_min = N // 20 and n_max = max(n_min, 1, N // 5), the paper's rule. (A rule's n_min
-        gives way to an n_max that you set lower.)
+        Size limits, 0 <= n_min <= n_max (real numbers for importance weights). Limits that are not given follow from
+        the number of rows N: n_min = N // 20 and n_max = max(n_min, 1, N // 5), the rule of the paper. (The n_min of
+        the rule is lowered to a given n_max.)
     sizes : {"paper", "consistent"}
         The rule for limits that are not given; see `consistent`.
 
     Notes
     -----
-    Sizes are sure to lie within the limits only if n_max >= 2 n_min and no ties exist; look at ``Partition.n``. Where
-    no ties exist and n_max >= 2 n_min these are the blocks of Algorithm 2. Bins are the blocks themselves: Algorithm 3
-    as printed would fuse neighbours of equal rate and so break n_max. The algorithm goes from left to right, so
-    renaming the event (p to 1 - p) gives other bins. With importance weights the limits are N / 20, N / 5 and
-    sqrt(N), unrounded.
+    Sizes lie within the limits only if n_max >= 2 n_min and no ties exist; see ``Partition.n``. In that case these are
+    the blocks of Algorithm 2. Bins are the blocks themselves: Algorithm 3 as printed merges neighbours of equal rate
+    and so violates n_max. The algorithm goes from left to right, so renaming the event (p to 1 - p) gives other bins.
+    With importance weights the limits are N / 20, N / 5 and sqrt(N), unrounded.
 
     References
     ----------
@@ -322,14 +324,14 @@ class PAVABC:
     def consistent(cls) -> "PAVABC":
         """Bins that hold about sqrt(N) rows: n_min = ceil(sqrt(N)), n_max = max(n_min, N // 5).
 
-        With the paper's N/20..N/5 even a perfect model is rejected more and more as N grows, because every
-        prediction is tested against the rate of its whole bin. With these sizes TCE of calibrated models
-        stayed at 3-8 % on average from 2,000 to 200,000 rows.
+        With N/20 and N/5 of the paper even a calibrated model is rejected more often as N grows, because each
+        prediction is tested against the rate of its whole bin. With these sizes TCE of calibrated models is 3-8 % on
+        average from 2,000 to 200,000 rows.
         """
         return cls(sizes="consistent")
 
     def limits(self, table: Sized) -> tuple[float, float]:
-        """The n_min and n_max that hold for this table."""
+        """Return the n_min and n_max for this table."""
         low, high = self._rule(table)
         if self.n_min is not None:
             low = self.n_min

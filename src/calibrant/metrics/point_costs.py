@@ -1,4 +1,4 @@
-"""What wrong predictions of a number cost, by bins, where too high and too low cost differently."""
+"""Costs of over- and underestimation by point predictions, by bins."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ __all__ = ["CostByBin", "best_shifts", "cost_by_bin", "paid_by_row"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostByBin:
-    """What wrong predictions cost, bin by bin; see `cost_by_bin`.
+    """Costs of errors in each bin of the prediction; see `cost_by_bin`.
 
     Attributes
     ----------
     per_bin : dict of arrays
-        lower, upper, n, mean_prediction, cost (mean cost of a row), low and high (its interval), shift (what to add to
-        the bin's predictions so that they cost least), least (the mean cost then) and avoidable (cost less least).
+        lower, upper, n, mean_prediction, cost (mean cost per row), low and high (its confidence interval), shift (the
+        shift of the predictions with the least cost), least (the mean cost after it) and avoidable (cost less least).
     """
 
     per_bin: Mapping[str, Any]
@@ -39,19 +39,19 @@ class CostByBin:
 
     @property
     def value(self) -> float:
-        """Mean cost of a row."""
+        """Mean cost per row."""
         return float(self.per_bin["n"] @ self.per_bin["cost"] / self.size)
 
     @property
     def avoidable(self) -> float:
-        """What the best shift of every bin would save, in mean cost of a row: the part that is miscalibration."""
+        """Reduction of the mean cost per row by the best shift of each bin: the part due to miscalibration."""
         return float(self.per_bin["n"] @ self.per_bin["avoidable"] / self.size)
 
     def __float__(self) -> float:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON; what does not exist is null."""
+        """Return the result as plain data for JSON; undefined values are null."""
         return {
             "schema_version": 1,
             "size": self.size,
@@ -73,7 +73,7 @@ class CostByBin:
         return rows
 
     def _summary(self) -> str:
-        return f"Cost of {self.value:.4g} a row, {self.avoidable:.4g} of it avoidable ({self.size:,.6g} rows)"
+        return f"Cost of {self.value:.4g} per row, {self.avoidable:.4g} of it avoidable ({self.size:,.6g} rows)"
 
     def __repr__(self) -> str:
         return "\n".join([self._summary(), *text_table(self._cells())])
@@ -91,20 +91,20 @@ def cost_by_bin(
     bins: MeanBins | None = None,
     confidence_level: float = 0.95,
 ) -> CostByBin:
-    r"""Expected cost of wrong predictions, by bins of the prediction, where too high and too low cost differently.
+    r"""Mean cost of errors by bins of the prediction, where over- and underestimation cost differently.
 
-    Cost-aware calibration (Yang and Bi, 2025) of a number: predicting :math:`\hat y` where y happens costs
-    :math:`C_o (\hat y - y)` if that is too high and :math:`C_u (y - \hat y)` if too low, or what another cost says. In
-    every bin the mean cost with its interval, and the shift of its predictions that would cost least: for
-    linear costs the :math:`C_u / (C_o + C_u)` quantile of y - y_pred.
+    Cost-aware calibration (Yang and Bi, 2025) of point predictions: a prediction :math:`\hat y` of the outcome y costs
+    :math:`C_o (\hat y - y)` if it overestimates and :math:`C_u (y - \hat y)` if it underestimates, or by another cost
+    function. Each bin has its mean cost with confidence interval, and the shift of its predictions with the least cost:
+    for linear costs the :math:`C_u / (C_o + C_u)` quantile of y - y_pred.
 
     Parameters
     ----------
     y_true, y_pred : columns
         Or one `MeanTable` of rows.
     cost : cost object, default=LinearCost(over=1, under=1)
-        Of `calibrant.costs`, or any function of arrays (y_pred, y) that is convex in the difference. (Costs with a
-        scale of their own, such as ExponentialCost, were made for probabilities: mind the unit of your numbers.)
+        Of `calibrant.costs`, or any function of arrays (y_pred, y) that is convex in the difference. Costs with a
+        scale, such as ExponentialCost, are made for probabilities: their result depends on the unit of the outcome.
     n_bins, bins, confidence_level
         See `bias_by_bin`.
 
@@ -141,10 +141,11 @@ def cost_by_bin(
 
 
 def paid_by_row(cost: Cost, p: Floats, y: Floats) -> Floats:
+    """Return the cost of each row."""
     found = evaluate_cost(cost, p, y)
     if found.shape != p.shape:
         raise InputError(
-            f"A cost must be given for every row; for {p.shape} rows it gave an array of shape {found.shape}.",
+            f"cost must return a number for each row; got an array of shape {found.shape} for rows of shape {p.shape}.",
             argument="cost",
             value=cost,
         )
@@ -152,10 +153,10 @@ def paid_by_row(cost: Cost, p: Floats, y: Floats) -> Floats:
 
 
 def best_shifts(partition: MeanPartition, cost: Cost) -> Floats:
-    """What to add to the predictions of every bin so that they cost least.
+    """Return the shift of the predictions of each bin with the least cost.
 
-    Linear costs: a quantile of what is missing, the lowest of equally good ones. Others, convex in the difference: by
-    golden sections between the least and the largest that is missing.
+    For linear costs it is a quantile of outcome less prediction, the lowest of equally good ones. For other costs,
+    convex in the difference, it is found by golden-section search between the least and the largest difference.
     """
     table = partition.table
     missing, weight = table.mean - table.prediction, table.n
@@ -169,7 +170,7 @@ def best_shifts(partition: MeanPartition, cost: Cost) -> Floats:
 
 
 def quantile(values: Floats, weight: Weights, share: float) -> float:
-    """The lowest of the rising values with at least this share of the weight up to it."""
+    """Return the lowest of the rising values with at least this share of the weight up to it."""
     held = np.cumsum(weight)
     return float(values[min(int(np.searchsorted(held, share * held[-1] * (1 - 1e-12))), values.size - 1)])
 
