@@ -77,7 +77,7 @@ class PriorShift(ScoreMap):
         trained = table.prevalence if self.trained_prevalence is None else self.trained_prevalence
         if not 0 < trained < 1 and self.trained_prevalence is None:
             raise InputError(
-                f"y must have both classes without trained_prevalence; got an event rate of {trained:g}.",
+                f"y must have both classes without trained_prevalence; got one class, an event rate of {trained:g}.",
                 hint="Pass trained_prevalence.",
             )
         return maps.Odds(_odds("prevalence", self.prevalence) / _odds("trained_prevalence", trained))

@@ -149,8 +149,9 @@ def bias_by_bin(
     n_bins : int, default=10
         Number of bins of equal size, as far as ties allow.
     bins : kind of bins, optional
-        Other bins: `Quantile`, `EqualWidth`, `Edges`, `PAVA` or `PAVABC`; not with `n_bins`. `PAVABC` gives blocks whose
-        mean outcomes rise, as TCE for probabilities uses them; tests in blocks chosen by the outcomes reject too often.
+        Other bins: `Quantile`, `EqualWidth`, `Edges`, `PAVA` or `PAVABC`; not with `n_bins`. `PAVABC` gives blocks
+        whose mean outcomes rise, as TCE for probabilities uses them; tests in blocks that were chosen by the outcomes
+        reject too often.
     alpha : float, default=0.05
         Level of `rejected` and of `significant`.
     confidence_level : float, default=0.95
@@ -201,9 +202,10 @@ def bias_by_bin(
 
 
 def too_alike(partition: MeanPartition, error: Floats) -> Bools:
-    """Return which bins have too little variation of outcomes: all are equal, or most are 0 and fewer than five are not.
+    """Return which bins have too little variation of outcomes.
 
-    The standard error of a bin of zeros (rare counts, claims) is underestimated.
+    All are equal, or most are 0 and fewer than five are not. The standard error of a bin of zeros (rare counts, claims)
+    is underestimated.
     """
     y, n = partition.table.mean, partition.n
     zeros = partition.weighted(lambda run: (y[run] == 0).astype(np.float64))
