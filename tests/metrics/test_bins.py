@@ -1,5 +1,7 @@
 """Every kind of bins: laws that hold for all, and the rules that decide each."""
 
+from dataclasses import is_dataclass
+
 import numpy as np
 import oracles
 import pytest
@@ -11,15 +13,16 @@ import calibrant as cb
 from calibrant import PAVA, PAVABC, Edges, EqualWidth, Quantile, ScoreTable
 from calibrant.metrics import OptimalBins, Partition
 
+# The kinds of bins that cb.bins lists, with their default settings; Edges has none.
+DEFAULT_KINDS = [
+    getattr(cb.bins, name)() for name in cb.bins.__all__ if is_dataclass(getattr(cb.bins, name)) and name != "Edges"
+]
 KINDS = [
-    EqualWidth(10),
+    *DEFAULT_KINDS,
     EqualWidth(7, closed="right"),
     EqualWidth(1),
-    Quantile(10),
     Quantile(3),
     Edges([0, 0.3, 0.55, 1]),
-    PAVA(),
-    PAVABC(),
     PAVABC.consistent(),
     PAVABC(n_min=3, n_max=7),
     OptimalBins(),

@@ -19,19 +19,25 @@ from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.text_tables import text_table
 from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.cost_aware import CAPS, CATS
-from calibrant.calibrators.models import ModelWithCalibrator, calibrated, calibrator_for, fit_calibrator, table_of
+from calibrant.calibrators.models import (
+    ModelWithCalibrator,
+    apply_calibrator,
+    binary_table,
+    calibrator_for,
+    fit_calibrator,
+)
 from calibrant.calibrators.multiclass import ProbabilityMap
 from calibrant.calibrators.registry import CALIBRATORS
 from calibrant.calibrators.responses import (
     Responses,
-    Rows,
-    by_row,
+    TrainingRows,
     fit_on,
     is_frozen,
-    method_of,
+    join_by_row,
     model_of_scores,
     out_of_fold,
     response,
+    response_method,
 )
 from calibrant.calibrators.score_map import ScoreMap
 from calibrant.inference.intervals import interval
@@ -50,9 +56,9 @@ _ONE_VS_REST = ("isotonic", "beta")  # binary calibrators that are candidates fo
 
 @dataclass(frozen=True)
 class Candidate:
-    """A calibrator in the ranking: its value on rows it did not learn from, and what it gains over the baseline.
+    """A calibrator in the ranking: its value on rows that it was not fitted on, and its gain over the baseline.
 
-    `pvalue` is adjusted for the number of calibrators by Holm; NaN for the baseline itself.
+    `pvalue` is adjusted by Holm for the number of calibrators; NaN for the baseline.
     """
 
     name: str
@@ -67,7 +73,7 @@ class Candidate:
 
 @dataclass(frozen=True, repr=False)
 class Ranking:
-    """All candidates, the best first; print it."""
+    """All candidates, the best first."""
 
     candidates: tuple[Candidate, ...]
     chosen: str
@@ -79,17 +85,17 @@ class Ranking:
 
     @property
     def verdict(self) -> str:
-        """What to do with the model, in words."""
+        """The recommendation: use a calibrator, or leave the model alone."""
         if self.chosen == UNCALIBRATED:
             return f"leave it alone: no calibrator is shown to improve its {self.metric}"
         return f"use {self.chosen}"
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """One row a candidate."""
+        """Return one row per candidate."""
         return frame_from_rows([vars(candidate) for candidate in self.candidates], backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """Return all fields as plain data for JSON."""
         return {
             "schema_version": 1,
             "kind": "ranking",
@@ -105,7 +111,7 @@ class Ranking:
 
     def __repr__(self) -> str:
         level = f"{100 * self.level:g} %"
-        cells = [["", self.metric, f"{level} interval", f"gain on {self.baseline}", f"{level} interval", "p-value"]]
+        cells = [["", self.metric, f"{level} interval", f"gain over {self.baseline}", f"{level} interval", "p-value"]]
         for c in self.candidates:
             form = NumberFormat.for_spread(self.unit, c.high - c.low, signed=False)
             gain = NumberFormat.for_spread(self.unit, c.gain_high - c.gain_low, signed=True)
@@ -113,7 +119,7 @@ class Ranking:
             row += [gain.value(c.gain), gain.range(c.gain_low, c.gain_high), format_pvalue(c.pvalue)]
             cells.append(row if c.name != self.baseline else [*row[:3], "", "", ""])
         lines = [f"Verdict: {self.verdict}", "", *text_table(cells, left=(0,))]
-        return "\n".join([*lines, *(f"  {name} could not be fitted: {why}" for name, why in self.failed.items())])
+        return "\n".join([*lines, *(f"  {name} not fitted: {why}" for name, why in self.failed.items())])
 
 
 class AutoCalibrator(ModelWithCalibrator):
@@ -138,11 +144,11 @@ class AutoCalibrator(ModelWithCalibrator):
         The metric that decides: a proper score, or for example ``calibrant.ECC(cost=LinearCost(over=1, under=5))``. By
         default ``"brier"`` for two classes, ``"log_loss"`` for more.
     cv : int, splitter or iterable of splits, default=5
-        Outer and inner folds. Of an iterable of splits, the inner folds of each are all the others: three at least.
+        Outer and inner folds. With an iterable of at least three splits, the other splits are the inner folds.
     alpha : float, default=0.05
         Significance level of a gain, adjusted for the number of calibrators by Holm.
     confidence_level, n_resamples, random_state
-        Of the intervals: the paired bootstrap of rows.
+        Options of the intervals, by a paired bootstrap of rows.
     n_jobs : int, optional
     progress : bool, optional
         Draw a progress bar; by default on a terminal and in a notebook, after a second.
@@ -150,7 +156,7 @@ class AutoCalibrator(ModelWithCalibrator):
     Attributes
     ----------
     ranking_ : Ranking
-        All candidates with their values, intervals and gains; print it.
+        All candidates with their values, intervals and gains.
     chosen_ : str
         Name of the calibrator in use, or "uncalibrated".
     calibrator_ : the calibrator, fitted on out-of-fold scores of all rows, or None
@@ -216,9 +222,9 @@ class AutoCalibrator(ModelWithCalibrator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Rank the calibrators, choose, and fit on all rows; `params` as for `CalibratedModel`."""
-        rows = Rows.read(self, X, y, sample_weight, params)
+        rows = TrainingRows.read(self, X, y, sample_weight, params)
         model = model_of_scores(rows.classes) if self.estimator is None else self.estimator
-        method = method_of(model)
+        method = response_method(model)
         check_share("alpha", self.alpha)
         metric, sign = _metric(self._scoring(len(rows.classes)))
         candidates = self._candidates(method, len(rows.classes))
@@ -231,7 +237,7 @@ class AutoCalibrator(ModelWithCalibrator):
         inner = out_of_fold(model, rows, splits, method, self.n_jobs)
         chosen = candidates[self.chosen_]
         self.calibrator_ = None if chosen is None else fit_calibrator(chosen, inner, rows.classes)
-        self.table_ = table_of(inner) if method == "predict_proba" else None
+        self.table_ = binary_table(inner) if method == "predict_proba" else None
         self._keep(fit_on(model, rows), rows.classes, method)
         return self
 
@@ -273,7 +279,7 @@ class AutoCalibrator(ModelWithCalibrator):
     def _held_out(
         self,
         model: Any,
-        rows: Rows,
+        rows: TrainingRows,
         method: str,
         candidates: Mapping[str, ScoreMap | ProbabilityMap | None],
         splits: list[tuple[Ints, Ints]],
@@ -294,12 +300,14 @@ class AutoCalibrator(ModelWithCalibrator):
                         parts[name].append(_cross_fitted(calibrator, inner, scores, rows))
                     except InputError as error:
                         failed[name] = str(error)
-        kept = {name: by_row(each, tests)[0] for name, each in parts.items() if name not in failed}
+        kept = {name: join_by_row(each, tests)[0] for name, each in parts.items() if name not in failed}
         if not kept:
-            raise InputError(f"No calibrator could be fitted: {failed}.", argument="calibrators")
+            raise InputError(f"calibrators must have one that can be fitted; got {failed}.", argument="calibrators")
         return kept, np.unique(np.concatenate(tests)), failed
 
-    def _inner(self, part: Rows, train: Ints, test: Ints, outer: list[tuple[Ints, Ints]]) -> list[tuple[Ints, Ints]]:
+    def _inner(
+        self, part: TrainingRows, train: Ints, test: Ints, outer: list[tuple[Ints, Ints]]
+    ) -> list[tuple[Ints, Ints]]:
         """Return folds within the training rows of an outer fold, counted from the first of them."""
         if self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
             return part.splits(self.cv)
@@ -316,7 +324,7 @@ class AutoCalibrator(ModelWithCalibrator):
     def _rank(
         self,
         scored: Mapping[str, Floats],
-        training: Rows,
+        training: TrainingRows,
         tested: Ints,
         failed: Mapping[str, str],
         metric: Metric,
@@ -331,7 +339,7 @@ class AutoCalibrator(ModelWithCalibrator):
             paired, [metric], n_resamples=self.n_resamples, seed=seed, threads=threads, show=self.progress
         )[:, :, 0]
         values = np.array([metric.value(table) for table in tables])
-        with np.errstate(invalid="ignore"):  # an infinite log loss less another
+        with np.errstate(invalid="ignore"):  # the difference of two infinite log losses
             gains, drawn = sign * (values[0] - values), sign * (draws[:, :1] - draws)
         spread = [_gain(float(gains[i]), drawn[:, i], self.confidence_level) for i in range(1, len(scored))]
         pvalues = [math.nan, *holm([p for _, _, p in spread]).tolist()] if spread else [math.nan]
@@ -373,15 +381,19 @@ class AutoCalibrator(ModelWithCalibrator):
         return found.low, found.high
 
 
-def _cross_fitted(calibrator: ScoreMap | ProbabilityMap | None, inner: Responses, scores: Floats, rows: Rows) -> Floats:
+def _cross_fitted(
+    calibrator: ScoreMap | ProbabilityMap | None, inner: Responses, scores: Floats, rows: TrainingRows
+) -> Floats:
     if calibrator is None:
-        return calibrated(None, scores)
-    with warnings.catch_warnings():  # of a candidate in one fold; the fit of the chosen one repeats what matters
+        return apply_calibrator(None, scores)
+    with warnings.catch_warnings():  # of candidates in one fold; the fit of the chosen one issues its own
         warnings.simplefilter("ignore", CalibrantWarning)
-        return calibrated(fit_calibrator(calibrator, inner, rows.classes), scores)
+        return apply_calibrator(fit_calibrator(calibrator, inner, rows.classes), scores)
 
 
-def _warn_of_brier(scored: Mapping[str, Floats], chosen: str, ranking: Ranking, rows: Rows, tested: Ints) -> None:
+def _warn_of_brier(
+    scored: Mapping[str, Floats], chosen: str, ranking: Ranking, rows: TrainingRows, tested: Ints
+) -> None:
     """Warn if the chosen calibrator raises the cross-fitted Brier score."""
     if chosen == UNCALIBRATED or UNCALIBRATED not in scored:
         return
@@ -400,7 +412,7 @@ def _warn_of_brier(scored: Mapping[str, Floats], chosen: str, ranking: Ranking, 
 
 
 def _metric(scoring: MetricLike) -> tuple[Metric, float]:
-    """Return the metric, and 1 where lower values are better, -1 where higher ones are."""
+    """Return the metric, and 1 if lower values are better, -1 if higher values are."""
     metric = as_metric(scoring, "scoring")
     direction = getattr(metric, "direction", "lower")
     if direction not in ("lower", "higher"):
@@ -428,7 +440,7 @@ class _RowsOfMetric:
     own_class: bool
 
     @classmethod
-    def of(cls, metric: Metric, rows: Rows, tested: Ints) -> "_RowsOfMetric":
+    def of(cls, metric: Metric, rows: TrainingRows, tested: Ints) -> "_RowsOfMetric":
         code, n_classes = rows.code[tested], len(rows.classes)
         weight = None if rows.weight is None else rows.weight[tested]
         groups = rows.split_params.get("groups")
@@ -449,7 +461,7 @@ class _RowsOfMetric:
 
 
 def _gain(value: float, draws: Floats, level: float) -> tuple[float, float, float]:
-    """Limits and p-value of a gain; where it is infinite in some replicates, by the sign of the replicates alone."""
+    """Return limits and p-value of a gain; if replicates are infinite, only their signs are used."""
     if math.isfinite(value) and np.isfinite(draws).all():
         return bootstrap_difference(value, draws, level)
     worse = np.count_nonzero(~(draws > 0) if value > 0 else ~(draws < 0))

@@ -19,7 +19,7 @@ from calibrant._support.option_checks import check_count
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import seed_sequence
 from calibrant._support.typing import Floats, Ints
-from calibrant.calibrators.responses import Rows, fit_on, response
+from calibrant.calibrators.responses import TrainingRows, fit_on, response
 from calibrant.metrics.costs import Cost, LinearCost
 from calibrant.metrics.optimal_prediction import optimal_prediction
 
@@ -111,7 +111,7 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Bootstrap, relabel and fit the regressor; `params` are passed to the fit of the classifiers, or routed."""
-        rows = Rows.read(self, X, y, sample_weight, params)
+        rows = TrainingRows.read(self, X, y, sample_weight, params)
         if len(rows.classes) > 2:
             raise InputError(
                 f"Only binary classification is supported by MetaCal; y has {len(rows.classes)} classes.",
@@ -152,7 +152,7 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
             self.notes_ += (Note("clipped", outside, text),)
         return self
 
-    def _relabel(self, rows: Rows, cost: Cost) -> Floats:
+    def _relabel(self, rows: TrainingRows, cost: Cost) -> Floats:
         count = check_count("n_bootstrap", self.n_bootstrap)
         if not hasattr(self.estimator, "predict_proba"):
             raise InputError(
@@ -217,7 +217,7 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
         return tags
 
 
-def _one_model(estimator: Any, rows: Rows, seed: SeedSequence) -> tuple[Floats, Ints]:
+def _one_model(estimator: Any, rows: TrainingRows, seed: SeedSequence) -> tuple[Floats, Ints]:
     """Return the predictions of a classifier fitted on a bootstrap sample, and how often it contains each row."""
     rng = np.random.default_rng(seed)
     size = rows.code.size

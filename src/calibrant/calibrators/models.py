@@ -14,14 +14,14 @@ from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
 from calibrant.calibrators.registry import as_calibrator
 from calibrant.calibrators.responses import (
     Responses,
-    Rows,
+    TrainingRows,
     fit_on,
     is_frozen,
     join_folds,
-    method_of,
     models_of_folds,
     out_of_fold,
     response,
+    response_method,
     routing,
 )
 from calibrant.calibrators.score_map import ScoreMap
@@ -47,7 +47,7 @@ class ModelWithCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
         total: Floats | float = 0.0
         members = self._members()
         for estimator, calibrator in members:
-            total = total + calibrated(calibrator, response(estimator, X, self._method, self.classes_))
+            total = total + apply_calibrator(calibrator, response(estimator, X, self._method, self.classes_))
         return np.asarray(total / len(members))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -155,15 +155,15 @@ class CalibratedModel(ModelWithCalibrator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Fit classifier and calibrator; `params` go to the classifier's fit, or where routing sends them."""
-        rows = Rows.read(self, X, y, sample_weight, params)
-        method = method_of(self.estimator)
+        rows = TrainingRows.read(self, X, y, sample_weight, params)
+        method = response_method(self.estimator)
         calibrator = calibrator_for(self.calibrator, method, len(rows.classes))
         self._forget()
         if is_frozen(self.estimator) or not self.ensemble:
             held_out = self._fit_one(rows, method, calibrator)
         else:
             held_out = self._fit_ensemble(rows, method, calibrator)
-        self.table_ = table_of(held_out) if method == "predict_proba" else None
+        self.table_ = binary_table(held_out) if method == "predict_proba" else None
         return self
 
     def _forget(self) -> None:
@@ -171,14 +171,14 @@ class CalibratedModel(ModelWithCalibrator):
         for name in ("estimator_", "calibrator_", "estimators_", "calibrators_"):
             self.__dict__.pop(name, None)
 
-    def _fit_one(self, rows: Rows, method: str, calibrator: ScoreMap | ProbabilityMap) -> Responses:
+    def _fit_one(self, rows: TrainingRows, method: str, calibrator: ScoreMap | ProbabilityMap) -> Responses:
         splits = [] if is_frozen(self.estimator) else rows.splits(self.cv)
         held_out = out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
         self.calibrator_ = fit_calibrator(calibrator, held_out, rows.classes)
         self._keep(fit_on(self.estimator, rows), rows.classes, method)
         return held_out
 
-    def _fit_ensemble(self, rows: Rows, method: str, calibrator: ScoreMap | ProbabilityMap) -> Responses:
+    def _fit_ensemble(self, rows: TrainingRows, method: str, calibrator: ScoreMap | ProbabilityMap) -> Responses:
         splits = rows.splits(self.cv)
         estimators, parts = models_of_folds(self.estimator, rows, splits, method, self.n_jobs)
         calibrators = []
@@ -209,7 +209,7 @@ def calibrator_for(calibrator: Any, method: str, n_classes: int) -> ScoreMap | P
     chosen = clone(Platt(on="logit" if on_logits else "score") if platt else as_calibrator(calibrator))
     if not on_logits and not chosen.accepts_any_score:
         raise InputError(
-            f"{type(chosen).__name__} needs probabilities, and the classifier gives margins only.",
+            f"calibrator must accept margins: the classifier has no predict_proba; got {type(chosen).__name__}.",
             hint="Use Platt(on='score'), Isotonic() or BinningAverage().",
             argument="calibrator",
         )
@@ -226,24 +226,24 @@ def fit_calibrator(
     if isinstance(calibrator, ScoreMap):
         calibrator.fit(scored.scores, scored.code, scored.weight)
     else:
-        calibrator.fit(both_columns(scored.scores), scored.code, scored.weight, classes=range(len(classes)))
+        calibrator.fit(class_columns(scored.scores), scored.code, scored.weight, classes=range(len(classes)))
     calibrator.classes_ = classes
     return calibrator
 
 
-def calibrated(calibrator: ScoreMap | ProbabilityMap | None, scores: Floats) -> Floats:
+def apply_calibrator(calibrator: ScoreMap | ProbabilityMap | None, scores: Floats) -> Floats:
     """Return probabilities of all classes from scores, as they are or calibrated."""
     if calibrator is None:
-        return both_columns(scores)
-    return calibrator.predict_proba(scores if isinstance(calibrator, ScoreMap) else both_columns(scores))
+        return class_columns(scores)
+    return calibrator.predict_proba(scores if isinstance(calibrator, ScoreMap) else class_columns(scores))
 
 
-def both_columns(scores: Floats) -> Floats:
+def class_columns(scores: Floats) -> Floats:
     """Return one column per class, also for two classes."""
     return scores if scores.ndim == 2 else np.column_stack([1 - scores, scores])
 
 
-def table_of(scored: Responses) -> ScoreTable | None:
+def binary_table(scored: Responses) -> ScoreTable | None:
     """Return the table of the scores of two classes."""
     if scored.scores.ndim == 2:
         return None

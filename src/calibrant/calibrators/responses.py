@@ -1,4 +1,4 @@
-"""What a classifier says of rows: its scores, in or out of fold, with classes fixed by all rows."""
+"""Scores of a classifier: in or out of fold, with the classes of all rows."""
 
 import warnings
 from collections.abc import Iterable, Mapping
@@ -27,23 +27,23 @@ from calibrant.metrics.multiclass import check_sums, probability_columns
 
 __all__ = [
     "Responses",
-    "Rows",
-    "by_row",
+    "TrainingRows",
     "fit_on",
     "is_frozen",
+    "join_by_row",
     "join_folds",
-    "method_of",
     "model_of_scores",
     "models_of_folds",
     "out_of_fold",
     "response",
+    "response_method",
     "routing",
 ]
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Training rows: features, labels, what goes with them, and the classes of all of them."""
+class TrainingRows:
+    """Training rows: features, labels, weights and parameters, and the classes of all rows."""
 
     X: Any
     y: Any
@@ -54,8 +54,8 @@ class Rows:
     split_params: Mapping[str, Any]  # of the splitter
 
     @classmethod
-    def read(cls, model: Any, X: Any, y: Any, sample_weight: Any, params: Mapping[str, Any]) -> "Rows":
-        """Rows as `fit(X, y, sample_weight, **params)` of a model with `estimator` and `cv` gets them."""
+    def read(cls, model: Any, X: Any, y: Any, sample_weight: Any, params: Mapping[str, Any]) -> "TrainingRows":
+        """Read the arguments of `fit(X, y, sample_weight, **params)` of a model with `estimator` and `cv`."""
         if y is None:
             raise InputError(f"{type(model).__name__} requires y to be passed, but the target y is None.", argument="y")
         _columns.check_alignment({"X": X, "y": y, "sample_weight": sample_weight})
@@ -64,7 +64,7 @@ class Rows:
         column = _columns.read(y, "y")
         _columns.refuse_missing([column])
         names, code = class_labels.encode(column)
-        if is_frozen(model.estimator):  # whose classes are what it learned, whatever these rows hold
+        if is_frozen(model.estimator):  # its classes are those it was fitted on
             fit_on(model.estimator, None)
             names = np.asarray(model.estimator.classes_).tolist()
             code = class_labels.codes(column, names)
@@ -72,24 +72,26 @@ class Rows:
             raise InputError(f"{type(model).__name__} needs two classes; y has one class only.", argument="y")
         weight = None if sample_weight is None else _columns.read_weights(sample_weight, column)
         if weight is not None and not weight.any():
-            raise InputError("sample_weight is 0 in every row: every weight is zero.", argument="sample_weight")
+            raise InputError(
+                "sample_weight must be positive in some row; got 0 in every row.", argument="sample_weight"
+            )
         fit_params, split_params = _routed(model, weight, params)
         return cls(X, y, code, label_array(names), weight, fit_params, split_params)
 
-    def part(self, estimator: Any, rows: Ints) -> "Rows":
-        """Some of the rows; classes stay those of all."""
+    def part(self, estimator: Any, rows: Ints) -> "TrainingRows":
+        """Return some of the rows; the classes stay those of all rows."""
         X, y = _safe_split(estimator, self.X, self.y, rows)
         fit_params = {name: _part(value, rows, len(self.code)) for name, value in self.fit_params.items()}
         split_params = {name: _part(value, rows, len(self.code)) for name, value in self.split_params.items()}
         weight = None if self.weight is None else self.weight[rows]
-        return Rows(X, y, self.code[rows], self.classes, weight, fit_params, split_params)
+        return TrainingRows(X, y, self.code[rows], self.classes, weight, fit_params, split_params)
 
     def splits(self, cv: Any) -> list[tuple[Ints, Ints]]:
-        """Rows to train on and rows to test on, fold by fold."""
+        """Return training rows and test rows of each fold."""
         splitter = check_cv(cv, self.y, classifier=True)
         folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(self.X, self.y, **self.split_params)]
         if not folds:
-            raise InputError("cv gives no folds.", argument="cv", value=cv)
+            raise InputError("cv must give at least one fold; got none.", argument="cv", value=cv)
         return folds
 
 
@@ -100,15 +102,15 @@ def _part(value: Any, rows: Ints, size: int) -> Any:
 
 @dataclass(frozen=True)
 class Responses:
-    """Scores of rows, one column (of the second of two classes) or one a class, with the rows' classes and weights."""
+    """Scores of rows: of the second of two classes, or one column per class; with classes and weights of the rows."""
 
     scores: Floats
     code: Ints
     weight: Floats | None
 
 
-def by_row(parts: list[Floats], tested: list[Ints]) -> tuple[Floats, Ints]:
-    """Scores of folds as one, and which row each is of; a row that several folds tested gets the mean of its scores."""
+def join_by_row(parts: list[Floats], tested: list[Ints]) -> tuple[Floats, Ints]:
+    """Join the scores of folds; return them with their rows. A row in several folds has the mean of its scores."""
     scores, rows = np.concatenate(parts), np.concatenate(tested)
     distinct, place, times = np.unique(rows, return_inverse=True, return_counts=True)
     total = np.zeros((distinct.size, *scores.shape[1:]))
@@ -117,7 +119,7 @@ def by_row(parts: list[Floats], tested: list[Ints]) -> tuple[Floats, Ints]:
 
 
 def is_frozen(estimator: Any) -> bool:
-    """Whether the classifier was fitted elsewhere and is to be left as it is."""
+    """Return whether the classifier is already fitted and must not be fitted again."""
     return isinstance(estimator, FrozenEstimator)
 
 
@@ -161,25 +163,25 @@ def model_of_scores(classes: NDArray[Any]) -> Any:
     return FrozenEstimator(ScoresAsModel(classes))
 
 
-def method_of(estimator: Any) -> str:
-    """How to ask a classifier: for probabilities if it has them, else for the distance to its border."""
+def response_method(estimator: Any) -> str:
+    """Return the method that gives scores: predict_proba, or else decision_function."""
     for method in ("predict_proba", "decision_function"):
         if hasattr(estimator, method):
             return method
     raise InputError(
-        f"{type(estimator).__name__} has neither predict_proba nor decision_function.", argument="estimator"
+        f"estimator must have predict_proba or decision_function; got {type(estimator).__name__}.", argument="estimator"
     )
 
 
 def response(estimator: Any, X: Any, method: str, classes: NDArray[Any]) -> Floats:
-    """Scores of the second of two classes, or of all of more; a class that the classifier never saw gets 0."""
+    """Return scores of the second of two classes, or of all classes; a class unknown to the classifier has 0."""
     scores: Floats = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
     known = list(np.asarray(estimator.classes_).tolist())
     wanted = classes.tolist()
     if method == "decision_function":
         if known != wanted:
             raise InputError(
-                f"A fold lacks a class: {type(estimator).__name__} saw {known} of {wanted}, and margins have no 0.",
+                f"Each fold must have all classes for decision_function; got {known} of {wanted} in one fold.",
                 hint="Use fewer folds, or a classifier with predict_proba.",
                 argument="cv",
             )
@@ -191,22 +193,24 @@ def response(estimator: Any, X: Any, method: str, classes: NDArray[Any]) -> Floa
     return scores[:, 1] if len(wanted) == 2 else scores
 
 
-def fit_on(estimator: Any, rows: Rows | None) -> Any:
-    """A fitted clone; a frozen one is asked only whether it is fitted."""
+def fit_on(estimator: Any, rows: TrainingRows | None) -> Any:
+    """Return a fitted clone; a frozen classifier must be fitted already."""
     if is_frozen(estimator):
         try:
             check_is_fitted(estimator)
         except NotFittedError as error:
-            raise InputError("The frozen estimator was never fitted.", argument="estimator") from error
+            raise InputError(
+                "estimator must be fitted if it is frozen; got an unfitted one.", argument="estimator"
+            ) from error
         return estimator
     assert rows is not None
     return clone(estimator).fit(rows.X, rows.y, **rows.fit_params)
 
 
 def out_of_fold(
-    estimator: Any, rows: Rows, splits: list[tuple[Ints, Ints]], method: str, n_jobs: int | None = None
+    estimator: Any, rows: TrainingRows, splits: list[tuple[Ints, Ints]], method: str, n_jobs: int | None = None
 ) -> Responses:
-    """Scores of every row by a classifier that did not learn from it; of a frozen one, of all rows at once."""
+    """Return the score of each row by a classifier that was not fitted on it; a frozen one scores all rows at once."""
     if is_frozen(estimator):
         return Responses(response(fit_on(estimator, rows), rows.X, method, rows.classes), rows.code, rows.weight)
     done: Iterable[Floats] = Parallel(n_jobs=n_jobs)(
@@ -216,7 +220,7 @@ def out_of_fold(
 
 
 def models_of_folds(
-    estimator: Any, rows: Rows, splits: list[tuple[Ints, Ints]], method: str, n_jobs: int | None = None
+    estimator: Any, rows: TrainingRows, splits: list[tuple[Ints, Ints]], method: str, n_jobs: int | None = None
 ) -> tuple[list[Any], list[Floats]]:
     """Return the classifier of each fold, fitted without the fold's test rows, and its scores of these rows."""
     done: list[tuple[Any, Floats]] = Parallel(n_jobs=n_jobs)(
@@ -225,24 +229,24 @@ def models_of_folds(
     return [fitted for fitted, _ in done], [scores for _, scores in done]
 
 
-def join_folds(parts: list[Floats], rows: Rows, splits: list[tuple[Ints, Ints]]) -> Responses:
+def join_folds(parts: list[Floats], rows: TrainingRows, splits: list[tuple[Ints, Ints]]) -> Responses:
     """Return the scores of all folds' test rows as one, with their classes and weights."""
-    scores, tested = by_row(parts, [test for _, test in splits])
+    scores, tested = join_by_row(parts, [test for _, test in splits])
     return Responses(scores, rows.code[tested], None if rows.weight is None else rows.weight[tested])
 
 
-def _model_of_fold(estimator: Any, rows: Rows, train: Ints, test: Ints, method: str) -> tuple[Any, Floats]:
+def _model_of_fold(estimator: Any, rows: TrainingRows, train: Ints, test: Ints, method: str) -> tuple[Any, Floats]:
     fitted = fit_on(estimator, rows.part(estimator, train))
     X, _ = _safe_split(estimator, rows.X, rows.y, test, train)
     return fitted, response(fitted, X, method, rows.classes)
 
 
-def _scores_of_fold(estimator: Any, rows: Rows, train: Ints, test: Ints, method: str) -> Floats:
+def _scores_of_fold(estimator: Any, rows: TrainingRows, train: Ints, test: Ints, method: str) -> Floats:
     return _model_of_fold(estimator, rows, train, test, method)[1]
 
 
 def _routed(model: Any, sample_weight: Any, params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters of the classifier's fit and of the splitter, as requested or, without routing, as is usual."""
+    """Return the parameters of the classifier's fit and of the splitter, as requested or by default."""
     from sklearn import get_config
 
     if model.estimator is None:  # MetaCal with a sampler has no classifier
@@ -264,7 +268,7 @@ def _routed(model: Any, sample_weight: Any, params: Mapping[str, Any]) -> tuple[
 
 
 def routing(model: Any) -> MetadataRouter:
-    """How metadata reach the parts of a model that has `estimator` and `cv`."""
+    """Return the routing of metadata to the parts of a model with `estimator` and `cv`."""
     return (
         MetadataRouter(owner=model)
         .add_self_request(model)

@@ -1,4 +1,4 @@
-"""Class proportions (calibration of type CD): predict every class as often as it occurs."""
+"""Class proportions (calibration of type CD): predict each class as often as it occurs."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.typing import Floats, Ints
-from calibrant.calibrators.models import ModelWithCalibrator, both_columns
-from calibrant.calibrators.responses import Rows, fit_on, is_frozen, method_of, out_of_fold, response
+from calibrant.calibrators.models import ModelWithCalibrator, class_columns
+from calibrant.calibrators.responses import TrainingRows, fit_on, is_frozen, out_of_fold, response, response_method
 from calibrant.metrics.labels import Proportions
 
 __all__ = ["ProportionThreshold"]
@@ -26,39 +26,39 @@ def _has_probabilities(model: Any) -> bool:
 
 
 class ProportionThreshold(ModelWithCalibrator):
-    r"""A classifier that predicts every class as often as it occurs, by moving its threshold or weighting its classes.
+    r"""A classifier that predicts each class as often as it occurs, by a threshold or by class weights.
 
-    Two classes: the second is predicted where its score is at least a threshold. More: the class with the greatest
-    w_c p_c is predicted. Threshold and weights are those whose predicted proportions come nearest to the real ones on
-    scores that are out of fold, as in `CalibratedModel`. Probabilities are left as they are.
+    With two classes, the second is predicted if its score is at least a threshold. With more, the class with the
+    greatest w_c p_c is predicted. Threshold and weights minimise the difference between predicted and observed
+    proportions of out-of-fold scores, as in `CalibratedModel`. Probabilities do not change.
 
     Parameters
     ----------
     estimator : classifier
-        With `predict_proba`, or, for two classes, `decision_function`. An already fitted one goes into
+        With `predict_proba`, or, for two classes, `decision_function`. Wrap a fitted one in
         ``sklearn.frozen.FrozenEstimator``.
     target : mapping of label to share, optional
-        Proportions to meet; by default those of the rows fitted on.
+        Target proportions; by default those of the fitted rows.
     cv : int, splitter or iterable, default=5
     n_jobs : int, optional
 
     Attributes
     ----------
     threshold_ : float or None
-        For two classes: the lowest score for which the second one is predicted.
+        For two classes: the lowest score at which the second one is predicted.
     weights_ : ndarray or None
-        For more: the weight of every class; the greatest is 1.
+        For more classes: the weight of each class; the greatest is 1.
     before_, after_ : Proportions
-        Predicted against actual classes, with accuracy and a test, of the out-of-fold rows.
+        Predicted and actual classes of the out-of-fold rows, with accuracy and a test.
     accuracy_cost_ : float
-        Accuracy before less accuracy after: what proportions cost. Negative where they help.
+        Accuracy before minus accuracy after; negative if the accuracy increases.
 
     Notes
     -----
-    Equal scores fall on the same side, so proportions may not be met exactly; of two thresholds equally near the
-    higher one is taken. Weights are found class by class (Lachiche & Flach): given the others, each is set so that its
-    class is predicted as often as it should be, in turns, until nothing changes; the best weights seen are kept.
-    `before_` predicts the likeliest class. `after_` is measured on the rows that chose the threshold.
+    Equal scores have the same class, so proportions may not be met exactly; of two equally good thresholds the higher
+    one is used. Weights are optimised class by class (Lachiche & Flach): given the others, each is set so that its
+    class has its target proportion, in turns, until nothing changes; the best weights are used. `before_` predicts the
+    most probable class. `after_` is measured on the rows that determine the threshold.
 
     References
     ----------
@@ -71,7 +71,7 @@ class ProportionThreshold(ModelWithCalibrator):
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y = make_classification(2000, weights=[0.9], flip_y=0.1, random_state=0)
     >>> model = ProportionThreshold(LogisticRegression()).fit(X, y)
-    >>> model.before_.difference.round(3)[1] < -0.02  # the rare class is predicted too rarely
+    >>> model.before_.difference.round(3)[1] < -0.02  # the rare class is underrepresented
     np.True_
     >>> abs(model.after_.difference[1]) < 0.001
     np.True_
@@ -92,8 +92,8 @@ class ProportionThreshold(ModelWithCalibrator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Fit the classifier, and the threshold or weights on its out-of-fold scores."""
-        rows = Rows.read(self, X, y, sample_weight, params)
-        method = method_of(self.estimator)
+        rows = TrainingRows.read(self, X, y, sample_weight, params)
+        method = response_method(self.estimator)
         if method == "decision_function" and len(rows.classes) > 2:
             raise InputError(
                 "For more than two classes ProportionThreshold needs predict_proba.",
@@ -113,8 +113,8 @@ class ProportionThreshold(ModelWithCalibrator):
             before = held_out.scores.argmax(axis=1)
             self.weights_ = best_weights(held_out.scores, weight, share)
         self.before_, self.after_ = (
-            _compared(held_out.code, predicted, rows.classes, weight)
-            for predicted in (before.astype(np.int64), self._chosen(held_out.scores))
+            _compare(held_out.code, predicted, rows.classes, weight)
+            for predicted in (before.astype(np.int64), self._choose_classes(held_out.scores))
         )
         self.accuracy_cost_ = self.before_.accuracy - self.after_.accuracy
         self.calibrator_ = None
@@ -126,36 +126,36 @@ class ProportionThreshold(ModelWithCalibrator):
             return np.asarray(np.bincount(code, weights=weight, minlength=len(classes)) / weight.sum())
         labels = classes.tolist()
         if not isinstance(self.target, Mapping) or set(self.target) != set(labels):
-            raise InputError(
-                f"target must give a share for each of {labels}; it is {self.target!r}.", argument="target"
-            )
+            raise InputError(f"target must have a share for each of {labels}; got {self.target!r}.", argument="target")
         share = np.array([float(self.target[label]) for label in labels])
         if not ((share >= 0).all() and abs(share.sum() - 1) < 1e-9):
-            raise InputError(f"The shares of target must add up to 1; they are {share.tolist()}.", argument="target")
+            raise InputError(
+                f"target must have non-negative shares with sum 1; got {share.tolist()}.", argument="target"
+            )
         return share
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """The classifier's own probabilities."""
+        """Return the probabilities of the classifier, unchanged."""
         check_is_fitted(self)
-        return both_columns(response(self.estimator_, X, self._method, self.classes_))
+        return class_columns(response(self.estimator_, X, self._method, self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Classes, in about their real proportions."""
+        """Return classes in about their observed proportions."""
         check_is_fitted(self)
         scores = response(self.estimator_, X, self._method, self.classes_)
-        labels: NDArray[Any] = self.classes_[self._chosen(scores)]
+        labels: NDArray[Any] = self.classes_[self._choose_classes(scores)]
         return labels
 
-    def _chosen(self, scores: Floats) -> Ints:
+    def _choose_classes(self, scores: Floats) -> Ints:
         if self.threshold_ is not None:
             return (scores >= self.threshold_).astype(np.int64)
         assert self.weights_ is not None
         return np.asarray((scores * self.weights_).argmax(axis=1))
 
 
-def _compared(code: Ints, predicted: Ints, classes: NDArray[Any], weight: Floats) -> Proportions:
-    """Predicted against actual classes: whole weights are so many rows, others shares of the effective number."""
+def _compare(code: Ints, predicted: Ints, classes: NDArray[Any], weight: Floats) -> Proportions:
+    """Compare predicted and actual classes; real weights are scaled to the effective number of rows."""
     size = len(classes)
     held = np.bincount(code * size + predicted, weights=weight, minlength=size * size).reshape(size, size)
     notes: tuple[Note, ...] = ()
@@ -166,17 +166,17 @@ def _compared(code: Ints, predicted: Ints, classes: NDArray[Any], weight: Floats
 
 
 def best_threshold(scores: Floats, weight: Floats, share: float) -> float:
-    """The score from which on the weight of rows comes nearest to the share; infinite where that is none."""
+    """Return the score from which on the share of rows is nearest to the given one; infinite for none."""
     value, place = np.unique(scores, return_inverse=True)
     held = np.bincount(place, weights=weight)
     above = np.append(np.cumsum(held[::-1])[::-1], 0.0) / weight.sum()  # share of rows at or above each value
     off = np.abs(above - share)
-    nearest = np.flatnonzero(off <= off.min() + 1e-12)[-1]  # the highest of equally near ones
+    nearest = np.flatnonzero(off <= off.min() + 1e-12)[-1]  # the highest of equally good ones
     return float(np.append(value, np.inf)[nearest])
 
 
 def best_weights(proba: Floats, weight: Floats, share: Floats) -> Floats:
-    """Class weights whose predictions come nearest to the shares in total variation."""
+    """Return class weights whose predictions are nearest to the shares in total variation."""
     weights = np.ones(proba.shape[1])
     best, least = weights.copy(), _distance(proba * weights, weight, share)
     since = 0
@@ -185,7 +185,9 @@ def best_weights(proba: Floats, weight: Floats, share: Floats) -> Floats:
         for c in range(weights.size):
             rival = np.delete(proba * weights, c, axis=1).max(axis=1)
             with np.errstate(divide="ignore", invalid="ignore"):
-                needed = np.where(proba[:, c] > 0, rival / proba[:, c], np.inf)  # the weight that ties with the rival
+                needed = np.where(
+                    proba[:, c] > 0, rival / proba[:, c], np.inf
+                )  # the weight at which the class ties with the best other one
             weights[c] = _weight_for(needed, weight, float(share[c]))
             off = _distance(proba * weights, weight, share)
             if off < least - 1e-15:
@@ -197,8 +199,8 @@ def best_weights(proba: Floats, weight: Floats, share: Floats) -> Floats:
 
 
 def _weight_for(needed: Floats, weight: Floats, share: float) -> float:
-    """A class weight above what as many rows need as the share says, and below what the others need."""
-    # A class wins a row when its weight exceeds what the row needs: the threshold of 1 / needed, turned around.
+    """Return a class weight between the values that the given share of rows needs and that the others need."""
+    # A class is predicted for a row if its weight exceeds the needed one.
     order = np.argsort(needed, kind="stable")
     value, held = needed[order], np.cumsum(weight[order]) / weight.sum()
     ends = np.flatnonzero(np.append(value[1:] != value[:-1], True))
