@@ -335,7 +335,7 @@ def test_an_evaluation_of_forecasts_has_both_kinds_of_measures():
     assert list(q.breakdowns) == ["bias by bin"]
     assert "NLL" not in q.metrics
     json.dumps(fine.to_dict(), allow_nan=False)
-    with pytest.raises(InputError, match="forecasts take none"):
+    with pytest.raises(InputError, match="sample_weight must be omitted with predictive distributions"):
         rg.evaluate(y, rg.Gaussian(mean, 1.0), sample_weight=np.ones(1500))
 
 
@@ -359,7 +359,7 @@ def test_an_evaluation_of_forecasts_has_both_kinds_of_measures():
         (lambda: rg.Frozen(stats.norm), "A frozen distribution"),
         (lambda: rg.pit([1.0, 2.0], rg.Gaussian([1.0, 2.0, 3.0], 1.0)), "has 3 rows, y_true has 2"),
         (lambda: rg.pit([1.0, float("nan")], rg.Gaussian([1.0, 2.0], 1.0)), "missing value"),
-        (lambda: rg.pit([1.0], [0.5]), "A forecast must be"),
+        (lambda: rg.pit([1.0], [0.5]), "forecast must be Gaussian"),
         (lambda: rg.pit([], rg.Gaussian([1.0], 1.0)), "no rows"),
         (lambda: rg.anderson_darling([0.5, 1.5]), "must lie in"),
         (lambda: rg.anderson_darling([]), "at least one value"),

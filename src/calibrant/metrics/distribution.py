@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError
 from calibrant._support.option_checks import check_share
 from calibrant._support.typing import Column
 from calibrant.forecasts.distributions import pinball_losses
 from calibrant.forecasts.reading import read_outcomes
 from calibrant.tables.mean_table import ONE_COLUMN
+from calibrant.tables.rows import Rows
 
 __all__ = ["crps", "interval_score", "nll", "pinball"]
 
@@ -56,16 +56,10 @@ def pinball(y_true: Column, y_pred: Column, *, level: float) -> float:
     1.75
     """
     check_share("level", level)
-    columns = [
-        _columns.finite(_columns.read(c, name, hint=ONE_COLUMN)) for c, name in ((y_true, "y_true"), (y_pred, "y_pred"))
-    ]
-    _columns.check_lengths(columns)
-    _columns.check_alignment({"y_true": y_true, "y_pred": y_pred})
-    _columns.refuse_missing(columns)
-    if not len(columns[0]):
-        raise InputError("y_true must hold at least one row; got none.", argument="y_true")
-    y, q = (column.values for column in columns)
-    return float(np.mean(pinball_losses(y, q[:, None], np.array([level]))))
+    rows = Rows.read(y_true, {"y_pred": y_pred}, hint=ONE_COLUMN)
+    _columns.refuse_missing(rows.columns)
+    used = rows.check(_columns.finite, _columns.finite).select()
+    return float(np.mean(pinball_losses(used.y.values, used.forecasts[0].values[:, None], np.array([level]))))
 
 
 def interval_score(y_true: Column, forecast: Any, *, level: float = 0.9) -> float:

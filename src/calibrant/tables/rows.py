@@ -91,6 +91,7 @@ class Rows:
         pos_label: object = None,
         missing: Missing = "raise",
         hint: str | None = None,
+        outcome: str = "y_true",
     ) -> "Rows":
         """Read the columns of the same rows; their lengths and pandas indexes must agree.
 
@@ -104,11 +105,13 @@ class Rows:
         by : column, list or mapping of columns, or frame, optional
         hint : str, optional
             What to do about outcomes and forecasts of two dimensions.
+        outcome : str, default="y_true"
+            Name of the outcomes in error messages.
         """
         check_option("missing", missing, ("raise", "drop"))
         _columns.check_one_weight(sample_weight, frequency)
         groups = group_columns(by)
-        given = {"y_true": y_true, **forecasts}
+        given = {outcome: y_true, **forecasts}
         read = {name: _read(column, name, hint) for name, column in given.items()}
         others = {"sample_weight": sample_weight, "frequency": frequency, "cluster": cluster, **groups}
         for name, column in others.items():
@@ -118,7 +121,7 @@ class Rows:
         _columns.check_lengths(list(read.values()))
         _columns.check_alignment(given)
         return cls(
-            read["y_true"],
+            read[outcome],
             tuple([read[name] for name in forecasts]),
             read.get("frequency" if sample_weight is None else "sample_weight"),
             sample_weight is not None,
@@ -127,7 +130,7 @@ class Rows:
             groups_name(by),
             pos_label,
             missing,
-            len(read["y_true"]),
+            len(read[outcome]),
         )
 
     def __len__(self) -> int:
