@@ -615,14 +615,20 @@ def test_same_as_scikit_learn_netcal_and_torch_on_cifar(data_folder, network):
         assert cal(shown) == pytest.approx(np.array(case[f"torch_{name}"]["predictions"]), abs=1e-6)
 
 
-def test_calibration_improves_the_networks_on_cifar(data_folder):
-    """Dirichlet calibration has the lowest log loss of the scaling methods on rows that no calibrator was fitted on."""
-    for network, before in (("cifar10_lenet5", 1.385), ("cifar10_wideresnet_16_4", 0.384)):
-        with np.load(data_folder / "forecasts" / f"{network}.npz") as scores:
-            proba, y = scores["predictions"].astype(float), scores["ground_truth"].astype(int)
-        losses = [
-            log_loss(cal.fit(proba[1::2], y[1::2])(proba[::2]), y[::2])
-            for cal in (cb.Dirichlet(), cb.VectorScaling(), cb.SoftmaxTemperature())
-        ]
-        assert losses == sorted(losses)
-        assert losses[-1] < before - 0.05
+@pytest.mark.parametrize(
+    ("network", "printed"),
+    [
+        ("cifar10_lenet5", (1.378, 1.318, 1.314, 1.304)),
+        ("cifar10_wideresnet_16_4", (0.384, 0.278, 0.240, 0.239)),
+    ],
+)
+def test_the_log_losses_on_cifar_that_the_documentation_prints(data_folder, network, printed):
+    with np.load(data_folder / "forecasts" / f"{network}.npz") as scores:
+        proba, y = scores["predictions"].astype(float), scores["ground_truth"].astype(int)
+    calibrators = (cb.SoftmaxTemperature(), cb.VectorScaling(), cb.Dirichlet())
+    found = [log_loss(proba[::2], y[::2])]
+    found += [log_loss(cal.fit(proba[1::2], y[1::2])(proba[::2]), y[::2]) for cal in calibrators]
+    assert tuple(round(each, 3) for each in found) == printed
+    if "wideresnet" in network:
+        few = [log_loss(cal.fit(proba[1:600:2], y[1:600:2])(proba[::2]), y[::2]) for cal in calibrators[::2]]
+        assert tuple(round(each, 3) for each in few) == (0.288, 0.495)

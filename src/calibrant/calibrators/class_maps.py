@@ -23,6 +23,7 @@ __all__ = ["CLASS_MAPS", "ClassMap", "Coupling", "Normalised", "Softmax", "TopLa
 
 DOMAINS = ("probability", "real")
 _COUPLING_STEPS = 100
+_PAIR_CELLS = 2**23  # cells of pairs that are worked on at once
 _NESTED = {"confidence"}  # fields that hold a map of one score
 _NESTED_LISTS = {"per_class", "per_pair"}
 
@@ -188,7 +189,7 @@ class Coupling:
         first, second = np.triu_indices(self.n_classes, 1)
         share = self.sizes / self.sizes.sum()
         calibrated = np.empty(proba.shape)
-        for rows in chunks((len(proba), self.n_classes**2)):
+        for rows in chunks((len(proba), first.size), _PAIR_CELLS):
             p = np.maximum(proba[rows], self.eps)
             pairs = np.column_stack(
                 [each(p[:, i] / (p[:, i] + p[:, j])) for each, i, j in zip(self.per_pair, first, second, strict=True)]
@@ -205,22 +206,32 @@ def couple(pairs: Floats, share: Floats, n_classes: int) -> Floats:
     it slowly. In the logarithms of the odds it is a logistic regression, and Newton's method solves it. Steps are
     shortened by ln(1 + d) / d, with d the largest change of a log-odds, so that each step improves the objective.
     """
-    first, second = np.triu_indices(n_classes, 1)
-    scores = np.zeros((len(pairs), n_classes))
-    for i, j, r in zip(first, second, pairs.T, strict=True):  # the start: mean probabilities of each class's pairs
-        scores[:, i] += r
-        scores[:, j] += 1 - r
-    scores = np.log(scores)
+    scores = np.log(_sums_per_class(pairs, 1 - pairs, n_classes))
     left = np.arange(len(pairs))  # each row by itself: converged ones are left as they are
     for _ in range(_COUPLING_STEPS):
-        step = _coupling_step(scores[left], pairs[left], share)
-        change = step.max(axis=1) - step.min(axis=1)
-        with np.errstate(invalid="ignore"):
-            scores[left] += np.where(change > 0, np.log1p(change) / change, 1.0)[:, None] * step
-        left = left[change > 1e-9]  # the error after the step is about its square
+        remaining = []
+        for rows in chunks((left.size, n_classes**2)):
+            some = left[rows]
+            step = _coupling_step(scores[some], pairs[some], share)
+            change = step.max(axis=1) - step.min(axis=1)
+            with np.errstate(invalid="ignore"):
+                scores[some] += np.where(change > 0, np.log1p(change) / change, 1.0)[:, None] * step
+            remaining.append(some[change > 1e-9])  # the error after the step is about its square
+        left = np.concatenate(remaining) if remaining else left
         if not left.size:
             break
     return softmax(scores)
+
+
+def _sums_per_class(first: Floats, second: Floats, n_classes: int) -> Floats:
+    """Return sums over each class's pairs, of the values that belong to the pairs' first and second classes."""
+    total = np.empty((len(first), n_classes))
+    i, j = np.triu_indices(n_classes, 1)
+    for rows in chunks((len(first), n_classes**2)):
+        table = np.zeros((len(total[rows]), n_classes, n_classes))
+        table[:, i, j], table[:, j, i] = first[rows], second[rows]
+        total[rows] = table.sum(axis=2)
+    return total
 
 
 def _coupling_step(scores: Floats, pairs: Floats, share: Floats) -> Floats:
@@ -228,17 +239,13 @@ def _coupling_step(scores: Floats, pairs: Floats, share: Floats) -> Floats:
     first, second = np.triu_indices(n_classes, 1)
     expected = 1 / (1 + np.exp(scores[:, second] - scores[:, first]))
     residual, spread = share * (pairs - expected), share * expected * (1 - expected)
-    gradient = np.zeros_like(scores)
-    hessian = np.full((len(pairs), n_classes, n_classes), 1 / n_classes)  # holds the mean, which has no effect
-    for place, (i, j) in enumerate(zip(first, second, strict=True)):
-        gradient[:, i] += residual[:, place]
-        gradient[:, j] -= residual[:, place]
-        hessian[:, i, i] += spread[:, place]
-        hessian[:, j, j] += spread[:, place]
-        hessian[:, i, j] -= spread[:, place]
-        hessian[:, j, i] -= spread[:, place]
-    step: Floats = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
-    return step
+    gradient = _sums_per_class(residual, -residual, n_classes)
+    hessian = np.zeros((len(pairs), n_classes, n_classes))
+    hessian[:, first, second] = hessian[:, second, first] = -spread
+    places = np.arange(n_classes)
+    hessian[:, places, places] = -hessian.sum(axis=2)
+    hessian += 1 / n_classes  # holds the mean, which has no effect
+    return np.asarray(np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0], dtype=np.float64)
 
 
 CLASS_MAPS: dict[str, Any] = {each.kind: each for each in (Softmax, Normalised, TopLabel, Coupling)}

@@ -34,9 +34,9 @@ def log_probabilities(proba: Floats, eps: float) -> Floats:
     return logs
 
 
-def chunks(shape: tuple[int, int]) -> list[slice]:
-    """Return slices of rows, each of at most `_CHUNK` cells, so that temporary arrays stay small."""
-    rows = max(1, _CHUNK // shape[1])
+def chunks(shape: tuple[int, int], cells: int = _CHUNK) -> list[slice]:
+    """Return slices of rows, each of at most so many cells, so that temporary arrays stay small."""
+    rows = max(1, cells // shape[1])
     return [slice(start, start + rows) for start in range(0, shape[0], rows)]
 
 

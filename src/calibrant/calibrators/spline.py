@@ -57,7 +57,8 @@ class Spline(ProbabilityMap):
     scores of equally spaced ranks, with straight lines between them; beyond the scores of the fit the difference
     between calibrated and original score is constant. It need not rise.
 
-    The authors fit the same difference; their spline is free at u = 0.
+    The authors fit the same difference; their spline is free at u = 0. With ``"classwise"`` and classes of low
+    probability, estimates below 0 are clipped to `eps`, which costs log loss; prefer ``OneVsRest(Isotonic())`` then.
 
     References
     ----------
