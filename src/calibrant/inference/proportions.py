@@ -142,13 +142,9 @@ def decide_proportions(
     reach = _quantile((1 + confidence_level) / 2, found.degrees) * found.error
     low = np.clip(np.minimum(found.centre - reach, found.value), -1, 1)
     high = np.clip(np.maximum(found.centre + reach, found.value), -1, 1)
-    shares = zip(table.n.sum(axis=0) / table.size, table.n.sum(axis=1) / table.size, strict=True)
-    classes = tuple(
-        ClassProportion(label, float(p), float(a), *(float(column[i]) for column in (found.value, low, high)), *tested)
-        for i, (label, (p, a), tested) in enumerate(
-            zip(table.labels, shares, zip(found.pvalue.tolist(), claims.tolist(), strict=True), strict=True)
-        )
-    )
+    shares = (table.n.sum(axis=0) / table.size, table.n.sum(axis=1) / table.size)
+    columns = np.stack([*shares, found.value, low, high, found.pvalue, claims], axis=1)
+    classes = tuple(ClassProportion(label, *row) for label, row in zip(table.labels, columns.tolist(), strict=True))
     clusters = None if cluster_sums is None else len(cluster_sums)
     return ProportionDecision(classes, components, adjusted, *_equivalence(found, margin, alpha), alpha, clusters)
 
@@ -183,7 +179,7 @@ def _mistakes(matrix: Floats) -> tuple[Floats, Floats]:
 def _independent(table: ConfusionTable) -> _Differences:
     n, n2 = table.n.astype(np.float64), (table.n if table.w2 is None else table.w2).astype(np.float64)
     over, under = _mistakes(n)
-    squares = sum(_mistakes(n2))
+    squares: Floats = np.sum(_mistakes(n2), axis=0)
     size = float(n.sum())
     unit = float(n2.sum()) / size  # mean weight of a row, by weight; 1 for counts
     total = size + 2 * unit
@@ -224,7 +220,7 @@ def _clustered(table: ConfusionTable, sums: Floats, sizes: Floats | None) -> _Di
 def _pooled(table: ConfusionTable) -> Sequence[int]:
     """Return the group of each class: its own where it has enough mistakes, else that of the rare classes."""
     n2 = (table.n if table.w2 is None else table.w2).astype(np.float64)
-    sums, squares = sum(_mistakes(table.n.astype(np.float64))), sum(_mistakes(n2))
+    sums, squares = np.sum(_mistakes(table.n.astype(np.float64)), axis=0), np.sum(_mistakes(n2), axis=0)
     effective = np.divide(np.square(sums), squares, out=np.zeros(len(table)), where=squares > 0)
     common = np.flatnonzero(effective >= _FEWEST_MISTAKES).tolist()
     return [common.index(c) if c in common else len(common) for c in range(len(table))]

@@ -76,7 +76,7 @@ class ConfusionTable:
         n = total(weight)
         if not importance:
             n = np.rint(n).astype(np.int64)
-        w2 = total(np.square(weight)) if importance else None
+        w2 = total(np.square(weight)) if importance and weight is not None else None
         read = actual.size if n_in is None else n_in
         return cls(tuple(labels), n, w2, read, read - actual.size, notes)
 
