@@ -1,0 +1,316 @@
+"""Metrics of class probabilities: Brier score and log loss of K classes, and binary metrics by class or top label."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Floats, Ints, Weights
+from calibrant.metrics.gce import GCE
+from calibrant.metrics.metric import Direction, Metric
+from calibrant.tables.class_table import ClassTable
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["ClasswiseMetric", "MulticlassBrier", "MulticlassLogLoss", "MulticlassMetric", "TopLabelMetric"]
+
+# The value of other outcomes, or other weights, of the same predictions; None stands for those of the table.
+Measure: TypeAlias = Callable[[Ints | None, Weights | None], float]
+
+
+class MulticlassMetric(ABC):
+    """A metric of class probabilities; see `calibrant.metrics.Metric` for the properties that it declares."""
+
+    kind: ClassVar[str] = "multiclass"
+    needs_sums_only: ClassVar[bool] = False
+    min_class_size: ClassVar[int] = 0
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the metric in results."""
+
+    @property
+    @abstractmethod
+    def spec(self) -> dict[str, Any]:
+        """Name and settings, JSON-able."""
+
+    @abstractmethod
+    def measure(self, table: ClassTable) -> Measure:
+        """Return the function that measures other outcomes, or other weights, of the predictions of a table."""
+
+    def value(self, table: ClassTable) -> float:
+        """Return the value of a table."""
+        return self.measure(table)(None, None)
+
+
+class _ProperScore(MulticlassMetric):
+    """A mean over rows of a loss of the predicted probabilities and the class that occurred."""
+
+    unit: ClassVar[str] = "1"
+    direction: ClassVar[Direction] = "lower"
+    measures_gaps: ClassVar[bool] = False
+    interval_method: ClassVar[str] = "symmetric"
+    has_null: ClassVar[bool] = True
+    degree: ClassVar[float] = 1.0
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Name and settings, JSON-able."""
+        return {"name": self.name, "kind": self.kind}
+
+    @abstractmethod
+    def losses(self, table: ClassTable, code: Ints) -> Floats:
+        """Return the loss of each row if the given classes had occurred."""
+
+    def measure(self, table: ClassTable) -> Measure:
+        """Return the function that measures other outcomes, or other weights."""
+
+        def value(code: Ints | None, weight: Weights | None) -> float:
+            losses = self.losses(table, table.code if code is None else code)
+            return float(np.average(losses, weights=table.weight if weight is None else weight))
+
+        return value
+
+
+@dataclass(frozen=True)
+class MulticlassBrier(_ProperScore):
+    r"""Brier score of K classes: mean over rows of :math:`\sum_c (p_c - 1\{y = c\})^2`; lower is better.
+
+    In [0, 2]: Brier's convention of 1950. For two classes it is twice the binary score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = ClassTable(("a", "b", "c"), np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]), np.array([0, 1]))
+    >>> round(MulticlassBrier().value(table), 3)
+    0.1
+    """
+
+    range: ClassVar[tuple[float, float]] = (0.0, 2.0)
+
+    @property
+    def name(self) -> str:
+        """Name of the metric in results."""
+        return "Brier"
+
+    def losses(self, table: ClassTable, code: Ints) -> Floats:
+        """Return the squared distance of each row."""
+        chosen = table.proba[np.arange(code.size), code]
+        return np.asarray(squared_lengths(table.proba) - 2 * chosen + 1, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class MulticlassLogLoss(_ProperScore):
+    """Log loss of K classes: mean of -ln of the probability of the class that occurred; lower is better.
+
+    Infinite where a class of probability 0 occurs; nothing is clipped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = ClassTable(("a", "b", "c"), np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]), np.array([0, 1]))
+    >>> round(MulticlassLogLoss().value(table), 4)
+    0.2899
+    """
+
+    range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+
+    @property
+    def name(self) -> str:
+        """Name of the metric in results."""
+        return "log loss"
+
+    def losses(self, table: ClassTable, code: Ints) -> Floats:
+        """Return the log loss of each row."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(-np.log(table.proba[np.arange(code.size), code].astype(np.float64)))
+
+
+def squared_lengths(proba: Floats) -> Floats:
+    """Return the sum of squared probabilities of each row, without a copy of the matrix."""
+    return np.asarray(np.einsum("ij,ij->i", proba, proba, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class _OfBinary(MulticlassMetric):
+    """A metric of class probabilities made of a binary metric, whose properties it shares."""
+
+    metric: Any
+
+    prefix: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.metric, Metric) or getattr(self.metric, "kind", "binary") != "binary":
+            raise InputError(f"metric must be a metric of probabilities of one event; got {self.metric!r}.")
+
+    @property
+    def name(self) -> str:
+        """Name of the metric in results."""
+        return f"{self.prefix} {self.metric.name}"
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Name and settings, JSON-able."""
+        return {"name": self.name, "kind": self.kind, "metric": self.metric.spec}
+
+    @property
+    def unit(self) -> str:
+        """Unit of the value."""
+        return str(self.metric.unit)
+
+    @property
+    def measures_gaps(self) -> bool:
+        """Whether the value grows with gaps of either sign."""
+        return bool(self.metric.measures_gaps)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("direction", "range", "interval_method", "has_null", "degree"):
+            return getattr(self.metric, name)
+        raise AttributeError(name)
+
+
+@dataclass(frozen=True)
+class TopLabelMetric(_OfBinary):
+    """A binary metric of the highest probability of each row and whether that class occurred (confidence calibration).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import ECE
+    >>> table = ClassTable(("a", "b", "c"), np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]), np.array([0, 2]))
+    >>> round(TopLabelMetric(ECE()).value(table), 3)
+    0.55
+    """
+
+    prefix: ClassVar[str] = "top-label"
+
+    def measure(self, table: ClassTable) -> Measure:
+        """Return the function that measures other outcomes, or other weights."""
+        tables = _Retabulated(table, table.confidence)
+
+        def value(code: Ints | None, weight: Weights | None) -> float:
+            event = (table.code if code is None else code) == table.best
+            return float(self.metric.value(tables(event, weight)))
+
+        return value
+
+
+@dataclass(frozen=True)
+class ClasswiseMetric(_OfBinary):
+    """Mean over classes of a binary metric of each class against the rest.
+
+    Remark 2 of Matsubara et al. (2023), and the normalisation by n C of Bella et al.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import ECE
+    >>> table = ClassTable(("a", "b", "c"), np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]), np.array([0, 2]))
+    >>> round(ClasswiseMetric(ECE()).value(table), 4)
+    0.3667
+    """
+
+    prefix: ClassVar[str] = "class-wise"
+
+    def measure(self, table: ClassTable) -> Measure:
+        """Return the function that measures other outcomes, or other weights."""
+        metric = self.metric
+        fixed = isinstance(metric, GCE) and getattr(metric.bins, "fixed", False) and metric.needs_sums_only
+        classes = [
+            _ClassSums(table, c, metric) if fixed else _ClassRows(table, c, metric) for c in range(table.n_classes)
+        ]
+
+        def value(code: Ints | None, weight: Weights | None) -> float:
+            own = table.code if code is None else code
+            # Rows in the order of the class that occurred: each class finds its events together.
+            order = np.argsort(own, kind="stable")
+            bounds = np.searchsorted(own[order], np.arange(table.n_classes + 1))
+            total = None if weight is None else weight.astype(np.float64) @ table.proba
+            each = [
+                one(order[bounds[c] : bounds[c + 1]], weight, None if total is None else float(total[c]))
+                for c, one in enumerate(classes)
+            ]
+            return float(np.mean(each))
+
+        return value
+
+
+class _Retabulated:
+    """Tables of the same scores with other events or other weights."""
+
+    def __init__(self, table: ClassTable, score: Floats) -> None:
+        self.table = table
+        self.score, self.place = np.unique(score, return_inverse=True)
+        self.n = self._total(None, None)
+
+    def _total(self, chosen: Any, weight: Weights | None) -> Weights:
+        """Return sums of weights per score, of all rows or of the chosen ones."""
+        values = self.table.weight if weight is None else weight
+        place = self.place
+        if chosen is not None:
+            place, values = place[chosen], None if values is None else values[chosen]
+        sums = np.bincount(place, weights=values, minlength=self.score.size)
+        return sums if self.table.importance else np.rint(sums).astype(np.int64)
+
+    def __call__(self, event: Any, weight: Weights | None) -> ScoreTable:
+        n = self.n if weight is None else self._total(None, weight)
+        k = self._total(event, weight)
+        squares: tuple[Any, ...] = ()
+        if self.table.importance:
+            assert self.table.weight is not None
+            # A replicate draws rows: the squares of their weights are drawn as often.
+            w2 = self.table.weight * (self.table.weight if weight is None else weight)
+            squares = tuple(self._total(chosen, w2) for chosen in (None, event))
+        used = n > 0
+        if used.all():
+            return ScoreTable(self.score, n, k, *squares)
+        return ScoreTable(self.score[used], n[used], k[used], *(column[used] for column in squares))
+
+
+class _ClassRows:
+    """One class against the rest, measured from its rows."""
+
+    def __init__(self, table: ClassTable, column: int, metric: Any) -> None:
+        self.tables, self.metric = _Retabulated(table, table.proba[:, column]), metric
+
+    def __call__(self, events: Ints, weight: Weights | None, total: float | None) -> float:
+        return float(self.metric.value(self.tables(events, weight)))
+
+
+class _ClassSums:
+    """One class against the rest, measured from sums over bins that depend on the scores alone.
+
+    Most probabilities of many classes lie in one bin. Its sums are the total less those of the other bins, so that
+    only rows in other bins are added up.
+    """
+
+    def __init__(self, table: ClassTable, column: int, metric: GCE) -> None:
+        self.table, self.column, self.metric = table, column, metric
+        self.partition = metric.bins(table.class_table(column))
+        self.inner = self.partition.min_score[1:]
+        label = np.searchsorted(self.inner, table.proba[:, column], side="right")
+        self.main = int(np.bincount(label, minlength=len(self.partition)).argmax())
+        self.rows = np.flatnonzero(label != self.main)
+        self.label = label[self.rows]
+        self.n = np.asarray(self.partition.n, dtype=np.float64)
+        self.sums = self.partition.mean_score * self.n
+
+    def __call__(self, events: Ints, weight: Weights | None, total: float | None) -> float:
+        own = self.table.weight if weight is None else weight
+        place = np.searchsorted(self.inner, self.table.proba[events, self.column], side="right")
+        k = np.bincount(place, weights=None if own is None else own[events], minlength=len(self.partition))
+        n, sums = (self.n, self.sums) if weight is None or total is None else self._drawn(weight, total)
+        return float(self.metric.value_over(self.partition.with_sums(n, k.astype(np.float64), sums)))
+
+    def _drawn(self, weight: Weights, total: float) -> tuple[Floats, Floats]:
+        w = weight[self.rows]
+        p = self.table.proba[self.rows, self.column]
+        n = np.bincount(self.label, weights=w, minlength=len(self.partition)).astype(np.float64)
+        sums = np.bincount(self.label, weights=w * p, minlength=len(self.partition)).astype(np.float64)
+        n[self.main] = float(weight.sum()) - n.sum()
+        sums[self.main] = total - sums.sum()
+        return n, sums
