@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant._support.typing import Floats
 from calibrant.inference.multiplicity import holm
+from calibrant.inference.regression_verdict import Deviation
 from calibrant.inference.tails import binomial_two_sided, student_two_sided
 from calibrant.tables.confusion_table import ConfusionTable
 
@@ -56,31 +57,21 @@ class ProportionDecision:
         adjusted for their number by Holm.
     adjusted : mapping of name to float
         p-values of the components, adjusted for their number by Holm.
-    value, bound, margin, equivalence_pvalue, alpha : float
-        Largest absolute difference of a class, its upper limit with confidence 1 - alpha, the margin, and the p-value
-        of "some class differs by the margin or more".
+    equivalence : Deviation
+        Largest absolute difference of a class with its limits, and the margin.
     n_clusters : int or None
     """
 
     classes: tuple[ClassProportion, ...]
     components: dict[str, tuple[float, float, float]]
     adjusted: dict[str, float]
-    value: float
-    bound: float
-    margin: float
-    equivalence_pvalue: float
-    alpha: float
+    equivalence: Deviation
     n_clusters: int | None = None
 
     @property
     def pvalue(self) -> float:
         """p-value of the omnibus test; NaN where nothing is tested."""
         return min(self.adjusted.values(), default=math.nan)
-
-    @property
-    def within(self) -> bool:
-        """Whether each class is shown to differ by less than the margin."""
-        return self.equivalence_pvalue <= self.alpha
 
     def too_often(self, alpha: float, factor: float = 1.0) -> list[Any]:
         """Classes that are predicted significantly too often."""
@@ -146,18 +137,18 @@ def decide_proportions(
     columns = np.stack([*shares, found.value, low, high, found.pvalue, claims], axis=1)
     classes = tuple(ClassProportion(label, *row) for label, row in zip(table.labels, columns.tolist(), strict=True))
     clusters = None if cluster_sums is None else len(cluster_sums)
-    return ProportionDecision(classes, components, adjusted, *_equivalence(found, margin, alpha), alpha, clusters)
+    return ProportionDecision(classes, components, adjusted, _equivalence(found, margin, alpha), clusters)
 
 
-def _equivalence(found: _Differences, margin: float, alpha: float) -> tuple[float, float, float, float]:
-    """Largest difference, its bound, the margin and the p-value: each class must pass two one-sided tests."""
-    from scipy.special import ndtr, stdtr
-
-    distance = (margin - np.abs(found.centre)) / found.error
-    tail = ndtr(-distance) if math.isinf(found.degrees) else stdtr(found.degrees, -distance)
-    bound = np.abs(found.centre) + _quantile(1 - alpha, found.degrees) * found.error
+def _equivalence(found: _Differences, margin: float, alpha: float) -> Deviation:
+    """Return the largest difference: it lies within the margin if each class passes two one-sided tests."""
+    reach = _quantile(1 - alpha, found.degrees) * found.error
+    distance = np.abs(found.centre)
     value = float(np.abs(found.value).max())
-    return value, max(value, float(bound.max())), margin, float(tail.max())
+    low, high = max(float((distance - reach).max()), 0.0), max(value, float((distance + reach).max()))
+    return Deviation(
+        "largest difference of a class proportion", "", value, min(low, value), high, margin, 1 - 2 * alpha
+    )
 
 
 def _z(found: _Differences) -> Floats:
