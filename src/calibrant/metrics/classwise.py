@@ -63,14 +63,15 @@ class _ProperScore(MulticlassMetric):
         return {"name": self.name, "kind": self.kind}
 
     @abstractmethod
-    def losses(self, table: ClassTable, code: Ints) -> Floats:
-        """Return the loss of each row if the given classes had occurred."""
+    def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
+        """Return the function from a class per row to the loss of each row."""
 
     def measure(self, table: ClassTable) -> Measure:
         """Return the function that measures other outcomes, or other weights."""
+        row_losses = self.row_losses(table)
 
         def value(code: Ints | None, weight: Weights | None) -> float:
-            losses = self.losses(table, table.code if code is None else code)
+            losses = row_losses(table.code if code is None else code)
             return float(np.average(losses, weights=table.weight if weight is None else weight))
 
         return value
@@ -97,10 +98,10 @@ class MulticlassBrier(_ProperScore):
         """Name of the metric in results."""
         return "Brier"
 
-    def losses(self, table: ClassTable, code: Ints) -> Floats:
-        """Return the squared distance of each row."""
-        chosen = table.proba[np.arange(code.size), code]
-        return np.asarray(squared_lengths(table.proba) - 2 * chosen + 1, dtype=np.float64)
+    def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
+        """Return the function from a class per row to the squared distance of each row."""
+        rows, squares = np.arange(len(table)), np.einsum("ij,ij->i", table.proba, table.proba, dtype=np.float64)
+        return lambda code: np.asarray(squares - 2 * table.proba[rows, code] + 1)
 
 
 @dataclass(frozen=True)
@@ -124,15 +125,15 @@ class MulticlassLogLoss(_ProperScore):
         """Name of the metric in results."""
         return "log loss"
 
-    def losses(self, table: ClassTable, code: Ints) -> Floats:
-        """Return the log loss of each row."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(-np.log(table.proba[np.arange(code.size), code].astype(np.float64)))
+    def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
+        """Return the function from a class per row to the log loss of each row."""
+        rows = np.arange(len(table))
 
+        def losses(code: Ints) -> Floats:
+            with np.errstate(divide="ignore"):
+                return np.asarray(-np.log(table.proba[rows, code].astype(np.float64)))
 
-def squared_lengths(proba: Floats) -> Floats:
-    """Return the sum of squared probabilities of each row, without a copy of the matrix."""
-    return np.asarray(np.einsum("ij,ij->i", proba, proba, dtype=np.float64))
+        return losses
 
 
 @dataclass(frozen=True)
