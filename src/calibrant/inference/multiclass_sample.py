@@ -12,7 +12,7 @@ from numpy.random import SFC64, Generator
 from calibrant import _kernels
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Ints, Weights
-from calibrant.metrics.classwise import MulticlassBrier, MulticlassMetric
+from calibrant.metrics.classwise import MulticlassMetric
 from calibrant.metrics.metric import declared
 from calibrant.tables.class_table import ClassTable
 
@@ -141,14 +141,17 @@ class ClassSampler:
     def __call__(self, rng: Generator) -> Ints:
         """Return a class for each row."""
         # The sum of a row is 1 up to rounding: uniform numbers are scaled by it, so that a class is always found.
+        size, width = self.proba.shape[1], self.width
         target = rng.random(len(self.proba)) * self.blocks[:, -1]
         block = np.minimum((self.blocks <= target[:, None]).sum(axis=1), self.blocks.shape[1] - 1)
         rows = np.arange(target.size)
-        before = np.where(block > 0, self.blocks[rows, block - 1], 0.0)
-        columns = block[:, None] * self.width + np.arange(self.width)
-        inside = columns < self.proba.shape[1]
-        p = np.where(inside, self.proba[rows[:, None], np.minimum(columns, self.proba.shape[1] - 1)], 0.0)
-        place = (np.cumsum(p, axis=1) <= (target - before)[:, None]).sum(axis=1)
-        # Rounding may pass the block's end: the last class of the block with a positive probability.
-        last = self.width - 1 - np.argmax(p[:, ::-1] > 0, axis=1)
-        return np.asarray(block * self.width + np.minimum(place, last))
+        target -= np.where(block > 0, self.blocks[rows, block - 1], 0.0)
+        # The last block may be shorter: it is read with classes of the block before, whose probability counts as 0.
+        first = np.minimum(block * width, max(size - width, 0))
+        columns = first[:, None] + np.arange(min(width, size))
+        p = self.proba[rows[:, None], columns]
+        p[columns < (block * width)[:, None]] = 0.0
+        place = (np.cumsum(p, axis=1) <= target[:, None]).sum(axis=1)
+        # Rounding may pass the end: then the last class with a positive probability is meant.
+        last = p.shape[1] - 1 - np.argmax(p[:, ::-1] > 0, axis=1)
+        return np.asarray(first + np.minimum(place, last))

@@ -4,15 +4,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats, Ints, Weights
-from calibrant.metrics.gce import GCE
-from calibrant.metrics.metric import Direction, Metric
+from calibrant.metrics.metric import BinnedMetric, Direction, Metric, declared, has_bins
 from calibrant.tables.class_table import ClassTable
+from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["ClasswiseMetric", "MulticlassBrier", "MulticlassLogLoss", "MulticlassMetric", "TopLabelMetric"]
@@ -220,22 +221,13 @@ class ClasswiseMetric(_OfBinary):
     def measure(self, table: ClassTable) -> Measure:
         """Return the function that measures other outcomes, or other weights."""
         metric = self.metric
-        fixed = isinstance(metric, GCE) and getattr(metric.bins, "fixed", False) and metric.needs_sums_only
-        classes = [
-            _ClassSums(table, c, metric) if fixed else _ClassRows(table, c, metric) for c in range(table.n_classes)
-        ]
+        if has_bins(metric) and getattr(metric.bins, "fixed", False) and declared(metric, "needs_sums_only"):
+            return _CellSums(table, metric)
+        classes = [_Retabulated(table, table.proba[:, c]) for c in range(table.n_classes)]
 
         def value(code: Ints | None, weight: Weights | None) -> float:
             own = table.code if code is None else code
-            # Rows in the order of the class that occurred: each class finds its events together.
-            order = np.argsort(own, kind="stable")
-            bounds = np.searchsorted(own[order], np.arange(table.n_classes + 1))
-            total = None if weight is None else weight.astype(np.float64) @ table.proba
-            each = [
-                one(order[bounds[c] : bounds[c + 1]], weight, None if total is None else float(total[c]))
-                for c, one in enumerate(classes)
-            ]
-            return float(np.mean(each))
+            return float(np.mean([metric.value(one(own == c, weight)) for c, one in enumerate(classes)]))
 
         return value
 
@@ -272,46 +264,58 @@ class _Retabulated:
         return ScoreTable(self.score[used], n[used], k[used], *(column[used] for column in squares))
 
 
-class _ClassRows:
-    """One class against the rest, measured from its rows."""
+class _CellSums:
+    """Class-wise metric from sums over cells (class, bin), for bins that depend on single scores alone.
 
-    def __init__(self, table: ClassTable, column: int, metric: Any) -> None:
-        self.tables, self.metric = _Retabulated(table, table.proba[:, column]), metric
-
-    def __call__(self, events: Ints, weight: Weights | None, total: float | None) -> float:
-        return float(self.metric.value(self.tables(events, weight)))
-
-
-class _ClassSums:
-    """One class against the rest, measured from sums over bins that depend on the scores alone.
-
-    Most probabilities of many classes lie in one bin. Its sums are the total less those of the other bins, so that
-    only rows in other bins are added up.
+    Most probabilities of many classes lie in one bin. Its sums are the total of the class less those of its other
+    bins, so that a replicate adds up only the entries in other bins.
     """
 
-    def __init__(self, table: ClassTable, column: int, metric: GCE) -> None:
-        self.table, self.column, self.metric = table, column, metric
-        self.partition = metric.bins(table.class_table(column))
-        self.inner = self.partition.min_score[1:]
-        label = np.searchsorted(self.inner, table.proba[:, column], side="right")
-        self.main = int(np.bincount(label, minlength=len(self.partition)).argmax())
-        self.rows = np.flatnonzero(label != self.main)
-        self.label = label[self.rows]
-        self.n = np.asarray(self.partition.n, dtype=np.float64)
-        self.sums = self.partition.mean_score * self.n
+    def __init__(self, table: ClassTable, metric: BinnedMetric) -> None:
+        self.table, self.metric = table, metric
+        partitions = [metric.bins(table.class_table(c)) for c in range(table.n_classes)]
+        self.inner = np.unique(np.concatenate([partition.lower for partition in partitions]))[1:]
+        self.side: Any = "right" if getattr(metric.bins, "closed", "left") == "left" else "left"
+        self.n_bins = self.inner.size + 1
+        self.first = partitions[0].table
+        self._index_entries()
+        weight = np.ones(len(table)) if table.weight is None else table.weight.astype(np.float64)
+        self.own = self._totals(weight)
 
-    def __call__(self, events: Ints, weight: Weights | None, total: float | None) -> float:
-        own = self.table.weight if weight is None else weight
-        place = np.searchsorted(self.inner, self.table.proba[events, self.column], side="right")
-        k = np.bincount(place, weights=None if own is None else own[events], minlength=len(self.partition))
-        n, sums = (self.n, self.sums) if weight is None or total is None else self._drawn(weight, total)
-        return float(self.metric.value_over(self.partition.with_sums(n, k.astype(np.float64), sums)))
+    def _index_entries(self) -> None:
+        """Store the entries outside the most frequent bin of each class: row, cell and probability."""
+        table, found = self.table, []
+        self.main = np.empty(table.n_classes, dtype=np.int64)
+        for c in range(table.n_classes):
+            label = np.searchsorted(self.inner, table.proba[:, c], side=self.side)
+            self.main[c] = np.bincount(label, minlength=self.n_bins).argmax()
+            rows = np.flatnonzero(label != self.main[c])
+            found.append((rows, label[rows] + c * self.n_bins, table.proba[rows, c]))
+        self.rows, self.cells, self.scores = (np.concatenate(column) for column in zip(*found, strict=True))
 
-    def _drawn(self, weight: Weights, total: float) -> tuple[Floats, Floats]:
+    def _totals(self, weight: Floats) -> tuple[Floats, Floats]:
+        """Return the weight and the weighted sum of probabilities of each cell."""
+        shape = (self.table.n_classes, self.n_bins)
         w = weight[self.rows]
-        p = self.table.proba[self.rows, self.column]
-        n = np.bincount(self.label, weights=w, minlength=len(self.partition)).astype(np.float64)
-        sums = np.bincount(self.label, weights=w * p, minlength=len(self.partition)).astype(np.float64)
-        n[self.main] = float(weight.sum()) - n.sum()
-        sums[self.main] = total - sums.sum()
+        n, sums = (
+            np.bincount(self.cells, weights=each, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+            for each in (w, w * self.scores)
+        )
+        classes = np.arange(shape[0])
+        n[classes, self.main] = weight.sum() - n.sum(axis=1)
+        sums[classes, self.main] = weight @ self.table.proba - sums.sum(axis=1)
         return n, sums
+
+    def __call__(self, code: Ints | None, weight: Weights | None) -> float:
+        table = self.table
+        own = table.code if code is None else code
+        label = np.searchsorted(self.inner, table.proba[np.arange(len(table)), own], side=self.side)
+        used = table.weight if weight is None else weight
+        k = np.bincount(own * self.n_bins + label, weights=used, minlength=table.n_classes * self.n_bins)
+        n, sums = self.own if weight is None else self._totals(weight.astype(np.float64))
+        occupied = n.reshape(-1) > 0
+        columns = (n.reshape(-1), k.astype(np.float64), sums.reshape(-1))
+        cells = Partition.from_sums(self.first, *(column[occupied] for column in columns))
+        losses = self.metric.loss(cells)
+        bounds = np.concatenate([[0], np.cumsum(occupied.reshape(n.shape).sum(axis=1))]).tolist()
+        return float(np.mean([self.metric.norm(losses[a:b], cells.n[a:b]) for a, b in pairwise(bounds)]))
