@@ -11,7 +11,8 @@ from calibrant.evaluation.labels_details import LabelsDetails
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import Settings
-from calibrant.inference.intervals import Interval, Null
+from calibrant.inference.intervals import Interval
+from calibrant.inference.nulls import Null
 from calibrant.inference.proportions import ProportionDecision, decide_proportions
 from calibrant.metrics.labels import Proportions
 from calibrant.tables.confusion_table import ConfusionTable

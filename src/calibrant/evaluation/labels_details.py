@@ -5,14 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant._support.formatting import format_pvalue
+from calibrant._support.formatting import format_pvalue, round_up
 from calibrant._support.json_values import label as json_label
 from calibrant.evaluation import regression_sentences
 from calibrant.evaluation.sizes import rows_text
-from calibrant.inference.coefficients import Coefficient
+from calibrant.inference.deviations import Deviation
+from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.proportions import ClassProportion, ProportionDecision
-from calibrant.inference.regression_verdict import Deviation, rows_to_decide
 from calibrant.tables.confusion_table import ConfusionTable
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class LabelsDetails:
     """
 
     decision: ProportionDecision
-    coefficients: tuple[Coefficient, ...] = ()
+    coefficients: tuple[Estimate, ...] = ()
     other_tests: tuple[TestResult, ...] = ()
 
     @property
@@ -59,9 +59,7 @@ class LabelsDetails:
 
     def deciding_tests(self, factor: float) -> Iterable[TestResult]:
         """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups."""
-        for name, (statistic, pvalue, df) in self.decision.components.items():
-            adjusted = min(1.0, factor * self.decision.adjusted[name])
-            yield TestResult(statistic, pvalue, name, None if math.isnan(df) else df, adjusted_pvalue=adjusted)
+        return self.decision.joint_test.scale(factor).components.values()
 
     def direction(self, alpha: float, factor: float) -> str:
         """Return the significant directions, comma-joined; local if no single class is significant."""
@@ -79,8 +77,8 @@ class LabelsDetails:
 
     def rows_to_decide(self, e: "Evaluation") -> int | None:
         """Return the number of further rows that would probably decide; None if unknown."""
-        more = rows_to_decide(self.equivalence, e.table.size)
-        return None if math.isnan(more) else regression_sentences.round_up(more)
+        more = self.equivalence.further_rows(e.table.size)
+        return None if math.isnan(more) else round_up(more)
 
     def headline(self, e: "Evaluation") -> str:
         """Return the verdict in one line."""

@@ -13,7 +13,7 @@ from calibrant import _kernels
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Ints, Weights
 from calibrant.metrics.classwise import MulticlassMetric
-from calibrant.metrics.metric import declared
+from calibrant.metrics.metric import Metric, declared
 from calibrant.tables.class_table import ClassTable
 
 __all__ = ["MulticlassSample"]
@@ -116,7 +116,7 @@ class MulticlassSample:
         """Return why the metric has no interval for this sample; empty where it has one."""
         return ""
 
-    def unseen_deviation(self, metric: MulticlassMetric) -> Callable[[float], float]:
+    def unseen_deviation(self, metric: Metric) -> Callable[[float], float]:
         """Return a function of the tail probability: the deviation that the bootstrap cannot show."""
         size, degree = self.n_rarer, float(declared(metric, "degree"))
         if not metric.measures_gaps or self.table.observed.max() < 1:

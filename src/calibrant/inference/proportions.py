@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.typing import Floats
+from calibrant.inference.deviations import Deviation
+from calibrant.inference.hypothesis_tests import JointTest, TestResult
 from calibrant.inference.multiplicity import holm
-from calibrant.inference.regression_verdict import Deviation
 from calibrant.inference.tails import binomial_two_sided, student_two_sided
 from calibrant.tables.confusion_table import ConfusionTable
 
@@ -52,26 +53,23 @@ class ProportionDecision:
     Attributes
     ----------
     classes : tuple of ClassProportion
-    components : mapping of name to (statistic, pvalue, degrees of freedom)
-        "marginal homogeneity" is the joint test (Stuart-Maxwell), "single classes" the smallest p-value of the classes,
-        adjusted for their number by Holm.
-    adjusted : mapping of name to float
-        p-values of the components, adjusted for their number by Holm.
+    joint_test : JointTest
+        "marginal homogeneity" (Stuart-Maxwell) and "single classes", the smallest p-value of the classes adjusted for
+        their number by Holm.
     equivalence : Deviation
         Largest absolute difference of a class with its limits, and the margin.
     n_clusters : int or None
     """
 
     classes: tuple[ClassProportion, ...]
-    components: dict[str, tuple[float, float, float]]
-    adjusted: dict[str, float]
+    joint_test: JointTest
     equivalence: Deviation
     n_clusters: int | None = None
 
     @property
     def pvalue(self) -> float:
-        """p-value of the omnibus test; NaN where nothing is tested."""
-        return min(self.adjusted.values(), default=math.nan)
+        """p-value of the joint test."""
+        return self.joint_test.pvalue
 
     def too_often(self, alpha: float, factor: float = 1.0) -> list[Any]:
         """Classes that are predicted significantly too often."""
@@ -124,12 +122,10 @@ def decide_proportions(
     assert cluster_sums is None or cluster_sizes is not None
     # Two classes have one difference between them.
     single = found.pvalue if len(table) == 2 else holm(found.pvalue)
-    components = {_SINGLE: (float(np.max(np.abs(_z(found)))), float(single.min()), math.nan)}
-    joint = _joint(table) if cluster_sums is None else _hotelling(table, cluster_sums)
-    if joint is not None:
-        components = {_JOINT: joint, **components}
-    adjusted = dict(zip(components, holm([p for _, p, _ in components.values()]).tolist(), strict=True))
-    claims = np.minimum(single * len(components), 1.0)
+    whole = _joint(table) if cluster_sums is None else _hotelling(table, cluster_sums)
+    largest = TestResult(float(np.max(np.abs(_z(found)))), float(single.min()), _SINGLE)
+    joint = JointTest.from_components([whole, largest])
+    claims = np.minimum(single * len(joint.components), 1.0)
     reach = _quantile((1 + confidence_level) / 2, found.degrees) * found.error
     low = np.clip(np.minimum(found.centre - reach, found.value), -1, 1)
     high = np.clip(np.maximum(found.centre + reach, found.value), -1, 1)
@@ -137,7 +133,7 @@ def decide_proportions(
     columns = np.stack([*shares, found.value, low, high, found.pvalue, claims], axis=1)
     classes = tuple(ClassProportion(label, *row) for label, row in zip(table.labels, columns.tolist(), strict=True))
     clusters = None if cluster_sums is None else len(cluster_sums)
-    return ProportionDecision(classes, components, adjusted, _equivalence(found, margin, alpha), clusters)
+    return ProportionDecision(classes, joint, _equivalence(found, margin, alpha), clusters)
 
 
 def _equivalence(found: _Differences, margin: float, alpha: float) -> Deviation:
@@ -224,7 +220,7 @@ def _merge(matrix: Floats, group: Sequence[int]) -> Floats:
     return merged
 
 
-def _joint(table: ConfusionTable) -> tuple[float, float, float] | None:
+def _joint(table: ConfusionTable) -> TestResult | None:
     """Stuart and Maxwell's test over at least three (pooled) classes; None for fewer."""
     from scipy.special import chdtrc
 
@@ -242,10 +238,10 @@ def _joint(table: ConfusionTable) -> tuple[float, float, float] | None:
     inside = covariance[np.ix_(keep, keep)]
     rank = int(np.linalg.matrix_rank(inside))
     statistic = float(difference @ np.linalg.pinv(inside, hermitian=True) @ difference)
-    return statistic, float(chdtrc(rank, statistic)), float(rank)
+    return TestResult(statistic, float(chdtrc(rank, statistic)), _JOINT, float(rank))
 
 
-def _hotelling(table: ConfusionTable, sums: Floats) -> tuple[float, float, float] | None:
+def _hotelling(table: ConfusionTable, sums: Floats) -> TestResult | None:
     """Hotelling's test of cluster sums over pooled classes; None where there are fewer than five clusters per class."""
     from scipy.special import fdtrc
 
@@ -260,4 +256,4 @@ def _hotelling(table: ConfusionTable, sums: Floats) -> tuple[float, float, float
     mean = pooled.mean(axis=0)
     statistic = clusters * float(mean @ np.linalg.pinv(covariance, hermitian=True) @ mean)
     pvalue = float(fdtrc(size, clusters - size, statistic * (clusters - size) / (size * (clusters - 1))))
-    return statistic, pvalue, float(size)
+    return TestResult(statistic, pvalue, _JOINT, float(size))

@@ -39,6 +39,16 @@ class MulticlassMetric(ABC):
     def spec(self) -> dict[str, Any]:
         """Name and settings, JSON-able."""
 
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """Unit of the value."""
+
+    @property
+    @abstractmethod
+    def measures_gaps(self) -> bool:
+        """Whether the value grows with gaps of either sign."""
+
     @abstractmethod
     def measure(self, table: ClassTable) -> Measure:
         """Return the function that measures other outcomes, or other weights, of the predictions of a table."""
@@ -51,9 +61,7 @@ class MulticlassMetric(ABC):
 class _ProperScore(MulticlassMetric):
     """A mean over rows of a loss of the predicted probabilities and the class that occurred."""
 
-    unit: ClassVar[str] = "1"
     direction: ClassVar[Direction] = "lower"
-    measures_gaps: ClassVar[bool] = False
     interval_method: ClassVar[str] = "symmetric"
     has_null: ClassVar[bool] = True
     degree: ClassVar[float] = 1.0
@@ -62,6 +70,16 @@ class _ProperScore(MulticlassMetric):
     def spec(self) -> dict[str, Any]:
         """Name and settings, JSON-able."""
         return {"name": self.name, "kind": self.kind}
+
+    @property
+    def unit(self) -> str:
+        """Unit of the value."""
+        return "1"
+
+    @property
+    def measures_gaps(self) -> bool:
+        """Whether the value grows with gaps of either sign."""
+        return False
 
     @abstractmethod
     def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
