@@ -168,7 +168,9 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
         what = f"{impossible:,.6g} row{'s contradict their' if impossible != 1 else ' contradicts its'} score"
         if e.table.importance:
             what = f"Rows with a total weight of {impossible:,.6g} contradict their score"
-        return f"{what} of {'0' if e.kind == 'multiclass' else '0 or 1'}, which no calibrated model allows.{f' The model {directions}.' if directions else ''}"
+        scores = "0" if e.kind == "multiclass" else "0 or 1"
+        also = f" The model {directions}." if directions else ""
+        return f"{what} of {scores}, which no calibrated model allows.{also}"
     which = f"it {directions}" if directions else "the deviation is local"
     text = f"A deviation is significant ({p_text(e.pvalue)}); {which}."
     if e.settings.is_absolute:

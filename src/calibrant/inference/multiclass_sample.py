@@ -12,7 +12,6 @@ from numpy.random import SFC64, Generator
 from calibrant import _kernels
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Ints, Weights
-from calibrant.metrics.classwise import MulticlassMetric
 from calibrant.metrics.metric import Metric, declared
 from calibrant.tables.class_table import ClassTable
 

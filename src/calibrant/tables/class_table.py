@@ -1,14 +1,18 @@
 """`ClassTable`: predicted class probabilities and the class that occurred, row by row."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from calibrant._support import class_labels
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import InputError, Note, join_notes
-from calibrant._support.typing import Floats, Ints, Weights
+from calibrant._support.typing import Column, Floats, Ints, Weights
+from calibrant.tables.class_probabilities import ClassProbabilities
+from calibrant.tables.rows import Missing, Rows
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["ClassTable"]
@@ -47,6 +51,42 @@ class ClassTable:
     n_in: int = 0
     n_dropped: int = 0
     notes: tuple[Note, ...] = ()
+
+    @classmethod
+    def from_arrays(
+        cls,
+        y_true: Column,
+        proba: Any,
+        *,
+        classes: Sequence[Any] | None = None,
+        sample_weight: Column | None = None,
+        frequency: Column | None = None,
+        missing: Missing = "raise",
+    ) -> "ClassTable":
+        """Read rows.
+
+        Parameters
+        ----------
+        y_true : column of n labels
+        proba : array of shape (n, K), or frame
+            Predicted probabilities; rows must sum to 1, within 1e-6 per class.
+        classes : sequence, optional
+            The class of each column; by default the names of a frame's columns, else 0 to K - 1.
+        sample_weight, frequency, missing
+            See `ScoreTable.from_arrays`.
+        """
+        read = proba if isinstance(proba, ClassProbabilities) else ClassProbabilities.read(proba)
+        options: dict[str, Any] = {"sample_weight": sample_weight, "frequency": frequency, "missing": missing}
+        rows = Rows.read(y_true, {read.name: read}, **options)
+        return cls.from_rows(rows, tuple(read.class_names(classes)))
+
+    @classmethod
+    def from_rows(cls, rows: Rows, labels: tuple[Any, ...], argument: str = "classes") -> "ClassTable":
+        """Validate rows that were read, whose forecasts are `ClassProbabilities`; all their labels must be known."""
+        used = used_rows(rows)
+        code = class_labels.codes(used.y, list(labels), argument)
+        proba = used.forecasts[0].matrix
+        return cls(labels, proba, code, used.size, used.n_in, used.n_dropped, join_notes(used.notes))
 
     def __post_init__(self) -> None:
         for name in ("proba", "code", "weight"):
@@ -152,3 +192,8 @@ class ClassTable:
     def __repr__(self) -> str:
         weighted = f", total weight {self.size:,.6g}" if self.importance else ""
         return f"ClassTable({len(self):,} rows, {self.n_classes:,} classes{weighted})"
+
+
+def used_rows(rows: Rows) -> Rows:
+    """Return the complete rows of positive weight, with validated weights; outcomes are labels."""
+    return rows.check(lambda column: column, lambda column: column).select()

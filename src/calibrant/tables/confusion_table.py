@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support import class_labels
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.typing import Floats, Ints
+from calibrant.tables.class_table import used_rows
+from calibrant.tables.rows import Rows
 
 __all__ = ["ConfusionTable"]
 
@@ -79,6 +82,14 @@ class ConfusionTable:
         w2 = total(np.square(weight)) if importance and weight is not None else None
         read = actual.size if n_in is None else n_in
         return cls(tuple(labels), n, w2, read, read - actual.size, notes)
+
+    @classmethod
+    def from_rows(cls, rows: Rows, labels: Sequence[Any]) -> "ConfusionTable":
+        """Validate rows that were read, whose outcome and forecast are columns of labels."""
+        used = used_rows(rows)
+        actual, predicted = (class_labels.codes(column, list(labels)) for column in (used.y, used.forecasts[0]))
+        options: dict[str, Any] = {"weight": used.size, "importance": used.importance and used.weight is not None}
+        return cls.from_codes(actual, predicted, labels, **options, n_in=used.n_in, notes=join_notes(used.notes))
 
     @property
     def importance(self) -> bool:
