@@ -96,18 +96,18 @@ class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any, n_classes: int, *, any_score: bool) -> tuple[Floats, tuple[Note, ...]]:
         """Return the matrix, checked, and notes about it."""
         columns: Sequence[_columns.ColumnData]
-        if any_score:
-            columns = [_columns.finite(_columns.read(column, "X")) for column in np.ma.asanyarray(X).T]
-            matrix = np.column_stack([column.values for column in columns]) if columns else np.empty((0, 0))
-        else:
-            read = ClassProbabilities.read(X, "X")
-            columns, matrix = read.columns, read.matrix
-        if matrix.shape[1] != n_classes:
+        if np.ndim(X) == 2 and np.shape(X)[1] != n_classes:
             raise InputError(
-                f"X must have one column for each of the {n_classes} classes; got {matrix.shape[1]}.",
+                f"X must have one column for each of the {n_classes} classes; got {np.shape(X)[1]}.",
                 hint="Pass classes=, the class of each column in order, if y lacks one.",
                 argument="X",
             )
+        if any_score:
+            columns = [_columns.finite(_columns.read(column, "X")) for column in np.ma.asanyarray(X).T]
+            matrix = np.column_stack([column.values for column in columns])
+        else:
+            read = ClassProbabilities.read(X, "X")
+            columns, matrix = read.columns, read.matrix
         _columns.refuse_missing(columns)
         return matrix, join_notes(*(column.notes for column in columns))
 
