@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
@@ -12,11 +12,19 @@ import numpy as np
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.metrics.metric import BinnedMetric, Direction, Metric, declared, has_bins
+from calibrant.metrics.registry import MetricLike, as_metrics
 from calibrant.tables.class_table import ClassTable
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["ClasswiseMetric", "MulticlassBrier", "MulticlassLogLoss", "MulticlassMetric", "TopLabelMetric"]
+__all__ = [
+    "ClasswiseMetric",
+    "MulticlassBrier",
+    "MulticlassLogLoss",
+    "MulticlassMetric",
+    "TopLabelMetric",
+    "as_multiclass_metrics",
+]
 
 # The value of other outcomes, or other weights, of the same predictions; None stands for those of the table.
 Measure: TypeAlias = Callable[[Ints | None, Weights | None], float]
@@ -248,6 +256,20 @@ class ClasswiseMetric(_OfBinary):
             return float(np.mean([metric.value(one(own == c, weight)) for c, one in enumerate(classes)]))
 
         return value
+
+
+def as_multiclass_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike]) -> dict[str, Metric]:
+    """Return metric objects by name; a binary metric stands for its class-wise mean.
+
+    >>> list(as_multiclass_metrics(["ece", MulticlassBrier()]))
+    ['class-wise ECE', 'Brier']
+    """
+    found = as_metrics(metrics)
+    objects: dict[str, Any] = {
+        name: metric if declared(metric, "kind") == "multiclass" else ClasswiseMetric(metric)
+        for name, metric in found.items()
+    }
+    return objects if isinstance(metrics, Mapping) else {metric.name: metric for metric in objects.values()}
 
 
 class _Retabulated:
