@@ -37,6 +37,11 @@ from calibrant.export.calibrator_files import load as load
 from calibrant.export.calibrator_files import save as save
 from calibrant.export.onnx_graph import to_onnx as to_onnx
 from calibrant.export.sql import to_sql as to_sql
+from calibrant.forecasts.distributions import Gaussian as Gaussian
+from calibrant.forecasts.distributions import Quantiles as Quantiles
+from calibrant.forecasts.distributions import Samples as Samples
+from calibrant.forecasts.labels import Labels as Labels
+from calibrant.forecasts.point import Point as Point
 from calibrant.inference.calibration_tests import consistency as consistency
 from calibrant.inference.calibration_tests import ecce_test as ecce_test
 from calibrant.inference.calibration_tests import hosmer_lemeshow as hosmer_lemeshow

@@ -70,7 +70,7 @@ def test_rows_must_sum_to_one(forecast):
     ("y", "proba", "match"),
     [
         ([0, 1], [[0.5, 0.5]], "proba has 1 rows, y_true has 2"),
-        ([0, 1], [0.5, 0.5], "a column for every class"),
+        ([0, 1], [0.5, 0.5], "one column per class"),
         ([0, 0], [[0.5, 0.5], [0.4, 0.6]], "proba has 2 columns, y_true has 1 classes"),
         ([0, np.nan], [[0.5, 0.5], [0.4, 0.6]], "missing"),
         ([0, 1], [[0.5, np.nan], [0.4, 0.6]], "proba has 1 missing value"),
@@ -110,7 +110,7 @@ def test_a_frames_columns_name_the_classes():
     y = list("abba")
     assert cb.classwise(cb.METRICS["brier"](), y, frame).value == pytest.approx(0.025)
     assert cb.top_label(y, frame).positives == 4
-    with pytest.raises(cb.InputError, match="the frame names them"):
+    with pytest.raises(cb.InputError, match="the frame has"):
         cb.classwise(cb.ECE(), y, frame, labels=["a", "b"])
     with pytest.raises(cb.InputError, match="Pass labels="):
         cb.classwise(cb.ECE(), y, frame.rename(columns={"a": "p_a"}))
@@ -141,7 +141,7 @@ def test_masks_objects_and_coarse_floats_are_read_like_scores(forecast):
         cb.classwise(cb.ECE(), y, masked)
     wrong = proba.copy()
     wrong[2, 1] = -3
-    with pytest.raises(cb.InputError, match="first at row 2 is -3.*softmax"):
+    with pytest.raises(cb.InputError, match="first at row 2, column 1 is -3.*softmax"):
         cb.classwise(cb.ECE(), y, wrong)
 
 

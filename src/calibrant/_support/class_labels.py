@@ -117,7 +117,7 @@ def classes(column: ColumnData) -> list[Any]:
     return encode(column)[0]
 
 
-def check_classes(labels: object) -> list[Any]:
+def check_classes(labels: object, argument: str = "labels") -> list[Any]:
     """Return `labels` as a list; it must name at least two classes, each once."""
     names = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else []
     try:
@@ -126,12 +126,12 @@ def check_classes(labels: object) -> list[Any]:
         distinct = 0
     if distinct < 2 or distinct < len(names):
         raise InputError(
-            f"labels must name at least two classes, each once; got {labels!r}.", argument="labels", value=labels
+            Argument(argument) + f" must name at least two classes, each once; got {labels!r}.", value=labels
         )
     return names
 
 
-def codes(column: ColumnData, names: list[Any]) -> Ints:
+def codes(column: ColumnData, names: list[Any], argument: str = "labels") -> Ints:
     """Return for each row the position of its label among the classes (-1 where it is missing)."""
     found, code = encode(column)
     position = {name: i for i, name in enumerate(names)}
@@ -141,7 +141,7 @@ def codes(column: ColumnData, names: list[Any]) -> Ints:
         label = found[code[row]]
         raise column.error(
             f"must hold labels of the classes {_shown(names)}; {column.place(row)} is {label!r}.",
-            hint="labels= must name each class in the data.",
+            hint="Name each class in the data with " + Argument(argument) + ".",
             row=row,
             value=label,
         )
@@ -168,8 +168,8 @@ def _too_many_labels(column: ColumnData, distinct: list[Any]) -> InputError:
     return column.error(
         f"must have two labels; got {len(distinct):,} ({_shown(distinct)}).",
         hint=(
-            "For several classes use calibrant.classwise or calibrant.top_label; "
-            f"for one against the rest pass {column.name} == {distinct[-1]!r} and its scores."
+            "For several classes pass an (n, K) array of class probabilities to calibrant.evaluate; for numbers pass "
+            f"calibrant.Point(prediction); for one class against the rest pass {column.name} == {distinct[-1]!r}."
         ),
         row=0,
         value=distinct[-1],

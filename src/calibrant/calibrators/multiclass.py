@@ -16,7 +16,7 @@ from calibrant._support.typing import Column, Floats, Ints
 from calibrant.calibrators.binary import as_score_map
 from calibrant.calibrators.class_maps import ClassMap, Normalised
 from calibrant.calibrators.score_map import ScoreMap, label_array
-from calibrant.metrics.multiclass import check_sums, probability_columns
+from calibrant.tables.class_probabilities import ClassProbabilities
 
 __all__ = ["OneVsRest", "ProbabilityMap"]
 
@@ -95,22 +95,21 @@ class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, n_classes: int, *, any_score: bool) -> tuple[Floats, tuple[Note, ...]]:
         """Return the matrix, checked, and notes about it."""
-        if any_score:
-            read = [_columns.finite(_columns.read(column, "X")) for column in np.ma.asanyarray(X).T]
-        else:
-            read, _ = probability_columns(X)
-        if len(read) != n_classes:
+        columns: Sequence[_columns.ColumnData]
+        if np.ndim(X) == 2 and np.shape(X)[1] != n_classes:
             raise InputError(
-                f"X must have one column for each of the {n_classes} classes; it has {len(read)}.",
-                hint="Pass classes=, the class of every column in order, where y lacks one.",
+                f"X must have one column for each of the {n_classes} classes; got {np.shape(X)[1]}.",
+                hint="Pass classes=, the class of each column in order, if y lacks one.",
                 argument="X",
             )
-        _columns.refuse_missing(read)
-        matrix = np.column_stack([column.values for column in read])
-        notes = join_notes(*(column.notes for column in read))
         if any_score:
-            return matrix, notes
-        return matrix, notes + check_sums(matrix, any(note.code == "float16" for note in notes))
+            columns = [_columns.finite(_columns.read(column, "X")) for column in np.ma.asanyarray(X).T]
+            matrix = np.column_stack([column.values for column in columns])
+        else:
+            read = ClassProbabilities.read(X, "X")
+            columns, matrix = read.columns, read.matrix
+        _columns.refuse_missing(columns)
+        return matrix, join_notes(*(column.notes for column in columns))
 
     def _fit_rows(self, matrix: Floats, code: Ints, weight: Floats) -> ClassMap:
         raise NotImplementedError

@@ -23,7 +23,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import CalibrantWarning, InputError
 from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.score_map import label_array
-from calibrant.metrics.multiclass import check_sums, probability_columns
+from calibrant.tables.class_probabilities import ClassProbabilities
 
 __all__ = [
     "Responses",
@@ -147,15 +147,14 @@ class ScoresAsModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             _columns.refuse_missing([column])
             event = _columns.scores(column).values
             return np.column_stack([1 - event, event])
-        columns, _ = probability_columns(X)
-        _columns.refuse_missing(columns)
-        if len(columns) != len(self.classes):
+        read = ClassProbabilities.read(X, "X")
+        _columns.refuse_missing(read.columns)
+        count = read.matrix.shape[1]
+        if count != len(self.classes):
             raise InputError(
-                f"X must have one column for each of the {len(self.classes)} classes; got {len(columns)}.", argument="X"
+                f"X must have one column for each of the {len(self.classes)} classes; got {count}.", argument="X"
             )
-        matrix: Floats = np.column_stack([column.values for column in columns])
-        check_sums(matrix, any(note.code == "float16" for column in columns for note in column.notes))
-        return matrix
+        return read.matrix
 
 
 def model_of_scores(classes: NDArray[Any]) -> Any:

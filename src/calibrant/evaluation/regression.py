@@ -19,6 +19,7 @@ from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import Settings, integer_seed
 from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.forecasts.frozen import is_frozen
+from calibrant.forecasts.point import Point
 from calibrant.forecasts.reading import as_forecast
 from calibrant.forecasts.transformed import is_mean
 from calibrant.inference import distribution_components, point_components
@@ -44,6 +45,8 @@ from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need
 from calibrant.tables.rows import Missing, Rows
 
 __all__ = ["evaluate"]
+
+_N_RESAMPLES = 199
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def evaluate(
     margin: float | None = None,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
-    n_resamples: int = 199,
+    n_resamples: int | None = None,
     random_state: RandomState = 0,
     progress: bool | None = None,
 ) -> Evaluation:
@@ -123,10 +126,10 @@ def evaluate(
         deviations of the outcome, by default 0.05; for distributions the mean absolute coverage error, by default 0.01.
     alpha, confidence_level : float
         Level of the tests and bounds behind the verdict, and of intervals.
-    n_resamples : int, default=199
-        Number of resamples for the null distribution of TCE: errors, centred in each bin, with random signs. 0 for
-        none. (Random signs take errors as symmetric: with skewed ones, in 200 rows, its p-value is below 5 % in 11 % of
-        cases.)
+    n_resamples : int, optional
+        Number of resamples for the null distribution of TCE, by default 199: errors, centred in each bin, with random
+        signs. 0 for none. (Random signs take errors as symmetric: with skewed ones, in 200 rows, its p-value is below
+        5 % in 11 % of cases.)
     random_state : int, Generator or None
         For TCE, for PIT values inside a cell, and for the two halves of an ensemble.
     progress : bool, optional
@@ -172,6 +175,8 @@ def evaluate(
     >>> result.verdict, result.direction
     ('miscalibrated', 'overestimates, overconfident')
     """
+    y_pred = y_pred.y_pred if isinstance(y_pred, Point) else y_pred
+    n_resamples = _N_RESAMPLES if n_resamples is None else n_resamples
     options = _Options(
         None if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins),
         _checked_margin(margin),

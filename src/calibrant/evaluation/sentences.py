@@ -88,7 +88,7 @@ def _subject(e: Any, *, may_be: bool = False) -> str:
     verb = "may be" if may_be else "are"
     if e.settings.is_absolute:
         return f"On average over ten groups of equal size, scores {verb}"
-    return f"On average the odds {verb}"
+    return f"On average{' over classes' if e.kind == 'multiclass' else ''} the odds {verb}"
 
 
 def format_deviation(e: Any, value: float) -> str:
@@ -152,7 +152,7 @@ def _rows_needed(e: Any) -> str:
     if clusters is not None:
         needed = round_up(more * clusters / max(e.n_rows, 1))
         return f"About {_count(needed, 'more cluster')} like these would probably decide."
-    events = more * mean_score(e.table)
+    events = more * mean_score(e.table) if e.kind == "binary" else 0.0
     with_events = f", with about {_count(round_up(events), 'event')}," if events >= 1 else ""
     return f"About {_count(more, 'more row')}{with_events} would probably decide."
 
@@ -168,7 +168,9 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
         what = f"{impossible:,.6g} row{'s contradict their' if impossible != 1 else ' contradicts its'} score"
         if e.table.importance:
             what = f"Rows with a total weight of {impossible:,.6g} contradict their score"
-        return f"{what} of 0 or 1, which no calibrated model allows.{f' The model {directions}.' if directions else ''}"
+        scores = "0" if e.kind == "multiclass" else "0 or 1"
+        also = f" The model {directions}." if directions else ""
+        return f"{what} of {scores}, which no calibrated model allows.{also}"
     which = f"it {directions}" if directions else "the deviation is local"
     text = f"A deviation is significant ({p_text(e.pvalue)}); {which}."
     if e.settings.is_absolute:
@@ -181,7 +183,7 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
     fine = (
         f" Over fine bins the error may be {format_log_odds(e.decision.fine_bound)}." if e.decision.fine_bound else ""
     )
-    return f"{text} On average the odds are off {off}; the margin is {margin}.{fine}"
+    return f"{text} {_subject(e)} off {off}; the margin is {margin}.{fine}"
 
 
 def consequence(e: Any) -> str:

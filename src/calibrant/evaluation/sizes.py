@@ -1,14 +1,26 @@
 """Numbers of rows, events and bins of a result, as data and as text."""
 
-from typing import Any
+from typing import Any, Protocol
 
-from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["bins_text", "mean_score", "n_used", "row_counts", "rows_text"]
 
 
-def n_used(table: ScoreTable | MeanTable) -> int:
+class RowTable(Protocol):
+    """A table of any kind of forecast."""
+
+    @property
+    def n_in(self) -> int: ...
+    @property
+    def n_dropped(self) -> int: ...
+    @property
+    def size(self) -> int | float: ...
+    @property
+    def importance(self) -> bool: ...
+
+
+def n_used(table: RowTable) -> int:
     """Return the number of rows that were read and not dropped."""
     return table.n_in - table.n_dropped
 
@@ -18,12 +30,12 @@ def mean_score(table: ScoreTable) -> float:
     return float(table.n @ table.score / table.size)
 
 
-def row_counts(table: ScoreTable | MeanTable) -> dict[str, Any]:
+def row_counts(table: RowTable) -> dict[str, Any]:
     """Return the numbers of rows read, used and dropped, and their total weight."""
     return {"n_in": table.n_in, "n_used": n_used(table), "n_dropped": table.n_dropped, "size": table.size}
 
 
-def rows_text(table: ScoreTable | MeanTable) -> str:
+def rows_text(table: RowTable) -> str:
     """Format the number of rows: "1,000 rows"."""
     if table.importance:
         return f"{n_used(table):,} rows with a total weight of {table.size:,.6g}"

@@ -14,7 +14,7 @@ from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.json_values import label
 from calibrant._support.typing import Column, Floats, Ints
 
-__all__ = ["Proportions", "proportions"]
+__all__ = ["Proportions", "proportions", "refuse_probabilities"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,7 +182,7 @@ def proportions(
     (array([0.25, 0.75]), array([0.5, 0.5]))
     """
     for name, labels_given in (("y_true", y_true), ("y_pred", y_pred)):
-        _refuse_probabilities(name, labels_given)
+        refuse_probabilities(name, labels_given)
     actual, predicted = _columns.read(y_true, "y_true"), _columns.read(y_pred, "y_pred")
     columns = [actual, predicted] + ([] if by is None else [_columns.read(by, "by")])
     _columns.check_lengths(columns)
@@ -206,7 +206,8 @@ def proportions(
     return Proportions(names, _matrix(cells, len(names)), MappingProxyType(groups), notes)
 
 
-def _refuse_probabilities(name: str, column: Column) -> None:
+def refuse_probabilities(name: str, column: Column) -> None:
+    """Raise an error if a column of labels holds numbers that are not whole."""
     values = np.asarray(column) if hasattr(column, "__array__") or isinstance(column, (list, tuple)) else np.empty(0)
     several = values.ndim == 2 and values.shape[1] > 1
     if several or (values.dtype.kind == "f" and bool((values[np.isfinite(values)] % 1 != 0).any())):

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from calibrant._support import class_labels
-from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import label, number
-from calibrant._support.typing import Column, Floats, Ints
+from calibrant._support.typing import Column
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.metric import Metric, MetricValue
 from calibrant.metrics.registry import MetricLike, as_metric
+from calibrant.tables.class_probabilities import ClassProbabilities
+from calibrant.tables.class_table import ClassTable
+from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Classwise", "classwise", "top_label"]
@@ -104,13 +104,11 @@ def classwise(
     (0.0644, 0.1933)
     """
     measured = as_metric(metric)
-    rows = _Rows.read(y_true, proba, labels, sample_weight, frequency)
-    per_class = {}
-    for column, name in enumerate(rows.labels):
-        table = ScoreTable.from_arrays(
-            rows.code == column, rows.proba[:, column], sample_weight=sample_weight, frequency=frequency
-        )
-        per_class[name] = _measure(measured, table.with_notes(rows.notes))
+    rows = _read(y_true, proba, labels, sample_weight, frequency)
+    per_class = {
+        name: _measure(measured, rows.class_table(column).with_notes(rows.notes))
+        for column, name in enumerate(rows.labels)
+    }
     results = list(per_class.values())
     shared = tuple(note for note in results[0].notes if all(note in result.notes for result in results))
     return Classwise(results[0].metric, MappingProxyType(per_class), shared)
@@ -147,108 +145,36 @@ def top_label(
     >>> table.score, table.k
     (array([0.5, 0.7, 0.8]), array([0, 1, 1]))
     """
-    rows = _Rows.read(y_true, proba, labels, sample_weight, frequency)
-    best = np.argmax(rows.proba, axis=1)
-    confidence = rows.proba[np.arange(best.size), best]
-    table = ScoreTable.from_arrays(rows.code == best, confidence, sample_weight=sample_weight, frequency=frequency)
-    return table.with_notes(rows.notes)
+    return _read(y_true, proba, labels, sample_weight, frequency).top_label()
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Checked rows: the column of each row's class, and probabilities that lie in [0, 1] and sum to 1."""
-
-    labels: list[Any]
-    code: Ints
-    proba: Floats
-    notes: tuple[Note, ...]
-
-    @classmethod
-    def read(
-        cls,
-        y_true: Column,
-        proba: Any,
-        labels: Sequence[Any] | None,
-        sample_weight: Column | None,
-        frequency: Column | None,
-    ) -> "_Rows":
-        y = _columns.read(y_true, "y_true")
-        columns, names = probability_columns(proba)
-        _columns.check_lengths([y, *columns])
-        weights = {"sample_weight": sample_weight, "frequency": frequency}
-        _columns.check_alignment({"y_true": y_true, "proba": proba, **weights})
-        if not len(y):
-            raise InputError("y_true and proba hold no rows; at least one is needed.", argument="y_true")
-        _columns.refuse_missing([y, *columns])
-        classes = _classes(y, names, labels)
-        if len(classes) != len(columns):
-            given = "labels names" if labels is not None else "y_true has"
-            raise InputError(
-                f"proba has {len(columns)} columns, {given} {len(classes)} classes; they must be as many.",
-                hint="Pass labels=, the class of every column in order.",
-                argument="labels",
-            )
-        matrix = np.column_stack([column.values for column in columns])
-        notes = join_notes(y.notes, *(column.notes for column in columns))
-        coarse = any(note.code == "float16" for note in notes)
-        return cls(classes, class_labels.codes(y, classes), matrix, notes + check_sums(matrix, coarse))
-
-
-def probability_columns(proba: Any) -> tuple[list[_columns.ColumnData], list[Any] | None]:
-    """The columns, checked, and their names where they are those of a frame."""
-    names = list(proba.columns) if hasattr(proba, "columns") else None
-    if names is not None:
-        outside = [proba[name] for name in names]
-    else:
-        matrix = proba if isinstance(proba, np.ma.MaskedArray) else _columns.as_array(proba, "proba")
-        if matrix.ndim != 2:
-            raise InputError(
-                f"proba must have a row for every example and a column for every class; its shape is {matrix.shape}.",
-                argument="proba",
-            )
-        outside = list(matrix.T)
-    if len(outside) < 2:
-        raise InputError(f"proba must have a column for every class; it has {len(outside)}.", argument="proba")
-    read = [_columns.read(column, "proba") for column in outside]
-    return [_columns.scores(column, squash="a softmax") for column in read], names
-
-
-def _classes(y: _columns.ColumnData, names: list[Any] | None, labels: Sequence[Any] | None) -> list[Any]:
-    """The class of every column: `labels`, else the frame's own names, else the sorted labels."""
-    found = class_labels.classes(y)
-    unnamed = names is None or names == list(range(len(names)))
+def _read(
+    y_true: Column,
+    proba: Any,
+    labels: Sequence[Any] | None,
+    sample_weight: Column | None,
+    frequency: Column | None,
+) -> ClassTable:
+    """Read rows; without `labels` the classes are the names of a frame's columns, or the sorted labels."""
+    read = ClassProbabilities.read(proba, "proba")
+    rows = Rows.read(y_true, {"proba": read}, sample_weight=sample_weight, frequency=frequency)
     if labels is not None:
-        chosen = class_labels.check_classes(labels)
-        if not unnamed and names != chosen and set(names or ()) == set(chosen):
-            raise InputError(
-                f"labels says that the columns are {chosen}, but the frame names them {names}.", argument="labels"
-            )
-        return chosen
-    if unnamed:
-        return found
-    if not set(found) <= set(names or ()):
+        return ClassTable.from_rows(rows, tuple(read.class_names(labels, "labels")), "labels")
+    rows.complete()
+    found = class_labels.classes(rows.y)
+    columns = read.class_names(None)
+    if columns == list(range(len(columns))):
+        columns = found
+    if len(rows) and len(columns) != read.matrix.shape[1]:
         raise InputError(
-            f"The columns of proba are named {names}, the classes of y_true are {found}.",
-            hint="Pass labels=, the class of every column in order.",
+            f"proba has {read.matrix.shape[1]} columns, y_true has {len(columns)} classes; they must be as many.",
+            hint="Pass labels=, the class of each column in order.",
             argument="labels",
         )
-    return list(names or ())
-
-
-def check_sums(matrix: Floats, coarse: bool) -> tuple[Note, ...]:
-    off = np.abs(matrix.sum(axis=1) - 1)
-    limit = (2.0**-10 if coarse else 1e-6) * matrix.shape[1]
-    if (off > limit).any():
-        row = int(np.argmax(off > limit))
+    if not set(found) <= set(columns):
         raise InputError(
-            f"Every row of proba must sum to 1; {(off > limit).sum():,} of {len(matrix):,} do not, "
-            f"the first is row {row}, with {matrix[row].sum():.6g}.",
-            hint="Logits? Apply a softmax first.",
-            argument="proba",
-            row=row,
-            value=float(matrix[row].sum()),
+            f"The columns of proba are named {columns}, the classes of y_true are {found}.",
+            hint="Pass labels=, the class of each column in order.",
+            argument="labels",
         )
-    inexact = int((off > 1e-12).sum())
-    if not inexact:
-        return ()
-    return (Note("row_sums", inexact, f"Rows of proba that sum to 1 only within {off.max():.1g}: {{count}}."),)
+    return ClassTable.from_rows(rows, tuple(columns), "labels")

@@ -122,6 +122,13 @@ class Partition:
         other.__dict__["_sums"] = n[occupied], k[occupied], score[occupied]
         return other
 
+    @classmethod
+    def from_sums(cls, table: ScoreTable, n: Weights, k: Weights, score: Floats) -> "Partition":
+        """Return bins that are known by their sums of n, k and n * score alone, for losses that need only these."""
+        other = cls(table, np.arange(n.size))
+        other.__dict__["_sums"] = n, k, score
+        return other
+
     @property
     def n(self) -> Weights:
         """Rows in every bin."""

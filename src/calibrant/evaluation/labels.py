@@ -1,0 +1,84 @@
+"""Evaluation of predicted classes: are they predicted as often as they occur?"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from calibrant._support.typing import Floats
+from calibrant.evaluation.labels_details import LabelsDetails
+from calibrant.evaluation.metric_result import MetricResult
+from calibrant.evaluation.results import Evaluation
+from calibrant.evaluation.settings import Settings
+from calibrant.inference.intervals import Interval
+from calibrant.inference.nulls import Null
+from calibrant.inference.proportions import ProportionDecision, decide_proportions
+from calibrant.metrics.labels import Proportions
+from calibrant.tables.confusion_table import ConfusionTable
+
+__all__ = ["PROPORTION_MARGIN", "evaluate_confusion"]
+
+PROPORTION_MARGIN = 0.01
+_SHOWN_CLASSES = 10  # whose differences are metrics of an evaluation
+
+
+def evaluate_confusion(
+    table: ConfusionTable,
+    settings: Settings,
+    *,
+    cluster_sums: Floats | None = None,
+    cluster_sizes: Floats | None = None,
+) -> Evaluation:
+    """Evaluate one confusion table, without groups."""
+    decision = decide_proportions(
+        table,
+        cluster_sums,
+        cluster_sizes,
+        margin=float(settings.margin),  # type: ignore[arg-type]
+        alpha=settings.alpha,
+        confidence_level=settings.confidence_level,
+    )
+    found = Proportions(list(table.labels), np.asarray(table.n), {}, table.notes)
+    metrics = {m.name: m for m in _metrics(decision, found, settings.confidence_level)}
+    return Evaluation(
+        "labels", table, metrics, {"proportions": found}, LabelsDetails(decision), settings, own_notes=table.notes
+    )
+
+
+def _metrics(decision: ProportionDecision, found: Proportions, level: float) -> Iterator[MetricResult]:
+    """Return the distances of the proportions, the largest differences, and measures of accuracy."""
+    e = decision.equivalence
+    none, p = (math.nan, math.nan), decision.pvalue
+    yield _result("largest difference", e.value, none, 0.0, p, level, adjusted=p)
+    variation = float(np.abs(found.difference).sum()) / 2
+    yield _result("total variation", variation, none, 0.0, math.nan, level)
+    largest = sorted(decision.classes, key=lambda c: -abs(c.difference))[:_SHOWN_CLASSES]
+    for c in sorted(largest, key=decision.classes.index):
+        name = f"difference of {c.label}"
+        yield _result(name, c.difference, (c.low, c.high), 0.0, c.pvalue, level, adjusted=c.adjusted_pvalue)
+    for name, value in (
+        ("accuracy", found.accuracy),
+        ("macro accuracy", found.macro_accuracy),
+        ("F-measure", found.f_measure),
+    ):
+        yield _result(name, value, none, math.nan, math.nan, level)
+
+
+def _result(
+    name: str,
+    value: float,
+    limits: tuple[float, float],
+    expected: float,
+    pvalue: float,
+    level: float,
+    *,
+    adjusted: float = math.nan,
+) -> MetricResult:
+    spec: dict[str, Any] = {"name": name, "kind": "labels"}
+    method = "none" if math.isnan(limits[0]) else "paired"
+    interval = Interval(name, value, *limits, level, method, "1", 0, spec)
+    null = Null(name, value, expected, math.nan, math.nan, pvalue, "two-sided", level, "1", 0, spec)
+    return MetricResult(
+        name, interval, null, pvalue if math.isnan(adjusted) and name == "largest difference" else adjusted
+    )

@@ -1,0 +1,149 @@
+"""`LabelsDetails`: the tests behind a verdict on class proportions."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from calibrant._support.formatting import format_pvalue, round_up
+from calibrant._support.json_values import label as json_label
+from calibrant.evaluation import regression_sentences
+from calibrant.evaluation.sizes import rows_text
+from calibrant.inference.deviations import Deviation
+from calibrant.inference.estimates import Estimate
+from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.inference.proportions import ClassProportion, ProportionDecision
+from calibrant.tables.confusion_table import ConfusionTable
+
+if TYPE_CHECKING:
+    from calibrant.evaluation.results import Evaluation
+
+__all__ = ["LabelsDetails"]
+
+_NAMED = 5  # classes that a sentence names
+
+
+@dataclass(frozen=True, eq=False)
+class LabelsDetails:
+    """Results that only evaluations of predicted classes have.
+
+    Attributes
+    ----------
+    decision : ProportionDecision
+        The tests, and the predicted and actual proportion of each class.
+    """
+
+    decision: ProportionDecision
+    coefficients: tuple[Estimate, ...] = ()
+    other_tests: tuple[TestResult, ...] = ()
+
+    @property
+    def equivalence(self) -> Deviation:
+        """Largest difference of a class proportion with bounds, and the margin."""
+        return self.decision.equivalence
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None if rows are independent."""
+        return self.decision.n_clusters
+
+    @property
+    def pvalue(self) -> float:
+        """p-value of the omnibus test, not adjusted for groups; NaN if there is no test."""
+        return self.decision.pvalue
+
+    @property
+    def deviation(self) -> float:
+        """Size of the deviation; it orders groups with equal p-values."""
+        return self.equivalence.value
+
+    def deciding_tests(self, factor: float) -> Iterable[TestResult]:
+        """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups."""
+        return self.decision.joint_test.scale(factor).components.values()
+
+    def direction(self, alpha: float, factor: float) -> str:
+        """Return the significant directions, comma-joined; local if no single class is significant."""
+        over, under = self.decision.too_often(alpha, factor), self.decision.too_rarely(alpha, factor)
+        found = ["overestimates"] * bool(over) + ["underestimates"] * bool(under)
+        return ", ".join(found) or ("local" if self.pvalue * factor <= alpha else "")
+
+    def group_factor(self, adjusted: float, count: int) -> float:
+        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value."""
+        return adjusted / self.pvalue if self.pvalue > 0 else float(count)
+
+    def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
+        """Return the adjusted p-value of a metric in a group."""
+        return pvalue if math.isnan(pvalue) else min(1.0, factor * pvalue)
+
+    def rows_to_decide(self, e: "Evaluation") -> int | None:
+        """Return the number of further rows that would probably decide; None if unknown."""
+        more = self.equivalence.further_rows(e.table.size)
+        return None if math.isnan(more) else round_up(more)
+
+    def headline(self, e: "Evaluation") -> str:
+        """Return the verdict in one line."""
+        return regression_sentences.headline(e)
+
+    def sentences(self, e: "Evaluation") -> list[str]:
+        """Name the classes that are predicted significantly too often or too rarely."""
+        alpha, factor = e.settings.alpha, e.group_factor
+        chosen = {
+            "too often": self.decision.too_often(alpha, factor),
+            "too rarely": self.decision.too_rarely(alpha, factor),
+        }
+        return [f"Predicted {how}: {self._named(labels)}." for how, labels in chosen.items() if labels]
+
+    def _named(self, labels: Sequence[Any]) -> str:
+        found = sorted((c for c in self.decision.classes if c.label in labels), key=lambda c: -abs(c.difference))
+        shown = [
+            f"{c.label} ({_percent(c.predicted)} predicted, {_percent(c.actual)} observed)" for c in found[:_NAMED]
+        ]
+        rest = len(found) - _NAMED
+        return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
+
+    def reasons(self, e: "Evaluation") -> Iterable[str]:
+        """State the tests behind the verdict."""
+        return regression_sentences.reasons(e)
+
+    def sizes(self, table: ConfusionTable) -> dict[str, Any]:
+        """Return the number of classes."""
+        return {"n_classes": len(table)}
+
+    def frame_columns(self, table: ConfusionTable) -> dict[str, Any]:
+        """Return the columns of a frame that describe the rows."""
+        return {"rows": table.size, "classes": len(table)}
+
+    def sizes_text(self, table: ConfusionTable) -> str:
+        """Format the number of rows and classes."""
+        return f"{rows_text(table)}; {len(table):,} classes"
+
+    def group_header(self, level: str) -> list[str]:
+        """Return the header of the table of groups, without its first column."""
+        return ["rows", "class", "predicted", "observed", f"difference ({level} CI)", "adjusted p", "verdict"]
+
+    def group_cells(self, e: "Evaluation") -> list[str]:
+        """Return the row of one group in the table of groups: its class with the largest difference."""
+        c = self.largest
+        return [
+            f"{e.table.size:,.6g}",
+            str(c.label),
+            _percent(c.predicted),
+            _percent(c.actual),
+            f"{100 * c.difference:+.2f} ({100 * c.low:+.2f} to {100 * c.high:+.2f}) points",
+            format_pvalue(e.pvalue),
+            regression_sentences.short_verdict(e),
+        ]
+
+    @property
+    def largest(self) -> ClassProportion:
+        """The class with the largest difference."""
+        return max(self.decision.classes, key=lambda c: abs(c.difference))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON."""
+        classes = [{**asdict(c), "label": json_label(c.label)} for c in self.decision.classes]
+        return {"classes": classes, "n_clusters": self.n_clusters}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,127 @@
+"""Evaluation of class probabilities: one class table to its `Evaluation`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.random import SeedSequence
+
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Ints
+from calibrant.evaluation.metric_result import MetricResult
+from calibrant.evaluation.multiclass_details import MulticlassDetails
+from calibrant.evaluation.results import Evaluation
+from calibrant.evaluation.settings import Settings
+from calibrant.inference.equivalence_power import rows_to_decide
+from calibrant.inference.intervals import Interval
+from calibrant.inference.multiclass import MulticlassDecision, decide_classes
+from calibrant.inference.multiclass_sample import MulticlassSample
+from calibrant.inference.nulls import Null
+from calibrant.inference.replicates import resample_metrics
+from calibrant.metrics.bins import EqualWidth
+from calibrant.metrics.breakdown import Breakdown
+from calibrant.metrics.calibration_errors import ACE, ECE, TCE
+from calibrant.metrics.classwise import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
+from calibrant.metrics.decompositions import corp_decomposition, murphy_decomposition
+from calibrant.metrics.metric import Metric
+from calibrant.tables.class_table import ClassTable
+
+__all__ = ["evaluate_classes", "multiclass_metrics"]
+
+# Class-wise metrics whose bins follow the data are measured class by class, and so left out where entries are more.
+_MAX_ENTRIES = 2_000_000
+
+
+def multiclass_metrics(table: ClassTable) -> dict[str, Metric]:
+    """Return the metrics of an evaluation by default; class-wise ACE and TCE only where entries are few."""
+    classwise: list[Any] = [ECE()]
+    if table.proba.size <= _MAX_ENTRIES:
+        classwise += [ACE(), TCE()]
+    found: list[Any] = [ClasswiseMetric(each) for each in classwise]
+    found += [TopLabelMetric(each) for each in (ECE(), ACE(), TCE())]
+    return {metric.name: metric for metric in [*found, MulticlassBrier(), MulticlassLogLoss()]}
+
+
+def evaluate_classes(
+    table: ClassTable, settings: Settings, seed: SeedSequence, *, show: bool | None, cluster: Ints | None = None
+) -> Evaluation:
+    """Evaluate one class table, without groups."""
+    if not len(table):
+        raise InputError("y_true and forecast must hold at least one row; got none.", argument="y_true")
+    decision = _decide(table, settings, cluster)
+    panel: Mapping[str, Metric] = settings.metrics or multiclass_metrics(table)
+    found = resample_metrics(
+        list(panel.values()),
+        MulticlassSample(table, cluster),
+        seed=seed,
+        n_resamples=settings.n_resamples,
+        show=show,
+        skip_missing=True,
+    )
+    level = settings.confidence_level
+    error = MetricResult(decision.log_odds_error.metric, decision.log_odds_error, decision.null, decision.pvalue)
+    metrics = {error.name: error}
+    for name, each in zip(panel, found, strict=True):
+        null = Null.from_replicates(each, level)
+        pvalue = max(null.pvalue, decision.pvalue)
+        metrics[name] = MetricResult(name, Interval.from_replicates(each, level), null, pvalue)
+    details = MulticlassDetails(
+        decision,
+        table.labels,
+        _decompositions(table),
+        (float(np.average(table.confidence, weights=table.weight)), table.accuracy),
+        _rows_needed(table, decision, settings),
+    )
+    return Evaluation(
+        "multiclass", table, metrics, _breakdowns(table, decision), details, settings, own_notes=table.notes
+    )
+
+
+def _decide(table: ClassTable, settings: Settings, cluster: Ints | None) -> MulticlassDecision:
+    name = "weight" if table.importance else "frequency"
+    weights: dict[str, Any] = {} if table.weight is None else {name: table.weight}
+    margin: Any = settings.margin
+    return decide_classes(
+        table.proba,
+        table.code,
+        cluster=cluster,
+        margin=margin,
+        alpha=settings.alpha,
+        confidence_level=settings.confidence_level,
+        **weights,
+    )
+
+
+def _rows_needed(table: ClassTable, decision: MulticlassDecision, settings: Settings) -> int | None:
+    if not decision.information > 0:
+        return None
+    margin: Any = settings.margin
+    return rows_to_decide(float(table.size), decision.information, margin, settings.alpha)
+
+
+def _breakdowns(table: ClassTable, decision: MulticlassDecision, shown: int = 9) -> dict[str, Breakdown]:
+    """Return the breakdowns of the top label, and of the classes with the largest deviations."""
+    top = table.top_label()
+    found = {f"top-label {metric.name}": metric(top) for metric in (ECE(), ACE(), TCE())}
+    worst = sorted(decision.classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.predicted - c.observed)))
+    for each in worst[:shown]:
+        found[f"class {table.labels[each.label]}"] = ACE()(table.class_table(each.label))
+    return found
+
+
+def _decompositions(table: ClassTable) -> dict[str, dict[str, float]]:
+    """Return the decompositions of the Brier score, summed over classes: Murphy's over ten bins, and CORP."""
+    totals: dict[str, dict[str, float]] = {"murphy": {}, "corp": {}}
+    for c in range(table.n_classes):
+        one = table.class_table(c)
+        murphy, corp = murphy_decomposition(one, bins=EqualWidth(10)), corp_decomposition(one)
+        for name, parts in (("murphy", murphy), ("corp", corp)):
+            for key in _PARTS[name]:
+                totals[name][key] = totals[name].get(key, 0.0) + float(getattr(parts, key))
+    return totals
+
+
+_PARTS = {
+    "murphy": ("reliability", "resolution", "uncertainty", "within_variance", "within_covariance"),
+    "corp": ("mcb", "dsc", "unc"),
+}

@@ -1,0 +1,185 @@
+"""`MulticlassDetails`: the tests behind a verdict on class probabilities."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calibrant._support.formatting import format_pvalue
+from calibrant._support.json_values import label as json_label
+from calibrant.evaluation import sentences
+from calibrant.evaluation.sizes import rows_text
+from calibrant.inference.binary_components import IMPOSSIBLE
+from calibrant.inference.equivalence_tests import Equivalence
+from calibrant.inference.estimates import Estimate
+from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.inference.intervals import Interval
+from calibrant.inference.multiclass import ClassDecision, MulticlassDecision
+from calibrant.tables.class_table import ClassTable
+
+if TYPE_CHECKING:
+    from calibrant.evaluation.results import Evaluation
+
+__all__ = ["MulticlassDetails"]
+
+_NAMED = 5  # classes or pairs of classes that a sentence names
+
+
+@dataclass(frozen=True, eq=False)
+class MulticlassDetails:
+    """Results that only evaluations of class probabilities have.
+
+    Attributes
+    ----------
+    decision : MulticlassDecision
+        The tests behind the verdict, the class-wise log-odds error, each class against the rest, and confused pairs.
+    labels : tuple
+        The classes; results refer to them by position.
+    decompositions : mapping
+        Murphy and CORP decompositions of the Brier score, each summed over classes.
+    top_label : pair of floats
+        Mean of the highest probability of each row, and the share of rows whose class it was.
+    rows_needed : int or None
+        Number of further rows that would probably decide an inconclusive verdict, where it is known.
+    """
+
+    decision: MulticlassDecision
+    labels: tuple[Any, ...]
+    decompositions: dict[str, dict[str, float]]
+    top_label: tuple[float, float]
+    rows_needed: int | None = None
+    coefficients: tuple[Estimate, ...] = ()
+    other_tests: tuple[TestResult, ...] = ()
+
+    @property
+    def equivalence(self) -> Equivalence:
+        """The equivalence test that the verdict uses."""
+        return self.decision.equivalence
+
+    @property
+    def pvalue(self) -> float:
+        """p-value of the omnibus test, not adjusted for groups."""
+        return self.decision.pvalue
+
+    @property
+    def log_odds_error(self) -> Interval:
+        """The class-wise log-odds error with its confidence interval."""
+        return self.decision.log_odds_error
+
+    @property
+    def deviation(self) -> float:
+        """Size of the deviation; it orders groups with equal p-values."""
+        return self.decision.log_odds_error.value
+
+    @property
+    def impossible_outcomes(self) -> float:
+        """Number of rows whose class had probability 0."""
+        test = self.decision.joint_test.components.get(IMPOSSIBLE)
+        return 0 if test is None else test.statistic
+
+    def deciding_tests(self, factor: float) -> Iterable[TestResult]:
+        """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups."""
+        return self.decision.joint_test.scale(factor).components.values()
+
+    def direction(self, alpha: float, factor: float) -> str:
+        """Return the significant directions, comma-joined."""
+        return self.decision.direction(alpha, factor)
+
+    def group_factor(self, adjusted: float, count: int) -> float:
+        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value."""
+        return adjusted / self.pvalue if self.pvalue > 0 else 1.0
+
+    def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
+        """Return the adjusted p-value of a metric in a group."""
+        return max(pvalue, adjusted)
+
+    def rows_to_decide(self, e: "Evaluation") -> int | None:
+        """Return the number of further rows that would probably decide; None if unknown."""
+        return self.rows_needed
+
+    def headline(self, e: "Evaluation") -> str:
+        """Return the verdict in one line."""
+        return sentences.headline(e)
+
+    def sentences(self, e: "Evaluation") -> list[str]:
+        """Explain the verdict, and name the classes that are over- or underestimated and those that are confused."""
+        return [sentences.explanation(e), *self._class_sentences(e), *self._confusion_sentences(e)]
+
+    def _class_sentences(self, e: "Evaluation") -> Iterable[str]:
+        for direction in ("overestimates", "underestimates"):
+            found = self.decision.labels(direction, e.settings.alpha, e.group_factor)
+            if found:
+                verb = direction.removesuffix("s").capitalize() + "d"
+                yield f"{verb} classes: {self._listed([self._class_text(c) for c in self._largest(found)])}."
+
+    def _largest(self, labels: Sequence[int]) -> list[ClassDecision]:
+        found = [self.decision.classes[label] for label in labels]
+        return sorted(found, key=lambda c: -abs(c.predicted - c.observed))
+
+    def _class_text(self, c: ClassDecision) -> str:
+        return f"{self.labels[c.label]} ({_percent(c.predicted)} predicted, {_percent(c.observed)} observed)"
+
+    def _confusion_sentences(self, e: "Evaluation") -> Iterable[str]:
+        found = [c for c in self.decision.confusions if c.adjusted_pvalue * e.group_factor <= e.settings.alpha]
+        shown = [
+            f"{self.labels[c.label]} where {self.labels[c.predicted_label]} is predicted ({_percent(c.predicted)} "
+            f"predicted, {_percent(c.observed)} observed)"
+            for c in found
+        ]
+        if shown:
+            yield f"More frequent than predicted: {self._listed(shown, max(self.decision.n_confusions, len(shown)))}."
+
+    def _listed(self, texts: Sequence[str], count: int | None = None) -> str:
+        rest = (len(texts) if count is None else count) - _NAMED
+        return "; ".join(texts[:_NAMED]) + (f"; and {rest:,} more" if rest > 0 else "")
+
+    def reasons(self, e: "Evaluation") -> Iterable[str]:
+        """State the tests behind the verdict."""
+        return sentences.reasons(e)
+
+    def sizes(self, table: ClassTable) -> dict[str, Any]:
+        """Return the number of classes and the accuracy."""
+        return {"n_classes": table.n_classes, "accuracy": table.accuracy}
+
+    def frame_columns(self, table: ClassTable) -> dict[str, Any]:
+        """Return the columns of a frame that describe the rows."""
+        return {"rows": table.size, "classes": table.n_classes}
+
+    def sizes_text(self, table: ClassTable) -> str:
+        """Format the number of rows and classes, the mean confidence and the accuracy."""
+        top = self.top_label
+        return (
+            f"{rows_text(table)}; {table.n_classes:,} classes; mean top-label probability {_percent(top[0])}, "
+            f"accuracy {_percent(top[1])}"
+        )
+
+    def group_header(self, level: str) -> list[str]:
+        """Return the header of the table of groups, without its first column."""
+        return ["rows", "mean top probability", "accuracy", "log-odds error", f"{level} CI", "adjusted p", "verdict"]
+
+    def group_cells(self, e: "Evaluation") -> list[str]:
+        """Return the row of one group in the table of groups."""
+        error = self.log_odds_error
+        return [
+            f"{e.table.size:,.6g}",
+            _percent(self.top_label[0]),
+            _percent(self.top_label[1]),
+            f"{error.value:.2f}",
+            "" if math.isnan(error.low) else f"{error.low:.2f} to {error.high:.2f}",
+            format_pvalue(e.pvalue),
+            sentences.headline(e),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON."""
+        return {
+            "decision": self.decision.to_dict(),
+            "labels": [json_label(label) for label in self.labels],
+            "decompositions": self.decompositions,
+            "mean_top_label_probability": self.top_label[0],
+            "accuracy": self.top_label[1],
+        }
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,125 @@
+"""`ConfusionTable`: how often each class was predicted for each actual class."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant._support import class_labels
+from calibrant._support.arrays import read_only
+from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.typing import Floats, Ints
+from calibrant.tables.class_table import used_rows
+from calibrant.tables.rows import Rows
+
+__all__ = ["ConfusionTable"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConfusionTable:
+    """Counts, or sums of weights, of actual and predicted classes; tables of the same classes add up.
+
+    Attributes
+    ----------
+    labels : tuple
+        The classes.
+    n : ndarray of shape (K, K)
+        ``n[i, j]``: rows (or their weights) whose actual class is ``labels[i]`` and whose predicted class is
+        ``labels[j]``.
+    w2 : ndarray or None
+        Sums of squared importance weights in the same cells; None for counts.
+    n_in, n_dropped : int
+        Rows read, and rows that were not used.
+    notes : tuple of Note
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = ConfusionTable.from_codes(np.array([0, 0, 1]), np.array([0, 1, 1]), ["a", "b"])
+    >>> table.n
+    array([[1, 1],
+           [0, 1]])
+    """
+
+    labels: tuple[Any, ...]
+    n: Floats | Ints
+    w2: Floats | None = None
+    n_in: int = 0
+    n_dropped: int = 0
+    notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", read_only(self.n))
+        if self.w2 is not None:
+            object.__setattr__(self, "w2", read_only(self.w2))
+
+    @classmethod
+    def from_codes(
+        cls,
+        actual: Ints,
+        predicted: Ints,
+        labels: Sequence[Any],
+        *,
+        weight: Floats | Ints | None = None,
+        importance: bool = False,
+        n_in: int | None = None,
+        notes: tuple[Note, ...] = (),
+    ) -> "ConfusionTable":
+        """Count rows whose classes are given by their positions among the labels.
+
+        `weight` is a frequency of each row, or, with `importance`, an importance weight.
+        """
+        size = len(labels)
+        cell = actual * size + predicted
+
+        def total(values: Any) -> Any:
+            return np.bincount(cell, weights=values, minlength=size * size).reshape(size, size)
+
+        n = total(weight)
+        if not importance:
+            n = np.rint(n).astype(np.int64)
+        w2 = total(np.square(weight)) if importance and weight is not None else None
+        read = actual.size if n_in is None else n_in
+        return cls(tuple(labels), n, w2, read, read - actual.size, notes)
+
+    @classmethod
+    def from_rows(cls, rows: Rows, labels: Sequence[Any]) -> "ConfusionTable":
+        """Validate rows that were read, whose outcome and forecast are columns of labels."""
+        used = used_rows(rows)
+        actual, predicted = (class_labels.codes(column, list(labels)) for column in (used.y, used.forecasts[0]))
+        options: dict[str, Any] = {"weight": used.size, "importance": used.importance and used.weight is not None}
+        return cls.from_codes(actual, predicted, labels, **options, n_in=used.n_in, notes=join_notes(used.notes))
+
+    @property
+    def importance(self) -> bool:
+        """Whether the cells are sums of importance weights."""
+        return self.w2 is not None
+
+    @property
+    def size(self) -> int | float:
+        """Number of rows, or their total weight."""
+        total = self.n.sum()
+        return float(total) if self.importance else int(total)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __add__(self, other: "ConfusionTable") -> "ConfusionTable":
+        if not isinstance(other, ConfusionTable):
+            return NotImplemented
+        if other.labels != self.labels or other.importance != self.importance:
+            raise InputError(
+                "Confusion tables that are added must have the same classes and the same kind of weights; got "
+                f"{list(self.labels)} and {list(other.labels)}.",
+                argument="other",
+            )
+        w2 = None if self.w2 is None or other.w2 is None else self.w2 + other.w2
+        read, dropped = self.n_in + other.n_in, self.n_dropped + other.n_dropped
+        return ConfusionTable(self.labels, self.n + other.n, w2, read, dropped, join_notes(self.notes, other.notes))
+
+    def __radd__(self, other: int) -> "ConfusionTable":
+        return self if other == 0 else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"ConfusionTable({len(self)} classes, {self.size:,.6g} {'weight' if self.importance else 'rows'})"
