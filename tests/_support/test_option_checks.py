@@ -52,7 +52,7 @@ def test_an_unknown_argument_is_a_type_error_that_names_it(name):
         ),
         (lambda: cb.evaluate(Y, P, n_resample=9), "Did you mean 'n_resamples'"),
         (lambda: cb.compare(Y, {"a": P, "b": P}, clusters=Y), r"compare\(\) has no argument 'clusters'. .*'cluster'"),
-        (lambda: cb.decisions(Y, {"a": P}, missings="drop"), "Did you mean 'missing'"),
+        (lambda: cb.decisions(Y, {"a": P}, missing_="drop"), "Did you mean 'missing'"),
         (lambda: cb.interval("ece", Y, P, conf_level=0.9), "Did you mean 'confidence_level'"),
         (lambda: cb.spiegelhalter(Y, P, xyz=1), r"It has y_true, y_prob, cluster, .*, missing\."),
         (lambda: cb.ECE()(Y, P, weight=Y), "no argument 'weight'. Did you mean 'sample_weight'"),

@@ -210,7 +210,7 @@ def test_several_metrics_are_a_list_or_a_mapping():
         as_metrics([cb.ECE(), cb.ECE(n_bins=5)])
 
 
-class WorstCase(UnbinnedMetric):
+class LargestCost(UnbinnedMetric):
     name = "worst_case"
 
     def value(self, table):
@@ -218,8 +218,8 @@ class WorstCase(UnbinnedMetric):
 
 
 def test_a_metric_without_bins_needs_a_name_and_a_value():
-    metric = WorstCase()
-    function = cb.metrics.metric_function(WorstCase)
+    metric = LargestCost()
+    function = cb.metrics.metric_function(LargestCost)
     assert isinstance(metric(Y, P), MetricValue)
     assert function(Y, P) == metric(TABLE).value == metric.value(TABLE)
     assert cb.interval(function, Y, P, **DRAWS) == cb.interval(metric, TABLE, **DRAWS)

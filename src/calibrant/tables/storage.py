@@ -52,7 +52,7 @@ def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
     about = _about(frame.schema.metadata or {}, name)
     if about.get("version") not in _READABLE:
         raise InputError(
-            f"{name} was written by another version of calibrant ({about.get('version')!r}; this one reads {_VERSION})."
+            f"{name} must have the format version {_VERSION}; got {about.get('version')!r}, of another calibrant."
         )
     arrays = {c: np.asarray(frame.column(c)) for c in _COLUMNS if c in frame.column_names}
     if about["version"] == 1 and "w2" in arrays:
