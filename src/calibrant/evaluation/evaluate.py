@@ -1,15 +1,12 @@
 """`evaluate`: metrics with intervals and null distributions, tests, and a verdict, for every kind of forecast."""
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Column
-from calibrant.evaluation.binary_rows import evaluate_binary
-from calibrant.evaluation.labels_rows import evaluate_labels
-from calibrant.evaluation.multiclass_rows import evaluate_multiclass
-from calibrant.evaluation.regression import evaluate as evaluate_regression
 from calibrant.evaluation.results import Evaluation
 from calibrant.forecasts.kinds import forecast_kind
 from calibrant.inference.decision import Margin
@@ -140,7 +137,7 @@ def evaluate(
             Argument(beside[0]) + f" must be omitted for forecasts of kind {kind!r}; got {given[beside[0]]!r}."
         )
     own = {name: value for name, value in given.items() if value is not None}
-    return _EVALUATE[kind](
+    return _evaluation_function(kind)(
         y_true,
         forecast,
         by=by,
@@ -164,10 +161,17 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "point": _ROWS,
     "distribution": _ROWS,
 }
-_EVALUATE: Mapping[str, Callable[..., Evaluation]] = {
-    "binary": evaluate_binary,
-    "multiclass": evaluate_multiclass,
-    "labels": evaluate_labels,
-    "point": evaluate_regression,
-    "distribution": evaluate_regression,
+# The module and function of each kind; only that of the given forecast is imported.
+_FUNCTIONS: Mapping[str, tuple[str, str]] = {
+    "binary": ("binary_rows", "evaluate_binary"),
+    "multiclass": ("multiclass_rows", "evaluate_multiclass"),
+    "labels": ("labels_rows", "evaluate_labels"),
+    "point": ("regression", "evaluate"),
+    "distribution": ("regression", "evaluate"),
 }
+
+
+def _evaluation_function(kind: str) -> Callable[..., Evaluation]:
+    module, name = _FUNCTIONS[kind]
+    function: Callable[..., Evaluation] = getattr(import_module(f"calibrant.evaluation.{module}"), name)
+    return function

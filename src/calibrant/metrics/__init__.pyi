@@ -5,12 +5,12 @@ from calibrant.metrics.calbin_calloss import CalLoss as CalLoss
 from calibrant.metrics.calbin_calloss import calbin as calbin
 from calibrant.metrics.calbin_calloss import calloss as calloss
 from calibrant.metrics.calibration_errors import ACE as ACE
-from calibrant.metrics.calibration_errors import DebiasedSCE as DebiasedSCE
 from calibrant.metrics.calibration_errors import ECC as ECC
 from calibrant.metrics.calibration_errors import ECE as ECE
 from calibrant.metrics.calibration_errors import MCE as MCE
 from calibrant.metrics.calibration_errors import RMSCE as RMSCE
 from calibrant.metrics.calibration_errors import TCE as TCE
+from calibrant.metrics.calibration_errors import DebiasedSCE as DebiasedSCE
 from calibrant.metrics.calibration_errors import ace as ace
 from calibrant.metrics.calibration_errors import debiased_sce as debiased_sce
 from calibrant.metrics.calibration_errors import ecc as ecc
@@ -30,8 +30,8 @@ from calibrant.metrics.cumulative import ecce_mad as ecce_mad
 from calibrant.metrics.cumulative import ecce_r as ecce_r
 from calibrant.metrics.decision_cost import DecisionCost as DecisionCost
 from calibrant.metrics.decision_cost import bayes_threshold as bayes_threshold
-from calibrant.metrics.decompositions import CorpDecomposition as CorpDecomposition
 from calibrant.metrics.decompositions import MCB as MCB
+from calibrant.metrics.decompositions import CorpDecomposition as CorpDecomposition
 from calibrant.metrics.decompositions import MurphyDecomposition as MurphyDecomposition
 from calibrant.metrics.decompositions import corp_decomposition as corp_decomposition
 from calibrant.metrics.decompositions import mcb as mcb
@@ -39,8 +39,8 @@ from calibrant.metrics.decompositions import murphy_decomposition as murphy_deco
 from calibrant.metrics.discrimination import AUC as AUC
 from calibrant.metrics.discrimination import auc as auc
 from calibrant.metrics.gce import GCE as GCE
-from calibrant.metrics.isotonic import Emax as Emax
 from calibrant.metrics.isotonic import ICI as ICI
+from calibrant.metrics.isotonic import Emax as Emax
 from calibrant.metrics.isotonic import IsotonicErrors as IsotonicErrors
 from calibrant.metrics.isotonic import emax as emax
 from calibrant.metrics.isotonic import ici as ici
