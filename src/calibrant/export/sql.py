@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -10,10 +10,12 @@ from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.sql_dialects import Dialect, get_dialect
 from calibrant.calibrators import maps
-from calibrant.calibrators.distribution_map import DistributionMap
-from calibrant.calibrators.multiclass import ProbabilityMap
-from calibrant.calibrators.point_map import PointMap
-from calibrant.calibrators.score_map import ScoreMap
+
+if TYPE_CHECKING:
+    from calibrant.calibrators.distribution_map import DistributionMap
+    from calibrant.calibrators.multiclass import ProbabilityMap
+    from calibrant.calibrators.point_map import PointMap
+    from calibrant.calibrators.score_map import ScoreMap
 
 __all__ = ["NO_MODELS", "domain_conditions", "score_expression", "to_sql"]
 
@@ -25,12 +27,12 @@ _FARTHEST = 700.0  # beyond it exp overflows; 1 / (1 + exp(-700)) is 1
 
 
 @overload
-def to_sql(calibrator: ProbabilityMap, *, columns: Any, dialect: str = "duckdb") -> dict[Any, str]: ...
+def to_sql(calibrator: "ProbabilityMap", *, columns: Any, dialect: str = "duckdb") -> dict[Any, str]: ...
 
 
 @overload
 def to_sql(
-    calibrator: ScoreMap | PointMap | DistributionMap,
+    calibrator: "ScoreMap | PointMap | DistributionMap",
     column: str | Sequence[str] | None = None,
     dialect: str = "duckdb",
     *,
