@@ -20,10 +20,6 @@ REPEATED_MODULES = {
     **dict.fromkeys(("evaluate", "compare", "audit", "export"), "the command of that function or folder in cli"),
     "registry": "METRICS and CALIBRATORS, each in its folder",
 }
-REPEATED_CLASSES = {
-    "Beta": "the calibrator and the map that it fits",
-    "Spline": "the calibrator and the curve that a recalibrator fits",
-}
 
 
 def write(folder, name, text):
@@ -49,7 +45,7 @@ def test_no_module_looks_names_up_in_globals():
 
 
 def test_public_classes_have_unique_names():
-    assert set(structure.repeated_classes()) <= set(REPEATED_CLASSES)
+    assert structure.repeated_classes() == {}
 
 
 def test_modules_have_unique_names():
