@@ -13,6 +13,15 @@ ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="the tests run outside the checkout")
 
 
+KINDS = ("binary", "multiclass", "labels", "point", "distribution", "regression")
+# Names that mean the same thing in each place.
+REPEATED_MODULES = {
+    **dict.fromkeys(KINDS, "one module per kind of forecast in each folder"),
+    **dict.fromkeys(("evaluate", "compare", "audit", "export"), "the command of that function or folder in cli"),
+    "registry": "METRICS and CALIBRATORS, each in its folder",
+}
+
+
 def write(folder, name, text):
     path = folder / "src" / "calibrant" / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,6 +42,24 @@ def test_no_module_is_longer_than_400_lines():
 
 def test_no_module_looks_names_up_in_globals():
     assert not list(map(str, structure.lookups_in_globals()))
+
+
+def test_public_classes_have_unique_names():
+    assert structure.repeated_classes() == {}
+
+
+def test_modules_have_unique_names():
+    repeated = structure.repeated_modules()
+    assert set(repeated) <= set(REPEATED_MODULES)
+    for name in set(repeated) - set(KINDS):
+        assert len(repeated[name]) == 2
+
+
+def test_repeated_names_of_classes_and_modules_are_found(tmp_path):
+    write(tmp_path, "metrics/rows.py", "class Rows: ...\nclass _Private: ...\n")
+    write(tmp_path, "tables/rows.py", "class Rows: ...\nclass _Private: ...\nclass Other: ...\n")
+    assert structure.repeated_classes(tmp_path) == {"Rows": ["metrics/rows.py", "tables/rows.py"]}
+    assert structure.repeated_modules(tmp_path) == {"rows": ["metrics/rows.py", "tables/rows.py"]}
 
 
 def test_contributing_lists_the_layers_of_the_contract():

@@ -135,11 +135,11 @@ def lookups_in_globals(tree: Path = ROOT) -> list[Place]:
 
 
 def repeated_classes(tree: Path = ROOT) -> dict[str, list[str]]:
-    """Return the class names that several modules define, with these modules."""
+    """Return the names of public classes that several modules define, with these modules."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in source_files(tree):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(path.relative_to(tree / "src" / PACKAGE).as_posix())
     return {name: files for name, files in sorted(found.items()) if len(files) > 1}
 
@@ -153,6 +153,16 @@ def repeated_modules(tree: Path = ROOT) -> dict[str, list[str]]:
         if name:
             found[name].append(relative.as_posix())
     return {name: files for name, files in sorted(found.items()) if len(files) > 1}
+
+
+def names_ending_in_of(tree: Path = ROOT) -> list[Place]:
+    """Return the public functions whose names end in `_of`; methods excepted."""
+    return [
+        _place(tree, path, node.lineno, node.name)
+        for path in source_files(tree)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and node.name.endswith("_of") and not node.name.startswith("_")
+    ]
 
 
 def layers(tree: Path = ROOT) -> list[list[str]]:

@@ -55,7 +55,7 @@ _lazy = _LazyNames(
         "metrics.decompositions": "corp_decomposition mcb murphy_decomposition",
         "metrics.discrimination": "auc",
         "metrics.gce": "GCE",
-        "metrics.isotonic": "emax ici",
+        "metrics.isotonic_gaps": "emax ici",
         "metrics.labels": "proportions",
         "metrics.log_odds": "LogOddsError log_odds_error",
         "metrics.multiclass": "classwise top_label",

@@ -99,8 +99,8 @@ from calibrant.metrics.decompositions import mcb as mcb
 from calibrant.metrics.decompositions import murphy_decomposition as murphy_decomposition
 from calibrant.metrics.discrimination import auc as auc
 from calibrant.metrics.gce import GCE as GCE
-from calibrant.metrics.isotonic import emax as emax
-from calibrant.metrics.isotonic import ici as ici
+from calibrant.metrics.isotonic_gaps import emax as emax
+from calibrant.metrics.isotonic_gaps import ici as ici
 from calibrant.metrics.labels import proportions as proportions
 from calibrant.metrics.log_odds import LogOddsError as LogOddsError
 from calibrant.metrics.log_odds import log_odds_error as log_odds_error

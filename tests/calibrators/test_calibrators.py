@@ -197,7 +197,9 @@ def test_beta_is_the_maximum_that_betacal_and_netcal_come_near(case):
         # betacal stops early (scikit-learn's default tolerance): never better than ours, and near.
         rows = np.array(frozen["rows"])
         assert ours(p[rows]) == pytest.approx(frozen[f"betacal_{parameters}_predictions"], abs=0.02)
-        assert _log_loss(table, ours.map_) <= _log_loss(table, maps.Beta(theirs["a"], theirs["b"], theirs["c"])) + 1e-12
+        assert (
+            _log_loss(table, ours.map_) <= _log_loss(table, maps.BetaMap(theirs["a"], theirs["b"], theirs["c"])) + 1e-12
+        )
     assert beta(p[rows]) == pytest.approx(frozen["netcal_beta"], abs=1e-3)
     assert cb.Platt(smoothing=False).fit(table)(p[rows]) == pytest.approx(frozen["netcal_logistic"], abs=1e-4)
 
@@ -361,7 +363,7 @@ def test_no_other_coefficients_within_the_bounds_beat_beta(seed):
     best = _log_loss(table, cal.map_)
     for _ in range(20):
         a, b, c = np.array([cal.a_, cal.b_, cal.c_]) + rng.normal(0, rng.choice([1e-3, 0.1, 1]), 3)
-        assert best <= _log_loss(table, maps.Beta(max(a, 0), max(b, 0), c)) + 1e-12
+        assert best <= _log_loss(table, maps.BetaMap(max(a, 0), max(b, 0), c)) + 1e-12
 
 
 def test_prior_shift_undoes_down_sampling(rng):

@@ -103,7 +103,7 @@ class Beta(ScoreMap):
                 hint="Use Isotonic.",
             )
         a, b, c = fits[0] if len(fits) == 1 else max(fits, key=lambda fit: _likelihood(fit, *columns, n, k))
-        return maps.Beta(a, b, c + (a - b) * shift, self.eps)
+        return maps.BetaMap(a, b, c + (a - b) * shift, self.eps)
 
     @property
     def a_(self) -> float:

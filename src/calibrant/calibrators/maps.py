@@ -21,7 +21,7 @@ from calibrant._support.typing import Floats, Ints
 
 __all__ = [
     "MAPS",
-    "Beta",
+    "BetaMap",
     "Cubic",
     "Linear",
     "Logistic",
@@ -194,10 +194,10 @@ class Logistic:
 
 
 @dataclass(frozen=True, eq=False)
-class Beta:
+class BetaMap:
     """Beta calibration: ``logit q = a ln p - b ln(1 - p) + c``, the score p kept `eps` away from 0 and 1.
 
-    >>> Beta(1.0, 1.0, 0.0)(np.array([0.25, 0.5]))
+    >>> BetaMap(1.0, 1.0, 0.0)(np.array([0.25, 0.5]))
     array([0.25, 0.5 ])
     """
 
@@ -407,7 +407,7 @@ class QuantileShifts:
 
 MAPS: dict[str, Any] = {
     each.kind: each
-    for each in (Steps, Segments, Logistic, Beta, Odds, Linear, Shifts, Cubic, SinhArcsinh, QuantileShifts)
+    for each in (Steps, Segments, Logistic, BetaMap, Odds, Linear, Shifts, Cubic, SinhArcsinh, QuantileShifts)
 }
 
 

@@ -149,7 +149,7 @@ def are_probabilities(matrix: Floats) -> bool:
     return inside and bool((np.abs(matrix.sum(axis=1) - 1) <= _columns.CLIP_TOLERANCE * matrix.shape[1]).all())
 
 
-def domain_of(matrix: Floats) -> str:
+def score_domain(matrix: Floats) -> str:
     """Return the domain of a map that was fitted on the rows: all that it takes later."""
     return "probability" if are_probabilities(matrix) else "real"
 
@@ -240,4 +240,4 @@ class OneVsRest(ProbabilityMap):
         self.calibrators_ = [
             clone(calibrator).fit(matrix[:, j], (code == j).astype(np.int8), weight) for j in range(matrix.shape[1])
         ]
-        return Normalised([each.map_ for each in self.calibrators_], domain_of(matrix))
+        return Normalised([each.map_ for each in self.calibrators_], score_domain(matrix))

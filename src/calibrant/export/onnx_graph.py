@@ -250,7 +250,7 @@ def _logistic(map_: maps.Logistic, x: str, graph: Graph) -> str:
     return graph.sigmoid(graph.times(map_.slope, x), graph.number(map_.intercept))
 
 
-def _beta(map_: maps.Beta, x: str, graph: Graph) -> str:
+def _beta(map_: maps.BetaMap, x: str, graph: Graph) -> str:
     high, low = _logs(x, map_.eps, graph)
     return graph.sigmoid(graph.times(map_.a, high), graph.times(-map_.b, low), graph.number(map_.c))
 

@@ -171,7 +171,7 @@ def _logistic(map_: maps.Logistic, x: str, sql: Dialect) -> str:
     return _sigmoid(f"{sql.number(map_.slope)} * {x} + {sql.number(map_.intercept)}", sql)
 
 
-def _beta(map_: maps.Beta, x: str, sql: Dialect) -> str:
+def _beta(map_: maps.BetaMap, x: str, sql: Dialect) -> str:
     inside = sql.between(x, map_.eps, 1 - map_.eps)
     return _sigmoid(
         f"{sql.number(map_.a)} * ln({inside}) - {sql.number(map_.b)} * ln(1 - {inside}) + {sql.number(map_.c)}", sql

@@ -32,7 +32,7 @@ _MIN_DF = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class BinSums:
+class ClassBinSums:
     """Sums over the rows of each bin.
 
     Attributes
@@ -60,7 +60,7 @@ class BinSums:
     chance: Floats
 
     @classmethod
-    def from_bins(cls, bins: LogOddsBins) -> "BinSums":
+    def from_bins(cls, bins: LogOddsBins) -> "ClassBinSums":
         """Sum over the bins of one class."""
         table, p, total = bins.table, bins.table.score, np.maximum(bins.information, _NOTHING)
         variance, own = bins.variance(), log_odds.information(table)
@@ -79,7 +79,7 @@ class BinSums:
         )
 
     @classmethod
-    def join(cls, parts: Sequence["BinSums"]) -> "BinSums":
+    def join(cls, parts: Sequence["ClassBinSums"]) -> "ClassBinSums":
         """Join the sums of the bins of all classes."""
         return cls(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)))
 
@@ -88,7 +88,7 @@ class BinSums:
 class BinsOfClass:
     """The bins of one class: their sums, those of clusters, and for few classes the bin of each row."""
 
-    bins: BinSums
+    bins: ClassBinSums
     clusters: NDArray[np.float32] | None
     labels: NDArray[np.int16] | None
 
@@ -99,7 +99,7 @@ class BinsOfClass:
         if rows.cluster is not None:
             clusters = design.cluster_bin_sums(bins, design.table.score).astype(np.float32)
         counted = rows.n_classes <= _MAX_CLASSES_COUNTED
-        return cls(BinSums.from_bins(bins), clusters, bins.labels[place].astype(np.int16) if counted else None)
+        return cls(ClassBinSums.from_bins(bins), clusters, bins.labels[place].astype(np.int16) if counted else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Cells:
 
     Attributes
     ----------
-    bins : BinSums
+    bins : ClassBinSums
     owner : ndarray of int
         The class of each cell.
     off_diagonal : float
@@ -124,7 +124,7 @@ class Cells:
         Residual sums of clusters.
     """
 
-    bins: BinSums
+    bins: ClassBinSums
     owner: Ints
     off_diagonal: float
     degrees: float = np.inf
@@ -133,7 +133,7 @@ class Cells:
     @classmethod
     def from_classes(cls, rows: ClassRows, parts: Sequence[BinsOfClass]) -> "Cells":
         """Join the bins of all classes."""
-        bins = BinSums.join([part.bins for part in parts])
+        bins = ClassBinSums.join([part.bins for part in parts])
         owner = np.repeat(np.arange(len(parts)), [part.bins.residual.size for part in parts])
         scale = shrunken(bins)
         labels = [part.labels for part in parts if part.labels is not None]
@@ -205,7 +205,7 @@ class Cells:
         return TestResult(total, max(pvalue, alone), name, df=trace**2 / squared if squared > 0 else 0.0)
 
 
-def shrunken(bins: BinSums) -> Floats:
+def shrunken(bins: ClassBinSums) -> Floats:
     """Return the weight a of each cell: 1 / (V + v / V), for counts 1 / (V + 1)."""
     safe = np.maximum(bins.information, _NOTHING)
     return np.asarray(np.where(bins.information > 0, 1 / (safe + bins.variance / safe), 0.0), dtype=np.float64)

@@ -16,7 +16,7 @@ _lazy = _LazyNames(
         "murphy_decomposition",
         "metrics.discrimination": "AUC auc",
         "metrics.gce": "GCE",
-        "metrics.isotonic": "Emax ICI IsotonicErrors emax ici isotonic_errors",
+        "metrics.isotonic_gaps": "Emax ICI IsotonicErrors emax ici isotonic_errors",
         "metrics.log_odds": "LogOddsError log_odds_error",
         "metrics.metric": "Metric MetricValue UnbinnedMetric metric_function",
         "metrics.optimal_bins": "OptimalBins mean_within_error total_error",

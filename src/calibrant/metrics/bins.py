@@ -20,7 +20,15 @@ from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["PAVA", "PAVABC", "Bins", "Edges", "EqualInformation", "EqualWidth", "Quantile"]
+__all__ = [
+    "PAVA",
+    "PAVABC",
+    "Bins",
+    "Edges",
+    "EqualInformation",
+    "EqualWidth",
+    "Quantile",
+]
 
 Bins: TypeAlias = Callable[[ScoreTable], Partition]
 MeanBins: TypeAlias = Callable[[MeanTable], MeanPartition]

@@ -65,13 +65,13 @@ def mean_quotient(y_true: Any, y_pred: Any = None, *, zeros: Literal["raise", "d
     1.5833333333333333
     """
     table = read_mean_table(y_true, y_pred, rows)
-    table, quotients, lost = quotients_of(table, zeros)
+    table, quotients, lost = compute_quotients(table, zeros)
     for note in table.notes + lost:
         warnings.warn(note.text, CalibrantWarning, stacklevel=3)
     return table.average(quotients)
 
 
-def quotients_of(table: MeanTable, zeros: Literal["raise", "drop"]) -> tuple[MeanTable, Floats, tuple[Note, ...]]:
+def compute_quotients(table: MeanTable, zeros: Literal["raise", "drop"]) -> tuple[MeanTable, Floats, tuple[Note, ...]]:
     """Return the rows that have a quotient, the quotients, and a note with the number of rows dropped."""
     need_rows(table, "mean_quotient")
     check_option("zeros", zeros, ("raise", "drop"))

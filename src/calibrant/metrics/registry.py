@@ -11,7 +11,7 @@ from calibrant.metrics.cumulative import EcceMad, EcceR
 from calibrant.metrics.decompositions import MCB
 from calibrant.metrics.discrimination import AUC
 from calibrant.metrics.gce import GCE
-from calibrant.metrics.isotonic import ICI, Emax
+from calibrant.metrics.isotonic_gaps import ICI, Emax
 from calibrant.metrics.log_odds import LogOddsError
 from calibrant.metrics.metric import Metric, UnbinnedMetric
 from calibrant.metrics.proper_scores import Brier, LogLoss, StratifiedBrier
