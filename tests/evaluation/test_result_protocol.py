@@ -32,6 +32,7 @@ READING = {
     *("Breakdown.metric", "Breakdown.unit", "Breakdown.spec", "Breakdown.signed_bias", "Breakdown.rate_interval"),
     *("Breakdown.n_in", "Breakdown.n_used", "Breakdown.n_dropped", "Breakdown.per_bin", "GCE.unit", "GCE.spec"),
     *("UnbinnedMetric.spec", "UnbinnedMetric.unit", "part_to_spec", "_part_name", "plain_columns"),
+    *("MetricValue.metric", "MetricValue.unit", "MetricValue.spec", "tests_scores"),
     *("Equivalence.within", "Null.excess", "Decision.pvalue", "Decision.direction", "Deviation.within"),
     *("Deviation.text", "Deviation.further_rows", "JointTest.pvalue", "JointTest._adjusted", "JointTest.scale"),
     *("JointTest.significant", "JointTest.direction", "TestResult.is_significant"),
@@ -174,7 +175,7 @@ def test_stored_values_equal_those_of_the_library(name):
     # Both ends of a bin are scores of rows, so their decisions follow from the losses of bins of one score.
     ends = np.searchsorted(profile.score, tested.partition.min_score)
     bins = np.arange(len(tested.partition))
-    expected = tested.gce.loss.rejects(tested.partition, bins, tested.partition.min_score)
+    expected = tested.definition.loss.rejects(tested.partition, bins, tested.partition.min_score)
     assert np.array_equal(profile.rejected[ends], expected)
 
 

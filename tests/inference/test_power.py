@@ -177,7 +177,7 @@ def test_rows_to_decide_are_those_that_the_rows_at_hand_lack():
     [
         ((), {}, "scores or event_rate must be given, and not both; got neither. Pass"),
         (([0.1],), {"event_rate": 0.1}, "got both"),
-        ((), {"event_rate": 0}, "event_rate must lie between 0 and 1; got 0. "),
+        ((), {"event_rate": 0}, "event_rate must lie between 0 and 1; got 0"),
         (([0.0, 1.0],), {}, "scores must have a score between 0 and 1; got none"),
         (([0.1, 1.5],), {}, "scores must lie in"),
         (([0.1, np.nan],), {}, "scores has 1 missing value"),

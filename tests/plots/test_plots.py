@@ -399,7 +399,7 @@ def test_an_axis_that_makes_no_sense_is_rejected(name, value, rows):
 
 
 def test_a_loss_that_is_not_a_test_is_rejected(rows):
-    with pytest.raises(cb.InputError, match=r"the loss RejectionRate; got ECE.*cb\.TCE"):
+    with pytest.raises(cb.InputError, match=r"whose loss tests scores, such as TCE; got ECE.*cb\.TCE"):
         plots.TestBasedReliabilityDisplay.from_breakdown(cb.ECE()(*rows), fig=Figure())
 
 

@@ -175,12 +175,12 @@ def _tests(design: Design, settings: Settings, seed: SeedSequence) -> tuple[Test
 
 def _test_based(breakdowns: Mapping[str, Breakdown]) -> str:
     """Return the name of the first test-based breakdown."""
-    return next(name for name, breakdown in breakdowns.items() if tests_scores(breakdown.gce.loss))
+    return next(name for name, breakdown in breakdowns.items() if tests_scores(breakdown.definition.loss))
 
 
 def _breakdown_of_ece(breakdowns: Mapping[str, Breakdown]) -> Breakdown:
     """Return the breakdown of ECE over its default bins."""
-    return next(breakdown for breakdown in breakdowns.values() if breakdown.gce == ECE())
+    return next(breakdown for breakdown in breakdowns.values() if breakdown.definition == ECE())
 
 
 def rejection_breakdown(evaluation: Evaluation) -> tuple[Breakdown, Null | None]:

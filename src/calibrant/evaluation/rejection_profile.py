@@ -33,7 +33,7 @@ class RejectionProfile:
     @classmethod
     def measure(cls, breakdown: Breakdown) -> "RejectionProfile | None":
         """Test the scores of a test-based breakdown; None with more than 1,000 bins."""
-        partition, loss = breakdown.partition, breakdown.gce.loss
+        partition, loss = breakdown.partition, breakdown.definition.loss
         assert tests_scores(loss)
         if len(partition) > MAX_BINS:
             return None

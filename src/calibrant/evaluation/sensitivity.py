@@ -44,7 +44,7 @@ class Sensitivity:
     @classmethod
     def measure(cls, tested: Breakdown, ece: Breakdown) -> "Sensitivity":
         """Compute both functions from the test-based breakdown and that of ECE."""
-        loss: Any = tested.gce.loss
+        loss: Any = tested.definition.loss
         alphas = tuple(sorted({*ALPHAS, float(loss.alpha)}))
         partition = tested.partition
         losses = np.array([replace(loss, alpha=alpha)(partition) for alpha in alphas])

@@ -52,7 +52,7 @@ def consistency_band(
     True
     """
     level = check_share("confidence_level", confidence_level)
-    partition, bins = breakdown.partition, breakdown.gce.bins
+    partition, bins = breakdown.partition, breakdown.definition.bins
     table = partition.table
     where = np.clip(partition.mean_score, partition.min_score, partition.max_score)  # a mean is rounded
     sampler = null_sampler(table, rows)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from calibrant._support.arrays import read_only
-from calibrant._support.errors import Note
-from calibrant._support.json_values import number
 from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Floats
+from calibrant.metrics.metric import MetricValue
 from calibrant.metrics.norms import weighted_mean
 from calibrant.metrics.significance import clopper_pearson
 from calibrant.tables.partition import Partition
@@ -26,40 +25,24 @@ _ROWS_SHOWN = 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Breakdown:
+class Breakdown(MetricValue):
     """The value of a metric over bins, with the bins and the specification of the metric.
 
     Attributes
     ----------
     value : float
-    gce : GCE
+    definition : GCE
         The metric object.
-    partition : Partition
+    table : ScoreTable
     notes : tuple of Note
         Notes about the input.
+    partition : Partition
     """
 
-    value: float
-    gce: "GCE"
+    definition: "GCE"
     partition: Partition
     _columns: Mapping[str, NDArray[Any]]
-    notes: tuple[Note, ...] = ()
     _rate_intervals: dict[float, tuple[Floats, Floats]] = field(default_factory=dict)
-
-    @property
-    def metric(self) -> str:
-        """Name of the metric."""
-        return self.gce.name
-
-    @property
-    def unit(self) -> str:
-        """Unit of the value: "%" or "1"."""
-        return self.gce.unit
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        """Specification of the metric, JSON-able; see `GCE.from_spec`."""
-        return self.gce.spec
 
     @cached_property
     def per_bin(self) -> dict[str, NDArray[Any]]:
@@ -92,41 +75,30 @@ class Breakdown:
     @property
     def n_in(self) -> int:
         """Number of rows of the input."""
-        return self.partition.table.n_in
+        return self.table.n_in
 
     @property
     def n_used(self) -> int:
         """Number of rows that were counted."""
-        return self.partition.table.n_used
+        return self.table.n_used
 
     @property
     def n_dropped(self) -> int:
         """Number of rows that were dropped; the notes give the reasons."""
-        return self.partition.table.n_dropped
-
-    def __float__(self) -> float:
-        return self.value
+        return self.table.n_dropped
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         return {
-            "schema_version": 1,
-            "metric": self.metric,
-            **number("value", self.value),
+            **super().to_dict(),
             **({} if self.signed_bias is None else {"signed_bias": self.signed_bias}),
-            "unit": self.unit,
-            "spec": self.spec,
-            "n_in": self.n_in,
-            "n_used": self.n_used,
-            "n_dropped": self.n_dropped,
             "n_empty_bins": self.partition.n_empty,
             "per_bin": {name: column.tolist() for name, column in self.per_bin.items()},
-            "notes": [note.to_dict() for note in self.notes],
         }
 
     def _headline(self) -> str:
         value = f"{self.value:.2f} %" if self.unit == "%" else f"{self.value:.5f}"
-        partition, table = self.partition, self.partition.table
+        partition, table = self.partition, self.table
         empty = f", {partition.n_empty} empty" if partition.n_empty else ""
         rows = f"{table.size:,} rows" if not table.importance else f"total weight {table.size:,.6g}"
         bins = f"{len(partition)} bin{'s' if len(partition) != 1 else ''}{empty}"

@@ -103,7 +103,7 @@ class GCE(_Immutable):
         columns["loss"] = np.asarray(columns["loss"], dtype=np.float64)
         notes = self.loss.notes(partition) if hasattr(self.loss, "notes") else ()
         value = float(self.norm(columns["loss"], partition.n))
-        return Breakdown(value, self, partition, columns, join_notes(table.notes, notes))
+        return Breakdown(value, self, table, join_notes(table.notes, notes), partition, columns)
 
     def value(self, table: ScoreTable) -> float:
         """Return the value without a `Breakdown`, as replicates need it."""

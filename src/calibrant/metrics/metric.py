@@ -138,7 +138,7 @@ class UnbinnedMetric(ABC):
     def __call__(self, y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Any) -> "MetricValue":
         """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`."""
         table = read_score_table(y_true, y_prob, rows)
-        return MetricValue(self.value(table), self, table)
+        return MetricValue(self.value(table), self, table, table.notes)
 
     @abstractmethod
     def value(self, table: ScoreTable) -> float:
@@ -156,19 +156,22 @@ class UnbinnedMetric(ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MetricValue:
-    """The value of a metric without bins, with its specification and its notes.
+    """The value of a metric, with its specification and its notes; a `Breakdown` if the metric is over bins.
 
     Attributes
     ----------
     value : float
-    definition : UnbinnedMetric
+    definition : UnbinnedMetric or GCE
         The metric object.
     table : ScoreTable
+    notes : tuple of Note
+        Notes about the input.
     """
 
     value: float
-    definition: UnbinnedMetric
+    definition: Metric
     table: ScoreTable
+    notes: tuple[Note, ...]
 
     @property
     def metric(self) -> str:
@@ -177,18 +180,13 @@ class MetricValue:
 
     @property
     def unit(self) -> str:
-        """Unit of the value."""
+        """Unit of the value: "%" or "1"."""
         return self.definition.unit
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Specification of the metric, JSON-able."""
+        """Specification of the metric, JSON-able; `metrics.from_spec` rebuilds the metric from it."""
         return self.definition.spec
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """Notes about the input."""
-        return self.table.notes
 
     def __float__(self) -> float:
         return self.value

@@ -9,7 +9,6 @@ from calibrant._support import class_labels
 from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import label, number
 from calibrant._support.typing import Column
-from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.metric import Metric, MetricValue
 from calibrant.metrics.registry import MetricLike, as_metric
 from calibrant.tables.class_probabilities import ClassProbabilities
@@ -25,7 +24,7 @@ class Classwise:
     """A metric of every class against the rest; see `classwise`."""
 
     metric: str
-    per_class: Mapping[Any, Breakdown | MetricValue]
+    per_class: Mapping[Any, MetricValue]
     notes: tuple[Note, ...] = ()
 
     @property
@@ -114,9 +113,9 @@ def classwise(
     return Classwise(results[0].metric, MappingProxyType(per_class), shared)
 
 
-def _measure(metric: Metric, table: ScoreTable) -> Breakdown | MetricValue:
+def _measure(metric: Metric, table: ScoreTable) -> MetricValue:
     result = metric(table) if callable(metric) else None
-    if isinstance(result, (Breakdown, MetricValue)):
+    if isinstance(result, MetricValue):
         return result
     raise InputError(
         f"metric must return a Breakdown or a MetricValue when it is called; got {metric!r}.",

@@ -8,8 +8,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError
 from calibrant.metrics.breakdown import Breakdown
-from calibrant.metrics.gce import GCE
-from calibrant.metrics.metric import MetricValue, UnbinnedMetric
+from calibrant.metrics.metric import Metric, MetricValue
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import read_score_table
 
@@ -90,7 +89,7 @@ def read_tables(y_true: Any, y_prob: Any, rows: Mapping[str, Any], default: str 
 
 def result_table(result: Any) -> ScoreTable:
     """Return the table of a result."""
-    return result.table if isinstance(result, MetricValue) else check_breakdown(result).partition.table
+    return result.table if isinstance(result, MetricValue) else check_breakdown(result).table
 
 
 def named_results(breakdown: Any, default: str = "model") -> dict[str, Any]:
@@ -103,9 +102,9 @@ def named_results(breakdown: Any, default: str = "model") -> dict[str, Any]:
     return dict(zip(display_names(results), results.values(), strict=True))
 
 
-def shared_metric(results: Iterable[Breakdown | MetricValue]) -> GCE | UnbinnedMetric:
+def shared_metric(results: Iterable[MetricValue]) -> Metric:
     """Return the metric that all results share."""
-    metrics = [each.definition if isinstance(each, MetricValue) else each.gce for each in results]
+    metrics = [each.definition for each in results]
     if any(metric.spec != metrics[0].spec for metric in metrics):
         names = sorted({metric.name for metric in metrics})
         raise InputError(f"breakdown must have results of one metric with equal settings; got {', '.join(names)}.")

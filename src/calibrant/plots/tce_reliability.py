@@ -97,7 +97,7 @@ class TestBasedReliabilityDisplay:
     profile: RejectionProfile | None = None
 
     def __post_init__(self) -> None:
-        if not tests_scores(check_breakdown(self.breakdown).gce.loss):
+        if not tests_scores(check_breakdown(self.breakdown).definition.loss):
             raise InputError(
                 f"breakdown must be of a metric whose loss tests scores, such as TCE; got {self.breakdown.metric}.",
                 hint="Pass the Breakdown of cb.TCE(), or use ReliabilityDisplay.",
@@ -246,7 +246,7 @@ class TestBasedReliabilityDisplay:
         """Return whether the bins reject these scores: the stored decisions if they are of these scores."""
         if self.profile is not None and np.array_equal(self.profile.score, score):
             return self.profile.rejected
-        loss = self.breakdown.gce.loss
+        loss = self.breakdown.definition.loss
         assert tests_scores(loss)
         return loss.rejects(self.breakdown.partition, bins, score)
 
@@ -321,7 +321,7 @@ class TestBasedReliabilityDisplay:
             )
 
     def _dress(self) -> None:
-        loss = self.breakdown.gce.loss
+        loss = self.breakdown.definition.loss
         assert tests_scores(loss)
         self.ax_.set_xlim(-0.6, len(self.breakdown.partition) - 0.4)
         self.ax_.set_ylabel("prediction and event rate")
@@ -373,14 +373,14 @@ class TestBasedReliabilityDisplay:
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
         b, cells = self.breakdown, self.breakdown.per_bin
-        assert tests_scores(b.gce.loss)
+        assert tests_scores(b.definition.loss)
         share = 100 * float(cells["rejected"].sum() / cells["n"].sum())
         expected = ""
         if self.null is not None:
             expected = f"; expected if calibrated: {self.null.low:.1f} to {self.null.high:.1f} %"
         return (
             f"Test-based reliability diagram of {b.metric} ({b.value:.1f} %{expected}), "
-            f"{rows_text(b.partition.table)} in {bins_text(len(b.partition))}: at {b.gce.loss.alpha:g} "
+            f"{rows_text(b.partition.table)} in {bins_text(len(b.partition))}: at {b.definition.loss.alpha:g} "
             f"{share:.1f} % of predictions are rejected{self._worst()}."
         )
 

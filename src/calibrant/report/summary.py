@@ -100,7 +100,7 @@ def _model(name: str, key: str, e: Evaluation, alphas: list[float]) -> dict[str,
 
 def _tested_alpha(e: Evaluation) -> float:
     """Return the level of the test-based breakdown."""
-    loss: Any = rejection_breakdown(e)[0].gce.loss
+    loss: Any = rejection_breakdown(e)[0].definition.loss
     return float(loss.alpha)
 
 
