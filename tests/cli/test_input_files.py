@@ -181,14 +181,14 @@ def test_options_read_other_encodings_and_missing_values(here, call):
         (["-", "-", "-y", "y", "-p", "p"], "Standard input (-) must be given at most once; got it 2 times."),
         (
             ["pipe", "-y", "y", "-p", "p"],
-            "'pipe' is not a regular file. On the command line, - is standard input|input",
+            "got 'pipe'. On the command line, - is standard input|input",
         ),
         (["scores.csv", "-y", "y", "-p", "p", "--json", "pipe", "--force"], "'pipe' is not a regular file"),
         (
             ["scores.csv", "-y", "y", "-p", "p", "--json", "a", "--html", "./a"],
             "Outputs must have different paths; got one path twice.",
         ),
-        (["https://example.org/x.csv", "-y", "y", "-p", "p"], "is an address; only files are read"),
+        (["https://example.org/x.csv", "-y", "y", "-p", "p"], "paths must name local files; got"),
     ],
 )
 def test_invalid_options_are_errors(scores, call, monkeypatch, arguments, words):

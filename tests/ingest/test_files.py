@@ -211,8 +211,8 @@ def test_other_encodings_and_broken_files_are_refused(tmp_path):
     assert str(tmp_path) not in str(caught.value)
     for paths, words in (
         (tmp_path / "none.parquet", "There is no file"),
-        ("https://example.org/a.parquet", "is an address"),
-        (bad_csv(tmp_path, GOOD[:5]).rename(tmp_path / "rows.dat"), "Its ending does not say"),
+        ("https://example.org/a.parquet", "paths must name local files"),
+        (bad_csv(tmp_path, GOOD[:5]).rename(tmp_path / "rows.dat"), "must be that of a known format"),
     ):
         with pytest.raises(InputError, match=words):
             cb.scan(paths, y="y", p="p")
@@ -332,7 +332,7 @@ def test_each_file_is_counted_once_and_hidden_files_are_skipped(tmp_path):
     (tmp_path / "._rows.parquet").write_bytes(b"nothing")
     assert cb.scan(tmp_path, y="y", p="p").size == ROWS
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no Parquet, CSV or JSON file below 'empty'"):
+    with pytest.raises(InputError, match="Parquet, CSV or JSON files; got none below 'empty'"):
         cb.scan(tmp_path / "empty", y="y", p="p")
     for paths in ([], None, 5):
         with pytest.raises(InputError, match="at least one file"):

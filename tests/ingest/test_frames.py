@@ -164,7 +164,7 @@ def test_tables_add_up_and_are_evaluated():
     two = cb.tables_from_frame(frame.with_columns(q=frame["p"] / 2), y="y", p=["p", "q"])
     with pytest.raises(InputError, match="tables of one model"):
         cb.evaluate(two)
-    with pytest.raises(InputError, match="cannot be added"):
+    with pytest.raises(InputError, match="must have the same groups"):
         whole + cb.tables_from_frame(frame, y="y", p="p")
 
 
@@ -172,7 +172,7 @@ def test_tables_add_up_and_are_evaluated():
     ("call", "words"),
     [
         (lambda f: cb.from_frame(f, y="y", p="score"), "no column 'score'; it has 'y', 'p'"),
-        (lambda f: cb.from_frame([1, 2], y="y", p="p"), "no frame that Narwhals knows"),
+        (lambda f: cb.from_frame([1, 2], y="y", p="p"), "a frame that Narwhals supports"),
         (lambda f: cb.tables_from_frame(f, y="y", p=[]), "p must name at least one column"),
         (lambda f: cb.tables_from_frame(f, y="y", p=["p", "p"]), "each once"),
         (lambda f: cb.from_frame(f, y="y", p="p", resolution=2), "resolution must lie"),
@@ -242,12 +242,12 @@ def test_a_flipped_byte_or_a_cut_is_seen(table, tmp_path):
 
 
 def test_other_files_and_versions_are_refused(table):
-    with pytest.raises(InputError, match="no table that calibrant wrote"):
+    with pytest.raises(InputError, match="is not a table that calibrant wrote"):
         cb.ScoreTable.from_arrow(TABLE)
     frame = table.to_arrow()
     about = json.loads(frame.schema.metadata[b"calibrant"])
     other = frame.replace_schema_metadata({b"calibrant": json.dumps({**about, "version": 99})})
-    with pytest.raises(InputError, match="another version"):
+    with pytest.raises(InputError, match="must have a format up to"):
         cb.ScoreTable.from_arrow(other)
     weighted = cb.ScoreTable.from_arrays([0, 1], [0.2, 0.7], sample_weight=[1, 2]).to_arrow()
     assert weighted.column_names == ["score", "n", "k", "w2", "k2"]

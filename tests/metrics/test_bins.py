@@ -209,9 +209,9 @@ def test_user_defined_partitions():
     assert Partition.from_labels(table, [0, 0, 7]).n.tolist() == [3, 3]
     assert Partition.from_cuts(table, [1, 1, 2]).n.tolist() == [1, 2, 3]
     assert Partition.from_cuts(table, [1, 1, 2]).n_empty == 1
-    with pytest.raises(cb.InputError, match="must not fall"):
+    with pytest.raises(cb.InputError, match="must not decrease"):
         Partition.from_labels(table, [1, 0, 0])
-    with pytest.raises(cb.InputError, match="one for each"):
+    with pytest.raises(cb.InputError, match="one value for each"):
         Partition.from_labels(table, [1, 0])
     with pytest.raises(cb.InputError, match="cuts"):
         Partition.from_cuts(table, [2, 1])

@@ -21,7 +21,7 @@ from calibrant.calibrators.distribution_map import (
     weighted_median,
     weighted_quantiles,
 )
-from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples, levels_of
+from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples, as_levels
 from calibrant.forecasts.transformed import Stretched, Warped, need_scores, normal_scores, refuse_discrete
 
 __all__ = ["PITRecalibrator", "QuantileRecalibrator", "VarianceScaling"]
@@ -331,7 +331,7 @@ class QuantileRecalibrator(DistributionMap):
 
 
 def _sorted_levels(levels: Column) -> Floats:
-    found = np.sort(levels_of(np.asarray(levels, dtype=np.float64))[0])
+    found = np.sort(as_levels(np.asarray(levels, dtype=np.float64))[0])
     if not found.size or (np.diff(found) == 0).any():
         raise InputError(
             Argument("levels") + f" must be different numbers between 0 and 1; got {levels!r}.", value=levels

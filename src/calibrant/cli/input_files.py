@@ -27,7 +27,7 @@ def plain_files(
     paths: tuple[str, ...], *, format: Any, encoding: str | None, max_bytes: int | None, sha256: bool
 ) -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
     """Return UTF-8 or Parquet files on disk and the checksums of the input; temporary files are deleted at the end."""
-    from calibrant.ingest.files import files_of
+    from calibrant.ingest.files import find_files
 
     if paths.count("-") > 1:
         raise InputError(f"Standard input (-) must be given at most once; got it {paths.count('-')} times.")
@@ -35,7 +35,7 @@ def plain_files(
         folder = Path(name)
         files = [_save_standard_input(folder, format, max_bytes)] if "-" in paths else []
         named = [path for path in paths if path != "-"]
-        files += [file.path for file in files_of(named, format)] if named else []
+        files += [file.path for file in find_files(named, format)] if named else []
         _check_sizes(files, max_bytes)
         inputs = [_checksum(Path(file)) for file in files] if sha256 else []
         if encoding is not None:

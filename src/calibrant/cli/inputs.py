@@ -98,14 +98,14 @@ class Source:
 
         from calibrant._support import class_labels
         from calibrant._support import columns as _columns
-        from calibrant.ingest.files import columns_scan
+        from calibrant.ingest.files import read_columns
         from calibrant.tables.rows import missing_note
 
         weighting = self._weighting
         numbers = [*self.scores, *([] if weighting is None else [weighting.name])]
         names = list(dict.fromkeys([self.y, *numbers, *others]))
         with self._files() as (files, inputs):
-            columns = columns_scan(files, names, numbers, format=self.format, memory_limit=self._reading_memory)
+            columns = read_columns(files, names, numbers, format=self.format, memory_limit=self._reading_memory)
         events = self._try_pos_label(
             lambda pos_label: class_labels.events(columns[self.y], pos_label), lambda column: column.notes
         )

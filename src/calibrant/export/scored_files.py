@@ -17,7 +17,7 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError, no_column
 from calibrant._support.typing import Bools, Floats
-from calibrant.ingest.formats import File, format_of, heading, text_stream
+from calibrant.ingest.formats import File, guess_format, read_header, text_stream
 
 __all__ = ["calibrate_file", "output_format"]
 
@@ -67,7 +67,7 @@ def calibrate_file(calibrator: Any, source: Path, target: Path, kind: str, *, sc
         import pyarrow as pa
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError('Files need pyarrow: pip install "calibrant[files]".', name=error.name) from error
-    file = File(str(source), format_of(source.name))
+    file = File(str(source), guess_format(source.name))
     read = {"parquet": _parquet, "csv": _csv, "json": _json}[file.format]
     count = {"rows": 0, "missing": 0}
     with _Writer(target, kind) as writer:
@@ -128,7 +128,7 @@ def _parquet(file: File, score: str, name: str) -> Iterator[_Batch]:
 
 def _csv(file: File, score: str, name: str) -> Iterator[_Batch]:
     """Read rows of text. Each must have as many cells as the heading; in a file of one column it may be blank."""
-    mark, there = heading(file)
+    mark, there = read_header(file)
     _check_names(file, there, score, name)
     place = there.index(score)
     with text_stream(file) as stream:

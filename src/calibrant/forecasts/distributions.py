@@ -1,8 +1,8 @@
-"""Predictive distributions, one a row: what a model that says how sure it is predicts of a number.
+"""Predictive distributions of numeric outcomes, one per row.
 
-Four kinds, by what is known of each distribution: mean and spread (`Gaussian`), everything (`Frozen`, for scipy's),
-some quantiles (`Quantiles`), draws (`Samples`). Recalibrators make more: `Stretched` and `Warped`. Wherever a
-forecast is taken, a frozen distribution of `scipy.stats` may be given as it is.
+Four kinds, by what is known of each distribution: mean and spread (`Gaussian`), the distribution function (`Frozen`,
+for scipy), some quantiles (`Quantiles`), samples (`Samples`). Recalibrators return `Stretched` and `Warped`. A frozen
+distribution of `scipy.stats` may be given wherever a forecast is taken.
 """
 
 import math
@@ -22,48 +22,48 @@ _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 
 
 class Forecast(Protocol):
-    """What every kind of forecast can do."""
+    """The methods of all kinds of forecasts."""
 
     def __len__(self) -> int: ...
 
     def cells(self, y: Floats) -> tuple[Floats, Floats]:
-        """Limits of what is known of F(y), for every row: equal where F is continuous and known."""
+        """Return bounds of F(y) for each row; they are equal if F is continuous and known."""
         ...
 
     def quantile(self, level: Any) -> Floats:
-        """Quantiles of every row: of shape (n,) for one level, (n, k) for k of them."""
+        """Return the quantiles of each row: of shape (n,) for one level, (n, k) for k levels."""
         ...
 
     def point(self) -> Floats:
-        """The mean of every row, or the median where no mean is known."""
+        """Return the mean of each row, or the median if no mean is known."""
         ...
 
     def log_density(self, y: Floats) -> Floats:
-        """Logarithm of the density (or of the probability, for whole numbers) at every outcome."""
+        """Return the logarithm of the density (of the probability, for discrete distributions) at each outcome."""
         ...
 
     def crps(self, y: Floats) -> Floats:
-        """Continuous ranked probability score of every row."""
+        """Return the continuous ranked probability score of each row."""
         ...
 
     def part(self, rows: Any) -> "Forecast":
-        """The forecasts of some of the rows: by a mask or by their places."""
+        """Return the forecasts of some of the rows: a mask, or their positions."""
         ...
 
 
-def levels_of(level: Any) -> tuple[Floats, bool]:
-    """Levels as a new array, and whether it was a single one; they lie strictly between 0 and 1."""
+def as_levels(level: Any) -> tuple[Floats, bool]:
+    """Return levels as a new array, and whether one number was given; levels lie strictly between 0 and 1."""
     try:
         levels = np.array(level, dtype=np.float64)
     except (TypeError, ValueError):
         levels = np.array(np.nan)
     if levels.ndim > 1 or not ((levels > 0) & (levels < 1)).all():
-        raise InputError(f"A level must lie between 0 and 1; found {level!r}.", argument="level", value=level)
+        raise InputError(f"level must lie between 0 and 1; got {level!r}.", argument="level", value=level)
     return np.atleast_1d(levels), levels.ndim == 0
 
 
 def _keep_index(forecast: Any, *columns: Any) -> None:
-    """The index of pandas objects, to be compared with that of the outcomes, unless another is known."""
+    """Keep the index of pandas objects, to compare it with that of the outcomes."""
     for column in columns:
         index = getattr(column, "index", None)
         if forecast.index is None and hasattr(index, "equals"):
@@ -82,7 +82,7 @@ def _per_row(values: Any, name: str) -> _columns.ColumnData:
 
 
 def _matrix(values: Any, name: str, columns: str) -> Floats:
-    """Numbers of shape (rows, columns), all finite."""
+    """Read finite numbers of shape (rows, columns)."""
     try:
         np.shape(values)
     except ValueError as error:
@@ -90,7 +90,7 @@ def _matrix(values: Any, name: str, columns: str) -> Floats:
     masked = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
     array = _columns.as_array(values, name)
     if array.ndim != 2 or not array.size:
-        raise InputError(f"{name} must have a row for each outcome and {columns}; its shape is {array.shape}.")
+        raise InputError(f"{name} must have a row for each outcome and {columns}; got shape {array.shape}.")
     flat = _columns.numbers(_columns.read(array.reshape(-1), name))
     array = flat.values.astype(np.float64).reshape(array.shape)
     if masked is not None:
@@ -109,7 +109,7 @@ def _matrix(values: Any, name: str, columns: str) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """Normal distributions: a mean and a standard deviation for every row (or one for all).
+    """Normal distributions: a mean and a standard deviation for each row, or one for all rows.
 
     Examples
     --------
@@ -133,12 +133,12 @@ class Gaussian:
             row = int(np.argmax(bad))
             raise sd.error(
                 f"must be positive; row {row} is {sd.values[row]:.6g}.",
-                hint="A forecast that is sure has no density; give it a small spread.",
+                hint="A forecast without spread has no density; use a small standard deviation.",
                 row=row,
                 value=float(sd.values[row]),
             )
         if not len(mean) or not len(sd):
-            raise InputError("A forecast needs at least one row; there is none.", argument="mean")
+            raise InputError("A forecast must have at least one row; got none.", argument="mean")
         for name, values in zip(("mean", "sd"), np.broadcast_arrays(mean.values, sd.values), strict=True):
             object.__setattr__(self, name, values)
 
@@ -146,12 +146,12 @@ class Gaussian:
         return int(self.mean.size)
 
     def at_score(self, z: Floats) -> Floats:
-        """Quantiles at the levels of these standard normal values, of shape (n, k)."""
+        """Return the quantiles at the levels of standard normal values, of shape (n, k)."""
         found: Floats = self.mean[:, None] + self.sd[:, None] * z
         return found
 
     def normal_score(self, y: Floats) -> Floats:
-        """The standard normal value at the same place: (y - mean) / sd."""
+        """Return the standard normal value at the same level: (y - mean) / sd."""
         score: Floats = (y - self.mean) / self.sd
         return score
 
@@ -164,7 +164,7 @@ class Gaussian:
     def quantile(self, level: Any) -> Floats:
         from scipy.special import ndtri
 
-        levels, single = levels_of(level)
+        levels, single = as_levels(level)
         found = self.at_score(ndtri(levels))
         return found[:, 0] if single else found
 
@@ -189,17 +189,17 @@ class Gaussian:
 
 @dataclass(frozen=True, eq=False)
 class Quantiles:
-    """Quantile forecasts: for every row the values below which the outcome lies with each of the levels' chances.
+    """Quantile forecasts: for each row the values below which the outcome lies with the probabilities `levels`.
 
     Parameters
     ----------
-    levels : k numbers between 0 and 1, strictly rising
-    values : (n, k) numbers, not falling from left to right
+    levels : k numbers between 0 and 1, strictly increasing
+    values : (n, k) numbers, not decreasing within a row
 
     Notes
     -----
-    Of F(y) only the cell is known, the levels between which it lies. y counts as below a quantile if y <= it. Quantiles
-    at other levels are interpolated on a line; there are none beyond the outermost levels.
+    F(y) is known up to the two levels between which it lies; y is below a quantile q if y <= q. Quantiles at other
+    levels are interpolated linearly; beyond the outermost levels they are undefined.
 
     Examples
     --------
@@ -213,11 +213,11 @@ class Quantiles:
     index: Any = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        levels, _ = levels_of(np.asarray(self.levels, dtype=np.float64))
+        levels, _ = as_levels(np.asarray(self.levels, dtype=np.float64))
         values = _matrix(self.values, "values", "a column for each level")
         if not (np.diff(levels) > 0).all() or values.shape[1] != levels.size:
             raise InputError(
-                f"levels must rise strictly, one for each column of values; there are {levels.size} levels "
+                f"levels must increase strictly, one for each column of values; got {levels.size} levels "
                 f"({', '.join(f'{v:g}' for v in levels[:5])}{', ...' if levels.size > 5 else ''}) and "
                 f"{values.shape[1]} columns.",
                 argument="levels",
@@ -226,9 +226,9 @@ class Quantiles:
         if falls.any():
             row = int(np.argwhere(falls)[0, 0])
             raise InputError(
-                f"The quantiles of a row must not fall; {int(falls.any(axis=1).sum()):,} rows cross, the first is row "
+                f"values must not decrease within a row; {int(falls.any(axis=1).sum()):,} rows cross, the first is row "
                 f"{row}.",
-                hint="Sort them (np.sort(values, axis=1)): that never makes a forecast worse.",
+                hint="Sort them (np.sort(values, axis=1)), which never makes a forecast worse.",
                 argument="values",
                 row=row,
             )
@@ -246,14 +246,14 @@ class Quantiles:
         return known[below], known[np.maximum(below + 1, upto)]
 
     def quantile(self, level: Any) -> Floats:
-        levels, single = levels_of(level)
+        levels, single = as_levels(level)
         first, last = self.levels[0], self.levels[-1]
-        slack = 1e-6  # levels may have been written as float32
+        slack = 1e-6  # levels may be float32
         if (levels < first - slack).any() or (levels > last + slack).any():
             raise InputError(
-                f"These forecasts know the levels {first:g} to {last:g}; {levels.min():g} to {levels.max():g} was "
-                "asked for.",
-                hint="Predict further quantiles, or ask for levels between these.",
+                f"level must lie between {first:g} and {last:g}, as those of the forecasts; got {levels.min():g} to "
+                f"{levels.max():g}.",
+                hint="Predict further quantiles, or use levels between these.",
                 argument="level",
                 value=level,
             )
@@ -271,13 +271,13 @@ class Quantiles:
 
     def log_density(self, y: Floats) -> Floats:
         raise InputError(
-            "Quantile forecasts have no density, so there is no likelihood.",
+            "Quantile forecasts have no density, so the likelihood is undefined.",
             hint="Use crps or pinball.",
             argument="forecast",
         )
 
     def crps(self, y: Floats) -> Floats:
-        """Twice the mean pinball loss over the levels: CRPS as far as equally spaced levels show it."""
+        """Return twice the mean pinball loss over the levels, which approximates CRPS if levels are equally spaced."""
         found: Floats = 2 * pinball_losses(y, self.values, self.levels).mean(axis=1)
         return found
 
@@ -286,7 +286,7 @@ class Quantiles:
 
 
 def pinball_losses(y: Floats, values: Floats, levels: Floats) -> Floats:
-    """Pinball loss of every quantile: level (y - q) if y > q, (1 - level) (q - y) otherwise."""
+    """Return the pinball loss of each quantile: level (y - q) if y > q, (1 - level) (q - y) otherwise."""
     away = y[:, None] - values
     found: Floats = np.maximum(levels * away, (levels - 1) * away)
     return found
@@ -294,7 +294,7 @@ def pinball_losses(y: Floats, values: Floats, levels: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Draws from the predictive distribution of every row: an ensemble, or what a Bayesian model simulates.
+    """Samples of the predictive distribution of each row: an ensemble, or simulations of a Bayesian model.
 
     Parameters
     ----------
@@ -302,9 +302,9 @@ class Samples:
 
     Notes
     -----
-    Of F(y) the rank of y among the draws is known: with r of m draws below it, F(y) lies in r/(m+1) to (r+1)/(m+1),
-    further if draws tie with it. These ranks are uniform if y and the draws come from one distribution. Quantiles lie
-    on lines between the draws, the i-th at i/(m+1); there are none beyond 1/(m+1) and m/(m+1).
+    F(y) is known up to the rank of y among the draws: with r of m draws below y, it lies between r/(m+1) and
+    (r+1)/(m+1), or above if draws equal y. The ranks are uniform if y and the draws have one distribution. Quantiles
+    are interpolated linearly, the i-th draw at i/(m+1); beyond 1/(m+1) and m/(m+1) they are undefined.
 
     Examples
     --------
@@ -330,13 +330,13 @@ class Samples:
         return below / (m + 1), (upto + 1) / (m + 1)
 
     def quantile(self, level: Any) -> Floats:
-        levels, single = levels_of(level)
+        levels, single = as_levels(level)
         least = 1 / (self.draws.shape[1] + 1)
         if (levels < least - 1e-9).any() or (levels > 1 - least + 1e-9).any():
             raise InputError(
-                f"{self.draws.shape[1]} draws know the levels {least:.4g} to {1 - least:.4g}; {levels.min():g} to "
-                f"{levels.max():g} was asked for.",
-                hint="Draw more, or ask for levels between these.",
+                f"level must lie between {least:.4g} and {1 - least:.4g} for {self.draws.shape[1]} draws; got "
+                f"{levels.min():g} to {levels.max():g}.",
+                hint="Use more draws, or levels between these.",
                 argument="level",
                 value=level,
             )
@@ -349,13 +349,13 @@ class Samples:
 
     def log_density(self, y: Floats) -> Floats:
         raise InputError(
-            "Draws have no density, so there is no likelihood.",
+            "Samples have no density, so the likelihood is undefined.",
             hint="Use crps, or Gaussian(draws.mean(axis=1), draws.std(axis=1)).",
             argument="forecast",
         )
 
     def crps(self, y: Floats) -> Floats:
-        """CRPS of the draws' own distribution: E|X - y| - E|X - X'| / 2, each draw with the chance 1/m."""
+        """Return the CRPS of the empirical distribution of the draws: E|X - y| - E|X - X'| / 2."""
         m = self.draws.shape[1]
         rank = np.arange(1, m + 1) - 0.5
         above = self.draws > y[:, None]

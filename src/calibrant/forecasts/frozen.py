@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats
-from calibrant.forecasts.distributions import levels_of
+from calibrant.forecasts.distributions import as_levels
 
 __all__ = ["Frozen", "is_frozen"]
 
@@ -17,10 +17,10 @@ _MOST_STEPS = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Frozen:
-    """A frozen distribution of `scipy.stats` whose parameters are arrays, one value a row (or one for all rows).
+    """A frozen distribution of `scipy.stats` whose parameters are arrays with one value per row, or one for all rows.
 
-    Continuous ones and those of whole numbers. CRPS is computed by quadrature of quantiles (relative error about
-    1e-10 for smooth densities), for whole numbers by summing.
+    Continuous and discrete distributions. CRPS is computed by quadrature of quantiles (relative error about 1e-10 for
+    smooth densities), for discrete distributions by summation.
 
     Examples
     --------
@@ -36,30 +36,28 @@ class Frozen:
     def __post_init__(self) -> None:
         if not is_frozen(self.distribution):
             raise InputError(
-                f"A frozen distribution of scipy.stats is needed, such as stats.gamma(shape); found "
+                f"distribution must be a frozen distribution of scipy.stats, such as stats.gamma(shape); got "
                 f"{self.distribution!r}.",
                 argument="distribution",
             )
         shape = np.shape(self.distribution.median())
         if len(shape) > 1 or (shape and shape != (1,) and self.rows not in (None, *shape)):
             raise InputError(
-                f"The distribution's parameters must have one value a row{f' of {self.rows}' if self.rows else ''}; "
-                f"their shape is {shape}.",
+                f"distribution must have parameters with one value per row{f' of {self.rows}' if self.rows else ''}; "
+                f"got shape {shape}.",
                 argument="distribution",
             )
         bad = ~np.isfinite(np.atleast_1d(self.distribution.median()))
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(
-                f"The distribution of row {row} does not exist: its median is no number.",
-                hint="Look at its parameters; scales must be positive.",
+                f"distribution must exist in each row; the median of row {row} is not finite.",
+                hint="Check its parameters; scales must be positive.",
                 argument="distribution",
                 row=row,
             )
         if self.discrete and (np.asarray(self.distribution.median()) % 1 != 0).any():
-            raise InputError(
-                "Distributions of whole numbers must not be shifted by a fraction.", argument="distribution"
-            )
+            raise InputError("A discrete distribution must not be shifted by a fraction.", argument="distribution")
         object.__setattr__(self, "rows", shape[0] if shape and shape != (1,) else (self.rows or 1))
 
     def __len__(self) -> int:
@@ -68,7 +66,7 @@ class Frozen:
 
     @property
     def discrete(self) -> bool:
-        """Whether it is a distribution of whole numbers."""
+        """Whether the distribution is discrete."""
         return hasattr(self.distribution, "pmf")
 
     def _full(self, values: Any) -> Floats:
@@ -81,14 +79,14 @@ class Frozen:
         return self._full(self.distribution.cdf(np.ceil(y) - 1)), high
 
     def normal_score(self, y: Floats) -> Floats:
-        """The standard normal value at the same place, precise in both tails."""
+        """Return the standard normal value at the same level, precise in both tails."""
         from scipy.special import ndtri
 
         low, high = self.distribution.cdf(y), self.distribution.sf(y)
         return self._full(np.where(low <= 0.5, ndtri(low), -ndtri(high)))
 
     def at_score(self, z: Floats) -> Floats:
-        """Quantiles at the levels of these standard normal values, precise in both tails."""
+        """Return the quantiles at the levels of standard normal values, precise in both tails."""
         from scipy.special import ndtr
 
         d = self.distribution
@@ -96,13 +94,13 @@ class Frozen:
         return found
 
     def quantile(self, level: Any) -> Floats:
-        levels, single = levels_of(level)
+        levels, single = as_levels(level)
         found: Floats = np.column_stack([self._full(self.distribution.ppf(each)) for each in levels])
         return found[:, 0] if single else found
 
     @property
     def point_is_mean(self) -> bool:
-        """Whether all rows have a mean; else `point` gives medians."""
+        """Whether all rows have a mean; otherwise `point` returns medians."""
         return bool(np.isfinite(self.distribution.mean()).all())
 
     def point(self) -> Floats:
@@ -116,13 +114,13 @@ class Frozen:
         return self._crps_by_sums(y) if self.discrete else self._crps_by_quadrature(y)
 
     def _crps_by_quadrature(self, y: Floats) -> Floats:
-        """2 int_0^1 of the pinball loss over levels, split at F(y), so that both parts are smooth up to their ends."""
+        """Integrate twice the pinball loss over levels, split at F(y), so that both parts are smooth."""
         d = self.distribution
         below, above = self._full(d.cdf(y)), self._full(d.sf(y))
         total, end = np.zeros(len(self)), np.zeros(len(self))
         for step, (place, rest, weight) in enumerate(zip(*tanh_sinh(), strict=True)):
-            # Levels below y are below * place, those above it above * place from the other end. Each is asked for from
-            # the nearer end, and not at all where it is nothing.
+            # Levels below F(y) are below * place, those above it above * place from the other end. Each quantile is
+            # computed from the nearer end.
             low, low_rest = below * place, above + below * rest
             high, high_rest = above * place, below + above * rest
             under = y - np.where(low <= 0.5, d.ppf(low), d.isf(low_rest))
@@ -131,11 +129,11 @@ class Frozen:
             over = 2 * weight * above**2 * place * np.where((above > 0) & np.isfinite(over), over, 0.0)
             total += under + over
             end = under + over if step == 0 else end
-        # Where the outermost piece still counts, the integral has no end: tails as heavy as Levy's.
+        # If the outermost piece is not negligible, the integral diverges: tails as heavy as those of Levy.
         return np.where(end > 1e-3 * total, np.inf, total)
 
     def _crps_by_sums(self, y: Floats) -> Floats:
-        """Integral of (F(x) - 1{x >= y})^2, constant between whole numbers; beyond the distribution, a distance."""
+        """Integrate (F(x) - 1{x >= y})^2, which is constant between whole numbers."""
         d = self.distribution
         first, last = self._ends()
         inside = np.clip(y, first, last)
@@ -144,13 +142,13 @@ class Frozen:
         for step in range(int(steps)):
             x = first + step
             share = self._full(d.cdf(x))
-            # Between x and x + 1 the outcome may lie: to its left and to its right the other half counts.
+            # The outcome may lie between x and x + 1: the integrand differs left and right of it.
             left = np.clip(inside - x, 0.0, 1.0)
             total += np.where(x < last, left * share**2 + (1 - left) * (1 - share) ** 2, 0.0)
         return total
 
     def _ends(self) -> tuple[Floats, Floats]:
-        """Whole numbers beyond which a distribution of them has nothing left, found by doubling steps."""
+        """Return whole numbers beyond which the probability is negligible, found by doubling steps."""
         middle, d = self._full(self.distribution.median()), self.distribution
         ends = []
         for side, left in ((-1, d.cdf), (1, d.sf)):
@@ -159,8 +157,8 @@ class Frozen:
                 reach *= 2
                 if reach > _MOST_STEPS:
                     raise InputError(
-                        f"CRPS of these distributions needs sums over more than {_MOST_STEPS:,} whole numbers.",
-                        hint="Use draws (Samples) or quantiles.",
+                        f"CRPS of discrete distributions must need at most {_MOST_STEPS:,} terms; got more.",
+                        hint="Use Samples or Quantiles.",
                         argument="forecast",
                     )
             ends.append(middle + side * reach)
@@ -178,12 +176,12 @@ class Frozen:
 
 
 def is_frozen(value: Any) -> bool:
-    """Whether it is a frozen distribution of `scipy.stats`."""
+    """Return whether a value is a frozen distribution of `scipy.stats`."""
     return all(hasattr(value, name) for name in ("dist", "args", "kwds", "cdf", "ppf", "median"))
 
 
 def tanh_sinh() -> tuple[Floats, Floats, Floats]:
-    """Places, 1 less the places, and weights of double-exponential quadrature over (0, 1), for singular ends."""
+    """Return nodes, 1 - nodes, and weights of double-exponential quadrature over (0, 1), for singular ends."""
     t = np.arange(-32, 33) / 10
     inner = 0.5 * math.pi * np.sinh(t)
     places = 1 / (1 + np.exp(-2 * inner))

@@ -1,4 +1,4 @@
-"""Forecasts made of others, by recalibrators: moved and stretched, or with their levels mapped."""
+"""Recalibrated forecasts: shifted and scaled, or with mapped levels."""
 
 import math
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats
-from calibrant.forecasts.distributions import Quantiles, levels_of, pinball_losses
+from calibrant.forecasts.distributions import Quantiles, as_levels, pinball_losses
 from calibrant.forecasts.reading import as_forecast
 
 __all__ = ["Stretched", "Warped"]
@@ -21,7 +21,7 @@ _FARTHEST = 38.0  # normal scores beyond have no probability in a double
 
 @dataclass(frozen=True, eq=False)
 class Stretched:
-    """Another forecast moved and stretched about its median: quantile q becomes m + shift s + factor (q - m).
+    """A forecast that is shifted, and scaled about its median: quantile q becomes m + shift s + factor (q - m).
 
     m is the median and s the distance from it to the 84 % quantile, a standard deviation of a normal forecast.
     """
@@ -32,7 +32,7 @@ class Stretched:
 
     def __post_init__(self) -> None:
         if not 0 < self.factor < math.inf:
-            raise InputError(f"factor must be positive; it is {self.factor!r}.", argument="factor", value=self.factor)
+            raise InputError(f"factor must be positive; got {self.factor!r}.", argument="factor", value=self.factor)
         object.__setattr__(self, "base", as_forecast(self.base))
         refuse_discrete(self.base)
 
@@ -68,7 +68,7 @@ class Stretched:
         return normal_scores(self.base, self._back(y))
 
     def moved(self, values: Floats) -> Floats:
-        """What values of the base become; the last axis of the array is that of the rows."""
+        """Transform values of the base; rows are the last axis."""
         found: Floats = self._moved + self.factor * (values - self._middle)
         return found
 
@@ -97,7 +97,7 @@ ONE_SD = 0.8413447460685429  # the standard normal distribution function at 1
 
 
 class Warp(Protocol):
-    """A smooth rising map of normal scores."""
+    """A smooth increasing map of normal scores."""
 
     def __call__(self, z: Floats) -> Floats: ...
     def inverse(self, z: Floats) -> Floats: ...
@@ -106,9 +106,9 @@ class Warp(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Warped:
-    """Another forecast whose normal scores go through a map: precise however far in the tails an outcome lies.
+    """A forecast whose normal scores are transformed by a map, precise far in the tails.
 
-    The distribution function must be known everywhere, and continuous: `Gaussian`, `Frozen`, or a repaired one of
+    The distribution function must be known everywhere and continuous: `Gaussian`, `Frozen`, or a recalibrated one of
     these. CRPS and means are computed from 999 quantiles.
     """
 
@@ -143,7 +143,7 @@ class Warped:
     def quantile(self, level: Any) -> Floats:
         from scipy.special import ndtri
 
-        levels, single = levels_of(level)
+        levels, single = as_levels(level)
         found = self.at_score(ndtri(levels))
         return found[:, 0] if single else found
 
@@ -153,7 +153,7 @@ class Warped:
     def log_density(self, y: Floats) -> Floats:
         density = self.base.log_density(y)
         possible = np.isfinite(density)
-        # At the end of a bounded support the score is infinite: as far as scores go is near enough.
+        # At the end of a bounded support the score is infinite; it is clipped.
         z = np.where(possible, np.clip(normal_scores(self.base, y), -_FARTHEST, _FARTHEST), 0.0)
         warped = self.warp.log_slope(z) + 0.5 * (z**2 - self.warp(z) ** 2)
         found: Floats = np.where(possible, density + warped, density)
@@ -170,12 +170,12 @@ _GRID = (np.arange(999) + 0.5) / 999
 
 
 def _means(forecast: Any) -> Floats:
-    """Means of all rows, by many quantiles."""
+    """Return the means of all rows, from many quantiles."""
     return _by_quantiles(forecast, lambda values, _: np.asarray(values.mean(axis=1)), np.zeros(len(forecast)))
 
 
 def _crps(forecast: Any, y: Floats) -> Floats:
-    """CRPS of all rows, by the pinball losses of many quantiles."""
+    """Return the CRPS of all rows, from the pinball losses of many quantiles."""
     return _by_quantiles(
         forecast, lambda values, some: np.asarray(2 * pinball_losses(some, values, _GRID).mean(axis=1)), y
     )
@@ -188,35 +188,35 @@ def _by_quantiles(forecast: Any, of: Callable[[Floats, Floats], Floats], y: Floa
 
 
 def normal_scores(forecast: Any, y: Floats) -> Floats:
-    """For every outcome the standard normal value at the same level."""
+    """Return the standard normal value at the level of each outcome."""
     scores: Floats = forecast.normal_score(y)
     return scores
 
 
 def refuse_discrete(forecast: Any) -> None:
-    """What moves or maps a distribution would break one of whole numbers."""
+    """Raise an error for discrete distributions, which cannot be shifted or mapped."""
     if getattr(forecast, "discrete", False):
         raise InputError(
-            "Distributions of whole numbers cannot be moved or mapped: what comes out is none.",
+            "forecast must be continuous to be shifted or mapped; got a discrete distribution.",
             hint="Use QuantileRecalibrator.",
             argument="forecast",
         )
 
 
 def need_scores(forecast: Any) -> None:
-    """The distribution function must be known everywhere, and continuous."""
+    """Raise an error unless the distribution function is continuous and known everywhere."""
     refuse_discrete(forecast)
     inner = forecast
     while hasattr(inner, "base"):
         inner = inner.base
     if not hasattr(inner, "at_score"):
         raise InputError(
-            f"{type(inner).__name__} forecasts are not known at every level: a map of levels has nothing to land on.",
+            f"forecast must have a known distribution function for a map of levels; got {type(inner).__name__}.",
             hint="Use QuantileRecalibrator or VarianceScaling.",
             argument="forecast",
         )
 
 
 def is_mean(forecast: Any) -> bool:
-    """Whether `point` gives means; of quantiles, and where means are infinite, it gives medians."""
+    """Return whether `point` returns means; for quantiles and infinite means it returns medians."""
     return bool(getattr(forecast, "point_is_mean", not isinstance(forecast, Quantiles)))

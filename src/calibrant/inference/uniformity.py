@@ -9,7 +9,7 @@ from calibrant._support.errors import InputError, Note
 from calibrant._support.option_checks import check_count
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats
-from calibrant.forecasts.distributions import levels_of
+from calibrant.forecasts.distributions import as_levels
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.metrics.pit import NEAREST, read_pit
 
@@ -182,7 +182,7 @@ def _inner_edges(n_bins: int, edges: Sequence[float] | None) -> Floats:
         if n_bins < 2:
             raise InputError(f"n_bins must be at least 2; got {n_bins}.", argument="n_bins", value=n_bins)
         return np.arange(1, n_bins) / n_bins
-    inner = levels_of(edges)[0]
+    inner = as_levels(edges)[0]
     if inner.ndim != 1 or not inner.size or not (np.diff(np.concatenate([[0.0], inner, [1.0]])) > 0).all():
         raise InputError(f"edges must rise strictly between 0 and 1; got {edges!r}.", argument="edges", value=edges)
     return inner

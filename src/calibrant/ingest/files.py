@@ -1,4 +1,4 @@
-"""Files counted where they lie, through DuckDB: Parquet, CSV and JSON lines, one batch of rows at a time."""
+"""`scan`: Parquet, CSV and JSON lines files, read by DuckDB and counted in batches."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.progress import progress_bar
 from calibrant.ingest.counting import CountOptions, Weighting
-from calibrant.ingest.formats import File, Format, format_of, source_of
+from calibrant.ingest.formats import File, Format, guess_format, source_query
 from calibrant.ingest.table_counter import TableCounter, check_names
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Missing
@@ -42,35 +42,35 @@ def scan(
     max_memory: int | None = None,
     progress: bool | None = None,
 ) -> ScoreTable:
-    """Count files: the table of their outcomes and scores, without the rows in memory as a frame.
+    """Count the outcomes and scores in files, without loading them as a frame.
 
     Parameters
     ----------
     paths : path, pattern, folder, or several
         ``"scores/*.parquet"``, ``"scores/"`` (all files below it), ``["a.csv", "b.csv"]``. Hive partitions
-        (``day=2026-11-15/part.parquet``) are columns. No network: only files.
+        (``day=2026-11-15/part.parquet``) are columns. Only local files are read.
     y, p : str
         Names of the columns of outcomes and of scores.
     sample_weight, frequency : str, optional
-        Name of the column of importance weights, or of the one of numbers of equal rows.
+        Name of the column of importance weights, or of the column of numbers of equal rows.
     pos_label, missing
         See `ScoreTable.from_arrays`.
     resolution : float, optional
-        Round scores to multiples of this while reading, so that rows need not be kept: 2**-20 is a good choice. By
-        default counting is exact; where that would take more memory than there is, an error says so.
+        Round scores to multiples of this while reading, so that rows are not kept in memory: 2**-20 is a good choice.
+        By default counting is exact; an error is raised if that would exceed the memory.
     format : {"parquet", "csv", "json"}, optional
-        By default the file's ending says it (.parquet, .csv, .tsv, .jsonl, .ndjson, also with .gz or .zst).
+        By default from the suffix of the file (.parquet, .csv, .tsv, .jsonl, .ndjson, also with .gz or .zst).
     memory_limit : str, default="1GB"
-        What DuckDB may use for reading.
+        Memory that DuckDB may use.
     max_memory : int, optional
-        Bytes that counting may take; by default what is free.
+        Bytes that counting may use; by default the free memory.
     progress : bool, optional
-        Whether to draw a bar; by default on a terminal and in notebooks.
+        Draw a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
     ScoreTable
-        The same, bit by bit, as `ScoreTable.from_arrays` of the rows.
+        Bitwise identical to `ScoreTable.from_arrays` of the rows.
     """
     tables = tables_scan(
         paths,
@@ -105,14 +105,14 @@ def tables_scan(
     max_memory: int | None = None,
     progress: bool | None = None,
 ) -> Tables:
-    """Count files by groups, and for several models, reading each once.
+    """Count files by model and group, reading each file once.
 
     Parameters
     ----------
     paths, y, sample_weight, frequency, pos_label, missing, resolution, format, memory_limit, max_memory, progress
         See `scan`.
     p : str or list of str
-        The column of scores, or one for each model.
+        The column of scores, or one per model.
     by : str or list of str, optional
         The columns that split the rows into groups; Hive partitions are columns.
 
@@ -124,12 +124,12 @@ def tables_scan(
     models, keys = check_names(p, "p"), [] if by is None else check_names(by, "by")
     weighting = Weighting.named(sample_weight, frequency)
     counter = TableCounter(y, models, keys, weighting, CountOptions(pos_label, missing, resolution), max_memory)
-    files = files_of(paths, format)
+    files = find_files(paths, format)
     with _connection(memory_limit) as connection:
         sources = {
-            file: source_of(file, counter.names, counter.numbers) for file in files
-        }  # headings are looked at first
-        counter.expected = _rows_in(files)
+            file: source_query(file, counter.names, counter.numbers) for file in files
+        }  # all headers are checked first
+        counter.expected = _count_rows(files)
         for first, batch in _batches(connection, sources, counter.names, counter.expected, progress):
             try:
                 counter.add(batch)
@@ -138,7 +138,7 @@ def tables_scan(
     return counter.tables()
 
 
-def columns_scan(
+def read_columns(
     paths: Paths,
     names: list[str],
     numbers: list[str],
@@ -147,42 +147,42 @@ def columns_scan(
     memory_limit: str = "1GB",
     progress: bool | None = None,
 ) -> Batch:
-    """The named columns of files as they are, the first of them read as labels; for what needs rows, not tables."""
-    files = files_of(paths, format)
+    """Read the named columns of files, the first of them as labels."""
+    files = find_files(paths, format)
     with _connection(memory_limit) as connection:
-        sources = {file: source_of(file, names, numbers) for file in files}
-        batches = [batch for _, batch in _batches(connection, sources, names, _rows_in(files), progress)]
+        sources = {file: source_query(file, names, numbers) for file in files}
+        batches = [batch for _, batch in _batches(connection, sources, names, _count_rows(files), progress)]
     if not batches:
         raise InputError(f"{', '.join(file.name for file in files[:3])}: no rows.", argument="paths")
     return {name: _joined([batch[name] for batch in batches], name) for name in names}
 
 
 def _joined(parts: list[_columns.ColumnData], name: str) -> _columns.ColumnData:
-    """One column of all batches; text and numbers are never made alike."""
+    """Return one column of all batches; text and numbers keep their types."""
     kinds = {part.values.dtype.kind in "biuf" for part in parts}
     values = np.concatenate([part.values if len(kinds) == 1 else part.values.astype(object) for part in parts])
     missing = np.concatenate([part.mask for part in parts])
     return _columns.ColumnData(name, values, missing if missing.any() else None)
 
 
-def files_of(paths: Paths, format: Format | None) -> list[File]:
-    """The files that paths, patterns and folders stand for, in order; each once, by whatever name."""
+def find_files(paths: Paths, format: Format | None) -> list[File]:
+    """Return the files of paths, patterns and folders, in order and each once."""
     if format not in (None, "parquet", "csv", "json"):
-        raise InputError(f"format must be 'parquet', 'csv' or 'json'; it is {format!r}.", argument="format")
+        raise InputError(f"format must be 'parquet', 'csv' or 'json'; got {format!r}.", argument="format")
     given = [paths] if isinstance(paths, (str, PathLike)) else list(paths) if isinstance(paths, Sequence) else [paths]
     if not given or not all(isinstance(each, (str, PathLike)) for each in given):
-        raise InputError(f"paths must name at least one file; it is {paths!r}.", argument="paths", value=paths)
+        raise InputError(f"paths must name at least one file; got {paths!r}.", argument="paths", value=paths)
     found: dict[Path, str] = {}
     for each in [fspath(one) for one in given]:
-        for path in _meant(each):
+        for path in _expand(each):
             found.setdefault(Path(path).resolve(), path)
-    return [File(path, format or format_of(path)) for path in found.values()]
+    return [File(path, format or guess_format(path)) for path in found.values()]
 
 
-def _meant(each: str) -> list[str]:
-    """The files of a path, a pattern or a folder; in folders, what begins with a dot or underscore is no data."""
+def _expand(each: str) -> list[str]:
+    """Return the files of a path, a pattern or a folder; names in a folder that begin with . or _ are ignored."""
     if "://" in each:
-        raise InputError(f"{each!r} is an address; only files are read.", hint="Fetch it first.", argument="paths")
+        raise InputError(f"paths must name local files; got {each!r}.", hint="Download it first.", argument="paths")
     path = Path(each)
     if path.is_file():
         return [each]
@@ -191,11 +191,15 @@ def _meant(each: str) -> list[str]:
         hidden = re.compile(r"[._]")
         some = [str(f) for f in below if not any(hidden.match(part) for part in f.relative_to(path).parts)]
         if not some:
-            raise InputError(f"There is no Parquet, CSV or JSON file below {path.name!r}.", argument="paths")
+            raise InputError(
+                f"paths must contain Parquet, CSV or JSON files; got none below {path.name!r}.", argument="paths"
+            )
         return some
     if path.exists():
         raise InputError(
-            f"{path.name!r} is not a regular file.", hint="On the command line, - is standard input.", argument="paths"
+            f"paths must name regular files; got {path.name!r}.",
+            hint="On the command line, - is standard input.",
+            argument="paths",
         )
     some = [name for name in sorted(glob(each, recursive=True)) if Path(name).is_file()]
     if not some:
@@ -206,23 +210,25 @@ def _meant(each: str) -> list[str]:
 def _connection(memory_limit: str) -> Any:
     try:
         import duckdb
-        import pyarrow  # noqa: F401  (asked for here, so that the error says what to install)
+        import pyarrow  # noqa: F401  (imported here, so that the error says what to install)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             'Reading files needs DuckDB and pyarrow: pip install "calibrant[files]".', name=error.name
         ) from error
-    # Nothing is fetched from anywhere: what DuckDB has built in must do.
+    # DuckDB must not download extensions.
     settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     try:
         return duckdb.connect(config={**settings, "memory_limit": memory_limit})
     except duckdb.Error as error:
-        raise InputError(f"memory_limit is not understood: {error}", argument="memory_limit") from error
+        raise InputError(
+            f"memory_limit must be a size such as '1GB'; got {memory_limit!r} ({error}).", argument="memory_limit"
+        ) from error
 
 
 def _batches(
     connection: Any, sources: dict[File, str], names: list[str], rows: int | None, show: bool | None
 ) -> Iterator[tuple[int, Batch]]:
-    """All batches, each with the number of its first row in its file; a bar counts rows, or files."""
+    """Yield all batches, each with the number of its first row in its file; a progress bar counts rows or files."""
     if rows is None:
         for file, source in progress_bar(sources.items(), len(sources), "files", show=show):
             yield from _read(connection, file, source, names)
@@ -231,8 +237,8 @@ def _batches(
     yield from progress_bar(every, -(-rows // _BATCH), "batches", show=show)
 
 
-def _rows_in(files: list[File]) -> int | None:
-    """How many rows Parquet files have by what they say of themselves; None of others."""
+def _count_rows(files: list[File]) -> int | None:
+    """Return the number of rows in the metadata of Parquet files; None for other files."""
     if any(file.format != "parquet" for file in files):
         return None
     import pyarrow.parquet as pq
@@ -241,7 +247,7 @@ def _rows_in(files: list[File]) -> int | None:
 
 
 def _read(connection: Any, file: File, source: str, names: list[str]) -> Iterator[tuple[int, Batch]]:
-    """The named columns of a file, batch by batch; an error names the file."""
+    """Yield the named columns of a file in batches; an error names the file."""
     import duckdb
 
     try:
@@ -249,15 +255,15 @@ def _read(connection: Any, file: File, source: str, names: list[str]) -> Iterato
         new = hasattr(relation, "to_arrow_reader")  # DuckDB 2 has another name for it
         first = 0
         for batch in relation.to_arrow_reader(_BATCH) if new else relation.fetch_arrow_reader(_BATCH):
-            # The first is y; groups are what is written, so that 007 is not 7.
+            # The first column is y. Groups stay text, so that 007 is not 7.
             yield first, {name: _column(batch.column(i), name, file, i == 0) for i, name in enumerate(names)}
             first += batch.num_rows
-    except (duckdb.Error, OSError) as error:  # what happens while reading comes through Arrow
+    except (duckdb.Error, OSError) as error:  # Arrow raises OSError for errors while reading
         raise _file_error(file, error) from error
 
 
 def _column(array: Any, name: str, file: File, labels: bool) -> _columns.ColumnData:
-    """A column of a batch: numbers stay what they are, nulls and NaN are marked, labels written as text are read."""
+    """Read a column of a batch; labels that are written as text become numbers or booleans if all of them are."""
     shown = f"{name} in {file.name}"
     missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None
     kind = str(array.type)
@@ -269,7 +275,7 @@ def _column(array: Any, name: str, file: File, labels: bool) -> _columns.ColumnD
 
 
 def _labels(array: Any) -> Any:
-    """Text as the numbers or truth values that all of it says, or as it is."""
+    """Return text as booleans or numbers if all of it can be read so, else as text."""
     import pyarrow as pa
 
     encoded = array.dictionary_encode()
@@ -286,7 +292,7 @@ def _labels(array: Any) -> Any:
 
 
 def _at_its_row(error: InputError, first: int) -> InputError:
-    """The error with the row counted from the beginning of the file, not of the batch."""
+    """Return the error with the row number in the file instead of the batch."""
     if error.row is None or not first:
         return error
     row = error.row + first
@@ -295,13 +301,13 @@ def _at_its_row(error: InputError, first: int) -> InputError:
 
 
 def _file_error(file: File, error: Exception) -> InputError:
-    """What DuckDB found, with the line if it says one, and without the folders of the path."""
+    """Return the error of DuckDB, with the line if it is known, and without the folders of the path."""
     text = str(error).replace(str(Path(file.path).parent) + "/", "")
     line = re.search(r"\bline:? (\d+)", text, flags=re.IGNORECASE)
     where = f", line {line.group(1)}" if line else ""
     lines = [part for part in text.splitlines() if part.strip()]
     reasons = [part for part in lines if not part.startswith(("Original Line", "Possible"))]
     reason = reasons[1] if line and len(reasons) > 1 else reasons[0]
-    heading = 2 if file.format == "csv" else 1  # rows are counted from 0, without it
+    heading = 2 if file.format == "csv" else 1  # rows are counted from 0, without the header
     row = None if line is None else int(line.group(1)) - heading
     return InputError(f"{file.name}{where} cannot be read: {reason.strip()}", argument="paths", row=row)

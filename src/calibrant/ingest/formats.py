@@ -1,6 +1,6 @@
-"""What is in a file: its columns by their exact names, and the query that reads those that are wanted.
+"""Formats of files: names of columns, and the query that reads the columns that are needed.
 
-Types are declared, never guessed from the first rows: a later row that says otherwise must be seen, not rounded.
+Types are declared, never inferred from the first rows, so that a later row of another type is an error.
 """
 
 import codecs
@@ -17,7 +17,7 @@ from typing import Any, Literal, TextIO, TypeAlias
 from calibrant._support.columns import NULLS
 from calibrant._support.errors import Argument, InputError, no_column
 
-__all__ = ["File", "Format", "format_of", "heading", "source_of", "text_stream"]
+__all__ = ["File", "Format", "guess_format", "read_header", "source_query", "text_stream"]
 
 Format: TypeAlias = Literal["parquet", "csv", "json"]
 
@@ -38,19 +38,19 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True)
 class File:
-    """A file and what is in it."""
+    """A file and its format."""
 
     path: str
     format: Format
 
     @property
     def name(self) -> str:
-        """Its base name, for messages."""
+        """Base name, for messages."""
         return Path(self.path).name
 
     @staticmethod
     def known(path: Path) -> bool:
-        """Whether the ending says what is in it."""
+        """Return whether the suffix is that of a known format."""
         return _format(path) is not None
 
 
@@ -60,25 +60,25 @@ def _format(path: Path) -> Format | None:
     return _SUFFIXES.get(endings[-1]) if endings else None
 
 
-def format_of(path: str) -> Format:
-    """What the file's ending says."""
+def guess_format(path: str) -> Format:
+    """Return the format of the suffix of a file."""
     found = _format(Path(path))
     if found is None:
         raise InputError(
-            f"What is in {Path(path).name!r}? Its ending does not say.",
+            f"The suffix of {Path(path).name!r} must be that of a known format.",
             hint="Pass " + Argument("format") + ": parquet, csv or json.",
             argument="format",
         )
     return found
 
 
-def source_of(file: File, names: list[str], numbers: list[str]) -> str:
-    """The query for the named columns; names are compared as they are written, capital letters and all."""
+def source_query(file: File, names: list[str], numbers: list[str]) -> str:
+    """Return the query for the named columns; names are case-sensitive."""
     mark = ""
     if file.format == "parquet":
         there = _parquet_names(file)
     elif file.format == "csv":
-        mark, there = heading(file)
+        mark, there = read_header(file)
     else:
         there = _keys(file)
     partitions = dict(re.findall(r"([^/\\=]+)=([^/\\]*)[/\\]", file.path))
@@ -96,7 +96,7 @@ def source_of(file: File, names: list[str], numbers: list[str]) -> str:
 
 
 def _check_names(file: File, names: list[str], there: list[str], partitions: dict[str, str]) -> bool:
-    """Whether a folder of the path is one of the columns; each name must stand for one thing."""
+    """Return whether a folder of the path is one of the columns; each name must denote one column."""
     hive = False
     for name in names:
         alike = [other for other in there if other.lower() == name.lower()]
@@ -105,7 +105,7 @@ def _check_names(file: File, names: list[str], there: list[str], partitions: dic
         if name in there and len(alike) > 1:
             other = next(other for other in alike if other != name)
             raise InputError(
-                f"{file.name} has columns {name!r} and {other!r}, which DuckDB takes for one.",
+                f"{file.name} has the columns {name!r} and {other!r}, which DuckDB does not distinguish.",
                 hint="Rename one of them.",
                 argument="paths",
             )
@@ -131,7 +131,7 @@ def _parquet_names(file: File) -> list[str]:
 
 
 def _first_line(file: File) -> str:
-    """The first line of a text file that may be packed."""
+    """Return the first line of a text file that may be compressed."""
     import pyarrow as pa
 
     try:
@@ -150,13 +150,13 @@ def _first_line(file: File) -> str:
         raise InputError(f"{file.name} is empty.", argument="paths")
     line = re.split(rb"[\r\n]", head.removeprefix(codecs.BOM_UTF8), maxsplit=1)[0]
     if not line.strip():
-        raise InputError(f"The first line of {file.name} is blank; a heading is needed.", argument="paths")
+        raise InputError(f"{file.name} must begin with a header; got a blank line.", argument="paths")
     return line.decode("utf-8", errors="replace")
 
 
 @contextmanager
 def text_stream(file: File) -> Iterator[TextIO]:
-    """The text of a file that may be packed, without a byte-order mark; line ends are as they are."""
+    """Open a text file that may be compressed, without a byte-order mark; line ends are not converted."""
     import pyarrow as pa
 
     with (
@@ -166,31 +166,31 @@ def text_stream(file: File) -> Iterator[TextIO]:
         yield text
 
 
-def heading(file: File) -> tuple[str, list[str]]:
-    """The separator and the names of the columns of a CSV file."""
+def read_header(file: File) -> tuple[str, list[str]]:
+    """Return the separator and the names of the columns of a CSV file."""
     line = _first_line(file)
-    plain = re.sub(r'"(?:[^"]|"")*"', "", line)  # what is quoted separates nothing
+    plain = re.sub(r'"(?:[^"]|"")*"', "", line)  # quoted text has no separators
     mark = max(",;\t|", key=plain.count)
     try:
         return mark, next(csv.reader([line], delimiter=mark))
     except csv.Error as error:
-        raise InputError(f"The heading of {file.name} cannot be read: {error}.", argument="paths") from error
+        raise InputError(f"The header of {file.name} cannot be read: {error}.", argument="paths") from error
 
 
 def _keys(file: File) -> list[str]:
-    """The names in the first object of a file of JSON lines."""
+    """Return the names in the first object of a file of JSON lines."""
     try:
         first = json.loads(_first_line(file), object_pairs_hook=lambda pairs: [name for name, _ in pairs])
     except ValueError as error:
-        raise InputError(f"{file.name}, line 1 is no JSON: {error}.", argument="paths", row=0) from error
+        raise InputError(f"{file.name}, line 1 must be JSON: {error}.", argument="paths", row=0) from error
     if not isinstance(first, list) or not all(isinstance(name, str) for name in first):
-        raise InputError(f"{file.name}, line 1 is no object with names.", argument="paths", row=0)
+        raise InputError(f"{file.name}, line 1 must be an object with names.", argument="paths", row=0)
     return first
 
 
-def _csv_options(heading: list[str], numbers: list[str], mark: str) -> str:
+def _csv_options(header: list[str], numbers: list[str], mark: str) -> str:
     kinds: dict[str, str] = {}
-    for place, name in enumerate(heading):
+    for place, name in enumerate(header):
         known = {other.lower() for other in kinds}
         own = name if name and name.lower() not in known else f"{name} ({place})"
         kinds[own] = "DOUBLE" if own in numbers else "VARCHAR"
@@ -202,7 +202,7 @@ def _csv_options(heading: list[str], numbers: list[str], mark: str) -> str:
 
 
 def _json_number(name: str) -> str:
-    """A cell of JSON as a number; text is none, even if it looks like one."""
+    """Return the SQL for a JSON cell as a number; text is an error, even if it looks like a number."""
     cell = _quoted(name)
     wrong = f"error({_text(name + ' must hold numbers; it holds ')} || {cell}::varchar)"
     number = f"json_type({cell}) in ('DOUBLE', 'BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT')"
@@ -219,7 +219,7 @@ def _quoted(name: str) -> str:
 
 
 def _literal(path: str) -> str:
-    """A path that DuckDB takes as it is, whatever marks of patterns its name holds."""
+    """Return a path in which DuckDB finds no pattern."""
     return re.sub(r"([*?\[])", r"[\1]", path)
 
 

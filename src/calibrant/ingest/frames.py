@@ -1,4 +1,4 @@
-"""Frames of any library that Narwhals knows, lazy or not, counted into tables."""
+"""`from_frame`: frames of all libraries that Narwhals supports, eager or lazy, counted into tables."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,17 +27,17 @@ def from_frame(
     missing: Missing = "raise",
     resolution: float | None = None,
 ) -> ScoreTable:
-    """Count a frame: the table of its outcomes and scores.
+    """Count the outcomes and scores of a frame.
 
     Parameters
     ----------
     frame : frame of pandas, polars (lazy too), pyarrow, DuckDB, Spark, dask, ibis, ...
-        Whatever Narwhals knows. Of lazy frames only the columns that are needed are collected. Spark counts its frames
-        itself, and only the distinct rows are collected.
+        All that Narwhals supports. Of lazy frames only the needed columns are collected. Spark counts its own frames,
+        and only the distinct rows are collected.
     y, p : str
         Names of the columns of outcomes and of scores.
     sample_weight, frequency : str, optional
-        Name of the column of importance weights, or of the one of numbers of equal rows.
+        Name of the column of importance weights, or of the column of numbers of equal rows.
     pos_label, missing
         See `ScoreTable.from_arrays`.
     resolution : float, optional
@@ -46,12 +46,12 @@ def from_frame(
     Returns
     -------
     ScoreTable
-        The same, bit by bit, as `ScoreTable.from_arrays` of the columns.
+        Bitwise identical to `ScoreTable.from_arrays` of the columns.
 
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from_frame(pa.table({"happened": [0, 1, 1], "said": [0.2, 0.7, 0.7]}), y="happened", p="said")
+    >>> from_frame(pa.table({"event": [0, 1, 1], "score": [0.2, 0.7, 0.7]}), y="event", p="score")
     ScoreTable(3 rows, 2 distinct scores, 2 positives)
     """
     tables = tables_from_frame(
@@ -79,16 +79,16 @@ def tables_from_frame(
     missing: Missing = "raise",
     resolution: float | None = None,
 ) -> Tables:
-    """Count a frame by groups, and for several models, reading it once.
+    """Count a frame by model and group, reading it once.
 
     Parameters
     ----------
     frame, y, sample_weight, frequency, pos_label, missing, resolution
         See `from_frame`.
     p : str or list of str
-        The column of scores, or one for each model.
+        The column of scores, or one per model.
     by : str or list of str, optional
-        The columns that split the rows into groups. A row that lacks a value there is an error.
+        The columns that split the rows into groups. A missing group is an error.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def tables_from_frame(
 
 
 def _checked(frame: Any, names: list[str]) -> Any:
-    """The frame as Narwhals knows it, with all of these columns."""
+    """Return the frame as one of Narwhals; it must have all named columns."""
     import narwhals as nw
 
     try:
@@ -125,7 +125,7 @@ def _checked(frame: Any, names: list[str]) -> Any:
         there = known.collect_schema().names()
     except TypeError as error:
         raise InputError(
-            f"This is no frame that Narwhals knows: {type(frame).__name__}.",
+            f"frame must be a frame that Narwhals supports; got {type(frame).__name__}.",
             hint="Pass a frame of pandas, polars, pyarrow, DuckDB, ...; or arrays to ScoreTable.from_arrays.",
             argument="frame",
         ) from error
@@ -141,11 +141,11 @@ def _checked(frame: Any, names: list[str]) -> Any:
 
 
 def same_name(name: str, alike: list[str]) -> InputError:
-    """Several columns could be meant by a name."""
+    """Return the error that a name denotes several columns."""
     if alike.count(name) != 1:
         return InputError(f"Two columns are named {name!r}.", hint="Rename one of them.", argument=name)
     return InputError(
-        f"The engine does not tell column {name!r} from one that differs by capital letters.",
+        f"The engine does not distinguish column {name!r} from one that differs in case.",
         hint="Rename one of them.",
         argument=name,
     )
@@ -156,7 +156,7 @@ def _is_spark(known: Any) -> bool:
 
 
 def _collected(known: Any, names: list[str]) -> dict[str, _columns.ColumnData]:
-    """The named columns as arrays, with what is missing in them; of lazy frames only these are collected."""
+    """Collect the named columns and read them."""
     import narwhals as nw
 
     try:
@@ -170,8 +170,8 @@ def _collected(known: Any, names: list[str]) -> dict[str, _columns.ColumnData]:
     return {name: _column(chosen[name], name) for name in names}
 
 
-def columns_of(table: Any) -> dict[str, _columns.ColumnData]:
-    """All columns of an eager frame as arrays."""
+def frame_columns(table: Any) -> dict[str, _columns.ColumnData]:
+    """Read all columns of an eager frame."""
     import narwhals as nw
 
     known = nw.from_native(table)
@@ -179,7 +179,7 @@ def columns_of(table: Any) -> dict[str, _columns.ColumnData]:
 
 
 def _column(series: Any, name: str) -> _columns.ColumnData:
-    """A column of a frame as an array: nulls are marked, and numbers stay what they are."""
+    """Read a column of a frame; nulls are missing, and numbers keep their type."""
     import narwhals as nw
 
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool)

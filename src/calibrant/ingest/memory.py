@@ -1,4 +1,4 @@
-"""How much memory can still be used, where the system says so."""
+"""Available memory, on systems that report it."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ _STATISTICS = Path("/sys/fs/cgroup/memory.stat")
 
 
 def available_memory() -> int | None:
-    """Bytes that this process could still take, by Linux's own account and by its container's; None elsewhere."""
+    """Return the bytes that this process can still use, on Linux and in its container; None on other systems."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
@@ -22,7 +22,7 @@ def available_memory() -> int | None:
 def _container() -> int | None:
     try:
         most, used = _LIMIT.read_text().strip(), int(_USED.read_text())
-        # Files that were read lie in memory until somebody needs it: they are no reason to stop.
+        # Cached files are freed when memory is needed.
         lines = dict(line.split() for line in _STATISTICS.read_text().splitlines())
         used -= int(lines.get("inactive_file", 0))
     except (OSError, ValueError):

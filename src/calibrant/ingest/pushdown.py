@@ -1,11 +1,11 @@
-"""What an engine is asked to count, so that only distinct rows leave it, and how these become tables.
+"""Counting inside an engine, so that only distinct rows leave it, and reading them into tables.
 
 The engine groups rows by group, outcome and score and counts them: ::
 
     SELECT g0, y, score, count(*) AS n FROM (SELECT country AS g0, y, CAST(p AS DOUBLE) AS score FROM ...) GROUP BY ...
 
-What the values mean (missing cells, labels, scores outside [0, 1]) is decided here, by the code that looks at any other
-rows. Only casts, comparisons and roundings that give the same bits everywhere are left to the engine.
+Values (missing cells, labels, scores outside [0, 1]) are validated afterwards by the shared reader. The engine only
+does casts, comparisons and roundings that are bitwise identical in all engines.
 """
 
 from collections.abc import Mapping
@@ -22,21 +22,21 @@ from calibrant.ingest.table_counter import TableCounter
 __all__ = ["CountQuery"]
 
 _LARGEST, _ALL_WHOLE = np.finfo(np.float64).max.item(), 2.0**53
-# Sums of weights in this range do not pass the numbers there are, where some engines fail; none beyond 2**53 is taken.
+# Sums of weights in this range do not overflow, where some engines fail; sums beyond 2**53 are refused later.
 _FAR = 1e280
 
 
 @dataclass(frozen=True)
 class CountQuery:
-    """The question: expressions of an engine's SQL for what `counter` needs."""
+    """SQL expressions of an engine for the counts that a `TableCounter` needs."""
 
     counter: TableCounter
     dialect: Dialect
-    text: frozenset[str] = frozenset()  # columns of text: there, equal means the same bytes, whatever the collation
+    text: frozenset[str] = frozenset()  # columns of text, which are compared by bytes, not by collation
 
     @property
     def shared(self) -> list[str]:
-        """The columns that all models share: groups, outcome, weight."""
+        """The expressions that all models share: groups, outcome, weight."""
         counter = self.counter
         columns = [f"{self._label(key)} AS g{i}" for i, key in enumerate(counter.keys)]
         columns.append(f"{self._label(counter.y)} AS y")
@@ -47,19 +47,19 @@ class CountQuery:
 
     @property
     def scores(self) -> list[str]:
-        """The scores of each model, on the grid if there is one."""
+        """The score of each model, on the grid if there is one."""
         return [self._number(model, self.counter.options.resolution) for model in self.counter.models]
 
     @property
     def keys(self) -> list[str]:
-        """What rows are grouped by: equal rows are those that agree in all of it."""
+        """The names that rows are grouped by."""
         sort = [] if self.counter.weighting is None else ["sort"]
         model = ["model"] if len(self.counter.models) > 1 else []
         return [*(f"g{i}" for i in range(len(self.counter.keys))), "y", *sort, *model, "score"]
 
     @property
     def sums(self) -> dict[str, str]:
-        """What is added up of equal rows, by name.
+        """The sums over equal rows, by name.
 
         Rows with and without the event are grouped apart, so that these are sums of w y and of w^2 y too. Sums of
         frequencies are exact as doubles: whole numbers below 2**53 are, and a larger sum is refused.
@@ -78,7 +78,7 @@ class CountQuery:
         return self.dialect.bytewise.format(x=name) if column in self.text else name
 
     def _number(self, column: str, step: float | None = None) -> str:
-        """A column as doubles; what is no number stays as it is, to be refused when it is looked at."""
+        """Return a column as doubles; values that are not numbers stay as they are and are refused by the reader."""
         sql, name = self.dialect, self.dialect.name(column)
         value = x = sql.as_double(name)
         if step is not None:
@@ -90,9 +90,9 @@ class CountQuery:
         return value
 
     def _sort(self, w: str) -> str:
-        """Weights of one sort only are added up: missing, 0, negative, too small, NaN or infinite, others.
+        """Return the class of a weight: missing, 0, negative, too small, infinite, valid; or a fractional frequency.
 
-        The least of each sort then tells what to think of all of them. Frequencies that are not whole are a sort too.
+        Only weights of one class are added up, so the least weight of a class shows whether all of them are valid.
         """
         sql, weighting = self.dialect, self.counter.weighting
         whole = f"WHEN {w} >= {sql.number(_ALL_WHOLE)} THEN 5 WHEN {w} = {sql.nearest.format(x=w)} THEN 5 ELSE 6"
@@ -105,7 +105,7 @@ class CountQuery:
         )
 
     def take(self, answer: Mapping[str, _columns.ColumnData]) -> None:
-        """Add the rows of an answer, or of a part of it, to the tables."""
+        """Add the rows of a result, or of a part of it, to the tables."""
         counter = self.counter
         for place, model in enumerate(counter.models):
             own = np.arange(len(answer["n"]))

@@ -1,4 +1,4 @@
-"""Queries, counted by the database that they are put to; only the distinct rows come back."""
+"""`from_query`: queries whose rows the database counts; only the distinct rows are fetched."""
 
 import inspect
 import re
@@ -35,13 +35,13 @@ _DRIVERS = {
 }
 _BATCH = 1 << 17
 _DATABASES = ("duckdb", "postgresql", "sqlite")
-# PostgreSQL's numbers for its types: bigint, smallint, integer, real, double precision, numeric; text, char, varchar;
-# the types that somebody made (enums, citext) begin at 16384.
-_NUMBERS, _TEXT, _MADE = (20, 21, 23, 700, 701, 1700), (25, 1042, 1043), 16384
+# Type numbers of PostgreSQL: bigint, smallint, integer, real, double precision, numeric; text, char, varchar;
+# user-defined types (enums, citext) begin at 16384.
+_NUMBERS, _TEXT, _USER_DEFINED = (20, 21, 23, 700, 701, 1700), (25, 1042, 1043), 16384
 _DUCKDB_NUMBERS = re.compile(r'(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|BOOLEAN|"?NULL"?)$')
-_KINDS = {bool: "b", int: "i", float: "f"}  # Python's types and NumPy's
-# Of what the query says; a lost connection is not, and is raised as it is.
-_OF_THE_QUERY = ("ProgrammingError", "DataError", "NotSupportedError")
+_KINDS = {bool: "b", int: "i", float: "f"}  # types of Python and kinds of NumPy
+# Errors of the query; other errors, such as a lost connection, are raised unchanged.
+_QUERY_ERRORS = ("ProgrammingError", "DataError", "NotSupportedError")
 
 
 def from_query(
@@ -58,41 +58,41 @@ def from_query(
     resolution: float | None = None,
     dialect: str | None = None,
 ) -> ScoreTable:
-    """Let a database count the rows of a query: the table of their outcomes and scores.
+    """Let a database count the outcomes and scores of a query.
 
     Parameters
     ----------
     connection : DB-API connection
-        To SQLite (``sqlite3``), PostgreSQL (``psycopg``, ``psycopg2``, ``pg8000``) or DuckDB. Nothing is committed or
-        rolled back, and it stays open.
+        To SQLite (``sqlite3``), PostgreSQL (``psycopg``, ``psycopg2``, ``pg8000``) or DuckDB. It stays open, and its
+        transaction is neither committed nor rolled back.
     sql : str
-        One SELECT, without a semicolon inside. The database groups its rows by outcome and score, counts them, and
-        sends these counts.
+        One SELECT, without a semicolon inside. The database groups its rows by outcome and score and returns counts.
     parameters : sequence or mapping, optional
-        What the driver puts into the placeholders of `sql`.
+        Values of the placeholders of `sql`.
     y, p : str, default="y" and "p"
         Names of the query's columns of outcomes and of scores.
     sample_weight, frequency : str, optional
-        Name of the query's column of importance weights, or of the one of numbers of equal rows.
+        Name of the query's column of importance weights, or of the column of numbers of equal rows.
     pos_label, missing
         See `ScoreTable.from_arrays`.
     resolution : float, optional
-        Round scores to multiples of this before they are grouped, so that less is sent; see `ScoreTable.round`.
+        Round scores to multiples of this before they are grouped, so that fewer rows are fetched; see
+        `ScoreTable.round`.
     dialect : {"duckdb", "postgresql", "sqlite"}, optional
-        By default the driver says it.
+        By default that of the driver.
 
     Returns
     -------
     ScoreTable
-        The same, bit by bit, as `ScoreTable.from_arrays` of the rows (sums of real weights to 1e-12).
+        Bitwise identical to `ScoreTable.from_arrays` of the rows (sums of real weights to 1e-12).
 
     Examples
     --------
     >>> import sqlite3
     >>> shop = sqlite3.connect(":memory:")
-    >>> _ = shop.execute("CREATE TABLE scores (happened, said, country)")
+    >>> _ = shop.execute("CREATE TABLE scores (event, score, country)")
     >>> _ = shop.executemany("INSERT INTO scores VALUES (?, ?, ?)", [(0, 0.2, "a"), (1, 0.7, "b"), (1, 0.7, "a")])
-    >>> from_query(shop, "SELECT happened AS y, said AS p FROM scores WHERE country = ?", ("a",))
+    >>> from_query(shop, "SELECT event AS y, score AS p FROM scores WHERE country = ?", ("a",))
     ScoreTable(2 rows, 2 distinct scores, 1 positives)
     """
     tables = tables_from_query(
@@ -126,16 +126,16 @@ def tables_from_query(
     resolution: float | None = None,
     dialect: str | None = None,
 ) -> Tables:
-    """Let a database count the rows of a query by groups, and for several models, in one statement.
+    """Let a database count the rows of a query by model and group, in one statement.
 
     Parameters
     ----------
     connection, sql, parameters, y, sample_weight, frequency, pos_label, missing, resolution, dialect
         See `from_query`.
     p : str or list of str
-        The column of scores, or one for each model.
+        The column of scores, or one per model.
     by : str or list of str, optional
-        The columns that split the rows into groups. A row that lacks a value there is an error.
+        The columns that split the rows into groups. A missing group is an error.
 
     Returns
     -------
@@ -147,9 +147,9 @@ def tables_from_query(
     counter = TableCounter(y, models, keys, weighting, CountOptions(pos_label, missing, resolution))
     database = _Database(connection, dialect)
     if not isinstance(sql, str):
-        raise InputError(f"sql must be text; it is {type(sql).__name__}.", argument="sql", value=sql)
+        raise InputError(f"sql must be text; got {type(sql).__name__}.", argument="sql", value=sql)
     query = sql.strip().rstrip(";")
-    with database.as_it_was():
+    with database.savepoint():
         counts = CountQuery(counter, database.dialect, database.check(query, parameters, counter))
         names = [*counts.keys, *counts.sums]
         for rows in database.answer(counting(query, counts, percent=database.percent(parameters)), parameters):
@@ -159,7 +159,7 @@ def tables_from_query(
 
 
 def counting(query: str, counts: CountQuery, *, percent: str = "%") -> str:
-    """The statement that counts the rows of a query; a driver that fills in parameters wants another percent sign."""
+    """Return the statement that counts the rows of a query; `percent` is the percent sign of the driver."""
     shared, keys = ", ".join(counts.shared), ", ".join(counts.keys)
     rows = " UNION ALL ".join(
         f"SELECT {shared}, {place} AS model, {score} AS score FROM calibrant_asked"
@@ -171,10 +171,10 @@ def counting(query: str, counts: CountQuery, *, percent: str = "%") -> str:
 
 
 def _column(cells: Sequence[Any], name: str) -> _columns.ColumnData:
-    """Cells as numbers if all are of one type of them, else as the objects they are: NumPy would make them alike."""
+    """Read cells as numbers if all have one numeric type, else as objects, which NumPy would convert."""
     kinds = set(map(type, cells))
     expected = _KINDS.get(kinds.pop()) if len(kinds) == 1 else None
-    if expected is not None and (values := np.array(cells)).dtype.kind == expected:  # not so for ints beyond 64 bits
+    if expected is not None and (values := np.array(cells)).dtype.kind == expected:  # False for ints beyond 64 bits
         return _columns.read(values, name)
     objects = np.empty(len(cells), dtype=object)
     objects[:] = [bytes(cell) if isinstance(cell, memoryview) else cell for cell in cells]
@@ -182,26 +182,26 @@ def _column(cells: Sequence[Any], name: str) -> _columns.ColumnData:
 
 
 class _Database:
-    """A connection that somebody opened, and what its driver does in its own way."""
+    """An open connection, and the differences between drivers."""
 
     def __init__(self, connection: Any, dialect: str | None) -> None:
         self.connection = connection
         self.driver = next((root for root in _roots(connection) if root in _DRIVERS), "")
-        if not hasattr(connection, "cursor") or (dialect is None and not self.driver) or _waits(connection):
+        if not hasattr(connection, "cursor") or (dialect is None and not self.driver) or _is_async(connection):
             kind = type(connection)
             raise InputError(
-                f"This is no connection to a known database: {kind.__module__}.{kind.__name__}.",
+                f"connection must be one to a known database; got {kind.__module__}.{kind.__name__}.",
                 hint="Pass one of sqlite3, psycopg or duckdb (of SQLAlchemy: engine.raw_connection().driver_connection)"
-                ", or say dialect='postgresql' where a database speaks like it.",
+                ", or dialect='postgresql' for a compatible database.",
                 argument="connection",
             )
         self.name = dialect or _DRIVERS[self.driver]
         if self.name not in _DATABASES:
-            raise InputError(f"dialect must be one of {', '.join(_DATABASES)}; it is {dialect!r}.", argument="dialect")
+            raise InputError(f"dialect must be one of {', '.join(_DATABASES)}; got {dialect!r}.", argument="dialect")
         self.dialect: Dialect = DIALECTS[self.name]
 
     def run(self, statement: str, parameters: Parameters | None = None, *, stream: bool = False) -> Any:
-        """The cursor of a statement that was run; its rows are tuples, whatever the connection makes of them."""
+        """Run a statement and return its cursor; rows are tuples, also if the connection has a row factory."""
         cursor = self._cursor(stream)
         try:
             cursor.execute(*((statement,) if parameters is None else (statement, parameters)))
@@ -224,19 +224,19 @@ class _Database:
         elif self.driver == "psycopg2":
             options["cursor_factory"] = import_module("psycopg2.extensions").cursor
         if stream and "psycopg" in self.driver and not self.connection.autocommit:
-            options["name"] = f"calibrant_{uuid4().hex}"  # on the server, so that rows come as they are asked for
+            options["name"] = f"calibrant_{uuid4().hex}"  # on the server, so that rows are fetched in batches
         cursor = self.connection.cursor(**options)
         if self.driver == "sqlite3":
             cursor.row_factory = None
         return cursor
 
     def percent(self, parameters: Parameters | None) -> str:
-        """How a percent sign is written, where the driver looks for those of placeholders."""
+        """Return the percent sign as the driver needs it beside placeholders."""
         return "%%" if parameters is not None and _DRIVERS.get(self.driver) == "postgresql" else "%"
 
     @contextmanager
-    def as_it_was(self) -> Iterator[None]:
-        """Whatever fails here does not fail the transaction that the connection is in."""
+    def savepoint(self) -> Iterator[None]:
+        """Protect the transaction of the connection from errors in the block."""
         if _DRIVERS.get(self.driver) != "postgresql" or self.connection.autocommit:
             yield
             return
@@ -244,7 +244,7 @@ class _Database:
         try:
             self.run(f"SAVEPOINT {name}").close()
         except Exception as error:
-            raise self._refused(error, "Roll it back first, if it was left in a failed transaction.") from error
+            raise self._refused(error, "Roll back first if a transaction failed.") from error
         try:
             yield
         except BaseException:
@@ -254,42 +254,42 @@ class _Database:
             self.run(f"RELEASE SAVEPOINT {name}").close()
 
     def check(self, query: str, parameters: Parameters | None, counter: TableCounter) -> frozenset[str]:
-        """The query must be one and have the columns that are needed; the names of those that hold text."""
+        """Check the query and its columns; return the names of the columns of text."""
         try:
             about = self.run(f"SELECT * FROM (\n{query}\n) AS calibrant_asked LIMIT 0", parameters).description
-        except Exception as error:  # each driver has its own
+        except Exception as error:  # each driver has its own errors
             raise self._refused(error, "It must be one SELECT, without a semicolon inside.") from error
         there = [column[0] for column in about]
         for name in counter.names:
             if name not in there:
                 raise no_column(name, there, "The query")
-            # SQLite calls the second of two columns of one name p:1. DuckDB's p_1 may be a column of that name.
+            # SQLite names the second of two equal columns p:1. The p_1 of DuckDB may be the name of a column.
             if there.count(name) > 1 or (self.name == "sqlite" and f"{name}:1" in there):
                 raise same_name(name, [name, name])
         kinds = {name: about[there.index(name)][1] for name in counter.names}
         for name in counter.numbers:
             if not self._holds_numbers(kinds[name]):
                 raise InputError(
-                    f"{name} must hold numbers; its type is {self._shown(kinds[name])}.",
-                    hint="Convert it in the query; nothing is parsed or converted here.",
+                    f"{name} must hold numbers; got type {self._shown(kinds[name])}.",
+                    hint="Convert it in the query; text is not parsed.",
                     argument=name,
                 )
         if _DRIVERS.get(self.driver) == "postgresql" and int(self.run("SHOW extra_float_digits").fetchone()[0]) < 1:
             raise InputError(
-                "This connection rounds the numbers that it sends (extra_float_digits is below 1).",
-                hint="SET extra_float_digits = 1 first.",
+                "connection must not round numbers; got extra_float_digits below 1.",
+                hint="Run SET extra_float_digits = 1 first.",
                 argument="connection",
             )
         return frozenset(name for name in (counter.y, *counter.keys) if self._holds_text(kinds[name]))
 
     def _holds_numbers(self, kind: Any) -> bool:
         if self.name == "postgresql":
-            return kind in _NUMBERS or not isinstance(kind, int)  # other drivers have other names for types
+            return kind in _NUMBERS or not isinstance(kind, int)  # other drivers name types differently
         return self.name == "sqlite" or _DUCKDB_NUMBERS.match(str(kind)) is not None
 
     def _holds_text(self, kind: Any) -> bool:
         if self.name == "postgresql":
-            return kind in _TEXT or (isinstance(kind, int) and kind >= _MADE)
+            return kind in _TEXT or (isinstance(kind, int) and kind >= _USER_DEFINED)
         return self.name == "sqlite" or str(kind) == "VARCHAR"
 
     def _shown(self, kind: Any) -> str:
@@ -298,32 +298,32 @@ class _Database:
         return str(self.run(f"SELECT format_type({int(kind)}, NULL)").fetchone()[0])
 
     def _refused(self, error: Exception, hint: str) -> InputError:
-        said = error.args[0] if error.args else ""
-        text = str(said["M"] if isinstance(said, dict) and "M" in said else error)  # pg8000 has a dict
+        detail = error.args[0] if error.args else ""
+        text = str(detail["M"] if isinstance(detail, dict) and "M" in detail else error)  # pg8000 has a dict
         first = (text.strip().splitlines() or [type(error).__name__])[0]
-        return InputError(f"The database refuses the query: {first.rstrip('.')}.", hint=hint, argument="sql")
+        return InputError(f"The database cannot run the query: {first.rstrip('.')}.", hint=hint, argument="sql")
 
     def answer(self, statement: str, parameters: Parameters | None) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows of a statement, batch by batch."""
+        """Yield the rows of a statement in batches."""
         cursor = None
         try:
             cursor = self.run(statement, parameters, stream=True)
             while rows := cursor.fetchmany(_BATCH):
                 yield rows
         except Exception as error:
-            if not {kind.__name__ for kind in type(error).__mro__} & set(_OF_THE_QUERY):
+            if not {kind.__name__ for kind in type(error).__mro__} & set(_QUERY_ERRORS):
                 raise
-            raise self._refused(error, "Convert or leave out such values in the query.") from error
+            raise self._refused(error, "Convert or filter such values in the query.") from error
         finally:
             if cursor is not None:
                 self._close(cursor)
 
 
 def _roots(connection: Any) -> list[str]:
-    """The packages that the connection's class and its bases come from."""
+    """Return the packages of the class of the connection and of its bases."""
     return [kind.__module__.split(".")[0] for kind in type(connection).__mro__]
 
 
-def _waits(connection: Any) -> bool:
-    """Whether the connection is one of asyncio."""
+def _is_async(connection: Any) -> bool:
+    """Return whether the connection is one of asyncio."""
     return inspect.iscoroutinefunction(getattr(connection, "close", None))

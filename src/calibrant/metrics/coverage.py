@@ -11,7 +11,7 @@ from calibrant._support.json_values import number
 from calibrant._support.option_checks import check_share
 from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Column, Floats
-from calibrant.forecasts.distributions import Quantiles, Samples, levels_of
+from calibrant.forecasts.distributions import Quantiles, Samples, as_levels
 from calibrant.forecasts.reading import as_forecast, read_outcomes
 from calibrant.metrics import significance
 
@@ -95,7 +95,7 @@ def coverage(
     """
     y, known = read_outcomes(y_true, forecast)
     check_share("confidence_level", confidence_level)
-    wanted = levels_of(_pairs(known) if levels is None else levels)[0]
+    wanted = as_levels(_pairs(known) if levels is None else levels)[0]
     if not wanted.size:
         raise InputError("levels must hold at least one number between 0 and 1; got none.", argument="levels")
     inside, width = np.empty(wanted.size), np.empty(wanted.size)

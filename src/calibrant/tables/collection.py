@@ -1,4 +1,4 @@
-"""`Tables`: a table for every model and group, counted in one pass."""
+"""`Tables`: the tables of several models and groups, counted in one pass."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ __all__ = ["Tables", "in_order"]
 
 
 def in_order(keys: Iterable[tuple[str, Any]], models: list[str]) -> list[tuple[str, Any]]:
-    """Keys (model, group): models as they were named, groups sorted (those of different types by their text)."""
+    """Sort keys (model, group): models in the order given, groups by value (those of several types as text)."""
     known = list(keys)
     place = {model: i for i, model in enumerate(models)}
     try:
@@ -23,8 +23,8 @@ def in_order(keys: Iterable[tuple[str, Any]], models: list[str]) -> list[tuple[s
 class Tables(Mapping[tuple[str, Any], ScoreTable]):
     """Tables by model and group: ``tables["model", "group"]``.
 
-    The model is the name of a column of scores. The group is None where rows were not split, a value of the column that
-    splits them, or a tuple of values where several do. Tables of parts of the data add up, key by key.
+    The model is the name of a column of scores. The group is None without `by`, a label for one column, and a tuple of
+    labels for several columns. Tables of parts of the data add up, key by key.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
         for key, table in tables.items():
             if not (isinstance(key, tuple) and len(key) == 2 and isinstance(table, ScoreTable)):
                 raise InputError(
-                    f"Tables are kept as {{(model, group): ScoreTable}}; {key!r} has {type(table).__name__}.",
+                    f"tables must map (model, group) to ScoreTable; got {key!r}: {type(table).__name__}.",
                     argument="tables",
                 )
         self._tables: dict[tuple[str, Any], ScoreTable] = dict(tables)
@@ -55,7 +55,7 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
 
     @property
     def models(self) -> list[str]:
-        """The columns of scores, in order."""
+        """The names of the columns of scores, in order."""
         return list(dict.fromkeys(model for model, _ in self._tables))
 
     @property
@@ -64,17 +64,17 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
         return list(dict.fromkeys(group for _, group in self._tables))
 
     def of(self, model: str | None = None) -> dict[Any, ScoreTable]:
-        """The tables of one model by group; the model may be left out where there is one."""
+        """Return the tables of one model by group; the model may be omitted if there is one."""
         wanted = self._known(model)
         return {group: table for (name, group), table in self._tables.items() if name == wanted}
 
     def only(self, model: str | None = None) -> "Tables":
-        """The tables of one model, still by model and group."""
+        """Return the tables of one model by model and group."""
         name = self._known(model)
         return Tables({(name, group): table for group, table in self.of(name).items()}, self.by)
 
     def total(self, model: str | None = None) -> ScoreTable:
-        """The table of all groups of one model."""
+        """Return the sum of the tables of all groups of one model."""
         return sum(self.of(model).values(), ScoreTable.empty())
 
     def _known(self, model: str | None) -> str:
@@ -82,7 +82,7 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
             return self.models[0]
         if model not in self.models:
             raise InputError(
-                f"model must be one of {', '.join(map(repr, self.models))}; it is {model!r}.",
+                f"model must be one of {', '.join(map(repr, self.models))}; got {model!r}.",
                 argument="model",
                 value=model,
             )
@@ -93,7 +93,9 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
         if not isinstance(other, Tables):
             return NotImplemented
         if len(self) and len(other) and self.by != other.by:
-            raise InputError(f"Tables split by {self.by} and by {other.by} cannot be added.", argument="by")
+            raise InputError(
+                f"Tables that are added must have the same groups; got {self.by} and {other.by}.", argument="by"
+            )
         joined = dict(self._tables)
         for key, table in other.items():
             joined[key] = joined[key] + table if key in joined else table

@@ -1,4 +1,4 @@
-"""`MeanTable`: predictions of numbers with the outcomes behind them, all that measures of bias need."""
+"""`MeanTable`: point predictions with the count, mean and spread of the outcomes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -23,33 +23,33 @@ P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 
-_MOST = 2**53  # rows up to here are counted exactly
-_LARGEST = 1e90  # cubes of these, and of their inverses, are still numbers, and so are sums of them
-ROUNDING = 1e-14  # of the largest number: what is nearer to 0 is none
+_MOST = 2**53  # rows are counted exactly up to this
+_LARGEST = 1e90  # cubes of such numbers and of their inverses are finite, and so are sums of these
+ROUNDING = 1e-14  # smaller differences, relative to the largest number, are rounding
 ONE_COLUMN = "Pass one column of numbers."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeanTable:
-    """Predictions of a number, and count, mean and spread of the outcomes behind each.
+    """Point predictions, and count, mean and spread of the outcomes of each.
 
-    Rows are kept as they are; `merged` pools those with equal predictions, which is what a query can deliver and
-    nearly all that a measure of bias needs (tests of bins also look at skewness). Tables of parts of the data add up.
+    Each row is one entry; `merged` pools rows with equal predictions, which is what a query can return. Metrics of bias
+    need nothing else, except the tests of bins, which use skewness. Tables of parts of the data add up.
 
     Attributes
     ----------
     prediction : ndarray
     n : ndarray
-        Rows behind each prediction: int64 where rows are counted, float64 sums of importance weights.
+        Number of rows with each prediction (int64), or sums of importance weights (float64).
     mean : ndarray
         Mean outcome of these rows.
     m2 : ndarray
         Sum of (weighted) squared deviations of their outcomes from that mean; 0 for single rows.
     w2 : ndarray or None
-        Sums of squared importance weights; None where rows are counted.
+        Sums of squared importance weights; None for counts.
     notes : tuple of Note
     n_in, n_dropped : int
-        Rows given, and rows left out because a value was missing or the weight 0.
+        Number of rows read, and of those that were dropped (a missing value, weight or frequency 0).
 
     Examples
     --------
@@ -66,7 +66,7 @@ class MeanTable:
     notes: tuple[Note, ...] = ()
     n_in: int = 0
     n_dropped: int = 0
-    single: bool = field(default=False)  # every entry is one row of its own, of weight 1
+    single: bool = field(default=False)  # each entry is one row of weight 1
 
     def __post_init__(self) -> None:
         for name in ("prediction", "n", "mean", "m2", "w2"):
@@ -93,7 +93,7 @@ class MeanTable:
         frequency : column of whole numbers, optional
             Number of equal rows that each row stands for. Give `sample_weight` or `frequency`, not both.
         missing : {"raise", "drop"}
-            What to do with rows in which a value is missing; dropped ones are counted.
+            How rows with a missing value are treated: an error, or dropped and counted.
         """
         rows = Rows.read(
             y_true,
@@ -132,7 +132,7 @@ class MeanTable:
 
     @classmethod
     def from_moments(cls, prediction: Column, n: Column, mean: Column, m2: Column) -> "MeanTable":
-        """A table from sums that were made elsewhere, such as by a query that groups rows by their prediction.
+        """Return the table of sums that were computed elsewhere, such as by a query that groups rows by prediction.
 
         Parameters
         ----------
@@ -173,17 +173,17 @@ class MeanTable:
 
     @property
     def importance(self) -> bool:
-        """Whether rows have importance weights instead of being counted."""
+        """Whether rows have importance weights."""
         return self.w2 is not None
 
     @property
     def effective_size(self) -> float:
-        """Number of rows that tell as much: the size itself, or its square over the sum of squared weights."""
+        """Size of a simple sample with as much information: size, or size^2 / sum of squared weights."""
         return self.size if self.w2 is None else self.size**2 / float(self.w2.sum())
 
     @property
     def has_rows(self) -> bool:
-        """Whether outcomes are known row by row, not only their means."""
+        """Whether the table has the outcome of each row, not only means."""
         return self.single or not self.m2.any()
 
     @cached_property
@@ -193,7 +193,7 @@ class MeanTable:
         return ROUNDING * float(max(ends))
 
     def average(self, values: Floats) -> float:
-        """The mean of something that is known of every entry."""
+        """Return the mean of a value of each entry over rows, or by weight."""
         return float(values.mean()) if self.single else float(self.n @ values / self.size)
 
     @property
@@ -205,8 +205,10 @@ class MeanTable:
         return self.average(self.prediction)
 
     def merged(self) -> "MeanTable":
-        """The same with one entry for each distinct prediction, in rising order."""
-        order = np.lexsort((self.mean, self.prediction))  # outcomes too: sums do not depend on the order of rows
+        """Return the table with one entry for each distinct prediction, in increasing order."""
+        order = np.lexsort(
+            (self.mean, self.prediction)
+        )  # outcomes too, so that sums do not depend on the order of rows
         p = self.prediction[order]
         start = np.flatnonzero(np.concatenate([[True], p[1:] != p[:-1]]))
         if start.size == p.size and self.has_rows:
@@ -217,7 +219,7 @@ class MeanTable:
         m2 = np.add.reduceat((self.n[order] * offset**2) + self.m2[order], start)
         outcomes = self.mean[order]
         same = np.maximum.reduceat(outcomes, start) == np.minimum.reduceat(outcomes, start)
-        if self.has_rows:  # not even by rounding does what is equal vary
+        if self.has_rows:  # equal outcomes have spread 0, in spite of rounding
             m2[same] = 0.0
         return self._with(p[start], n, mean, m2, order, start)
 
@@ -269,7 +271,7 @@ class MeanTable:
         return MeanTable(prediction, n, mean, m2, w2, self.notes, self.n_in, self.n_dropped, single)
 
     def part(self, rows: Any) -> "MeanTable":
-        """Some of the entries: by a mask or by their places."""
+        """Return some of the entries: a mask, or their positions."""
         w2 = None if self.w2 is None else self.w2[rows]
         columns = (self.prediction[rows], self.n[rows], self.mean[rows], self.m2[rows])
         notes = tuple(note for note in self.notes if note.code not in DROPPED)
@@ -277,18 +279,18 @@ class MeanTable:
         return MeanTable(*columns, w2, notes, n_in, 0, self.single)
 
     def map(self, f: Callable[[Floats], Floats]) -> "MeanTable":
-        """The table of other predictions for the same rows: f of those here."""
+        """Return the table of the predictions ``f(prediction)``."""
         moved = np.array(f(self.prediction), dtype=np.float64)
         if moved.shape != self.prediction.shape or not np.isfinite(moved).all():
             raise InputError(
-                f"The map must give a finite number for each of {len(self):,} predictions; it gave an array of shape "
-                f"{moved.shape}{'' if np.isfinite(moved).all() else ' with others'}.",
+                f"f must return a finite number for each of {len(self):,} predictions; got an array of shape "
+                f"{moved.shape}{'' if np.isfinite(moved).all() else ' with other values'}.",
                 argument="f",
             )
         return MeanTable(moved, self.n, self.mean, self.m2, self.w2, self.notes, self.n_in, self.n_dropped, self.single)
 
     def rows_by_weight(self) -> "MeanTable":
-        """The table that a fit sees: the sum of weights plays the number of rows, so that weight 2 equals two rows.
+        """Return the table for a fit: the sum of weights is the number of rows, so weight 2 equals two rows.
 
         Whole sums become counts. Other sums stay real numbers, and the effective number of rows equals their sum.
         """
@@ -320,7 +322,7 @@ class MeanTable:
         return MeanTable(**both, w2=w2, notes=notes, n_in=n_in, n_dropped=lost, single=self.single and other.single)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both hold the same rows, in whatever order; means and spreads within rounding."""
+        """Return whether both hold the same rows in any order; means and spreads are equal within rounding."""
         if not isinstance(other, MeanTable):
             return NotImplemented
         a, b = self.merged(), other.merged()

@@ -1,4 +1,4 @@
-"""`Partition`: a table cut into bins, consecutive runs of its rows."""
+"""`Partition`: a table cut into bins, consecutive runs of its entries."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,20 +16,20 @@ __all__ = ["Partition"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition:
-    """Consecutive runs of the rows of a table: never an empty one, never a split tie.
+    """Consecutive runs of the entries of a table: no bin is empty, and equal scores share one.
 
-    Made by a kind of bins (``EqualWidth()(table)``), or from cuts or labels of your own.
+    Made by a kind of bins (``EqualWidth()(table)``), from cuts or from labels.
 
     Attributes
     ----------
     table : ScoreTable
     start : ndarray of int64
-        First table row of every bin.
+        First entry of the table in each bin.
     lower, upper : ndarray of float64
-        Edges of every bin: the nominal ones where the kind of bins has such, otherwise 0, the midpoints
-        between neighbouring scores of two bins, and 1.
+        Edges of each bin: the nominal ones if the kind of bins has them, otherwise 0, the midpoints between
+        neighbouring scores of two bins, and 1.
     n_empty : int
-        Nominal bins that hold no rows; they are not part of the partition.
+        Number of nominal bins without rows; they are not part of the partition.
 
     Examples
     --------
@@ -49,19 +49,21 @@ class Partition:
 
     @classmethod
     def from_cuts(cls, table: ScoreTable, cuts: object, *, edges: Floats | None = None) -> "Partition":
-        """Bins that begin at table row 0 and at each of `cuts`, which must not fall.
+        """Return bins that begin at entry 0 and at each of `cuts`, which must not decrease.
 
-        A bin whose cut is repeated is empty and left out. `edges`, one more than bins, are nominal edges.
+        A repeated cut makes an empty bin, which is dropped. `edges`, one more than bins, are nominal edges.
         """
         inner = np.asarray(cuts)
         if inner.size and inner.dtype.kind not in "iu":
-            raise InputError(f"cuts must be whole numbers; their type is {inner.dtype}.", argument="cuts", value=cuts)
+            raise InputError(f"cuts must be whole numbers; got type {inner.dtype}.", argument="cuts", value=cuts)
         bounds = np.empty(inner.size + 2, dtype=np.int64)
         bounds[0], bounds[1:-1], bounds[-1] = 0, inner, len(table)
         sizes = bounds[1:] - bounds[:-1]
         if (sizes < 0).any():
             raise InputError(
-                f"cuts must not fall and must lie between 0 and {len(table)}.", argument="cuts", value=cuts
+                f"cuts must not decrease and must lie between 0 and {len(table)}; got {cuts!r}.",
+                argument="cuts",
+                value=cuts,
             )
         occupied = np.flatnonzero(sizes)
         nominal = None if edges is None else (edges[occupied], edges[occupied + 1])
@@ -77,16 +79,15 @@ class Partition:
 
     @classmethod
     def from_labels(cls, table: ScoreTable, labels: object) -> "Partition":
-        """Bins of table rows with equal labels; labels must not fall from row to row."""
+        """Return bins of entries with equal labels, which must not decrease."""
         values = np.asarray(labels)
         if values.shape != (len(table),):
             raise InputError(
-                f"labels must be one for each of the table's {len(table):,} distinct scores; "
-                f"their shape is {values.shape}.",
+                f"labels must have one value for each of the {len(table):,} distinct scores; got shape {values.shape}.",
                 argument="labels",
             )
         if (values[1:] < values[:-1]).any():
-            raise InputError("labels must not fall from one score to the next.", argument="labels")
+            raise InputError("labels must not decrease from one score to the next.", argument="labels")
         return cls.from_cuts(table, np.flatnonzero(values[1:] != values[:-1]) + 1)
 
     def __len__(self) -> int:
@@ -113,9 +114,9 @@ class Partition:
         return read_only(n), read_only(k), read_only(score)
 
     def with_sums(self, n: Weights, k: Weights, score: Floats) -> "Partition":
-        """The same bins with other sums of n, k and n * score, which are those of a replicate; empty bins are left out.
+        """Return the same bins with the sums of n, k and n * score of a replicate; empty bins are dropped.
 
-        Of the rows themselves it knows nothing: for losses of sums only.
+        Only losses that need sums alone can be computed on the result.
         """
         occupied = np.flatnonzero(n)
         other = Partition(self.table, self.start[occupied])
@@ -131,22 +132,22 @@ class Partition:
 
     @property
     def n(self) -> Weights:
-        """Rows in every bin."""
+        """Number of rows in each bin."""
         return self._sums[0]
 
     @property
     def k(self) -> Weights:
-        """Rows with the event in every bin."""
+        """Number of rows with the event in each bin."""
         return self._sums[1]
 
     @property
     def rate(self) -> Floats:
-        """Share of rows with the event, equation (3) of the TCE paper."""
+        """Event rate of each bin, equation (3) of the TCE paper."""
         return self.k / self.n
 
     @property
     def mean_score(self) -> Floats:
-        """Mean prediction."""
+        """Mean score of each bin."""
         return self._sums[2] / self.n
 
     @property
@@ -159,12 +160,12 @@ class Partition:
 
     @cached_property
     def w2(self) -> Floats | None:
-        """Sum of squared importance weights in every bin; None where rows are counted."""
+        """Sum of squared importance weights in each bin; None for counts."""
         return None if self.table.w2 is None else read_only(np.add.reduceat(self.table.w2, self.start))
 
     @cached_property
     def k2(self) -> Floats | None:
-        """Sum of squared importance weights of the rows with the event in every bin; None where rows are counted."""
+        """Sum of squared importance weights of the rows with the event in each bin; None for counts."""
         return None if self.table.k2 is None else read_only(np.add.reduceat(self.table.k2, self.start))
 
     @property
@@ -176,12 +177,12 @@ class Partition:
     def effective_k(self) -> Floats:
         """Events in a simple sample of the effective size: rate times `effective_n`."""
         size = self.effective_n
-        # rounding must not keep it from the size where every row has the event
+        # Exactly the size if all rows have the event, in spite of rounding.
         return np.where(self.k == self.n, size, np.minimum(self.k * (size / self.n), size))
 
     @property
     def labels(self) -> Ints:
-        """For every table row the number of its bin, from 0."""
+        """For each entry of the table the number of its bin, from 0."""
         return np.repeat(np.arange(len(self)), self._stop - self.start)
 
     @property

@@ -1,4 +1,4 @@
-"""`ScoreTable`: for every distinct prediction how often it was made and how often the event then happened."""
+"""`ScoreTable`: for each distinct score the number of rows and the number of events."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
@@ -22,35 +22,35 @@ if TYPE_CHECKING:
 
 __all__ = ["ScoreTable"]
 
-# Above this, sums of whole numbers in doubles are no longer exact.
+# Sums of whole numbers in doubles are exact up to this.
 _MOST_ROWS = 2**53
-# The finest grid whose inverse is a number.
+# The finest grid whose inverse is finite.
 _FINEST = 1e-300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScoreTable:
-    """Distinct scores with their counts: all that a binary calibration measure needs of the data.
+    """Distinct scores with their counts, from which all binary calibration metrics are computed.
 
-    Build one with `from_arrays`, `from_counts` or `empty`; the constructor itself trusts its arguments.
-    Tables add up: rows, files, days and machines are counted where they lie, and ``a + b`` is the
-    table of all of them, whatever the order.
+    Build one with `from_arrays`, `from_counts` or `empty`; the constructor does not validate its arguments.
+    Tables add up: rows, files, days and machines are counted separately, and ``a + b`` is the table of all
+    rows, in any order.
 
     Attributes
     ----------
     score : ndarray of float64
-        The distinct scores, rising.
+        The distinct scores, in increasing order.
     n, k : ndarray of int64
-        Rows that gave each score, and how many of them had the event. Sums of weights, as
-        float64, when the table holds importance weights.
+        Number of rows with each score, and of those with the event. Sums of weights, as float64, if the table
+        holds importance weights.
     w2, k2 : ndarray of float64 or None
         Sums of squared weights per score, of all rows and of those with the event; None for a table of counts.
     n_in, n_dropped : int
-        Rows that came in, and those of them that were dropped (missing cells, weight or frequency 0).
+        Number of rows read, and of those that were dropped (a missing value, weight or frequency 0).
 
     Notes
     -----
-    A table holds counts or importance weights, never both: `importance` says which. With importance weights w, n is
+    A table holds counts or importance weights, never both: see `importance`. With importance weights w, n is
     the sum of w, k the sum of w y, w2 the sum of w^2 and k2 the sum of w^2 y. These four suffice for a robust variance
     of any sum of residuals. Counts merge exactly, sums of weights to a relative 1e-12.
 
@@ -113,14 +113,14 @@ class ScoreTable:
             Number of equal rows that each row stands for. The table is bitwise identical to that of the repeated rows.
             Rows of frequency 0 are dropped, counted and noted. Give `sample_weight` or `frequency`, not both.
         pos_label : object, optional
-            The label of the event, where labels are not 0 and 1.
+            The label of the event, if labels are not 0 and 1.
         missing : {"raise", "drop"}
-            What to do with rows that lack a value; dropped rows are counted in `n_dropped` and noted.
+            How rows with a missing value are treated: an error, or dropped, counted in `n_dropped` and noted.
 
         Raises
         ------
         InputError
-            When a value cannot be used; it says which, where, and what to do.
+            If a value is invalid. The message has the value, its row, and what to do.
 
         Examples
         --------
@@ -141,7 +141,7 @@ class ScoreTable:
 
     @classmethod
     def from_counts(cls, score: Column, n: Column, k: Column) -> "ScoreTable":
-        """A table from scores with their number of rows and of events; equal scores are added up.
+        """Return the table of scores with their numbers of rows and of events; equal scores are added up.
 
         Examples
         --------
@@ -171,22 +171,22 @@ class ScoreTable:
 
     @classmethod
     def empty(cls) -> "ScoreTable":
-        """The table of no rows, the zero of ``+``."""
+        """Return the table without rows, the zero of ``+``."""
         return cls(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     @property
     def importance(self) -> bool:
-        """Whether `n` and `k` are sums of importance weights, not counts."""
+        """Whether `n` and `k` are sums of importance weights."""
         return self.w2 is not None
 
     @cached_property
     def size(self) -> float:
-        """Number of rows; the sum of weights when they are importance weights."""
+        """Number of rows, or the sum of importance weights."""
         return _total(self.n)
 
     @cached_property
     def positives(self) -> float:
-        """Number of rows with the event (or their sum of weights)."""
+        """Number of rows with the event, or their sum of weights."""
         return _total(self.k)
 
     @property
@@ -201,12 +201,12 @@ class ScoreTable:
 
     @property
     def n_used(self) -> int:
-        """Rows that came in and were counted."""
+        """Number of rows that were counted."""
         return self.n_in - self.n_dropped
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What a reader of any result from this table must know about its rows."""
+        """Notes about the rows, which all results of the table have."""
         return (*self._notes, *self._state_notes())
 
     def _state_notes(self) -> list[Note]:
@@ -262,7 +262,7 @@ class ScoreTable:
         return len(mine) == len(its) and all(map(np.array_equal, mine, its))
 
     def map(self, f: Callable[[Floats], Floats]) -> "ScoreTable":
-        """The table of the scores ``f(score)``, for example of a calibrated model.
+        """Return the table of the scores ``f(score)``, for example of a calibrated model.
 
         >>> ScoreTable.from_counts([0.2, 0.4], [5, 5], [1, 3]).map(np.sqrt).score.round(3)
         array([0.447, 0.632])
@@ -270,13 +270,13 @@ class ScoreTable:
         column = _columns.read(f(self.score), "f(score)")
         _columns.check_lengths([column, _columns.ColumnData("score", self.score)])
         scores = _columns.scores(column)
-        _columns.refuse_missing([scores], hint="f must give a probability for every score.")
+        _columns.refuse_missing([scores], hint="f must return a probability for each score.")
         mapped = ScoreTable(*_merge(scores.values, *self._arrays()[1:]))
         notes = join_notes(self._notes, scores.notes)
         return replace(mapped, n_in=self.n_in, n_dropped=self.n_dropped, _notes=notes)
 
     def rows_by_weight(self) -> "ScoreTable":
-        """The table that a fit sees: the sum of weights plays the number of rows, so that weight 2 equals two rows.
+        """Return the table for a fit: the sum of weights is the number of rows, so weight 2 equals two rows.
 
         Whole sums become counts, so that a fit with whole weights is bitwise identical to one with repeated rows.
         Other sums stay real numbers: w2 = n and k2 = k make the effective number of rows equal to the sum of weights.
@@ -313,42 +313,42 @@ class ScoreTable:
         return Partition.from_last(self, last, edges=edges)
 
     def with_notes(self, notes: tuple[Note, ...]) -> "ScoreTable":
-        """The same table with more notes."""
+        """Return the same table with further notes."""
         return replace(self, _notes=join_notes(self._notes, notes))
 
     def round(self, resolution: float) -> "ScoreTable":
-        """The table with scores moved to the nearest multiple of `resolution`, so that it has fewer rows.
+        """Return the table with scores rounded to the nearest multiple of `resolution`, which has fewer entries.
 
-        This changes results, so it happens only by this name, and leaves a note. 2**-20 moved TCE by at
-        most 0.06 points on seven data sets; 2**-10 destroyed it.
+        Rounding changes results; a note says so. 2**-20 changed TCE by at most 0.06 percentage points on seven data
+        sets; 2**-10 makes TCE useless.
         """
         check_resolution(resolution)
         table = self.map(lambda score: np.minimum(np.rint(score / resolution) * resolution, 1.0))
-        text = f"Scores were rounded to multiples of {resolution:.6g}: each moved by at most half of that."
+        text = f"Scores were rounded to multiples of {resolution:.6g}: each changed by at most half of that."
         return table.with_notes((Note("rounded", 1, text),))
 
     def to_arrow(self) -> Any:
-        """The table as an Arrow table, with version, rows, notes and a checksum in its metadata."""
+        """Return an Arrow table with version, number of rows, notes and a checksum in its metadata."""
         from calibrant.tables import storage
 
         return storage.to_arrow(self)
 
     @classmethod
     def from_arrow(cls, frame: Any) -> "ScoreTable":
-        """The table that `to_arrow` made; anything else, and anything changed since, is an error."""
+        """Return the table that `to_arrow` wrote; other Arrow tables, and changed ones, are an error."""
         from calibrant.tables import storage
 
         return storage.from_arrow(frame)
 
     def to_parquet(self, path: Any) -> None:
-        """Keep the table in a Parquet file, with version and checksum, so that a later job can add it to others."""
+        """Write the table to a Parquet file with version and checksum."""
         from calibrant.tables import storage
 
         storage.to_parquet(self, path)
 
     @classmethod
     def from_parquet(cls, path: Any) -> "ScoreTable":
-        """The table that `to_parquet` kept; a file that was changed or cut since is an error."""
+        """Read the table that `to_parquet` wrote; a changed or truncated file is an error."""
         from calibrant.tables import storage
 
         return storage.from_parquet(path)
@@ -369,10 +369,10 @@ def count_any_scores(y_true: Column, score: Column, sample_weight: Column | None
 
 
 def check_resolution(resolution: float) -> None:
-    """A grid of scores: its step, or an error."""
+    """Check the step of a grid of scores."""
     if not (isinstance(resolution, Real) and _FINEST <= resolution <= 1):
         raise InputError(
-            Argument("resolution") + f" must lie between 1e-300 and 1; it is {resolution!r}.",
+            Argument("resolution") + f" must lie between 1e-300 and 1; got {resolution!r}.",
             hint="2**-20 is a good choice.",
             value=resolution,
         )
@@ -450,10 +450,10 @@ def _look_swapped(y: _columns.ColumnData, p: _columns.ColumnData) -> bool:
 
 
 def _merge(score: Floats, *columns: Weights) -> tuple[Weights, ...]:
-    """The columns of a table from rows in any order: sorted by score, equal scores added up."""
+    """Return the columns of a table from rows in any order: sorted by score, equal scores added up."""
     score = score + 0.0  # -0.0 is 0.0
-    # Sums of real weights depend on their order, so ties get a fixed one; counts need none, and then
-    # sorting is linear where two sorted tables were joined.
+    # Sums of real weights depend on their order, so ties are sorted too. Counts do not, and sorting two sorted tables
+    # that were joined is linear.
     counted = columns[0].dtype.kind == "i"
     order = np.argsort(score, kind="stable") if counted else np.lexsort((*columns, score))
     score = score[order]
@@ -485,7 +485,7 @@ def _whole(column: _columns.ColumnData) -> Ints:
 def _check_total(total: float, name: str) -> None:
     if not total < _MOST_ROWS:
         raise InputError(
-            Argument(name) + f" must add up to less than 2**53; the sum is {total:.6g}.",
-            hint="Divide the weights by a constant." if name == "sample_weight" else "A table counts no more rows.",
+            Argument(name) + f" must add up to less than 2**53; got the sum {total:.6g}.",
+            hint="Divide the weights by a constant." if name == "sample_weight" else "A table cannot count more rows.",
             value=total,
         )

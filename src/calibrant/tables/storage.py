@@ -1,4 +1,4 @@
-"""Tables kept for later: as Arrow tables and as Parquet files, with a version and a checksum."""
+"""Storage of tables: Arrow tables and Parquet files with a version and a checksum."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from calibrant.tables.score_table import ScoreTable
 __all__ = ["from_arrow", "from_parquet", "to_arrow", "to_parquet"]
 
 _VERSION = 2
-# Version 1 has no k2: its tables of counts are the same, those of importance weights lack what tests need.
+# Version 1 has no k2: its tables of counts are the same; its tables of importance weights cannot be tested.
 _READABLE = (1, _VERSION)
 _KEY = b"calibrant"
 _COLUMNS = ("score", "n", "k", "w2", "k2")
@@ -26,13 +26,13 @@ def _arrow() -> Any:
         import pyarrow
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            'Keeping tables needs pyarrow: pip install "calibrant[files]".', name="pyarrow"
+            'Storing tables needs pyarrow: pip install "calibrant[files]".', name="pyarrow"
         ) from error
     return pyarrow
 
 
 def to_arrow(table: ScoreTable) -> Any:
-    """The table as an Arrow table, with version, rows, notes and a checksum in its metadata."""
+    """Return an Arrow table with version, number of rows, notes and a checksum in its metadata."""
     arrays = {name: getattr(table, name) for name in _COLUMNS if getattr(table, name) is not None}
     about = {
         "version": _VERSION,
@@ -46,14 +46,12 @@ def to_arrow(table: ScoreTable) -> Any:
 
 
 def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
-    """The table that `to_arrow` made; anything else, and anything changed since, is an error."""
+    """Return the table that `to_arrow` wrote; other Arrow tables, and changed ones, are an error."""
     if not hasattr(frame, "schema") or not hasattr(frame, "column_names"):
-        raise InputError(f"An Arrow table is needed; this is {type(frame).__name__}.", argument="frame")
+        raise InputError(f"frame must be an Arrow table; got {type(frame).__name__}.", argument="frame")
     about = _about(frame.schema.metadata or {}, name)
     if about.get("version") not in _READABLE:
-        raise InputError(
-            f"{name} must have the format version {_VERSION}; got {about.get('version')!r}, of another calibrant."
-        )
+        raise InputError(f"{name} must have a format up to {_VERSION}; got {about.get('version')!r}.")
     arrays = {c: np.asarray(frame.column(c)) for c in _COLUMNS if c in frame.column_names}
     if about["version"] == 1 and "w2" in arrays:
         raise InputError(
@@ -63,7 +61,7 @@ def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
     sha = about.pop("sha256", None)
     whole = {"score", "n", "k"} <= set(arrays) and all(a.dtype in (np.float64, np.int64) for a in arrays.values())
     if not whole or _checksum(arrays, about) != sha:
-        raise InputError(f"{name} is damaged: its checksum does not fit what it holds.", hint="Count the rows again.")
+        raise InputError(f"{name} is damaged: its checksum does not match its content.", hint="Count the rows again.")
     notes = tuple(Note(code, number, template) for code, number, template in about["notes"])
     return ScoreTable(**arrays, n_in=about["n_in"], n_dropped=about["n_dropped"], _notes=notes)
 
@@ -73,11 +71,11 @@ def _about(metadata: dict[bytes, bytes], name: str) -> dict[str, Any]:
         found = json.loads(metadata[_KEY])
     except (KeyError, ValueError) as error:
         raise InputError(
-            f"{name} is no table that calibrant wrote.",
+            f"{name} is not a table that calibrant wrote.",
             hint="For rows of outcomes and scores use calibrant.scan or calibrant.from_frame.",
         ) from error
     if not isinstance(found, dict):
-        raise InputError(f"{name} is damaged: what it says of itself cannot be read.")
+        raise InputError(f"{name} is damaged: its metadata cannot be read.")
     return found
 
 
@@ -90,7 +88,7 @@ def _checksum(arrays: dict[str, Any], about: dict[str, Any]) -> str:
 
 
 def to_parquet(table: ScoreTable, path: str | PathLike[str]) -> None:
-    """Write the table to a Parquet file; a file that is there is replaced, at once or not at all."""
+    """Write the table to a Parquet file; an existing file is replaced atomically."""
     _arrow()
     import pyarrow.parquet as pq
 
@@ -104,13 +102,13 @@ def to_parquet(table: ScoreTable, path: str | PathLike[str]) -> None:
 
 
 def from_parquet(path: str | PathLike[str]) -> ScoreTable:
-    """Read a table that `to_parquet` wrote; a flipped byte, or a file cut short, is an error that names the file."""
+    """Read a table that `to_parquet` wrote; a changed or truncated file is an error that names it."""
     arrow = _arrow()
     import pyarrow.parquet as pq
 
     name = Path(path).name
     if Path(path).is_dir():
-        raise InputError(f"{name!r} is a folder; a kept table is one file.", argument="path")
+        raise InputError(f"path must be a file; got the folder {name!r}.", argument="path")
     try:
         frame = pq.read_table(path, page_checksum_verification=False)
     except FileNotFoundError:
