@@ -238,6 +238,8 @@ class GroupDisplay:
     @staticmethod
     def _box(place: float, each: MetricResult, upright: bool) -> Any:
         n, half = each.null, 0.36
+        if not np.isfinite([n.low, n.high]).all():
+            return None
         if upright:
             return rectangle(n.low, n.high, place - half, place + half)
         return rectangle(place - half, place + half, n.low, n.high)
