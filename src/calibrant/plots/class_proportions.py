@@ -20,6 +20,7 @@ from calibrant.plots._canvas import (
     panels,
     shapes,
     shorten,
+    shorten_distinct,
     strokes,
     unique_ids,
 )
@@ -148,9 +149,9 @@ class ProportionDisplay:
     def _dress(self) -> None:
         ax, right, classes = self.ax_, self.ax_estimate_, self.classes
         shares = [v for c in classes for v in (c.predicted, c.observed)]
-        _set_limits(ax, [0.0, *shares])
+        _set_limits(ax, shares if min(shares) > 0.5 * max(shares) else [0.0, *shares])
         _set_limits(right, [v for c in classes for v in (0.0, c.value, c.low, c.high)])
-        ax.set_yticks(range(len(classes)), [shorten(c.name, 28) for c in classes], parse_math=False)
+        ax.set_yticks(range(len(classes)), shorten_distinct([c.name for c in classes], 28), parse_math=False)
         ax.set_ylim(len(classes) - 0.4, -0.6)
         ax.set_xlabel("share of rows (%)")
         right.set_xlabel(self.measure)
@@ -215,7 +216,7 @@ def _class_shares(e: Evaluation) -> list[ClassShare]:
     details: Any = e.details
     alpha, factor = e.settings.alpha, e.group_factor
     names = display_names(details.labels if e.kind == "multiclass" else [c.label for c in details.decision.classes])
-    found = []
+    found: list[tuple[float, float, float, int, ClassShare]] = []
     for name, c in zip(names, details.decision.classes, strict=True):
         if e.kind == "multiclass":
             observed, estimate = c.observed, (c.log_odds_error, c.low, c.high)

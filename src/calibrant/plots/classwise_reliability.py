@@ -20,7 +20,7 @@ from calibrant.plots._canvas import (
     join_short,
     panels,
     shapes,
-    shorten,
+    shorten_distinct,
     stacked_frame,
     unique_ids,
     vertical_lines,
@@ -42,8 +42,8 @@ class ClasswiseDisplay:
     The panel of the top label shows the share of correct rows against the highest probability of each row. The other
     panels show how often a class occurs against its predicted probability, the most significant class first. Points are
     bins with an equal number of rows, with the exact confidence interval of the rate. On the dashed diagonal the rate
-    equals the prediction. A class with a significant deviation (adjusted by Holm) is drawn in orange with filled points.
-    Each panel has its own limits.
+    equals the prediction. A class with a significant deviation (adjusted by Holm) is orange with filled points. Each
+    panel has its own limits.
 
     `from_evaluation` creates and draws it.
 
@@ -98,7 +98,10 @@ class ClasswiseDisplay:
         names = display_names([_TOP, *(key for key, _ in found)])
         return cls(
             dict(zip(names, [evaluation.breakdowns["top-label ACE"], *(each for _, each in found)], strict=True)),
-            {name: adjusted[key] * evaluation.group_factor for name, (key, _) in zip(names[1:], found, strict=True)},
+            {
+                name: min(1.0, adjusted[key] * evaluation.group_factor)
+                for name, (key, _) in zip(names[1:], found, strict=True)
+            },
             evaluation.settings.alpha,
             evaluation.settings.confidence_level,
             len(details.labels),
@@ -107,18 +110,19 @@ class ClasswiseDisplay:
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "ClasswiseDisplay":
         """Draw in the place of `ax`, in `fig`, or in a new figure."""
         rows, columns = _SHAPES[len(self.breakdowns) - 1]
-        widths = [float(rows), *[1.0] * columns]
+        widths = [1.0 if rows == 1 else 0.8 * rows, *[1.0] * columns]
         size = (11.5, 3.4) if rows == 1 else (11.5, 11.5 * rows / sum(widths) + 0.6)
         self.figure_, grid = panels(ax, fig, widths=widths, heights=[1.0] * rows, size=size)
         self.axes_: dict[str, Axes] = {}
         self.points_: dict[str, Line2D] = {}
         self.intervals_: dict[str, list[Artist]] = {}
+        titles = ["Top label", *shorten_distinct([name.removeprefix("class ") for name in self.pvalues], 14)]
         for i, (name, id_) in enumerate(zip(self.breakdowns, unique_ids(self.breakdowns), strict=True)):
             row, column = divmod(i - 1, max(columns, 1))
             place = grid[:, 0] if i == 0 else grid[row, 1 + column]
             self.axes_[name] = self.figure_.add_subplot(place)
             self._draw(name, id_)
-            self._dress(name, large=i == 0 or rows == 1, outer=i == 0 or row == rows - 1 or i + columns > self._shown)
+            self._dress(name, titles[i], large=i == 0 or rows == 1, lowest=i + columns > self._shown)
         return self
 
     @property
@@ -144,14 +148,14 @@ class ClasswiseDisplay:
             linewidth=1.1,
             alpha=0.75,
         )
-        face = colour if self._significant(name) else ax.get_facecolor()
+        face = colour if name == _TOP or self._significant(name) else ax.get_facecolor()
         style: dict[str, Any] = {"color": colour, "lw": 1.2, "marker": "o", "ms": 4.5, "mfc": face, "mec": colour}
         (self.points_[name],) = ax.plot(p.mean_score, p.rate, zorder=3, gid=f"classwise-{id_}-points", **style)
         ax.set_xlim(-0.025 * end, 1.025 * end)
         ax.set_ylim(-0.025 * end, 1.025 * end)
         ax.set_aspect("equal", adjustable="box")
 
-    def _dress(self, name: str, *, large: bool, outer: bool) -> None:
+    def _dress(self, name: str, title: str, *, large: bool, lowest: bool) -> None:
         ax = self.axes_[name]
         ax.spines[["top", "right"]].set_visible(False)
         ax.locator_params(nbins=5 if large else 3)
@@ -160,14 +164,14 @@ class ClasswiseDisplay:
         if name == _TOP:
             ax.set_ylabel("share of correct rows")
             ax.set_xlabel("highest probability")
-            gap = f"accuracy against confidence, {100 * self.confidence_level:g} % CI"
-            draw_title(ax, "Top label", gap if self._shown > 3 else "")
+            level = f"{100 * self.confidence_level:g} % CI"
+            draw_title(ax, title, level if self._shown <= 3 else f"{level}; at the right single classes", size="medium")
             return
-        if outer:
+        if lowest:
             ax.set_xlabel("predicted", fontsize=None if large else "small")
         if large:
             ax.set_ylabel("observed")
-        draw_title(ax, shorten(name.removeprefix("class "), 18), p_text(self.pvalues[name]), size="medium")
+        draw_title(ax, title, p_text(self.pvalues[name]), size="medium", reach=1.4)
 
     def data(self, backend: str = "pandas") -> Any:
         """Return the drawn values, one row per panel and bin."""

@@ -38,9 +38,9 @@ class EvaluationDisplay:
     """Overview of an evaluation: its verdict, diagrams of its kind, and its groups.
 
     Each panel is a display. Probabilities have ``reliability`` (test-based), ``null`` and ``cumulative``; point
-    predictions have ``bias``; predictive distributions have ``bias``, ``pit`` and ``coverage``; class probabilities have
-    ``classes`` and ``proportions``; predicted classes have ``proportions``. With groups there is ``groups`` below them.
-    Panels that are not drawn are None.
+    predictions have ``bias``; predictive distributions have ``bias``, ``pit`` and ``coverage``; class probabilities
+    have ``classes`` and ``proportions``; predicted classes have ``proportions``. With groups there is ``groups`` below
+    them. Panels that are not drawn are None.
 
     Examples
     --------

@@ -21,7 +21,9 @@ def class_tables(e: Evaluation) -> list[tuple[str, list[list[str]]]]:
 
 def _classes(e: Evaluation) -> tuple[str, list[list[str]]]:
     details: Any = e.details
-    worst = sorted(details.decision.classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.predicted - c.observed)))
+    worst = sorted(
+        details.decision.classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.predicted - c.observed))
+    )
     cells = [["class", "rows", "predicted", "observed", "log-odds error", _level(e), "adjusted p", "direction"]]
     for c in worst[:_MOST_ROWS]:
         cells.append([

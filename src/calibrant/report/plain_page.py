@@ -104,7 +104,7 @@ def _displays(e: Evaluation, kind: str) -> list[tuple[str, Any, tuple[float, flo
             "coverage": overview.coverage_display,
         }
         return [(name, make(e), usual) for name, make in makers.items()]
-    shares = ("proportions", plots.ProportionDisplay.of(e), (9.6, max(3.0, overview.shares_height(e))))
+    shares = ("proportions", plots.ProportionDisplay.of(e), (8.4, max(3.0, overview.shares_height(e))))
     if kind == "labels":
         return [shares]
-    return [("classes", plots.ClasswiseDisplay.of(e), (10.6, overview.classwise_height(e))), shares]
+    return [("classes", plots.ClasswiseDisplay.of(e), (9.0, 0.85 * overview.classwise_height(e))), shares]
