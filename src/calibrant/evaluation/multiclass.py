@@ -73,7 +73,7 @@ def evaluate_classes(
         _rows_needed(table, decision, settings),
     )
     return Evaluation(
-        "multiclass", table, metrics, _breakdowns(table, decision), details, settings, own_notes=table.notes
+        "multiclass", table, metrics, _breakdowns(table, decision, level), details, settings, own_notes=table.notes
     )
 
 
@@ -99,13 +99,15 @@ def _rows_needed(table: ClassTable, decision: MulticlassDecision, settings: Sett
     return rows_to_decide(float(table.size), decision.information, margin, settings.alpha)
 
 
-def _breakdowns(table: ClassTable, decision: MulticlassDecision, shown: int = 9) -> dict[str, Breakdown]:
+def _breakdowns(table: ClassTable, decision: MulticlassDecision, level: float, shown: int = 9) -> dict[str, Breakdown]:
     """Return the breakdowns of the top label, and of the classes with the largest deviations."""
     top = table.top_label()
     found = {f"top-label {metric.name}": metric(top) for metric in (ECE(), ACE(), TCE())}
     worst = sorted(decision.classes, key=lambda c: (c.adjusted_pvalue, c.pvalue, -abs(c.predicted - c.observed)))
     for each in worst[:shown]:
         found[f"class {table.labels[each.label]}"] = ACE()(table.class_table(each.label))
+    for breakdown in found.values():
+        breakdown.rate_interval(level)  # stored for diagrams and report
     return found
 
 

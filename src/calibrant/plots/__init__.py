@@ -15,6 +15,8 @@ _lazy = _LazyNames(
         "plots.bias_scatter": "BiasDisplay",
         "plots.bin_comparison": "BinningDisplay",
         "plots.brier_decomposition": "DecompositionDisplay",
+        "plots.class_proportions": "ProportionDisplay",
+        "plots.classwise_reliability": "ClasswiseDisplay",
         "plots.cost_curve": "CostDisplay",
         "plots.coverage_curve": "CoverageDisplay",
         "plots.cumulative_differences": "CumulativeDisplay",

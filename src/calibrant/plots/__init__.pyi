@@ -3,6 +3,8 @@ from calibrant.plots._canvas import svg as svg
 from calibrant.plots.bias_scatter import BiasDisplay as BiasDisplay
 from calibrant.plots.bin_comparison import BinningDisplay as BinningDisplay
 from calibrant.plots.brier_decomposition import DecompositionDisplay as DecompositionDisplay
+from calibrant.plots.class_proportions import ProportionDisplay as ProportionDisplay
+from calibrant.plots.classwise_reliability import ClasswiseDisplay as ClasswiseDisplay
 from calibrant.plots.cost_curve import CostDisplay as CostDisplay
 from calibrant.plots.coverage_curve import CoverageDisplay as CoverageDisplay
 from calibrant.plots.cumulative_differences import CumulativeDisplay as CumulativeDisplay

@@ -7,7 +7,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from os import PathLike
 from pathlib import Path as Path_
 from threading import Lock
@@ -374,6 +374,17 @@ def ids_by_name(names: Sequence[str] | Mapping[str, Any]) -> dict[str, str]:
 def shorten(name: str, most: int = 30) -> str:
     """Shorten a name with an ellipsis."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def shorten_distinct(names: Sequence[str], most: int = 30) -> list[str]:
+    """Shorten names; where two would become equal, leave out the beginning that all long names share."""
+    short = [shorten(name, most) for name in names]
+    if len(set(short)) == len(set(names)):
+        return short
+    letters = zip(*(name for name in names if len(name) > most), strict=False)
+    shared = sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, letters))
+    start = max(shared - most // 3, 0)
+    return [shorten(f"…{name[start:]}" if len(name) > most else name, most) for name in names]
 
 
 def join_short(items: Sequence[str], most: int = 3) -> str:

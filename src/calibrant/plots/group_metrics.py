@@ -60,7 +60,7 @@ class GroupDisplay:
         Name of one of its metrics.
     figure_, ax_ : Figure, Axes
     points_, intervals_, bands_ : lists of artists
-        One per group, with the id (gid) ``group-<name>-<part>``.
+        One per group, with the id (gid) ``group-<name>-<part>``; none where an interval or a null range is undefined.
 
     Examples
     --------
@@ -238,11 +238,15 @@ class GroupDisplay:
     @staticmethod
     def _box(place: float, each: MetricResult, upright: bool) -> Any:
         n, half = each.null, 0.36
+        if np.isnan([n.low, n.high]).any():
+            return None
         if upright:
             return rectangle(n.low, n.high, place - half, place + half)
         return rectangle(place - half, place + half, n.low, n.high)
 
     def _bar(self, place: float, each: MetricResult, upright: bool) -> Any:
+        if np.isnan([each.interval.low, each.interval.high]).any():
+            return None
         low, high = np.clip([each.interval.low, each.interval.high], *self._limits)
         ends = [(float(low), place), (float(high), place)]
         return strokes(ends if upright else [(p, v) for v, p in ends])
@@ -271,13 +275,16 @@ class GroupDisplay:
             (ax.axvline if upright else ax.axhline)(0, color=blend(0.45), lw=1, ls=(0, (4, 3)), zorder=0.5)
         ax.spines[["top", "right"]].set_visible(False)
         level = f"{100 * self.evaluation.settings.confidence_level:g} %"
-        line: dict[str, Any] = {"color": blend(0.75), "lw": 1.4, "marker": "o", "ms": 6, "mew": 1.4}
+        known = any(not np.isnan(each.interval.low) for each in lines.values())
+        line: dict[str, Any] = {"color": blend(0.75), "lw": 1.4 if known else 0, "marker": "o", "ms": 6, "mew": 1.4}
         handles: list[Any] = [
             Line2D([], [], mfc=ax.get_facecolor(), mec=model_colours(1)[0], **line),
             Line2D([], [], mfc=REJECTED, mec=REJECTED, **line),
             Patch(facecolor=blend(0.16)),
         ]
-        labels = [f"value, {level} CI", "significant (omnibus test)", "null range"]
+        labels = [f"value, {level} CI" if known else "value", "significant (omnibus test)", "null range"]
+        if not self.bands_:
+            handles, labels = handles[:2], labels[:2]
         by = self.evaluation.by or "group"
         legend_above(
             ax, f"{self.metric} by {by}: {sum(significant)} of {len(significant)} significant", handles, labels

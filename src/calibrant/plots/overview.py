@@ -20,6 +20,8 @@ from calibrant.plots._inputs import display_names
 from calibrant.plots._palette import blend, model_colours
 from calibrant.plots.bias_scatter import BiasDisplay
 from calibrant.plots.brier_decomposition import DecompositionDisplay, ModelDecomposition
+from calibrant.plots.class_proportions import ProportionDisplay, proportions_height
+from calibrant.plots.classwise_reliability import ClasswiseDisplay
 from calibrant.plots.coverage_curve import CoverageDisplay
 from calibrant.plots.cumulative_differences import CumulativeDisplay
 from calibrant.plots.group_metrics import GroupDisplay
@@ -36,8 +38,9 @@ class EvaluationDisplay:
     """Overview of an evaluation: its verdict, diagrams of its kind, and its groups.
 
     Each panel is a display. Probabilities have ``reliability`` (test-based), ``null`` and ``cumulative``; point
-    predictions have ``bias``; predictive distributions have ``bias``, ``pit`` and ``coverage``. With groups there is
-    ``groups`` below them. Panels that are not drawn are None.
+    predictions have ``bias``; predictive distributions have ``bias``, ``pit`` and ``coverage``; class probabilities
+    have ``classes`` and ``proportions``; predicted classes have ``proportions``. With groups there is ``groups`` below
+    them. Panels that are not drawn are None.
 
     Examples
     --------
@@ -54,9 +57,16 @@ class EvaluationDisplay:
     def plot(self, *, fig: FigureBase | None = None) -> "EvaluationDisplay":
         """Draw in `fig`, or in a new figure."""
         e = self.evaluation
-        draw = {"binary": self._draw_binary, "point": self._draw_point, "distribution": self._draw_distribution}[e.kind]
-        size = (11.5, 6.4 if not e.groups else 9.6)
-        figure = new_figure(size) if fig is None else with_layout(fig)
+        draw = {
+            "binary": self._draw_binary,
+            "point": self._draw_point,
+            "distribution": self._draw_distribution,
+            "multiclass": self._draw_classes,
+            "labels": self._draw_proportions,
+        }[e.kind]
+        above = _height(e)
+        heights = [above, 3.2] if e.groups else [above]
+        figure = new_figure((11.5, sum(heights))) if fig is None else with_layout(fig)
         self.figure_ = figure
         self.reliability: TestBasedReliabilityDisplay | None = None
         self.null: NullDisplay | None = None
@@ -64,9 +74,12 @@ class EvaluationDisplay:
         self.bias: BiasDisplay | None = None
         self.pit: PITDisplay | None = None
         self.coverage: CoverageDisplay | None = None
+        self.classes: ClasswiseDisplay | None = None
+        self.proportions: ProportionDisplay | None = None
         self.groups: GroupDisplay | None = None
-        rows = [1.0] if not e.groups else [1.0, 0.55]
-        outer = figure.add_gridspec(len(rows), 2, width_ratios=[1.25, 1], height_ratios=rows)
+        if above == _USUAL_HEIGHT:
+            heights = [1.0, 0.55][: len(heights)]
+        outer = figure.add_gridspec(len(heights), 2, width_ratios=[1.25, 1], height_ratios=heights)
         metric = draw(outer)
         if e.groups:
             ax = figure.add_subplot(outer[1, :])
@@ -99,6 +112,21 @@ class EvaluationDisplay:
         self.coverage = coverage_display(self.evaluation).plot(ax=self.figure_.add_subplot(right[1, 0]))
         return "mean error"
 
+    def _draw_classes(self, outer: GridSpec) -> str:
+        """Draw the panels of class probabilities, and return the metric of the groups."""
+        e = self.evaluation
+        heights = [classwise_height(e), shares_height(e)]
+        parts = outer[0, :].subgridspec(2, 1, height_ratios=heights)
+        self.classes = ClasswiseDisplay.from_evaluation(e, ax=self.figure_.add_subplot(parts[0, 0]))
+        self.proportions = ProportionDisplay.from_evaluation(e, ax=self.figure_.add_subplot(parts[1, 0]))
+        return next(iter(e.metrics))
+
+    def _draw_proportions(self, outer: GridSpec) -> str:
+        """Draw the panel of predicted classes, and return the metric of the groups."""
+        ax = self.figure_.add_subplot(outer[0, :])
+        self.proportions = ProportionDisplay.from_evaluation(self.evaluation, ax=ax)
+        return next(iter(self.evaluation.metrics))
+
     def data(self, backend: str = "pandas") -> Any:
         """Return ``evaluation.to_frame()``; each panel has its own ``data()``."""
         return self.evaluation.to_frame(backend)
@@ -109,8 +137,31 @@ class EvaluationDisplay:
     def alt_text(self) -> str:
         """Return a description, one sentence per panel."""
         panels: list[Any] = [self.reliability, self.null, self.cumulative, self.bias, self.pit, self.coverage]
-        shown = [panel.alt_text() for panel in (*panels, self.groups) if panel is not None]
+        panels += [self.classes, self.proportions, self.groups]
+        shown = [panel.alt_text() for panel in panels if panel is not None]
         return " ".join([f"Verdict: {self.evaluation.verdict}.", *shown])
+
+
+_USUAL_HEIGHT = 6.4
+
+
+def _height(e: Evaluation) -> float:
+    """Return the height in inches of the panels above the groups."""
+    if e.kind == "multiclass":
+        return classwise_height(e) + shares_height(e)
+    return max(3.6, 0.4 + shares_height(e)) if e.kind == "labels" else _USUAL_HEIGHT
+
+
+def classwise_height(e: Evaluation) -> float:
+    """Return the height in inches of the reliability diagrams of classes."""
+    drawn = sum(name.startswith("class ") for name in e.breakdowns)
+    return 3.5 if drawn <= 3 else 5.0 if drawn <= 6 else 6.2
+
+
+def shares_height(e: Evaluation) -> float:
+    """Return the height in inches of the class proportions."""
+    details: Any = e.details
+    return proportions_height(len(details.decision.classes))
 
 
 def metric_with_null(evaluation: Evaluation) -> MetricResult | None:

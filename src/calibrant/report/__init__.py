@@ -18,7 +18,13 @@ def write_evaluation(evaluation: "Evaluation", path: str | PathLike[str] | None 
     return write_evaluations({_NAMES[evaluation.kind]: evaluation}, path, title=title)
 
 
-_NAMES = {"binary": "score", "point": "prediction", "distribution": "forecast"}
+_NAMES = {
+    "binary": "score",
+    "point": "prediction",
+    "distribution": "forecast",
+    "multiclass": "class probabilities",
+    "labels": "predicted classes",
+}
 
 
 def write_evaluations(

@@ -1,13 +1,14 @@
 """The report of evaluations of any kind: verdict, metrics, tests, groups and figures, without sliders."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from calibrant._support.formatting import format_pvalue
 from calibrant.evaluation import sentences
 from calibrant.evaluation.results import Evaluation
 from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.report.class_tables import class_tables
 from calibrant.report.templates import SafeText, inline_figure, new_canvas, render
 from calibrant.versions import __version__
 
@@ -53,6 +54,7 @@ def _model(name: str, key: str, e: Evaluation) -> dict[str, Any]:
         "metrics": e.cells(),
         "tests": [["test", "statistic", "p-value", "adjusted p"], *map(_test, e.tests.values())],
         "reasons": [tuple(part.strip() for part in line.split(":", 1)) for line in e.reasons()],
+        "tables": class_tables(e),
         "groups": None if groups is None else {"heading": groups.heading, "cells": groups.cells},
         "notes": [note.text for note in e.notes],
         "figures": _figures(e, key),
@@ -72,19 +74,10 @@ def _test(test: TestResult) -> list[str]:
 def _figures(e: Evaluation, key: str) -> list[SafeText]:
     """Return the diagrams of the kind, and one of the groups."""
     from calibrant import plots
-    from calibrant.plots import overview
 
-    makers: dict[str, dict[str, Callable[[Evaluation], Any]]] = {
-        "binary": {"cumulative": overview.cumulative_display},
-        "point": {"bias": overview.bias_display},
-        "distribution": {
-            "bias": overview.bias_display,
-            "pit": overview.pit_display,
-            "coverage": overview.coverage_display,
-        },
-    }
     found = [
-        inline_figure(make(e).plot(fig=new_canvas(6.4, 5.2)), f"{key}-{name}") for name, make in makers[e.kind].items()
+        inline_figure(display.plot(fig=new_canvas(*size)), f"{key}-{name}")
+        for name, display, size in _displays(e, e.kind)
     ]
     if e.groups:
         metric = next(iter(e.metrics))
@@ -92,3 +85,26 @@ def _figures(e: Evaluation, key: str) -> list[SafeText]:
         display = plots.GroupDisplay.from_evaluation(e, metric=metric, along="x", fig=new_canvas(wide, 4.2))
         found.append(inline_figure(display, f"{key}-groups"))
     return found
+
+
+def _displays(e: Evaluation, kind: str) -> list[tuple[str, Any, tuple[float, float]]]:
+    """Return the name, the display (not yet drawn) and the size in inches of each diagram of the kind."""
+    from calibrant import plots
+    from calibrant.plots import overview
+
+    usual = (6.4, 5.2)
+    if kind == "binary":
+        return [("cumulative", overview.cumulative_display(e), usual)]
+    if kind == "point":
+        return [("bias", overview.bias_display(e), usual)]
+    if kind == "distribution":
+        makers = {
+            "bias": overview.bias_display,
+            "pit": overview.pit_display,
+            "coverage": overview.coverage_display,
+        }
+        return [(name, make(e), usual) for name, make in makers.items()]
+    shares = ("proportions", plots.ProportionDisplay.of(e), (8.4, max(3.0, overview.shares_height(e))))
+    if kind == "labels":
+        return [shares]
+    return [("classes", plots.ClasswiseDisplay.of(e), (9.0, 0.85 * overview.classwise_height(e))), shares]
