@@ -1,0 +1,219 @@
+"""One function evaluates every kind of forecast."""
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.inference.multiclass_sample import ClassSampler
+from calibrant.metrics.classwise import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
+from calibrant.tables.class_table import ClassTable
+from calibrant.tables.confusion_table import ConfusionTable
+
+N = 1500
+
+
+@pytest.fixture(scope="module")
+def forecasts():
+    """Outcomes and a calibrated forecast of each kind."""
+    rng = np.random.default_rng(0)
+    p, proba, mean = rng.random(N), softmax(rng.normal(size=(N, 3))), rng.normal(size=N)
+    label = draw(proba, rng)
+    # Each class is mistaken for each other one equally often, so proportions agree.
+    predicted = np.where(rng.random(N) < 0.1, rng.permutation(label), label)
+    return {
+        "binary": (rng.random(N) < p, p),
+        "multiclass": (label, proba),
+        "labels": (label, cb.Labels(predicted)),
+        "point": (mean + rng.normal(size=N), cb.Point(mean)),
+        "distribution": (mean + rng.normal(size=N), cb.Gaussian(mean, 1.0)),
+    }
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def draw(proba, rng):
+    return (proba.cumsum(axis=1) < rng.random((len(proba), 1))).sum(axis=1)
+
+
+KINDS = ("binary", "multiclass", "labels", "point", "distribution")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_has_a_verdict_metrics_tests_and_groups(forecasts, kind):
+    y, forecast = forecasts[kind]
+    group = np.arange(N) % 3
+    found = cb.evaluate(y, forecast, by=group, n_resamples=49)
+    assert found.kind == kind
+    assert found.verdict in ("calibrated", "inconclusive")
+    assert list(found.groups) == [0, 1, 2]
+    assert sum(each.n_rows for each in found.groups.values()) == found.n_rows == N
+    assert found.metrics
+    assert any(test.adjusted_pvalue is not None for test in found.tests.values())
+    assert found.to_dict()["kind"] == kind
+    assert found.verdict in repr(found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_clusters_are_taken_by_each_kind(forecasts, kind):
+    y, forecast = forecasts[kind]
+    found = cb.evaluate(y, forecast, cluster=np.arange(N) // 15, n_resamples=49)
+    assert found.verdict in ("calibrated", "inconclusive")
+    with pytest.raises(cb.InputError, match="at least 10"):
+        cb.evaluate(y, forecast, cluster=np.arange(N) % 4, n_resamples=49)
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "labels", "point"])
+def test_a_frequency_of_two_equals_two_rows(forecasts, kind):
+    y, forecast = forecasts[kind]
+    rows = slice(0, 300)
+    twice = np.repeat(np.arange(300), 2)
+    part = {
+        "binary": lambda f, i: f[i],
+        "multiclass": lambda f, i: f[i],
+        "labels": lambda f, i: cb.Labels(f.y_pred[i], classes=[0, 1, 2]),
+        "point": lambda f, i: cb.Point(f.y_pred[i]),
+    }[kind]
+    counted = cb.evaluate(y[rows], part(forecast, rows), frequency=np.full(300, 2), n_resamples=49)
+    repeated = cb.evaluate(y[twice], part(forecast, twice), n_resamples=49)
+    assert counted.pvalue == pytest.approx(repeated.pvalue, rel=1e-9)
+    for name, metric in counted.metrics.items():
+        assert metric.value == pytest.approx(repeated[name].value, rel=1e-9, nan_ok=True), name
+
+
+def test_options_of_another_kind_are_refused(forecasts):
+    y, forecast = forecasts["point"]
+    with pytest.raises(cb.InputError, match="costs must be omitted for forecasts of kind 'point'"):
+        cb.evaluate(y, forecast, costs=cb.LinearCost())
+    with pytest.raises(cb.InputError, match="classes must be omitted for forecasts of kind 'binary'"):
+        cb.evaluate(*forecasts["binary"], classes=[0, 1])
+
+
+def test_a_column_for_several_labels_points_to_the_forecast_types():
+    with pytest.raises(cb.InputError, match=r"\(n, K\) array of class probabilities.*calibrant.Point"):
+        cb.evaluate([0, 1, 2], [0.1, 0.2, 0.3])
+
+
+def test_classes_are_integers_unless_they_are_named():
+    proba = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]])
+    with pytest.raises(cb.InputError, match="must hold labels of the classes 0, 1, 2; row 0 is 'a'"):
+        cb.evaluate(["a", "b"], proba)
+    found = cb.evaluate(["a", "b"] * 20, np.tile(proba, (20, 1)), classes=["a", "b", "c"], n_resamples=9)
+    assert found.details.labels == ("a", "b", "c")
+    with pytest.raises(cb.InputError, match="one class per column"):
+        cb.evaluate(["a", "b"], proba, classes=["a", "b"])
+
+
+def test_a_frames_columns_are_the_classes():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.tile([[0.7, 0.3], [0.2, 0.8]], (20, 1)), columns=["no", "yes"])
+    found = cb.evaluate(pd.Series(["no", "yes"] * 20), frame, n_resamples=9)
+    assert found.kind == "multiclass"
+    assert found.details.labels == ("no", "yes")
+
+
+def test_missing_rows_of_class_probabilities_are_counted():
+    rng = np.random.default_rng(1)
+    proba = softmax(rng.normal(size=(100, 3)))
+    y = draw(proba, rng)
+    proba[3, 1] = np.nan
+    with pytest.raises(cb.InputError, match="forecast has 1 missing value"):
+        cb.evaluate(y, proba, n_resamples=9)
+    found = cb.evaluate(y, proba, missing="drop", n_resamples=9)
+    assert (found.n_rows, found.table.n_dropped) == (99, 1)
+    assert any(note.code == "missing" for note in found.notes)
+
+
+def test_brier_and_log_loss_of_classes_equal_those_of_scikit_learn(forecasts):
+    metrics = pytest.importorskip("sklearn.metrics")
+    y, proba = forecasts["multiclass"]
+    table = ClassTable.from_arrays(y, proba)
+    assert MulticlassLogLoss().value(table) == pytest.approx(metrics.log_loss(y, proba), abs=1e-12)
+    onehot = np.eye(3)[y]
+    assert MulticlassBrier().value(table) == pytest.approx(((proba - onehot) ** 2).sum(axis=1).mean(), abs=1e-12)
+
+
+def test_the_order_of_classes_has_no_effect(forecasts):
+    y, proba = forecasts["multiclass"]
+    order = [2, 0, 1]
+    found = cb.evaluate(y, proba, n_resamples=9)
+    shuffled = cb.evaluate(y, proba[:, order], classes=order, n_resamples=9)
+    assert shuffled.pvalue == pytest.approx(found.pvalue, rel=1e-6)
+    assert shuffled.log_odds_error.value == pytest.approx(found.log_odds_error.value, abs=1e-9)
+    for name, metric in found.metrics.items():
+        assert shuffled[name].value == pytest.approx(metric.value, abs=1e-12), name
+
+
+@pytest.mark.parametrize("metric", [cb.ECE(), cb.ACE(), cb.TCE(), cb.Brier(), cb.MCE()], ids=lambda m: m.name)
+def test_metrics_of_classes_equal_those_of_their_tables(forecasts, metric):
+    y, proba = forecasts["multiclass"]
+    rng = np.random.default_rng(2)
+    for weights in ({}, {"frequency": rng.integers(1, 4, N)}, {"sample_weight": rng.random(N)}):
+        table = ClassTable.from_arrays(y, proba, **weights)
+        expected = cb.classwise(metric, y, proba, **weights).value
+        assert ClasswiseMetric(metric).value(table) == pytest.approx(expected, rel=1e-12)
+        assert TopLabelMetric(metric).value(table) == metric(cb.top_label(y, proba, **weights)).value
+
+
+def test_null_classes_follow_the_probabilities():
+    rng = np.random.default_rng(3)
+    row = softmax(rng.normal(size=(1, 11)))
+    table = ClassTable(tuple(range(11)), np.repeat(row, 60_000, axis=0), np.zeros(60_000, dtype=np.int64))
+    share = np.bincount(ClassSampler(table)(rng), minlength=11) / 60_000
+    assert np.abs(share - row[0]).max() < 5 * np.sqrt(0.25 / 60_000)
+
+
+def test_an_overconfident_model_and_its_overestimated_class_are_named():
+    rng = np.random.default_rng(4)
+    z = rng.normal(size=(4000, 4)) * 1.5
+    truth = 0.7 * z
+    truth[:, 0] -= 0.8
+    y = draw(softmax(truth), rng)
+    found = cb.evaluate(y, softmax(z), n_resamples=9)
+    assert found.verdict == "miscalibrated"
+    assert {"overestimates", "overconfident"} <= set(found.direction.split(", "))
+    assert 0 in found.details.decision.labels("overestimates", 0.05)
+    assert "Overestimated classes: 0 (" in " ".join(found.sentences())
+
+
+def test_proportions_of_two_classes_have_mcnemars_test():
+    stats = pytest.importorskip("scipy.stats")
+    table = np.array([[50, 12], [3, 35]])  # actual, predicted
+    y = np.repeat([0, 0, 1, 1], table.reshape(-1))
+    predicted = np.repeat([0, 1, 0, 1], table.reshape(-1))
+    found = cb.evaluate(y, cb.Labels(predicted))
+    assert found.pvalue == pytest.approx(stats.binomtest(3, 15, 0.5).pvalue, rel=1e-9)
+    assert found.direction == "overestimates, underestimates"  # class 1 too often, class 0 too rarely
+    assert "Predicted too often: 1 (47 % predicted, 38 % observed)." in found.sentences()
+
+
+def test_proportions_within_the_margin_are_calibrated():
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 3, 30_000)
+    wrong = rng.random(30_000) < 0.03
+    predicted = np.where(wrong, rng.integers(0, 3, 30_000), y)
+    found = cb.evaluate(y, cb.Labels(predicted))
+    assert found.verdict == "calibrated"
+    assert found.equivalence.high <= 0.01 == found.margin
+
+
+def test_the_test_of_proportions_keeps_its_level():
+    rng = np.random.default_rng(6)
+    rejected = 0
+    for _ in range(200):
+        y = rng.choice(4, 400, p=[0.5, 0.3, 0.15, 0.05])
+        predicted = np.where(rng.random(400) < 0.2, rng.permutation(y), y)
+        rejected += cb.evaluate(y, cb.Labels(predicted, classes=range(4))).pvalue <= 0.05
+    assert rejected <= 18  # 5 %, and three standard errors
+
+
+def test_confusion_tables_add_up():
+    rng = np.random.default_rng(7)
+    y, predicted = rng.integers(0, 3, 200), rng.integers(0, 3, 200)
+    whole = ConfusionTable.from_codes(y, predicted, [0, 1, 2])
+    halves = [ConfusionTable.from_codes(y[i], predicted[i], [0, 1, 2]) for i in (slice(100), slice(100, None))]
+    assert (sum(halves).n == whole.n).all()
+    with pytest.raises(cb.InputError, match="same classes"):
+        whole + ConfusionTable.from_codes(y, predicted, [0, 1, 2, 3])
