@@ -62,6 +62,10 @@ def test_repeated_names_of_classes_and_modules_are_found(tmp_path):
     assert structure.repeated_modules(tmp_path) == {"rows": ["metrics/rows.py", "tables/rows.py"]}
 
 
+def test_no_public_function_has_a_name_that_ends_in_of():
+    assert not list(map(str, structure.names_ending_in_of()))
+
+
 def test_contributing_lists_the_layers_of_the_contract():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = text.partition("\n## Layers\n")[2].partition("\n## ")[0]

@@ -269,7 +269,7 @@ def from_dict(data: Any) -> ClassMap:
     """Return the map that `to_dict` describes, checked as any other."""
     kind = data.get("kind") if isinstance(data, Mapping) else None
     if not isinstance(kind, str) or kind not in CLASS_MAPS:
-        raise InputError(f"A map of classes must be of a kind among {', '.join(CLASS_MAPS)}; it is {kind!r}.")
+        raise InputError(f"kind of a map of classes must be one of {', '.join(CLASS_MAPS)}; got {kind!r}.")
     given = {name: value for name, value in data.items() if name != "kind"}
     if sorted(given) != sorted(_fields(kind)):
         raise InputError(f"A {kind} map has the fields {', '.join(_fields(kind))}; found {', '.join(map(str, given))}.")

@@ -203,7 +203,7 @@ class CalibratedModel(ModelWithCalibrator):
 
 
 def calibrator_for(calibrator: Any, method: str, n_classes: int) -> ScoreMap | ProbabilityMap:
-    """Return an unfitted calibrator that suits such scores and so many classes."""
+    """Return an unfitted calibrator for the given kind of scores and number of classes."""
     on_logits = method == "predict_proba"
     platt = calibrator is None or calibrator == "platt"
     chosen = clone(Platt(on="logit" if on_logits else "score") if platt else as_calibrator(calibrator))
@@ -232,7 +232,7 @@ def fit_calibrator(
 
 
 def apply_calibrator(calibrator: ScoreMap | ProbabilityMap | None, scores: Floats) -> Floats:
-    """Return probabilities of all classes from scores, as they are or calibrated."""
+    """Return probabilities of all classes, calibrated unless `calibrator` is None."""
     if calibrator is None:
         return class_columns(scores)
     return calibrator.predict_proba(scores if isinstance(calibrator, ScoreMap) else class_columns(scores))

@@ -35,7 +35,7 @@ def log_probabilities(proba: Floats, eps: float) -> Floats:
 
 
 def chunks(shape: tuple[int, int], cells: int = _CHUNK) -> list[slice]:
-    """Return slices of rows, each of at most so many cells, so that temporary arrays stay small."""
+    """Return slices of rows, each of at most `cells` cells, so that temporary arrays stay small."""
     rows = max(1, cells // shape[1])
     return [slice(start, start + rows) for start in range(0, shape[0], rows)]
 

@@ -14,7 +14,7 @@ from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Spline"]
 
-_POINTS = 51  # at most so many points carry the fitted curve
+_POINTS = 51  # maximum number of points of the fitted curve
 
 
 class Spline(ProbabilityMap):

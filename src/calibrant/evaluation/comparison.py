@@ -82,10 +82,10 @@ def compare(
     The verdict follows from the difference of the debiased squared log-odds errors, each over bins of equal
     information of its own model, with a robust covariance of rows or clusters. Mean absolute and mean squared gaps of
     the probabilities over the same bins must differ significantly in the same direction; the p-value is the largest of
-    the three. So two models that are equally wrong on the log-odds scale or on the probability scale are told apart in
-    at most about 5 % of data sets. A model is better or worse calibrated than the baseline if the p-value, adjusted
-    for the number of models by Holm, is at most `alpha`. Where the information of a model is below 20 (with importance
-    weights 100), no difference is shown.
+    the three. So a difference between two models that are equally miscalibrated on the log-odds scale or on the
+    probability scale is shown in at most about 5 % of data sets. A model is better or worse calibrated than the
+    baseline if the p-value, adjusted for the number of models by Holm, is at most `alpha`. Where the information of a
+    model is below 20 (with importance weights 100), no difference is shown.
 
     Beside it stand the differences of the Brier score and of log loss, with paired t tests. Where the better
     calibrated model has the higher Brier score, the other model discriminates better, and the output states it.

@@ -20,9 +20,9 @@ __all__ = ["FINE_BINS", "IMPOSSIBLE", "MIN_EVENTS", "binary_components"]
 
 IMPOSSIBLE, FINE_BINS = "impossible outcomes", "deviation over fine bins"
 
-# Below so many expected or observed events, or other rows, counts are tested by their binomial distribution.
+# With fewer expected or observed events, or other rows, counts are tested by their binomial distribution.
 MIN_EVENTS = 30
-# With at most so many clusters that contain an event, or a row without it, clusters count as single observations.
+# With at most this number of clusters with an event, or with a row without it, clusters are single observations.
 _FEW_CLUSTERS = 9
 
 

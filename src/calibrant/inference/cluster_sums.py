@@ -36,7 +36,7 @@ def share_covariance(sums: Floats) -> Floats:
 
 
 def trace_of_square(matrix: Floats, degrees: float) -> float:
-    """Return the estimate of tr(M^2) that is unbiased for normal sums, of an estimated M with so many degrees."""
+    """Return an unbiased estimate of tr(M^2) for normal sums, from an estimated M and its degrees of freedom."""
     g = max(degrees, 2.0)
     trace = float(np.trace(matrix))
     return g**2 / ((g - 1) * (g + 2)) * (float(np.sum(matrix**2)) - trace**2 / g)

@@ -59,7 +59,7 @@ class Deviation:
         return {**plain(self), "within": self.within}
 
     def text(self) -> str:
-        """Return the estimate with its interval and the margin, in words."""
+        """Format the estimate with its interval and the margin."""
         unit = f" {self.unit}" if self.unit else ""
         if math.isnan(self.value):
             return f"{self.name} unknown, margin {self.margin:g}{unit}"

@@ -9,7 +9,7 @@ from calibrant.tables.residuals import event_squares
 
 __all__ = ["coarse_bins", "fine_bin_count", "fine_bins"]
 
-# Fine bins have at least so much information each, and are at most so many.
+# Least information per fine bin, and largest number of fine bins.
 _MIN_FINE_INFORMATION = 8
 _MAX_FINE_BINS = 512
 _CLUSTERS_PER_BIN = 5

@@ -130,7 +130,7 @@ def _arcsine(replicates: Replicates, tail: float) -> tuple[float, float]:
     low, high = quantiles(angles - np.mean(angles), (tail, 1 - tail))
     factor = _small_sample_factor(replicates, tail) if replicates.sample.is_clustered else 1.0
     value, reach = float(_to_arcsine(replicates.value)), _ARCSINE_FACTOR * factor * max(-low, high)
-    if np.ptp(replicates.bootstrap) == 0:  # at 0 or 100 %: the rate that so many bins do not exclude
+    if np.ptp(replicates.bootstrap) == 0:  # at 0 or 100 %: the largest rate that this number of bins does not exclude
         reach = float(_to_arcsine(100 * largest_unseen_rate(_n_bins(replicates), tail)))
     return _from_arcsine(value - reach), _from_arcsine(value + reach)
 

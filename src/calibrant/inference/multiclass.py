@@ -38,7 +38,7 @@ NAME = "class-wise log-odds error"
 FINE_BINS = "class-wise deviation over fine bins"
 # Up to this margin the variance is also taken at its ends; those of larger margins lie far from most errors.
 _LARGEST_NEAR_MARGIN = 0.5
-# Rows in clusters have at most one cell per so many clusters (or one per class), and at most so many cells.
+# For clustered rows: clusters per cell (but one cell per class at least), and the largest number of cells.
 _CLUSTERS_PER_CELL = 5
 _MAX_CLUSTERED_CELLS = 2000
 # With more classes, single classes are one of the tests. With fewer, the tests of all classes detect single ones too.

@@ -21,9 +21,9 @@ from calibrant.tables.residuals import squared_residuals
 
 __all__ = ["BinsOfClass", "Cells", "impossible_outcomes", "temperature", "top_label_deviation"]
 
-# Up to so many classes covariances between bins of two classes are counted; beyond, where they matter little, bounded.
+# Up to this number of classes, covariances between bins of two classes are counted; for more they are bounded.
 _MAX_CLASSES_COUNTED = 32
-# Clusters are summed over in blocks of so many.
+# Number of clusters per block of a sum.
 _CLUSTER_BLOCK = 1024
 _NOTHING = 1e-300
 _ROUNDING = 1e-9

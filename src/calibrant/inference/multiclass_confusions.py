@@ -13,7 +13,7 @@ from calibrant.inference.residual_tests import cluster_degrees
 
 __all__ = ["Confusion", "confusions"]
 
-# Pairs whose excess is below so many standard errors are not tested further.
+# Pairs whose excess is below this number of standard errors are not tested further.
 _MIN_ERRORS = 2.0
 
 

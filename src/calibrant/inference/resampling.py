@@ -26,8 +26,8 @@ from calibrant.tables.table_functions import read_score_table
 
 T = TypeVar("T")
 
-# Rows are resampled one by one where a score has at most so many rows on average; beyond, sampling the counts of whole
-# scores is faster.
+# Rows are resampled one by one if scores have at most this number of rows on average; otherwise sampling the counts of
+# whole scores is faster.
 _MAX_ROWS_PER_SCORE = 16
 _MOST_ROWS = 2**27  # beyond, the probabilities of single rows would differ by more than 3 % (see the kernel's draw)
 THREADS_FROM = 100_000  # rows: below, most of the time is spent in Python, which runs one thread at a time
@@ -40,7 +40,7 @@ MIN_CLUSTERS = 10
 
 
 def check_resamples(n_resamples: int, alpha: float) -> int:
-    """Return the number of replicates if a p-value of alpha is possible with so many."""
+    """Return the number of replicates; raise if it is too small for a p-value of alpha."""
     if check_count("n_resamples", n_resamples) + 1 < 1 / alpha - 1e-9:
         raise InputError(
             Argument("n_resamples")

@@ -114,7 +114,7 @@ def _log_odds_pvalue(design: Design, bins: LogOddsBins) -> float:
 
 
 def covariance_traces(matrix: Floats, degrees: float) -> tuple[float, float]:
-    """Return the trace of a covariance and of its square, without the bias of an estimate with so many degrees."""
+    """Return the traces of a covariance and of its square, corrected for the bias of its estimate."""
     trace, squared = float(np.trace(matrix)), float(np.sum(matrix**2))
     if np.isfinite(degrees):
         squared = max(trace_of_square(matrix, degrees), trace**2 / matrix.shape[0])

@@ -93,7 +93,7 @@ class Proportions:
 
     @property
     def _mistaken(self) -> Ints:
-        """The classes that are ever taken for another, or another for them."""
+        """Return the classes with a confusion, as actual or as predicted class."""
         off = self.confusion - np.diag(np.diag(self.confusion))
         return np.flatnonzero(off.sum(axis=0) + off.sum(axis=1))
 

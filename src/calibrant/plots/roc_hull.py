@@ -110,7 +110,7 @@ class RocHullDisplay:
         return np.append(0.0, others / others[-1]), np.append(0.0, events / events[-1])
 
     def _drawn_indices(self) -> Any:
-        """Return the indices of the drawn points: all, or so many that the curve is exact to 0.2 %, and all corners."""
+        """Return the indices of the drawn points: all corners, and points for an accuracy of 0.2 %."""
         x, y = self._rates(self.table.n, self.table.k)
         if x.size <= _MOST_POINTS:
             return np.arange(x.size)

@@ -234,7 +234,7 @@ class MeanTable:
         return self.extremes
 
     def at_ranks(self, ranks: Weights) -> Floats:
-        """Return the lowest prediction up to which so many rows, or so much weight, lie; -inf for rank 0."""
+        """Return the lowest prediction at which the cumulative size of rows reaches each rank; -inf for rank 0."""
         found, positive = np.full(ranks.size, -np.inf), ranks > 0
         places = ranks[positive]
         if self.single and places.size:  # selection instead of a full sort

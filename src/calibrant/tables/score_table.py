@@ -296,7 +296,7 @@ class ScoreTable:
         return (float(self.score[0]), float(self.score[-1])) if len(self) else (np.inf, -np.inf)
 
     def at_ranks(self, ranks: Weights) -> Floats:
-        """Return the lowest score up to which so many rows, or so much weight, lie; -inf for rank 0."""
+        """Return the lowest score at which the cumulative size of rows reaches each rank; -inf for rank 0."""
         reached = np.searchsorted(np.cumsum(self.n), ranks.astype(self.n.dtype))
         scores = np.append(self.score, np.inf)  # beyond all rows by rounding
         found: Floats = np.where(ranks > 0, scores[reached], -np.inf)
