@@ -126,12 +126,10 @@ def run(arguments: list[str] | None = None) -> int:
         return _print_error(error.message, BAD_INPUT)
     except ModuleNotFoundError as error:
         return _print_error(str(error), BAD_INPUT) if "pip install" in str(error) else _print_internal_error(error)
-    except MemoryError:
-        return _print_error(
-            "out of memory. Use fewer rows or more memory; evaluate and check count any number of rows in 300 MB with "
-            "--resolution '2**-20'.",
-            OUT_OF_MEMORY,
-        )
+    except MemoryError as error:
+        reason = f": {error}" if str(error) else ""
+        hint = "Use fewer rows or more memory; evaluate and check need 300 MB with --resolution '2**-20'."
+        return _print_error(f"out of memory{reason}\n{hint}", OUT_OF_MEMORY)
     except (BrokenPipeError, SystemExit):  # click and rich exit if the reader of the output closes it
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return CLOSED_PIPE
