@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import calibrant as cb
@@ -108,3 +109,11 @@ def test_rows_are_counted_from_the_start_of_the_file(here, call, monkeypatch, ki
     text = call("apply", "cal.json", f"a.{kind}", "-p", "p", "-o", "out.jsonl", code=2)
     assert f"p in a.{kind} must lie in [0, 1]; " in text
     assert "the first at row 9 is 7." in text
+
+
+def test_a_calibrator_of_several_classes_is_an_error(scores, call):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    proba = np.random.default_rng(0).dirichlet([1, 1, 1], 60)
+    cb.save(cb.SoftmaxTemperature().fit(proba, np.arange(60) % 3), "cal.json")
+    text = call("apply", "cal.json", "scores.csv", "-p", "p", "-o", "out.csv", code=2)
+    assert "CALIBRATOR must calibrate one column of scores; got SoftmaxTemperature." in text
