@@ -116,4 +116,4 @@ def test_a_calibrator_of_several_classes_is_an_error(scores, call):
     proba = np.random.default_rng(0).dirichlet([1, 1, 1], 60)
     cb.save(cb.SoftmaxTemperature().fit(proba, np.arange(60) % 3), "cal.json")
     text = call("apply", "cal.json", "scores.csv", "-p", "p", "-o", "out.csv", code=2)
-    assert "CALIBRATOR must calibrate one column of scores; got SoftmaxTemperature." in text
+    assert "CALIBRATOR must take one column to be applied to a file; got SoftmaxTemperature." in text

@@ -59,18 +59,12 @@ def calibrate_file(calibrator: Any, source: Path, target: Path, kind: str, *, sc
     """
     if getattr(calibrator, "kind", None) not in ("binary", "point"):
         raise InputError(
-            f"calibrator must take one column to be applied to a file; got {type(calibrator).__name__}.",
-            argument="calibrator",
+            Argument("calibrator") + f" must take one column to be applied to a file; got {type(calibrator).__name__}.",
         )
     try:
         import pyarrow as pa
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError('Files need pyarrow: pip install "calibrant[files]".', name=error.name) from error
-    if not isinstance(calibrator, ScoreMap):
-        raise InputError(
-            Argument("calibrator") + f" must calibrate one column of scores; got {type(calibrator).__name__}.",
-            hint="Apply it in Python.",
-        )
     file = File(str(source), format_of(source.name))
     read = {"parquet": _parquet, "csv": _csv, "json": _json}[file.format]
     count = {"rows": 0, "missing": 0}
