@@ -99,7 +99,7 @@ def test_options_have_the_defaults_of_their_arguments(command):
         default = known.get(option.name, inspect.Parameter.empty)
         if option.is_flag or option.multiple or option.required or default is inspect.Parameter.empty:
             continue
-        if option.name in ("n_bins", "cost"):  # None means 10; cats has a cost of its own
+        if option.name in ("n_bins", "n_resamples", "cost"):  # None means the default of the kind
             continue
         assert option.to_info_dict()["default"] == default, option.name
         compared += 1
@@ -114,6 +114,11 @@ def test_the_default_of_the_margin_is_shown():
 def test_the_default_number_of_bins_is_that_of_ece():
     bins = next(option for option in options_of("evaluate") if option.name == "n_bins")
     assert cb.ECE(n_bins=bins.default) == cb.ECE()
+
+
+def test_the_default_number_of_resamples_is_that_of_binary_scores():
+    resamples = next(option for option in options_of("evaluate") if option.name == "n_resamples")
+    assert cb.evaluate([0, 1] * 20, [0.4, 0.6] * 20).settings.n_resamples == resamples.default
 
 
 def test_the_dialects_are_those_of_the_library():
