@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import calibrant as cb
@@ -81,13 +82,38 @@ def test_apply_keeps_existing_columns(here, call):
     pq.write_table(table, "a.parquet")
     call("apply", "cal.json", "a.parquet", "-p", "p", "-o", "b.parquet")
     assert pq.read_table("b.parquet").drop_columns(["calibrated"]) == table
-    assert "no place for 'b', which holds bytes" in call(
+    assert "JSON cannot hold 'b', which has values of type bytes" in call(
         "apply", "cal.json", "a.parquet", "-p", "p", "-o", "c.jsonl", code=2
     )
-    assert "no place for 't'" in call("apply", "cal.json", "a.parquet", "-p", "p", "-o", "c.csv", code=2)
+    assert "CSV cannot hold 't'" in call("apply", "cal.json", "a.parquet", "-p", "p", "-o", "c.csv", code=2)
     Path("odd.csv").write_text("p\n0.5\n\n0.1_5\n")
     assert "row 2 is '0.1_5'" in call("apply", "cal.json", "odd.csv", "-p", "p", "-o", "c.csv", code=2)
     Path("far.csv").write_text("p,q\n0.5,1\nNA,1\n7,1\n")
-    assert "p in far.csv must lie in [0, 1], as in the fit of the calibrator; got 7 (row 2)." in call(
+    assert "p in far.csv must lie in [0, 1]; 1 of 3 values do not, the first at row 2 is 7" in call(
         "apply", "cal.json", "far.csv", "-p", "p", "-o", "c.csv", code=2
     )
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_rows_are_counted_from_the_start_of_the_file(here, call, monkeypatch, kind):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    monkeypatch.setattr("calibrant.export.scored_files._BATCH", 4)
+    cb.save(cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9), "cal.json")
+    scores = [0.5, None, *[0.5] * 7, 7.0, 0.5, 0.5]
+    if kind == "parquet":
+        pq.write_table(pa.table({"p": scores}), "a.parquet")
+    elif kind == "csv":
+        Path("a.csv").write_text("p,q\n" + "".join(f"{'' if p is None else p},1\n" for p in scores))
+    else:
+        Path("a.jsonl").write_text("".join(json.dumps({"p": p}) + "\n" for p in scores))
+    text = call("apply", "cal.json", f"a.{kind}", "-p", "p", "-o", "out.jsonl", code=2)
+    assert f"p in a.{kind} must lie in [0, 1]; " in text
+    assert "the first at row 9 is 7." in text
+
+
+def test_a_calibrator_of_several_classes_is_an_error(scores, call):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    proba = np.random.default_rng(0).dirichlet([1, 1, 1], 60)
+    cb.save(cb.SoftmaxTemperature().fit(proba, np.arange(60) % 3), "cal.json")
+    text = call("apply", "cal.json", "scores.csv", "-p", "p", "-o", "out.csv", code=2)
+    assert "CALIBRATOR must take one column to be applied to a file; got SoftmaxTemperature." in text

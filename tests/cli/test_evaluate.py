@@ -129,8 +129,12 @@ def test_clusters_are_read_from_files(here, call):
     options = ("clusters.csv", "--label", "y", "--score", "p", "--resamples", "39")
     assert "WARN" in call("check", *options, "--cluster", "shop", "--by", "kind")
     assert "more clusters like these" in call("evaluate", *options, "--cluster", "shop")
-    assert "or more than one --by" in call(
-        "evaluate", *options, "--cluster", "shop", "--by", "kind", "--by", "y", code=2
+    text = call("evaluate", *options, "--cluster", "shop", "--by", "kind", "--by", "y", "--json", "-")
+    groups = [group["group"] for group in json.loads(text)["models"]["p"]["groups"]]
+    by_tables = call("evaluate", *options, "--by", "kind", "--by", "y", "--json", "-")
+    assert groups == [group["group"] for group in json.loads(by_tables)["models"]["p"]["groups"]]
+    assert "--cluster must not be given with --spark or --resolution." in call(
+        "evaluate", *options, "--cluster", "shop", "--resolution", "0.1", code=2
     )
 
 

@@ -13,6 +13,8 @@ import calibrant as cb
 
 for library in ("click", "rich", "duckdb", "pyarrow"):
     pytest.importorskip(library, reason=f"{library} is not installed")
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 from calibrant._support.errors import Argument  # noqa: E402
 from calibrant.cli.main import COMMANDS, run, write_option  # noqa: E402
 
@@ -78,7 +80,8 @@ def test_internal_errors_exit_with_3_and_print_no_traceback(scores, call, monkey
 def test_a_lack_of_memory_exits_with_4(scores, call, monkeypatch, error):
     fail_with(monkeypatch, error)
     text = call("evaluate", "scores.csv", "-y", "y", "-p", "p", code=4)
-    assert text.startswith("calibrant: out of memory. ")
+    assert text.startswith("calibrant: out of memory")
+    assert str(error) in text
     assert "--resolution '2**-20'" in text
 
 
@@ -131,17 +134,40 @@ def test_hints_are_options_with_quoted_values(here, call):
 
 
 @pytest.mark.parametrize("command", [("evaluate",), ("compare", "-p", "q"), ("fit", "-o", "cal.json")])
-def test_errors_name_the_column_and_the_row(here, call, command):
+def test_errors_name_the_column_the_file_and_the_row(here, call, command):
     Path("a.csv").write_text("y,p,q\nno,0.1,0.1\nyes,0.9,0.9\n")
     given = (*command, "a.csv", "-y", "y", "-p", "p")
-    assert re.search(r"\by( in a.csv)? must hold 0 and 1; got the labels 'no', 'yes'", call(*given, code=2))
+    assert re.search(r"\by in a.csv must hold 0 and 1; got the labels 'no', 'yes'", call(*given, code=2))
     Path("a.csv").write_text("y,p,q\n0,0.1,0.1\n1,1.9,0.9\n")
     if command[0] != "fit":  # isotonic regression takes any score
-        assert re.search(r"\bp( in a.csv)? must lie in \[0, 1\]; .* the first at row 1 is 1.9", call(*given, code=2))
+        assert re.search(r"\bp in a.csv must lie in \[0, 1\]; .* the first at row 1 is 1.9", call(*given, code=2))
     Path("a.csv").write_text("y,p,q\n0,0.1,0.1\n1,,0.9\n")
-    assert re.search(
-        r"\bp( in a.csv)? has 1 missing value \(first at row 1\). Pass --missing drop", call(*given, code=2)
-    )
+    assert re.search(r"\bp in a.csv has 1 missing value \(first at row 1\). Pass --missing drop", call(*given, code=2))
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "words"),
+    [
+        ("p", "", "p in a.csv has 1 missing value (first at row 9). Pass --missing drop"),
+        ("p", "7", "the first at row 9 is 7"),
+        ("y", "0.5", "y in a.csv must hold 0 and 1; row 9 is 0.5."),
+        ("w", "0.5", "got 0.5 (row 9). For real weights use --sample-weight."),
+    ],
+)
+def test_rows_are_counted_from_the_start_of_the_file(here, call, monkeypatch, column, cell, words):
+    monkeypatch.setattr("calibrant.ingest.files._BATCH", 4)
+    rows = [{"y": i % 2, "p": 0.5, "w": 1} for i in range(12)]
+    rows[9][column] = cell
+    Path("a.csv").write_text("y,p,w\n" + "".join(",".join(map(str, row.values())) + "\n" for row in rows))
+    text = call("evaluate", "a.csv", "-y", "y", "-p", "p", "--frequency", "w", code=2)
+    assert words in text
+
+
+def test_a_memory_limit_that_is_too_small_to_read_exits_with_4(here, call, monkeypatch):
+    pq.write_table(pa.table({"y": [0, 1] * 500_000, "p": np.linspace(0, 1, 1_000_000)}), "a.parquet")
+    monkeypatch.setattr("calibrant.cli.inputs._LEAST_READING_MEMORY", 1)
+    text = call("evaluate", "a.parquet", "-y", "y", "-p", "p", "--max-memory", "2MB", code=4)
+    assert text.startswith("calibrant: out of memory: memory_limit is too small to read a.parquet")
 
 
 @pytest.mark.parametrize("name", ["missing='drop'", "pos_label=1", "alpha", "sample_weight", "{count}", "{0}"])

@@ -17,7 +17,14 @@ from calibrant.export.scored_files import calibrate_file  # noqa: E402
 
 # Arguments of Python functions and their options. All others are the argument with dashes: sample_weight,
 # --sample-weight.
-OPTIONS = {"y": "--label", "p": "--score", "costs": "--cost", "n_bins": "--bins", "n_resamples": "--resamples"}
+OPTIONS = {
+    "y": "--label",
+    "p": "--score",
+    "costs": "--cost",
+    "columns": "--column",
+    "n_bins": "--bins",
+    "n_resamples": "--resamples",
+}
 
 # The Python functions that take the options of each command.
 FUNCTIONS = {
@@ -42,8 +49,8 @@ COMMAND_LINE_ONLY = {
 # Arguments of Python functions alone: data, objects, and limits that a command sets itself.
 PYTHON_ONLY = {
     *("y_true", "y_prob", "y_probs", "forecast", "forecasts", "rows", "paths", "calibrator", "source", "target"),
-    *("metrics", "bins", "classes", "progress", "memory_limit", "kind", "grid", "eps"),
-    *("columns", "level"),  # of recalibrators of distributions, which the command line does not export
+    *("metrics", "bins", "classes", "column", "progress", "memory_limit", "kind", "grid", "eps"),
+    "level",  # of recalibrators of distributions, which the command line does not export
 }
 
 
@@ -92,7 +99,7 @@ def test_options_have_the_defaults_of_their_arguments(command):
         default = known.get(option.name, inspect.Parameter.empty)
         if option.is_flag or option.multiple or option.required or default is inspect.Parameter.empty:
             continue
-        if option.name in ("n_bins", "cost", "column"):  # None means 10; both have no default on the command line
+        if option.name in ("n_bins", "n_resamples", "cost"):  # None means the default of the kind
             continue
         assert option.to_info_dict()["default"] == default, option.name
         compared += 1
@@ -107,6 +114,11 @@ def test_the_default_of_the_margin_is_shown():
 def test_the_default_number_of_bins_is_that_of_ece():
     bins = next(option for option in options_of("evaluate") if option.name == "n_bins")
     assert cb.ECE(n_bins=bins.default) == cb.ECE()
+
+
+def test_the_default_number_of_resamples_is_that_of_binary_scores():
+    resamples = next(option for option in options_of("evaluate") if option.name == "n_resamples")
+    assert cb.evaluate([0, 1] * 20, [0.4, 0.6] * 20).settings.n_resamples == resamples.default
 
 
 def test_the_dialects_are_those_of_the_library():

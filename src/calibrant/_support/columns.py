@@ -43,6 +43,8 @@ class ColumnData:
     counts : ndarray of int64 or None
         Number of equal rows per cell, where an engine counted them; their row numbers are then unknown. None: each
         cell is one row.
+    first_row : int
+        Number of the first row, where the column is one batch of a file.
     """
 
     name: str
@@ -50,6 +52,7 @@ class ColumnData:
     missing: Bools | None = None
     notes: tuple[Note, ...] = ()
     counts: Ints | None = None
+    first_row: int = 0
 
     def __len__(self) -> int:
         return len(self.values)
@@ -67,11 +70,11 @@ class ColumnData:
 
     def place(self, row: int) -> str:
         """Return the words for one cell in an error message."""
-        return f"row {row}" if self.counts is None else "a value"
+        return f"row {self.first_row + row}" if self.counts is None else "a value"
 
     def first_place(self, row: int) -> str:
         """Return the words for the first of several cells in an error message."""
-        return f"the first at row {row}" if self.counts is None else "one of them"
+        return f"the first at row {self.first_row + row}" if self.counts is None else "one of them"
 
     @property
     def mask(self) -> Bools:
@@ -80,7 +83,7 @@ class ColumnData:
 
     def error(self, found: str, *, hint: str | Text, row: int | None = None, value: object = None) -> InputError:
         """Return the error about this column; `row` is known only where each cell is one row."""
-        row = row if self.counts is None else None
+        row = None if row is None or self.counts is not None else self.first_row + row
         return InputError(f"{self.name} {found}", hint=hint, argument=self.name, row=row, value=value)
 
 
@@ -101,7 +104,7 @@ def refuse_missing(columns: Sequence[ColumnData], *, hint: str | Text = "Leave s
         if column.missing is not None:
             count, row = column.count_rows(column.missing), int(np.argmax(column.missing))
             plural = "s" if count > 1 else ""
-            where = f" (first at row {row})" if column.counts is None else ""
+            where = f" (first at {column.place(row)})" if column.counts is None else ""
             raise column.error(f"has {count:,} missing value{plural}{where}.", hint=hint, row=row)
 
 
@@ -337,7 +340,7 @@ def frequencies(column: ColumnData) -> ColumnData:
     bad = ~((values >= 0) & (values == np.rint(values)) & np.isfinite(values)) & ~column.mask
     if bad.any():
         row = int(np.argmax(bad))
-        where = "" if column.counts is not None else f" (row {row})"
+        where = "" if column.counts is not None else f" ({column.place(row)})"
         raise column.error(
             f"must be a whole number of rows, 0 or more; got {values[row]:.10g}{where}.",
             hint="For real weights use " + Argument("sample_weight") + ".",

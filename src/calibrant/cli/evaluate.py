@@ -76,19 +76,16 @@ def _evaluate_rows(
     """Evaluate rows in clusters, which tables do not keep."""
     from calibrant.evaluation.evaluate import evaluate as evaluate_scores
 
-    if source.spark is not None or source.resolution is not None or len(source.by) > 1:
+    if source.spark is not None or source.resolution is not None:
         raise InputError(
-            Argument("cluster")
-            + " must not be given with "
-            + (Argument("spark") + ", " + Argument("resolution") + " or more than one " + Argument("by") + "."),
+            Argument("cluster") + " must not be given with " + Argument("spark") + " or " + Argument("resolution") + "."
         )
-    by = source.by[0] if source.by else None
     rows = source.read_rows(cluster, *source.by)
-    options = {**rows.weights, **settings, "cluster": rows.columns[cluster]}
-    options |= {} if by is None else {"by": rows.columns[by]}
+    by = {name: rows.columns[name] for name in source.by} or None
+    options = {**rows.weights, **settings, "by": by, "cluster": rows.columns[cluster]}
     found = {score: evaluate_scores(rows.events, rows.columns[score], **options) for score in source.scores}
     return {
-        score: replace(result, by=by, own_notes=(*result.own_notes, *rows.notes)) for score, result in found.items()
+        score: replace(result, own_notes=(*result.own_notes, *rows.notes)) for score, result in found.items()
     }, rows.inputs
 
 

@@ -1,6 +1,7 @@
 """``calibrant export``."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,7 +16,13 @@ __all__ = ["export"]
 @click.command
 @click.argument("calibrator", metavar="CALIBRATOR")
 @click.option("--sql", is_flag=True, help="Print an SQL expression of the calibrated score.")
-@click.option("--column", default="score", show_default=True, help="With --sql: the column of scores.")
+@click.option(
+    *("--column", "columns"),
+    multiple=True,
+    default=("score",),
+    show_default=True,
+    help="With --sql: the column of scores; for several classes repeated, in the order of the classes.",
+)
 @click.option(
     "--dialect",
     type=click.Choice(["duckdb", "postgresql", "spark", "sqlite"]),
@@ -25,7 +32,7 @@ __all__ = ["export"]
 )
 @click.option("--onnx", metavar="FILE", help="Write an ONNX model.")
 @force_option
-def export(calibrator: str, sql: bool, column: str, dialect: str, onnx: str | None, force: bool) -> None:
+def export(calibrator: str, sql: bool, columns: tuple[str, ...], dialect: str, onnx: str | None, force: bool) -> None:
     """Export a calibrator as an SQL expression or as an ONNX model.
 
     \b
@@ -37,9 +44,7 @@ def export(calibrator: str, sql: bool, column: str, dialect: str, onnx: str | No
     check_outputs(onnx, force=force, stream=False)
     fitted = load_calibrator(calibrator)
     if sql:
-        from calibrant.export.sql import to_sql
-
-        write_text("-", to_sql(fitted, column, dialect=dialect))
+        write_text("-", _write_sql(fitted, columns, dialect))
     if onnx is not None:
         from calibrant.export.onnx_graph import to_onnx
 
@@ -47,3 +52,16 @@ def export(calibrator: str, sql: bool, column: str, dialect: str, onnx: str | No
         with new_file(onnx) as target:
             target.write_bytes(model)
         click.echo(f"{len(model):,} bytes: {Path(onnx).name}", err=sql)
+
+
+def _write_sql(calibrator: Any, columns: tuple[str, ...], dialect: str) -> str:
+    """Return the expression of the calibrated score, or of several classes one per line with its label as name."""
+    from calibrant._support.sql_dialects import get_dialect
+    from calibrant.export.sql import to_sql
+
+    one = {"column": columns[0]} if len(columns) == 1 else {}
+    found: str | dict[Any, str] = to_sql(calibrator, **one, columns=columns, dialect=dialect)
+    if isinstance(found, str):
+        return found
+    name = get_dialect(dialect).name
+    return ",\n".join(f"{expression} AS {name(str(label))}" for label, expression in found.items())

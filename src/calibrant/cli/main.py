@@ -60,16 +60,20 @@ class _Commands(click.Group):
             return super().invoke(context)
         except InputError as error:
             command = self.get_command(context, str(context.invoked_subcommand))
-            options = {} if command is None else {str(each.name): each.opts[0] for each in command.params}
-            raise click.ClickException(error.write(lambda argument: write_option(argument, options))) from error
+            names = {} if command is None else {str(each.name): _option_name(each) for each in command.params}
+            raise click.ClickException(error.write(lambda argument: write_option(argument, names))) from error
 
 
-def write_option(argument: Argument, options: dict[str, str]) -> str:
+def _option_name(parameter: click.Parameter) -> str:
+    return parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
+
+
+def write_option(argument: Argument, names: dict[str, str]) -> str:
     """Write an argument as the option of a command; as in Python if the command has no such option."""
-    if argument.name not in options:
+    if argument.name not in names:
         return str(argument)
     value = "" if argument.value is None else f" {shlex.quote(str(argument.value))}"
-    return f"{options[argument.name]}{value}"
+    return f"{names[argument.name]}{value}"
 
 
 def _print_version(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
@@ -126,12 +130,10 @@ def run(arguments: list[str] | None = None) -> int:
         return _print_error(error.message, BAD_INPUT)
     except ModuleNotFoundError as error:
         return _print_error(str(error), BAD_INPUT) if "pip install" in str(error) else _print_internal_error(error)
-    except MemoryError:
-        return _print_error(
-            "out of memory. Use fewer rows or more memory; evaluate and check count any number of rows in 300 MB with "
-            "--resolution '2**-20'.",
-            OUT_OF_MEMORY,
-        )
+    except MemoryError as error:
+        reason = f": {error}" if str(error) else ""
+        hint = "Use fewer rows or more memory; evaluate and check need 300 MB with --resolution '2**-20'."
+        return _print_error(f"out of memory{reason}\n{hint}", OUT_OF_MEMORY)
     except (BrokenPipeError, SystemExit):  # click and rich exit if the reader of the output closes it
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return CLOSED_PIPE

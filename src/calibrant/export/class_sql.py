@@ -6,7 +6,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.columns import CLIP_TOLERANCE
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.sql_dialects import Dialect
 from calibrant.calibrators import class_maps
 from calibrant.calibrators.multiclass import ProbabilityMap
@@ -57,9 +57,8 @@ def _columns(columns: Any, classes: list[Any]) -> list[Any]:
     if listed and len(columns) == len(classes):
         return list(columns)
     raise InputError(
-        f"columns must name one column for each of the classes {classes}; got {columns!r}.",
-        hint="For example columns=['p_cat', 'p_dog'], in the order of the classes.",
-        argument="columns",
+        Argument("columns") + f" must name one column for each of the classes {classes}; got {columns!r}.",
+        hint="Name them in the order of the classes.",
         value=columns,
     )
 

@@ -23,7 +23,6 @@ __all__ = ["calibrate_file", "output_format"]
 
 _ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".ndjson": "json"}
 _BATCH = 1 << 16
-_LARGEST = _columns.LARGEST_SCORE
 # Numbers in text are written as in most languages, without Python's underscores and other digits.
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -60,8 +59,7 @@ def calibrate_file(calibrator: Any, source: Path, target: Path, kind: str, *, sc
     """
     if getattr(calibrator, "kind", None) not in ("binary", "point"):
         raise InputError(
-            f"calibrator must take one column to be applied to a file; got {type(calibrator).__name__}.",
-            argument="calibrator",
+            Argument("calibrator") + f" must take one column to be applied to a file; got {type(calibrator).__name__}.",
         )
     try:
         import pyarrow as pa
@@ -73,10 +71,10 @@ def calibrate_file(calibrator: Any, source: Path, target: Path, kind: str, *, sc
     with _Writer(target, kind) as writer:
         try:
             for batch in read(file, score, name):
-                values, missing = _calibrated(calibrator, batch.scores, count["rows"])
-                count["rows"] += len(values)
+                missing = batch.scores.mask
+                writer.write(batch, name, _calibrate(calibrator, batch.scores), missing)
+                count["rows"] += len(missing)
                 count["missing"] += int(missing.sum())
-                writer.write(batch, name, values, missing)
         except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
             raise InputError(f"{file.name} cannot be read: {str(error).splitlines()[0]}", argument="source") from error
     if not count["rows"]:
@@ -114,6 +112,7 @@ def _parquet(file: File, score: str, name: str) -> Iterator[_Batch]:
 
     with pq.ParquetFile(file.path) as opened:
         _check_names(file, opened.schema_arrow.names, score, name)
+        first = 0
         for batch in opened.iter_batches(_BATCH):
             column = batch.column(batch.schema.get_field_index(score))
             absent = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
@@ -122,8 +121,9 @@ def _parquet(file: File, score: str, name: str) -> Iterator[_Batch]:
             else:
                 values = (column.fill_null(0) if absent.any() else column).to_numpy(zero_copy_only=False)
             read = _columns.read(values, f"{score} in {file.name}")
-            numbers = _columns.numbers(_columns.ColumnData(read.name, read.values, absent | read.mask))
-            yield _Batch(batch, numbers)
+            own = _columns.ColumnData(read.name, read.values, absent | read.mask, first_row=first)
+            yield _Batch(batch, _columns.numbers(own))
+            first += len(batch)
 
 
 def _csv(file: File, score: str, name: str) -> Iterator[_Batch]:
@@ -164,7 +164,7 @@ def _from_text(cells: list[str], name: str, first: int) -> _columns.ColumnData:
             values[row] = float(text)
         else:
             raise _no_number(name, first + row, text)
-    return _columns.ColumnData(name, values, missing)
+    return _columns.ColumnData(name, values, missing, first_row=first)
 
 
 def _json(file: File, score: str, name: str) -> Iterator[_Batch]:
@@ -202,7 +202,7 @@ def _json(file: File, score: str, name: str) -> Iterator[_Batch]:
                 values[place] = cell
             else:
                 raise _no_number(shown, first + place, cell)
-        yield _Batch(some, _columns.ColumnData(shown, values, missing))
+        yield _Batch(some, _columns.ColumnData(shown, values, missing, first_row=first))
         first += len(some)
 
 
@@ -210,27 +210,13 @@ def _no_number(name: str, row: int, cell: object) -> InputError:
     return InputError(f"{name} must hold numbers; row {row} is {str(cell)[:40]!r}.", argument=name, row=row, value=cell)
 
 
-def _calibrated(calibrator: Any, column: _columns.ColumnData, first: int) -> tuple[Floats, Bools]:
-    """Return the calibrated values and the mask of missing ones; `first` is the number of rows before the batch."""
+def _calibrate(calibrator: Any, column: _columns.ColumnData) -> Floats:
+    """Return the calibrated values, 0 where a score is missing; an error names the column and the row of the file."""
+    (_columns.scores if calibrator.map_.domain == "probability" else _columns.finite)(column)
     values, present = np.zeros(len(column)), ~column.mask
-    unit = calibrator.map_.domain == "probability"
-    low, high = (-_columns.CLIP_TOLERANCE, 1 + _columns.CLIP_TOLERANCE) if unit else (-_LARGEST, _LARGEST)
-    with np.errstate(invalid="ignore"):
-        refused = present & ~((column.values >= low) & (column.values <= high))
-    if refused.any():
-        row = int(np.argmax(refused))
-        value = column.values[row].item()
-        finite = f"be finite, at most {_LARGEST:g} in size"
-        condition = "lie in [0, 1], as in the fit of the calibrator" if unit else finite
-        raise InputError(
-            f"{column.name} must {condition}; got {value:.6g} (row {first + row}).",
-            argument=column.name,
-            row=first + row,
-            value=value,
-        )
     if present.any():
         values[present] = calibrator(column.values[present])
-    return values, column.mask
+    return values
 
 
 class _Writer(AbstractContextManager["_Writer"]):
@@ -292,7 +278,9 @@ class _Writer(AbstractContextManager["_Writer"]):
 def _cell(value: Any, name: str) -> Any:
     """Return a value for a cell of CSV."""
     if isinstance(value, (dict, list, bytes)):
-        raise InputError(f"CSV has no place for {name!r}, which holds {type(value).__name__}.", hint="Write .parquet.")
+        raise InputError(
+            f"CSV cannot hold {name!r}, which has values of type {type(value).__name__}.", hint="Write .parquet."
+        )
     return "" if value is None else value
 
 
@@ -308,4 +296,6 @@ def _plain(value: Any, name: str) -> Any:
         return {key: _plain(each, key) for key, each in value.items()}
     if isinstance(value, list):
         return [_plain(each, name) for each in value]
-    raise InputError(f"JSON has no place for {name!r}, which holds {type(value).__name__}.", hint="Write .parquet.")
+    raise InputError(
+        f"JSON cannot hold {name!r}, which has values of type {type(value).__name__}.", hint="Write .parquet."
+    )

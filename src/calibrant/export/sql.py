@@ -115,7 +115,9 @@ def to_sql(
         )
     if column is None:
         raise InputError(
-            Argument("column") + f" must be the name of one column for {type(calibrator).__name__}; got None.",
+            Argument("columns", python="column")
+            + f" must be the name of one column for {type(calibrator).__name__}; got {columns!r}.",
+            argument="column",
         )
     check_is_fitted(calibrator)
     map_, name = calibrator.map_, sql.name(column)

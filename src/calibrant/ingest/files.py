@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from glob import glob
 from os import PathLike, fspath
 from pathlib import Path
@@ -130,11 +131,8 @@ def tables_scan(
             file: source_query(file, counter.names, counter.numbers) for file in files
         }  # all headers are checked first
         counter.expected = _count_rows(files)
-        for first, batch in _batches(connection, sources, counter.names, counter.expected, progress):
-            try:
-                counter.add(batch)
-            except InputError as error:
-                raise _at_its_row(error, first) from error
+        for batch in _batches(connection, sources, counter.names, counter.expected, progress):
+            counter.add(batch)
     return counter.tables()
 
 
@@ -151,7 +149,7 @@ def read_columns(
     files = find_files(paths, format)
     with _connection(memory_limit) as connection:
         sources = {file: source_query(file, names, numbers) for file in files}
-        batches = [batch for _, batch in _batches(connection, sources, names, _count_rows(files), progress)]
+        batches = list(_batches(connection, sources, names, _count_rows(files), progress))
     if not batches:
         raise InputError(f"{', '.join(file.name for file in files[:3])}: no rows.", argument="paths")
     return {name: _joined([batch[name] for batch in batches], name) for name in names}
@@ -162,7 +160,8 @@ def _joined(parts: list[_columns.ColumnData], name: str) -> _columns.ColumnData:
     kinds = {part.values.dtype.kind in "biuf" for part in parts}
     values = np.concatenate([part.values if len(kinds) == 1 else part.values.astype(object) for part in parts])
     missing = np.concatenate([part.mask for part in parts])
-    return _columns.ColumnData(name, values, missing if missing.any() else None)
+    shown = {part.name for part in parts}  # the column and its file
+    return _columns.ColumnData(shown.pop() if len(shown) == 1 else name, values, missing if missing.any() else None)
 
 
 def find_files(paths: Paths, format: Format | None) -> list[File]:
@@ -227,8 +226,8 @@ def _connection(memory_limit: str) -> Any:
 
 def _batches(
     connection: Any, sources: dict[File, str], names: list[str], rows: int | None, show: bool | None
-) -> Iterator[tuple[int, Batch]]:
-    """Yield all batches, each with the number of its first row in its file; a progress bar counts rows or files."""
+) -> Iterator[Batch]:
+    """Return all batches; a progress bar counts rows, or files."""
     if rows is None:
         for file, source in progress_bar(sources.items(), len(sources), "files", show=show):
             yield from _read(connection, file, source, names)
@@ -246,7 +245,7 @@ def _count_rows(files: list[File]) -> int | None:
     return sum(int(pq.read_metadata(file.path).num_rows) for file in files)
 
 
-def _read(connection: Any, file: File, source: str, names: list[str]) -> Iterator[tuple[int, Batch]]:
+def _read(connection: Any, file: File, source: str, names: list[str]) -> Iterator[Batch]:
     """Yield the named columns of a file in batches; an error names the file."""
     import duckdb
 
@@ -256,8 +255,11 @@ def _read(connection: Any, file: File, source: str, names: list[str]) -> Iterato
         first = 0
         for batch in relation.to_arrow_reader(_BATCH) if new else relation.fetch_arrow_reader(_BATCH):
             # The first column is y. Groups stay text, so that 007 is not 7.
-            yield first, {name: _column(batch.column(i), name, file, i == 0) for i, name in enumerate(names)}
+            read = {name: _column(batch.column(i), name, file, i == 0) for i, name in enumerate(names)}
+            yield {name: replace(column, first_row=first) for name, column in read.items()}
             first += batch.num_rows
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError(f"memory_limit is too small to read {file.name}: {str(error).splitlines()[0]}") from error
     except (duckdb.Error, OSError) as error:  # Arrow raises OSError for errors while reading
         raise _file_error(file, error) from error
 
@@ -289,15 +291,6 @@ def _labels(array: Any) -> Any:
         return np.array([float(word) for word in words])[codes]
     except ValueError:
         return pa.array(words).take(pa.array(codes)).to_numpy(zero_copy_only=False)
-
-
-def _at_its_row(error: InputError, first: int) -> InputError:
-    """Return the error with the row number in the file instead of the batch."""
-    if error.row is None or not first:
-        return error
-    row = error.row + first
-    text = re.sub(rf"\brow {error.row}\b", f"row {row}", str(error)).removesuffix(error.hint).rstrip()
-    return InputError(text, hint=error.hint, argument=error.argument, row=row, value=error.value)
 
 
 def _file_error(file: File, error: Exception) -> InputError:
