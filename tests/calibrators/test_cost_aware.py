@@ -205,7 +205,7 @@ def test_a_random_regressor_follows_the_seed_and_dropped_weights_are_noted():
 
 def test_arguments_of_metacal_are_checked():
     tree = DecisionTreeClassifier()
-    with pytest.raises(cb.InputError, match="must be called"):
+    with pytest.raises(cb.InputError, match="must be a function or an object that is called"):
         cb.MetaCal(None, cost="linear", sampler=lambda rows: 1 / 0).fit(X, Y)
     with pytest.raises(cb.InputError, match="binary"):
         cb.MetaCal(tree).fit(X, np.arange(len(Y)) % 3)

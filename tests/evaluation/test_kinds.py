@@ -217,3 +217,27 @@ def test_confusion_tables_add_up():
     assert (sum(halves).n == whole.n).all()
     with pytest.raises(cb.InputError, match="same classes"):
         whole + ConfusionTable.from_codes(y, predicted, [0, 1, 2, 3])
+
+
+def test_intervals_and_nulls_exist_for_metrics_of_classes(forecasts):
+    y, proba = forecasts["multiclass"]
+    metric = TopLabelMetric(cb.ECE())
+    found = cb.interval(metric, y, proba, n_resamples=49, random_state=0)
+    assert found.low <= found.value == metric.value(ClassTable.from_arrays(y, proba)) <= found.high
+    null = cb.null(cb.metrics.MulticlassBrier(), y, proba, n_resamples=99, random_state=0)
+    expected = np.mean(1 - (proba**2).sum(axis=1))
+    assert null.expected == pytest.approx(expected, abs=0.01)
+    assert null.pvalue > 0.01
+
+
+def test_comparisons_of_other_kinds_are_refused_with_a_reason(forecasts):
+    y, forecast = forecasts["point"]
+    with pytest.raises(cb.InputError, match="'a' is of kind 'point'"):
+        cb.compare(y, {"a": forecast, "b": forecast})
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "labels", "point", "distribution"])
+def test_attributes_of_binary_scores_name_their_kind(forecasts, kind):
+    found = cb.evaluate(*forecasts[kind], n_resamples=9)
+    with pytest.raises(AttributeError, match=f"kind must be 'binary' for event_rate; got '{kind}'"):
+        _ = found.event_rate

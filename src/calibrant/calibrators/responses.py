@@ -73,7 +73,7 @@ class TrainingRows:
         weight = None if sample_weight is None else _columns.read_weights(sample_weight, column)
         if weight is not None and not weight.any():
             raise InputError(
-                "sample_weight must be positive in some row; got 0 in every row.", argument="sample_weight"
+                "sample_weight must be positive in some row; got zero in every row.", argument="sample_weight"
             )
         fit_params, split_params = _routed(model, weight, params)
         return cls(X, y, code, label_array(names), weight, fit_params, split_params)

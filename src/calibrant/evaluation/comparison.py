@@ -14,6 +14,7 @@ from calibrant._support.typing import Column
 from calibrant.evaluation.binary import evaluate_table
 from calibrant.evaluation.comparison_result import BRIER, DECIDES, LOG_LOSS, Comparison, Difference
 from calibrant.evaluation.settings import Settings, check_settings
+from calibrant.forecasts.kinds import forecast_kind
 from calibrant.inference.decision import Margin
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.multiplicity import holm
@@ -109,6 +110,14 @@ def compare(
             hint='Pass {"name": predictions, ...}.',
             argument="y_probs",
         )
+    for name, forecast in y_probs.items():
+        kind = forecast_kind(y_true, forecast)
+        if kind != "binary":
+            raise InputError(
+                f"y_probs must be columns of probabilities of one event; {name!r} is of kind {kind!r}.",
+                hint="Evaluate each model with calibrant.evaluate.",
+                argument="y_probs",
+            )
     settings = check_settings(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
     _check_names(settings.metrics)
     seed = seed_sequence(random_state)

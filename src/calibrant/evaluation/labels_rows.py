@@ -9,7 +9,7 @@ import numpy as np
 from calibrant._support import class_labels
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
-from calibrant._support.option_checks import check_share
+from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Column, Floats
 from calibrant.evaluation.group_evaluation import evaluate_groups
@@ -73,6 +73,8 @@ def evaluate_labels(
     """Evaluate predicted classes; see `calibrant.evaluate`. Nothing is resampled."""
     for name, column in (("y_true", y_true), ("forecast", forecast.y_pred)):
         refuse_probabilities(name, column)
+    if n_resamples is not None:
+        check_count("n_resamples", n_resamples)
     options: dict[str, Any] = {"sample_weight": sample_weight, "frequency": frequency, "missing": missing}
     rows = Rows.read(y_true, {"forecast": forecast.y_pred}, cluster=cluster, by=by, **options)
     labels = _class_names(rows, forecast)

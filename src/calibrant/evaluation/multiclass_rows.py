@@ -62,12 +62,12 @@ def evaluate_multiclass(
     labels = tuple(read.class_names(classes))
     options: dict[str, Any] = {"sample_weight": sample_weight, "frequency": frequency, "missing": missing}
     rows = Rows.read(y_true, {read.name: read}, cluster=cluster, by=by, **options)
-    many = read.matrix.size > _MANY
+    usual = _FEWER_RESAMPLES if read.matrix.size > _MANY else _N_RESAMPLES
     settings = Settings(
         _check_margin(margin, alpha),
         float(alpha),
         check_share("confidence_level", confidence_level),
-        check_count("n_resamples", n_resamples or (_FEWER_RESAMPLES if many else _N_RESAMPLES)),
+        check_count("n_resamples", usual if n_resamples is None else n_resamples),
         integer_seed(random_state),
         {} if metrics is None else as_multiclass_metrics(metrics),
     )

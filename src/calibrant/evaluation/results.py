@@ -68,16 +68,17 @@ class Evaluation:
     Attributes
     ----------
     kind : str
-        binary, point or distribution.
-    table : ScoreTable or MeanTable
+        binary, multiclass, labels, point or distribution.
+    table : ScoreTable, ClassTable, ConfusionTable or MeanTable
         The evaluated rows.
     metrics : mapping of name to MetricResult
         Each metric with its confidence interval, its null distribution and an adjusted p-value.
     breakdowns : mapping of name to Breakdown, BiasByBin or Coverage
-        For probabilities the `Breakdown` of each metric over bins, and always ECE, ACE and a test-based one; for points
-        "bias by bin"; for distributions also "coverage", if there are central intervals.
+        For probabilities the `Breakdown` of each metric over bins, and always ECE, ACE and a test-based one; for
+        several classes those of the top label and of the classes with the largest deviations; for labels
+        "proportions"; for points "bias by bin"; for distributions also "coverage", if there are central intervals.
     details : Details
-        Results that only this kind has: `BinaryDetails`, `RegressionDetails`.
+        Results that only this kind has: `BinaryDetails`, `MulticlassDetails`, `LabelsDetails`, `RegressionDetails`.
     settings : Settings
     groups : mapping
         The evaluation of each group, by the values of `by`.
@@ -181,21 +182,28 @@ class Evaluation:
 
     @property
     def log_odds_error(self) -> Interval:
-        """The log-odds error with its confidence interval; for probabilities only."""
+        """The log-odds error with its confidence interval; for binary and multiclass probabilities."""
         found: Interval | None = getattr(self.details, "log_odds_error", None)
         if found is None:
-            raise AttributeError(f"kind must be 'binary' for log_odds_error; got {self.kind!r}. Use .equivalence.")
+            raise self._undefined("log_odds_error", "'binary' or 'multiclass'", " Use .equivalence.")
         return found
 
     @property
     def mean_score(self) -> float:
-        """Mean score of all rows; for probabilities only."""
+        """Mean score of all rows; for binary probabilities."""
+        if self.kind != "binary":
+            raise self._undefined("mean_score", "'binary'")
         return mean_score(self.table)
 
     @property
     def event_rate(self) -> float:
-        """Event rate of all rows; for probabilities only."""
+        """Event rate of all rows; for binary probabilities."""
+        if self.kind != "binary":
+            raise self._undefined("event_rate", "'binary'")
         return float(self.table.prevalence)
+
+    def _undefined(self, name: str, kinds: str, hint: str = "") -> AttributeError:
+        return AttributeError(f"kind must be {kinds} for {name}; got {self.kind!r}.{hint}")
 
     @property
     def notes(self) -> tuple[Note, ...]:

@@ -1,7 +1,7 @@
 """`MulticlassSample`: rows of class probabilities, as inference resamples them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,9 +11,12 @@ from numpy.random import SFC64, Generator
 
 from calibrant import _kernels
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Ints, Weights
+from calibrant._support.typing import Column, Ints, Weights
+from calibrant.inference.resampling import check_clusters
 from calibrant.metrics.metric import Metric, declared
-from calibrant.tables.class_table import ClassTable
+from calibrant.tables.class_probabilities import ClassProbabilities
+from calibrant.tables.class_table import ClassTable, used_rows
+from calibrant.tables.rows import Rows
 
 __all__ = ["MulticlassSample"]
 
@@ -29,6 +32,18 @@ class MulticlassSample:
 
     table: ClassTable
     cluster: Ints | None = None
+
+    @classmethod
+    def read(cls, y_true: Any, proba: Any, cluster: Column | None, options: Mapping[str, Any]) -> "MulticlassSample":
+        """Read rows, or take a `ClassTable`; classes are the names of a frame's columns, else 0 to K - 1."""
+        if isinstance(y_true, ClassTable):
+            return cls(y_true)
+        read = ClassProbabilities.read(proba)
+        rows = Rows.read(y_true, {read.name: read}, cluster=cluster, **options)
+        codes = used_rows(rows).cluster_codes
+        if codes is not None:
+            check_clusters(int(codes.max()) + 1)
+        return cls(ClassTable.from_rows(rows, tuple(read.class_names(None))), codes)
 
     @property
     def is_clustered(self) -> bool:

@@ -206,9 +206,15 @@ def largest_unseen_rate(size: float, tail: float) -> float:
     return float(1 - tail ** (1 / size))
 
 
+def _read_multiclass(y_true: Any, proba: Any, cluster: Column | None, options: Mapping[str, Any]) -> Sample:
+    from calibrant.inference.multiclass_sample import MulticlassSample
+
+    return MulticlassSample.read(y_true, proba, cluster, options)
+
+
 # How rows of each kind of forecast are read: from (y_true, forecast, cluster, options) to a `Sample`.
 READERS: Mapping[str, Callable[[Any, Any, Column | None, Mapping[str, Any]], Sample]] = MappingProxyType(
-    {"binary": BinarySample.read}
+    {"binary": BinarySample.read, "multiclass": _read_multiclass}
 )
 
 

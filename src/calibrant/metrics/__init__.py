@@ -10,6 +10,7 @@ _lazy = _LazyNames(
         "metrics.calbin_calloss": "CalBin CalLoss calbin calloss",
         "metrics.calibration_errors": "ACE DebiasedSCE ECC ECE MCE RMSCE TCE ace debiased_sce ecc ece mce rmsce tce",
         "metrics.calibration_in_the_large": "Bias OERatio bias oe_ratio",
+        "metrics.classwise": "ClasswiseMetric MulticlassBrier MulticlassLogLoss TopLabelMetric",
         "metrics.cumulative": "Ecce EcceMad EcceR ecce ecce_mad ecce_r",
         "metrics.decision_cost": "DecisionCost bayes_threshold",
         "metrics.decompositions": "CorpDecomposition MCB MurphyDecomposition corp_decomposition mcb "

@@ -22,6 +22,10 @@ from calibrant.metrics.calibration_in_the_large import Bias as Bias
 from calibrant.metrics.calibration_in_the_large import OERatio as OERatio
 from calibrant.metrics.calibration_in_the_large import bias as bias
 from calibrant.metrics.calibration_in_the_large import oe_ratio as oe_ratio
+from calibrant.metrics.classwise import ClasswiseMetric as ClasswiseMetric
+from calibrant.metrics.classwise import MulticlassBrier as MulticlassBrier
+from calibrant.metrics.classwise import MulticlassLogLoss as MulticlassLogLoss
+from calibrant.metrics.classwise import TopLabelMetric as TopLabelMetric
 from calibrant.metrics.cumulative import Ecce as Ecce
 from calibrant.metrics.cumulative import EcceMad as EcceMad
 from calibrant.metrics.cumulative import EcceR as EcceR
