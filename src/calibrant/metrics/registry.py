@@ -55,6 +55,8 @@ def as_metric(metric: MetricLike, argument: str = "metric") -> Metric:
     >>> as_metric(Brier()) == as_metric(Brier) == as_metric(brier) == as_metric("brier")
     True
     """
+    if not isinstance(metric, type) and isinstance(metric, Metric):
+        return metric
     known = METRICS.get(metric, metric) if isinstance(metric, str) else getattr(metric, "metric", metric)
     try:
         found = known() if isinstance(known, type) else known
