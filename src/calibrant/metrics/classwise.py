@@ -99,7 +99,11 @@ class _ProperScore(MulticlassMetric):
 
         def value(code: Ints | None, weight: Weights | None) -> float:
             losses = row_losses(table.code if code is None else code)
-            return float(np.average(losses, weights=table.weight if weight is None else weight))
+            used = table.weight if weight is None else weight
+            if used is None:
+                return float(np.mean(losses))
+            drawn = used > 0  # an infinite loss of a row that was not drawn counts as none
+            return float(np.average(losses[drawn], weights=used[drawn]))
 
         return value
 
