@@ -283,7 +283,7 @@ def test_maps_without_a_closed_form_raise_with_a_reason():
         (NORMAL["PIT"], {"columns": {"mean": "m", "sd": "s"}, "level": 1.5}, "level must lie between 0 and 1"),
         (NORMAL["PIT"], {"columns": {"mean": "m"}, "level": 0.5}, "must have the keys 'mean' and 'sd'"),
         (NORMAL["quantile"], {"columns": {"mean": "m", "sd": "s"}, "level": 0.4}, "one of the recalibrated levels"),
-        (OF_QUANTILES["variance"], {"columns": {0.4: "a", 0.6: "b"}, "level": 0.9}, "know the levels"),
+        (OF_QUANTILES["variance"], {"columns": {0.4: "a", 0.6: "b"}, "level": 0.9}, "level must lie between"),
         (rg.RecalibratedModel(None), {"column": "x"}, "has no closed form"),
     ]
     for cal, options, words in cases:

@@ -171,7 +171,7 @@ def test_fewer_than_ten_clusters():
         few = found.groups["few"]
         assert (few.verdict, few.pvalue, few.tests, few.coefficients) == ("inconclusive", 1.0, {}, ())
         assert "Groups with fewer than 10 clusters, which are not tested: few." in repr(found)
-        assert "Rows are in too few clusters for a test." in repr(few)
+        assert "There are too few clusters for a test." in repr(few)
         assert all(math.isnan(metric.interval.low) and math.isnan(metric.pvalue) for metric in few.metrics.values())
         json.dumps(found.to_dict(), allow_nan=False)
         assert not HAS_REPORT or "few" in found.to_html()
