@@ -49,7 +49,7 @@ REFUSED = {
     "two soft labels": (np.where(Y, 0.9, 0.1), P, {}, "Soft labels", "y_true", 0),
     "strings": (np.where(Y, "yes", "no"), P, {}, "got the labels 'no', 'yes'. Say which label is the event, for example pos_label='yes'", "y_true", 0),
     "strings as objects": (np.where(Y, "yes", "no").astype(object), P, {}, "pos_label='yes'", "y_true", 0),
-    "three classes": (Y + (P > 0.9), P, {}, r"y_true must have two labels; got 3 \(0, 1, 2\).*calibrant.classwise", "y_true", 0),
+    "three classes": (Y + (P > 0.9), P, {}, r"y_true must have two labels; got 3 \(0, 1, 2\).*class probabilities to calibrant.evaluate", "y_true", 0),
     "three classes as text": (np.array(list("abcd"))[Y + 2 * (P > 0.9)], P, {}, "must have two labels; got 4", "y_true", 0),
     "three classes with pos_label": (Y + (P > 0.9), P, {"pos_label": 1}, "must have two labels; got 3", "y_true", 0),
     "pos_label of another type": (Y, P, {"pos_label": "1"}, r"pos_label must be one of the labels of y_true, which are 0, 1; got '1'", "pos_label", None),

@@ -513,7 +513,7 @@ def test_maps_of_tables_are_checked():
     own[0] = 99
     assert moved.prediction.tolist() == [5.0, 6.0, 7.0]
     for f in (lambda p: p[:1], lambda p: p * np.nan):
-        with pytest.raises(InputError, match="must return a finite number for each"):
+        with pytest.raises(InputError, match="f must return a finite number for each"):
             table.map(f)
     assert rg.mae(rg.MeanTable.from_arrays([0.1] * 3, [1.0] * 3).merged()) == pytest.approx(0.9)
 
@@ -886,7 +886,7 @@ def test_missing_rows_are_dropped_on_request_and_counted():
         rg.slope_intercept([1.0, 2.0, 4.0], [1.0, 2.0, 3.0], confidence_level=95)
     with pytest.raises(InputError, match="alpha"):
         rg.bias_by_bin([1.0, 2.0], [1.0, 2.0], alpha="a")
-    with pytest.raises(InputError, match="for each row"):
+    with pytest.raises(InputError, match="a number for each row"):
         rg.cost_by_bin([1.0, 2.0], [1.0, 2.0], cost=lambda p, a: 1.0)
     assert rg.mse(y_true=[1.0], y_pred=[2.0]) == 1.0
 
