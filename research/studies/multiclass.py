@@ -58,7 +58,7 @@ class Cell:
 def cells() -> list[Cell]:
     """Return all cells, the cheap ones first."""
     found = [
-        Cell("size", p, k, n, data_sets=300 if k * n > 1_000_000 else 1_000)
+        Cell("size", p, k, n, data_sets=_affordable(k * n))
         for p, k, n in product(("dirichlet", "softmax", "rare classes"), (3, 10, 100), (500, 5_000, 50_000))
     ]
     truths = ("temperature of 1.3", "one class shifted by 0.5", "two classes confused", "all classes shifted by 0.3")
@@ -74,9 +74,9 @@ def cells() -> list[Cell]:
             ("rare classes", 10, 20_000),
             ("softmax", 100, 20_000),
         ):
-            found.append(Cell("margin", p, k, n, truth, data_sets=60 if k == 100 else 300))
+            found.append(Cell("margin", p, k, n, truth, data_sets=40 if k == 100 else 200))
         for dependence in ("clusters of 10", "weights"):
-            found.append(Cell("margin", "softmax", 3, 20_000, truth, dependence, 300))
+            found.append(Cell("margin", "softmax", 3, 20_000, truth, dependence, 200))
     for p, k, n in (
         ("5 distinct rows", 10, 500),
         ("5 distinct rows", 10, 5_000),
@@ -88,13 +88,20 @@ def cells() -> list[Cell]:
         ("similar classes", 10, 5_000),
         ("softmax", 2, 500),
     ):
-        found.append(Cell("attack", p, k, n))
-    found.append(Cell("attack", "softmax", 1_000, 2_000, data_sets=200))
+        found.append(Cell("attack", p, k, n, data_sets=1_000 if k < 100 else 300))
+    found.append(Cell("attack", "softmax", 1_000, 2_000, data_sets=100))
     for dependence, k, n in product(("clusters of 10", "weights"), (3, 10), (500, 5_000)):
         found.append(Cell("attack", "softmax", k, n, dependence=dependence))
     for p, k, n in (("softmax", 3, 5_000), ("softmax", 10, 5_000), ("softmax", 100, 5_000), ("confident", 10, 5_000)):
-        found.append(Cell("attack", p, k, n, "all classes shifted by 1", data_sets=1_000 if k < 100 else 300))
+        found.append(Cell("attack", p, k, n, "all classes shifted by 1", data_sets=500 if k < 100 else 100))
     return sorted(found, key=lambda cell: cell.classes * max(cell.rows, 1_000) * cell.data_sets)
+
+
+def _affordable(numbers: int) -> int:
+    """Return the number of data sets of so many probabilities each."""
+    if numbers <= 50_000:
+        return 1_000
+    return 500 if numbers <= 500_000 else 150
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
