@@ -374,6 +374,10 @@ def _pava_bc(table: Binnable[Cut_co], n_min: float, n_max: float) -> Cut_co:
         low, high = low * (1 - _SLACK), high * (1 + _SLACK)
     prediction, n, outcome = table.outcome_sums()
     start = _kernels.pava_bc(n, outcome, low, high)
+    if isinstance(table, ScoreTable):  # its entries are the rows of the algorithm: they need not be searched again
+        cut: Any = Partition.from_cuts(table, start[1:])
+        found: Cut_co = cut
+        return found
     return table.cut_after(prediction[start[1:] - 1])
 
 
