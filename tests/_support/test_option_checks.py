@@ -17,7 +17,10 @@ def row_functions():
     seen = {}
     for namespace in (cb, inference, metrics, regression):
         for name in namespace.__all__:
-            function = getattr(namespace, name, None)
+            try:
+                function = getattr(namespace, name, None)
+            except ModuleNotFoundError:  # calibrators without scikit-learn
+                continue
             if inspect.isfunction(function) and "sample_weight" in inspect.signature(function).parameters:
                 seen[f"{namespace.__name__}.{name}"] = function
     return seen

@@ -14,6 +14,8 @@ import calibrant as cb
 from calibrant import regression as rg
 from calibrant._support.errors import InputError
 
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+
 HERE = Path(__file__).parents[1] / "golden"
 GOLDEN = json.loads((HERE / "numbers.json").read_text())
 FROZEN = {name: np.array(values) for name, values in GOLDEN["inputs"].items()}

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.calibrators import maps
 
 for library in ("click", "rich", "duckdb", "pyarrow"):
     pytest.importorskip(library, reason=f"{library} is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+maps = pytest.importorskip("calibrant.calibrators.maps")
 
 FEW = ("--resamples", "39")
 

@@ -14,6 +14,8 @@ from calibrant import regression as rg
 from calibrant._support.errors import CalibrantWarning, InputError
 from calibrant.inference.uniformity import ad_limit, ad_pvalue
 
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+
 HERE = Path(__file__).parents[1] / "golden"
 CHAPTER = json.loads((HERE / "expected.json").read_text())["cost_bella"]["anderson_darling_pit"]
 GOLDEN = json.loads((HERE / "numbers.json").read_text())

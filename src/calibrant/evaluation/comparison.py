@@ -110,14 +110,7 @@ def compare(
             hint='Pass {"name": predictions, ...}.',
             argument="y_probs",
         )
-    for name, forecast in y_probs.items():
-        kind = forecast_kind(y_true, forecast)
-        if kind != "binary":
-            raise InputError(
-                f"y_probs must be columns of probabilities of one event; {name!r} is of kind {kind!r}.",
-                hint="Evaluate each model with calibrant.evaluate.",
-                argument="y_probs",
-            )
+    _check_kinds(y_true, y_probs)
     settings = check_settings(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
     _check_names(settings.metrics)
     seed = seed_sequence(random_state)
@@ -145,6 +138,17 @@ def compare(
     little = sum(pair.has_little_information for pair in pairs)
     notes = (Note("little_information", little, _LITTLE),) if little else ()
     return Comparison(models, _adjusted(found), settings, notes)
+
+
+def _check_kinds(y_true: Column, y_probs: Mapping[str, Any]) -> None:
+    for name, forecast in y_probs.items():
+        kind = forecast_kind(y_true, forecast)
+        if kind != "binary":
+            raise InputError(
+                f"y_probs must be columns of probabilities of one event; {name!r} is of kind {kind!r}.",
+                hint="Evaluate each model with calibrant.evaluate.",
+                argument="y_probs",
+            )
 
 
 def _check_names(metrics: Mapping[str, Metric]) -> None:
