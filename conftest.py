@@ -17,7 +17,8 @@ collect_ignore = [] if importlib.util.find_spec("calibrant._kernels._core") else
 # Examples with frames are pyarrow's.
 collect_ignore += [] if importlib.util.find_spec("pyarrow") else ["src/calibrant/ingest/frames.py"]
 # Diagrams need matplotlib; tests/plots/test_plots.py says so where it is skipped.
-collect_ignore += (
+if not importlib.util.find_spec("matplotlib"):
+    collect_ignore += ["src/calibrant/plots", "src/calibrant/report", "tests/visual"]
     [] if importlib.util.find_spec("matplotlib") else ["src/calibrant/plots", "src/calibrant/report", "tests/visual"]
 )
 # The command line needs click and rich.
