@@ -19,8 +19,6 @@ collect_ignore += [] if importlib.util.find_spec("pyarrow") else ["src/calibrant
 # Diagrams need matplotlib; tests/plots/test_plots.py says so where it is skipped.
 if not importlib.util.find_spec("matplotlib"):
     collect_ignore += ["src/calibrant/plots", "src/calibrant/report", "tests/visual"]
-    [] if importlib.util.find_spec("matplotlib") else ["src/calibrant/plots", "src/calibrant/report", "tests/visual"]
-)
 # The command line needs click and rich.
 if not all(map(importlib.util.find_spec, ("click", "rich"))):
     collect_ignore += ["src/calibrant/cli", "src/calibrant/__main__.py"]
