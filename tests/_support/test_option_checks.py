@@ -70,6 +70,7 @@ def test_the_nearest_argument_is_suggested(call, message):
 
 
 def test_displays_name_unknown_arguments():
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     plots = pytest.importorskip("calibrant.plots", reason="matplotlib is not installed")
     for name in plots.__all__:
         display = getattr(plots, name)
