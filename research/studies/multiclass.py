@@ -56,7 +56,7 @@ class Cell:
 
 
 def cells() -> list[Cell]:
-    """Return all cells, the cheap ones first."""
+    """Return all cells: those of the size first, then the cheap ones."""
     found = [
         Cell("size", p, k, n, data_sets=_affordable(k * n))
         for p, k, n in product(("dirichlet", "softmax", "rare classes"), (3, 10, 100), (500, 5_000, 50_000))
@@ -94,7 +94,7 @@ def cells() -> list[Cell]:
         found.append(Cell("attack", "softmax", k, n, dependence=dependence))
     for p, k, n in (("softmax", 3, 5_000), ("softmax", 10, 5_000), ("softmax", 100, 5_000), ("confident", 10, 5_000)):
         found.append(Cell("attack", p, k, n, "all classes shifted by 1", data_sets=500 if k < 100 else 100))
-    return sorted(found, key=lambda cell: cell.classes * max(cell.rows, 1_000) * cell.data_sets)
+    return sorted(found, key=lambda cell: (cell.part != "size", cell.classes * max(cell.rows, 1_000) * cell.data_sets))
 
 
 def _affordable(numbers: int) -> int:
