@@ -13,6 +13,7 @@ import csv
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from itertools import product
@@ -27,9 +28,9 @@ from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.tables.score_table import ScoreTable
-from research.studies.designs import RESULTS, write
+from research.studies.designs import RESULTS, spread_over_cores, write
 
-SECONDS = float(os.environ.get("STUDY_SECONDS", "inf"))
+STOP = time.time() + float(os.environ.get("STUDY_SECONDS", "inf"))
 CORRELATION = 0.3  # of the latent normal variables of two rows of a cluster
 EVENTS = (
     "joint test",
@@ -256,24 +257,44 @@ def save(results: dict[tuple[str, ...], dict[str, float]]) -> None:
     new.replace(PATH)
 
 
-def run() -> None:
-    """Run the missing data sets in chunks, each with its own seed."""
-    stop = time.monotonic() + SECONDS
-    results = known()
+def missing(results: dict[tuple[str, ...], dict[str, float]]) -> Iterator[tuple[Cell, int, int]]:
+    """Yield the missing chunks of data sets: cell, number of data sets before it, and number in it."""
     for cell in cells():
-        found = results.setdefault(key(cell), dict.fromkeys(COLUMNS[6:], 0.0))
+        done = int(results.get(key(cell), {}).get("data_sets", 0))
         chunk = max(1, min(100, 2_000_000 // (cell.classes * cell.rows)))
-        while found["data_sets"] < cell.data_sets and time.monotonic() < stop:
-            rng = np.random.default_rng([int(found["data_sets"]), cell.rows, *map(ord, "".join(key(cell)))])
-            for _ in range(chunk):
-                p, q, code, options = data_set(rng, cell)
-                decision = decide_classes(p, code, **options)
-                for name, value in outcomes(decision, p, q).items():
-                    found[name] += value
-                found["mean squared error"] += decision.log_odds_error.value**2
-                found["data_sets"] += 1
-            save({k: v for k, v in results.items() if v["data_sets"]})
-        print(cell, f"{found['data_sets']:.0f}", file=sys.stderr)
+        yield from ((cell, start, chunk) for start in range(done, cell.data_sets, chunk))
+
+
+def decide(task: tuple[Cell, int, int]) -> dict[str, float]:
+    """Return the sums over a chunk of data sets, which has its own seed."""
+    cell, start, count = task
+    if time.time() > STOP:
+        return {}
+    rng = np.random.default_rng([start, cell.rows, *map(ord, "".join(key(cell)))])
+    found = dict.fromkeys(COLUMNS[6:], 0.0)
+    for _ in range(count):
+        p, q, code, options = data_set(rng, cell)
+        decision = decide_classes(p, code, **options)
+        for name, value in outcomes(decision, p, q).items():
+            found[name] += value
+        found["mean squared error"] += decision.log_odds_error.value**2
+        found["data_sets"] += 1
+    return found
+
+
+def run() -> None:
+    """Run the missing data sets; those of a cell are added in the order of their seeds."""
+    results, tasks = known(), list(missing(known()))
+    stopped = set()
+    for (cell, *_), sums in zip(tasks, spread_over_cores(decide, tasks, "chunks"), strict=True):
+        if not sums:
+            stopped.add(cell)
+        if cell in stopped:
+            continue
+        found = results.setdefault(key(cell), dict.fromkeys(COLUMNS[6:], 0.0))
+        for name, value in sums.items():
+            found[name] += value
+        save(results)
 
 
 def tables() -> None:
