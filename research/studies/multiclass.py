@@ -64,7 +64,7 @@ def cells() -> list[Cell]:
     ]
     truths = ("temperature of 1.3", "one class shifted by 0.5", "two classes confused", "all classes shifted by 0.3")
     for truth, k, n in product(truths, (3, 10, 100), (500, 5_000)):
-        found.append(Cell("power", "softmax", k, n, truth, data_sets=200))
+        found.append(Cell("power", "softmax", k, n, truth, data_sets=1_000 if k < 100 else 200))
     for truth in ("calibrated", "error of 0.1, shifts", "error of 0.1, temperature"):
         for p, k, n in (
             ("softmax", 2, 20_000),

@@ -366,7 +366,7 @@ def test_sql_of_a_thousand_steps_is_shallow():
 def test_maps_without_sql_raise_with_a_reason():
     with pytest.raises(cb.InputError, match="dialect"):
         cb.to_sql(EVERY["beta"], "s", "oracle")
-    with pytest.raises(cb.InputError, match="calibrators_ one by one"):
+    with pytest.raises(cb.InputError, match="pass its calibrator_"):
         cb.to_sql(cb.CalibratedModel(None), "s")
     with pytest.raises(cb.InputError, match="column"):
         cb.to_sql(EVERY["beta"], "")

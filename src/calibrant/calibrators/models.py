@@ -8,8 +8,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support.errors import Argument, InputError
+from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats
+from calibrant.calibrators.isotonic import Isotonic
 from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
 from calibrant.calibrators.registry import as_calibrator
 from calibrant.calibrators.responses import (
@@ -44,11 +45,11 @@ class ModelWithCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
     def predict_proba(self, X: Any) -> Floats:
         """Return calibrated probabilities, one column per class in the order of `classes_`."""
         check_is_fitted(self)
+        classifiers = self._classifiers()
         total: Floats | float = 0.0
-        members = self._members()
-        for estimator, calibrator in members:
-            total = total + apply_calibrator(calibrator, response(estimator, X, self._method, self.classes_))
-        return np.asarray(total / len(members))
+        for each in classifiers:
+            total = total + apply_calibrator(self.calibrator_, response(each, X, self._method, self.classes_))
+        return np.asarray(total / len(classifiers))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row; the first of equally probable ones."""
@@ -56,9 +57,9 @@ class ModelWithCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
         labels: NDArray[Any] = self.classes_[likeliest]
         return labels
 
-    def _members(self) -> list[tuple[Any, ScoreMap | ProbabilityMap | None]]:
-        """Return the classifiers whose calibrated probabilities are averaged, each with its calibrator."""
-        return [(self.estimator_, self.calibrator_)]
+    def _classifiers(self) -> list[Any]:
+        """Return the classifiers whose calibrated probabilities are averaged."""
+        return [self.estimator_]
 
     def _keep(self, estimator: Any, classes: NDArray[Any], method: str) -> None:
         self.estimator_, self.classes_, self._method = estimator, classes, method
@@ -87,10 +88,9 @@ class ModelWithCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
 class CalibratedModel(ModelWithCalibrator):
     """A classifier and a calibrator of its scores, fitted by cross-validation.
 
-    No calibrator is fitted on scores of rows that its classifier was fitted on. With an ensemble (the default), each
-    fold has a classifier, fitted on the other folds, and a calibrator, fitted on its scores of the fold; predictions
-    are means over the folds. Otherwise one calibrator is fitted on the out-of-fold scores of all rows, and one
-    classifier on all rows.
+    The calibrator is fitted on out-of-fold scores: each row is scored by a classifier that was fitted on the other
+    folds. With an ensemble (the default), predictions are means over the classifiers of the folds, each calibrated;
+    otherwise one more classifier is fitted on all rows, and the calibrator is applied to its scores.
 
     Parameters
     ----------
@@ -98,10 +98,11 @@ class CalibratedModel(ModelWithCalibrator):
         With `predict_proba`, or else with `decision_function`. Wrap a fitted one in
         ``sklearn.frozen.FrozenEstimator``: then all rows given to `fit` serve the calibrator, and must be new to it.
     calibrator : calibrator or its name in `CALIBRATORS`, optional
-        By default `Platt`, on logits of probabilities or on margins as they are. With more than two classes a binary
-        calibrator is used one class against the rest (`OneVsRest`), and `Temperature` becomes `SoftmaxTemperature`.
+        By default `Isotonic`. With more than two classes a binary calibrator is used one class against the rest
+        (`OneVsRest`), and `Temperature` becomes `SoftmaxTemperature`. ``"platt"`` is fitted on logits of probabilities
+        or on margins as they are.
     ensemble : bool, default=True
-        Whether each fold has its own classifier and calibrator. A frozen classifier has one calibrator in any case.
+        Whether predictions are means over the classifiers of the folds. A frozen classifier is the only one.
     cv : int, splitter or iterable, default=5
         The folds; an int means that many, stratified.
     n_jobs : int, optional
@@ -109,10 +110,12 @@ class CalibratedModel(ModelWithCalibrator):
 
     Attributes
     ----------
-    estimators_, calibrators_ : list
-        With an ensemble: the classifier and the calibrator of each fold.
-    estimator_, calibrator_
-        Without an ensemble: the classifier, fitted on all rows, and the calibrator, fitted on out-of-fold scores.
+    calibrator_
+        The calibrator, fitted on out-of-fold scores; it can be saved and exported.
+    estimators_ : list
+        With an ensemble: the classifier of each fold.
+    estimator_
+        Without an ensemble: the classifier, fitted on all rows.
     classes_ : ndarray of labels
         The classes of all rows, whether or not each fold has them.
     table_ : ScoreTable or None
@@ -123,10 +126,9 @@ class CalibratedModel(ModelWithCalibrator):
     Weights go to the calibrator, and to the classifier if it takes them. With scikit-learn's metadata routing enabled
     they go where they are requested; `groups` can then reach the splitter.
 
-    An ensemble costs one prediction per fold and has no single calibrator to export. With a few hundred rows or more it
-    usually lowers Brier score and log loss, most for step functions such as `Isotonic`. Means over several classifiers
-    are less extreme than each of them, which can raise the ECE of `Platt`. The page on scikit-learn among the studies
-    compares both forms with ``CalibratedClassifierCV``.
+    An ensemble costs one prediction per fold. It usually lowers Brier score and log loss, most for step functions such
+    as `Isotonic`. scikit-learn's ``CalibratedClassifierCV(ensemble=True)`` fits a calibrator per fold instead, on
+    the rows of that fold. The page on scikit-learn among the studies compares them.
 
     Examples
     --------
@@ -134,8 +136,8 @@ class CalibratedModel(ModelWithCalibrator):
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X, y = make_classification(2000, random_state=0)
     >>> model = CalibratedModel(GaussianNB(), "isotonic").fit(X, y)
-    >>> model.predict_proba(X[:3]).shape, len(model.calibrators_)
-    ((3, 2), 5)
+    >>> model.predict_proba(X[:3]).shape, len(model.estimators_), model.calibrator_
+    ((3, 2), 5, Isotonic())
     """
 
     def __init__(
@@ -158,55 +160,34 @@ class CalibratedModel(ModelWithCalibrator):
         rows = TrainingRows.read(self, X, y, sample_weight, params)
         method = response_method(self.estimator)
         calibrator = calibrator_for(self.calibrator, method, len(rows.classes))
-        self._forget()
-        if is_frozen(self.estimator) or not self.ensemble:
-            held_out = self._fit_one(rows, method, calibrator)
+        for name in ("estimator_", "estimators_"):  # of an earlier fit, which may have been of the other form
+            self.__dict__.pop(name, None)
+        splits = [] if is_frozen(self.estimator) else rows.splits(self.cv)
+        if splits and self.ensemble:
+            self.estimators_, parts = models_of_folds(self.estimator, rows, splits, method, self.n_jobs)
+            held_out = join_folds(parts, rows, splits)
+            self._keep_features(self.estimators_[0])
         else:
-            held_out = self._fit_ensemble(rows, method, calibrator)
+            held_out = out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
+            self.estimator_ = fit_on(self.estimator, rows)
+            self._keep_features(self.estimator_)
+        self.calibrator_ = fit_calibrator(calibrator, held_out, rows.classes)
+        self.classes_, self._method = rows.classes, method
         self.table_ = binary_table(held_out) if method == "predict_proba" else None
         return self
 
-    def _forget(self) -> None:
-        """Remove the attributes of an earlier fit, which may have been of the other form."""
-        for name in ("estimator_", "calibrator_", "estimators_", "calibrators_"):
-            self.__dict__.pop(name, None)
-
-    def _fit_one(self, rows: TrainingRows, method: str, calibrator: ScoreMap | ProbabilityMap) -> Responses:
-        splits = [] if is_frozen(self.estimator) else rows.splits(self.cv)
-        held_out = out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
-        self.calibrator_ = fit_calibrator(calibrator, held_out, rows.classes)
-        self._keep(fit_on(self.estimator, rows), rows.classes, method)
-        return held_out
-
-    def _fit_ensemble(self, rows: TrainingRows, method: str, calibrator: ScoreMap | ProbabilityMap) -> Responses:
-        splits = rows.splits(self.cv)
-        estimators, parts = models_of_folds(self.estimator, rows, splits, method, self.n_jobs)
-        calibrators = []
-        for fold, (scores, (_, test)) in enumerate(zip(parts, splits, strict=True)):
-            scored = Responses(scores, rows.code[test], None if rows.weight is None else rows.weight[test])
-            try:
-                calibrators.append(fit_calibrator(clone(calibrator), scored, rows.classes))
-            except InputError as error:
-                raise InputError(
-                    f"The calibrator of fold {fold} cannot be fitted: {error}",
-                    hint="Use fewer folds, or " + Argument("ensemble", False) + ".",
-                ) from error
-        self.estimators_, self.calibrators_ = estimators, calibrators
-        self.classes_, self._method = rows.classes, method
-        self._keep_features(estimators[0])
-        return join_folds(parts, rows, splits)
-
-    def _members(self) -> list[tuple[Any, ScoreMap | ProbabilityMap | None]]:
-        if hasattr(self, "estimators_"):
-            return list(zip(self.estimators_, self.calibrators_, strict=True))
-        return super()._members()
+    def _classifiers(self) -> list[Any]:
+        return list(self.estimators_) if hasattr(self, "estimators_") else super()._classifiers()
 
 
 def calibrator_for(calibrator: Any, method: str, n_classes: int) -> ScoreMap | ProbabilityMap:
     """Return an unfitted calibrator for the given kind of scores and number of classes."""
     on_logits = method == "predict_proba"
-    platt = calibrator is None or calibrator == "platt"
-    chosen = clone(Platt(on="logit" if on_logits else "score") if platt else as_calibrator(calibrator))
+    if calibrator is None:
+        calibrator = Isotonic()
+    elif calibrator == "platt":
+        calibrator = Platt(on="logit" if on_logits else "score")
+    chosen = clone(as_calibrator(calibrator))
     if not on_logits and not chosen.accepts_any_score:
         raise InputError(
             f"calibrator must accept margins: the classifier has no predict_proba; got {type(chosen).__name__}.",

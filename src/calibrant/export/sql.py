@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["NO_MODELS", "domain_conditions", "score_expression", "to_sql"]
 
 
-NO_MODELS = (
-    "For a model on features pass its calibrator_ or recalibrator_, or with an ensemble its calibrators_ one by one."
-)
+NO_MODELS = "For a model on features pass its calibrator_ or recalibrator_."
 _FARTHEST = 700.0  # beyond it exp overflows; 1 / (1 + exp(-700)) is 1
 
 
