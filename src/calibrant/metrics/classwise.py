@@ -317,11 +317,11 @@ class _CellSums:
 
     def __init__(self, table: ClassTable, metric: BinnedMetric) -> None:
         self.table, self.metric = table, metric
-        partitions = [metric.bins(table.class_table(c)) for c in range(table.n_classes)]
-        self.inner = np.unique(np.concatenate([partition.lower for partition in partitions]))[1:]
+        self.first = table.class_table(0)
+        limits = [metric.bins(table.class_table(c)).lower for c in range(table.n_classes)]
+        self.inner = np.unique(np.concatenate(limits))[1:]
         self.side: Any = "right" if getattr(metric.bins, "closed", "left") == "left" else "left"
         self.n_bins = self.inner.size + 1
-        self.first = partitions[0].table
         self._index_entries()
         weight = np.ones(len(table)) if table.weight is None else table.weight.astype(np.float64)
         self.own = self._totals(weight)
