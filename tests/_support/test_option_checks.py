@@ -69,6 +69,46 @@ def test_the_nearest_argument_is_suggested(call, message):
     assert isinstance(caught.value, TypeError)
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "nearest"),
+    [
+        ("from_frame", "weight", "'sample_weight'"),
+        ("tables_from_frame", "bye", "'by'"),
+        ("from_query", "dialects", "'dialect'"),
+        ("tables_from_query", "missin", "'missing'"),
+        ("scan", "formats", "'format'"),
+        ("tables_scan", "progres", "'progress'"),
+        ("to_sql", "dialects", "'dialect'"),
+        ("to_onnx", "calibrater", "'calibrator'"),
+        ("sample_size", "powr", "'power'"),
+        ("detectable", "alfa", "'alpha'"),
+        ("classwise", "weights", "'sample_weight'"),
+        ("top_label", "weights", "'sample_weight'"),
+        ("proportions", "label", "'labels'"),
+        ("ECE", "nbins", "'n_bins'"),
+        ("TCE", "alph", "'alpha'"),
+        ("Brier", "n_bins", "It has none"),
+        ("Beta", "parameter", "'parameters'"),
+        ("Dirichlet", "reg_lamda", "'reg_lambda'"),
+        ("CalibratedModel", "calibrater", "'calibrator'"),
+    ],
+)
+def test_other_functions_and_constructors_suggest_the_nearest_argument_too(name, given, nearest):
+    try:
+        function = getattr(cb, name)
+    except ModuleNotFoundError as error:
+        pytest.skip(f"{error.name} is not installed")
+    with pytest.raises(cb.InputError, match=rf"{name}\(\) has no argument '{given}'\. .*{nearest}") as caught:
+        function(**{given: 1})
+    assert isinstance(caught.value, TypeError)
+
+
+def test_from_arrays_suggests_the_nearest_argument():
+    for table in (cb.ScoreTable, regression.MeanTable):
+        with pytest.raises(cb.InputError, match="Did you mean 'sample_weight'"):
+            table.from_arrays(Y, P, sample_weights=Y)
+
+
 def test_displays_name_unknown_arguments():
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     plots = pytest.importorskip("calibrant.plots", reason="matplotlib is not installed")

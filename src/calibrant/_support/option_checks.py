@@ -1,12 +1,18 @@
 """Checks of options: shares, counts and choices."""
 
+import functools
+import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 
 from calibrant._support.errors import Argument, InputError, nearest
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def check_share(name: str, value: float) -> float:
@@ -45,7 +51,33 @@ def check_keywords(function: str, given: Iterable[str], known: Sequence[str]) ->
     """
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
-        hint = nearest(unknown, known).strip() or f"It has {', '.join(known)}."
+        hint = nearest(unknown, known).strip() or f"It has {', '.join(known) or 'none'}."
         raise UnknownArgumentError(
             f"{function}() has no argument {unknown!r}.", hint=hint, argument=unknown, value=unknown
         )
+
+
+def known_keywords(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function so that an unknown keyword argument is reported with the nearest known one."""
+    known = _keywords(function)
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **options: P.kwargs) -> R:
+        check_keywords(function.__name__, options, known)
+        return function(*args, **options)
+
+    return checked
+
+
+class KnownKeywords:
+    """Base of classes whose constructors report an unknown keyword argument with the nearest known one."""
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        if options:
+            check_keywords(cls.__name__, options, _keywords(cls.__init__)[1:])
+        return super().__new__(cls)
+
+
+def _keywords(function: Callable[..., Any]) -> list[str]:
+    found = inspect.signature(function).parameters.values()
+    return [each.name for each in found if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, Note
+from calibrant._support.option_checks import KnownKeywords
 from calibrant._support.typing import Column, Floats
 from calibrant.calibrators import maps
 from calibrant.forecasts.reading import as_forecast, read_outcomes
@@ -15,7 +16,7 @@ from calibrant.forecasts.reading import as_forecast, read_outcomes
 __all__ = ["DistributionMap"]
 
 
-class DistributionMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class DistributionMap(KnownKeywords, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A recalibrator of predictive distributions; a subclass fits its map in `_fit_rows`.
 
     Attributes

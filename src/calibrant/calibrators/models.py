@@ -9,6 +9,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.errors import InputError
+from calibrant._support.option_checks import KnownKeywords
 from calibrant._support.typing import Floats
 from calibrant.calibrators.isotonic import Isotonic
 from calibrant.calibrators.multiclass import OneVsRest, ProbabilityMap
@@ -33,7 +34,7 @@ from calibrant.tables.score_table import ScoreTable
 __all__ = ["CalibratedModel", "ModelWithCalibrator"]
 
 
-class ModelWithCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class ModelWithCalibrator(KnownKeywords, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """The base of models on features: a fitted classifier and its calibrator, or None for no calibration."""
 
     estimator: Any

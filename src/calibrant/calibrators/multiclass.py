@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
+from calibrant._support.option_checks import KnownKeywords
 from calibrant._support.typing import Column, Floats, Ints
 from calibrant.calibrators.binary import as_score_map
 from calibrant.calibrators.class_maps import ClassMap, Normalised
@@ -21,7 +22,7 @@ from calibrant.tables.class_probabilities import ClassProbabilities
 __all__ = ["OneVsRest", "ProbabilityMap"]
 
 
-class ProbabilityMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ProbabilityMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A calibrator of class probabilities; a subclass fits its map in `_fit_rows`.
 
     Attributes

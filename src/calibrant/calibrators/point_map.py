@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError, Note, join_notes
+from calibrant._support.option_checks import KnownKeywords
 from calibrant._support.typing import Column, Floats
 from calibrant.calibrators import maps
 from calibrant.calibrators.trade_off import TradeOff, cross_validated_trade_off
@@ -16,7 +17,7 @@ from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, need_rows
 __all__ = ["PointMap"]
 
 
-class PointMap(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PointMap(KnownKeywords, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A recalibrator of one column of point predictions; a subclass fits its map in `_fit_table`.
 
     Any finite prediction is taken. Beyond the predictions of the fit the map goes on as its class documents.

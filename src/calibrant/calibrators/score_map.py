@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import CalibrantWarning, InputError, Note, join_notes
+from calibrant._support.option_checks import KnownKeywords
 from calibrant._support.typing import Bools, Column, Floats
 from calibrant.calibrators import maps
 from calibrant.tables.score_table import ScoreTable, count_any_scores
@@ -18,7 +19,7 @@ from calibrant.tables.score_table import ScoreTable, count_any_scores
 __all__ = ["ScoreMap"]
 
 
-class ScoreMap(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A calibrator of one column of scores; a subclass fits its map in `_fit_table`.
 
     Scores that all lie in [0, 1] in the fit are probabilities: a score outside [0, 1] is then an `InputError`. A

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.errors import InputError
 from calibrant._support.file_modes import default_file_mode
+from calibrant._support.option_checks import known_keywords
 from calibrant.export import calibrator_json
 from calibrant.versions import __version__
 
@@ -22,6 +23,7 @@ VERSION = 2
 _LARGEST = 2**28  # bytes; a map of six million steps is as large
 
 
+@known_keywords
 def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted calibrator or recalibrator to a JSON file, from which `load` restores it bitwise.
 
@@ -76,6 +78,7 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
         raise
 
 
+@known_keywords
 def load(path: str | os.PathLike[str]) -> Any:
     """Return the calibrator that `save` wrote to the file.
 

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_option
+from calibrant._support.option_checks import check_option, known_keywords
 from calibrant._support.typing import Floats
 from calibrant.calibrators import maps
 from calibrant.export.sql import NO_MODELS
@@ -26,6 +26,7 @@ _OPSET = 17
 _IR_VERSION = 8
 
 
+@known_keywords
 def to_onnx(
     calibrator: Any,
     *,

@@ -15,7 +15,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import round_up
 from calibrant._support.json_values import plain
 from calibrant._support.logits import expit
-from calibrant._support.option_checks import check_share
+from calibrant._support.option_checks import check_share, known_keywords
 from calibrant._support.typing import Column, Floats
 from calibrant.inference.binary_components import MIN_EVENTS
 from calibrant.inference.equivalence_power import information_needed
@@ -90,6 +90,7 @@ class SampleSize:
         return f"{rounded:,} rows ({round_up(rounded * self.event_rate):,} events)"
 
 
+@known_keywords
 def sample_size(
     scores: Column | ScoreTable | None = None,
     *,

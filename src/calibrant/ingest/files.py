@@ -12,6 +12,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
+from calibrant._support.option_checks import known_keywords
 from calibrant._support.progress import progress_bar
 from calibrant.ingest.counting import CountOptions, Weighting
 from calibrant.ingest.formats import File, Format, guess_format, source_query
@@ -28,6 +29,7 @@ Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 _BATCH = 1 << 20
 
 
+@known_keywords
 def scan(
     paths: Paths,
     *,
@@ -90,6 +92,7 @@ def scan(
     return tables.total()
 
 
+@known_keywords
 def tables_scan(
     paths: Paths,
     *,

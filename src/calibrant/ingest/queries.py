@@ -12,6 +12,7 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, no_column
+from calibrant._support.option_checks import known_keywords
 from calibrant._support.sql_dialects import DIALECTS, Dialect
 from calibrant.ingest.counting import CountOptions, Weighting
 from calibrant.ingest.frames import same_name
@@ -44,6 +45,7 @@ _KINDS = {bool: "b", int: "i", float: "f"}  # types of Python and kinds of NumPy
 _QUERY_ERRORS = ("ProgrammingError", "DataError", "NotSupportedError")
 
 
+@known_keywords
 def from_query(
     connection: Any,
     sql: str,
@@ -111,6 +113,7 @@ def from_query(
     return tables.total()
 
 
+@known_keywords
 def tables_from_query(
     connection: Any,
     sql: str,

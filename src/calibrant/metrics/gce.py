@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant._support.errors import InputError, join_notes
+from calibrant._support.option_checks import KnownKeywords
 from calibrant._support.typing import Column
 from calibrant.metrics.bins import Bins
 from calibrant.metrics.breakdown import Breakdown
@@ -31,7 +32,7 @@ class _Immutable:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GCE(_Immutable):
+class GCE(KnownKeywords, _Immutable):
     r"""General calibration error, Definition 1 of Matsubara et al. (2023).
 
     .. math::

@@ -12,6 +12,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.json_values import label
+from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Column, Floats, Ints
 
 __all__ = ["Proportions", "proportions", "refuse_probabilities"]
@@ -149,6 +150,7 @@ class Proportions:
         return "\n".join(lines)
 
 
+@known_keywords
 def proportions(
     y_true: Column, y_pred: Column, *, labels: Sequence[Any] | None = None, by: Column | None = None
 ) -> Proportions:

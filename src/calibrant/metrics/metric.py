@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, ParamSpec, Protocol, TypeAlias, TypeG
 
 from calibrant._support.errors import Note
 from calibrant._support.json_values import number
+from calibrant._support.option_checks import KnownKeywords
 from calibrant._support.typing import Column
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
@@ -116,7 +117,7 @@ def has_bins(metric: Metric) -> TypeGuard[BinnedMetric]:
 
 
 @dataclass(frozen=True)
-class UnbinnedMetric(ABC):
+class UnbinnedMetric(KnownKeywords, ABC):
     """A metric without bins. A subclass computes `value` and declares its properties; see `Metric`.
 
     The subclass is a frozen dataclass whose fields are the settings.

@@ -8,6 +8,7 @@ from typing import Any
 from calibrant._support import class_labels
 from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import label, number
+from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Column
 from calibrant.metrics.metric import Metric, MetricValue
 from calibrant.metrics.registry import MetricLike, as_metric
@@ -66,6 +67,7 @@ class Classwise:
         return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
 
 
+@known_keywords
 def classwise(
     metric: MetricLike,
     y_true: Column,
@@ -125,6 +127,7 @@ def _measure(metric: Metric, table: ScoreTable) -> MetricValue:
     )
 
 
+@known_keywords
 def top_label(
     y_true: Column,
     proba: Any,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.errors import InputError
+from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Floats
 from calibrant.metrics.costs import Cost, check_cost, evaluate_cost, normalise_units, optimum
 
@@ -23,6 +24,7 @@ _MIN_STEP = 4e-12  # width of an interval of steps whose middle differs from its
 _CANDIDATES = 8
 
 
+@known_keywords
 def optimal_prediction(samples: Any, cost: Cost) -> Floats:
     r"""Return for each row the probability q with the least mean cost over samples of the true probability.
 

@@ -10,6 +10,7 @@ import numpy as np
 from calibrant._support import class_labels
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Column, Floats, Ints, Weights
 from calibrant.tables.class_probabilities import ClassProbabilities
 from calibrant.tables.rows import Missing, Rows
@@ -53,6 +54,7 @@ class ClassTable:
     notes: tuple[Note, ...] = ()
 
     @classmethod
+    @known_keywords
     def from_arrays(
         cls,
         y_true: Column,

@@ -10,6 +10,7 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Column, Floats, Ints, Weights
 from calibrant.tables.rows import DROPPED, Missing, Rows
 from calibrant.tables.table_functions import TableReader
@@ -73,6 +74,7 @@ class MeanTable:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @classmethod
+    @known_keywords
     def from_arrays(
         cls,
         y_true: Column,

@@ -14,6 +14,7 @@ from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
 from calibrant._support.errors import Argument, InputError, Note, join_notes
+from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
 from calibrant.tables.rows import Missing, Rows
 
@@ -86,6 +87,7 @@ class ScoreTable:
         self.__post_init__()
 
     @classmethod
+    @known_keywords
     def from_arrays(
         cls,
         y_true: Column,
