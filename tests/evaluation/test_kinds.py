@@ -83,6 +83,80 @@ def test_a_frequency_of_two_equals_two_rows(forecasts, kind):
         assert metric.value == pytest.approx(repeated[name].value, rel=1e-9, nan_ok=True), name
 
 
+BAD_OPTIONS = [
+    *(("margin", value, "must be a positive number in") for value in (True, 0, -1, np.nan, np.inf, "x", [0.1])),
+    *(("alpha", value, "must lie between 0 and 1") for value in (True, 0, 1, -0.1, np.nan, "x", None)),
+    ("alpha", 0.5, "must lie below 0.5"),
+    *(("confidence_level", value, "must lie between 0 and 1") for value in (True, 0, 1, 95, np.nan, "x", None)),
+    *(("n_resamples", value, "must be a whole number of at least") for value in (True, -1, 9.5, np.nan, "x")),
+    *(("random_state", value, "must be None, a whole number of at least 0") for value in (True, -1, 0.5, "x")),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("name", "value", "condition"), BAD_OPTIONS, ids=[f"{o[0]}={o[1]}" for o in BAD_OPTIONS])
+def test_bad_options_are_refused_by_each_kind_in_the_same_words(forecasts, kind, name, value, condition):
+    with pytest.raises(cb.InputError) as caught:
+        cb.evaluate(*forecasts[kind], **{name: value})
+    assert str(caught.value).startswith(f"{name} {condition}")
+    assert f"; got {value!r}." in str(caught.value)
+    assert caught.value.argument == name
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_an_absolute_margin_is_for_binary_scores_alone(forecasts, kind):
+    with pytest.raises(cb.InputError, match=r"margin must be a positive number in .*; got AbsoluteMargin"):
+        cb.evaluate(*forecasts[kind], margin=cb.AbsoluteMargin(0.01))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_resamples_are_allowed_where_the_result_needs_none(forecasts, kind):
+    if kind in ("binary", "multiclass"):
+        with pytest.raises(cb.InputError, match="n_resamples must be a whole number of at least 1; got 0"):
+            cb.evaluate(*forecasts[kind], n_resamples=0)
+    else:
+        assert cb.evaluate(*forecasts[kind], n_resamples=0).settings.n_resamples == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "margin", "n_resamples"),
+    [
+        ("binary", 0.1, 499),
+        ("multiclass", 0.1, 199),
+        ("labels", 0.01, 0),
+        ("point", 0.05, 199),
+        ("distribution", 0.01, 199),
+    ],
+)
+def test_default_margins_and_resamples_are_those_of_the_documentation(forecasts, kind, margin, n_resamples):
+    y, forecast = forecasts[kind]
+    rows = slice(300) if kind in ("binary", "multiclass") else None
+    found = (cb.evaluate(y, forecast) if rows is None else cb.evaluate(y[rows], forecast[rows])).settings
+    assert (found.margin, found.alpha, found.confidence_level) == (margin, 0.05, 0.95)
+    assert (found.n_resamples, found.random_state) == (n_resamples, 0)
+
+
+def test_many_class_probabilities_have_fewer_resamples(forecasts, monkeypatch):
+    from calibrant.evaluation import multiclass_rows
+
+    monkeypatch.setattr(multiclass_rows, "_MANY", 600)
+    y, proba = (column[:201] for column in forecasts["multiclass"])
+    metrics = ["brier"]
+    assert cb.evaluate(y, proba, metrics=metrics).settings.n_resamples == 99
+    assert cb.evaluate(y[1:], proba[1:], metrics=metrics).settings.n_resamples == 199
+    assert cb.evaluate(y, proba, metrics=metrics, n_resamples=19).settings.n_resamples == 19
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass"])
+def test_settings_hold_the_metrics_of_the_result(forecasts, kind):
+    y, forecast = (column[:300] for column in forecasts[kind])
+    for options in ({}, {"metrics": ["ece", cb.brier]}):
+        found = cb.evaluate(y, forecast, by=np.arange(300) % 2, n_resamples=9, **options)
+        for each in (found, *found.groups.values()):
+            assert list(each.settings.metrics) == [name for name in each.metrics if "log-odds error" not in name]
+        assert {name: m.spec for name, m in found.settings.metrics.items()} == found.to_dict()["settings"]["metrics"]
+
+
 def test_options_of_another_kind_are_refused(forecasts):
     y, forecast = forecasts["point"]
     with pytest.raises(cb.InputError, match="costs must be omitted for forecasts of kind 'point'"):

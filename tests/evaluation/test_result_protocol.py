@@ -32,6 +32,7 @@ READING = {
     *("Breakdown.metric", "Breakdown.unit", "Breakdown.spec", "Breakdown.signed_bias", "Breakdown.rate_interval"),
     *("Breakdown.n_in", "Breakdown.n_used", "Breakdown.n_dropped", "Breakdown.per_bin", "GCE.unit", "GCE.spec"),
     *("UnbinnedMetric.spec", "UnbinnedMetric.unit", "part_to_spec", "_part_name", "plain_columns"),
+    *("_OfBinary.name", "_OfBinary.spec", "_ProperScore.spec", "MulticlassBrier.name", "MulticlassLogLoss.name"),
     *("MetricValue.metric", "MetricValue.unit", "MetricValue.spec", "tests_scores"),
     *("Equivalence.within", "Null.excess", "Decision.pvalue", "Decision.direction", "Deviation.within"),
     *("Deviation.text", "Deviation.further_rows", "JointTest.pvalue", "JointTest._adjusted", "JointTest.scale"),

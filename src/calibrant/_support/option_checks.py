@@ -22,11 +22,11 @@ def check_share(name: str, value: float) -> float:
     return value
 
 
-def check_count(name: str, value: int, most: float = math.inf) -> int:
-    """Check and return an integer from 1 to `most`."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= value <= most:
+def check_count(name: str, value: int, most: float = math.inf, *, least: int = 1) -> int:
+    """Check and return an integer from `least` to `most`."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and least <= value <= most:
         return int(value)
-    up_to = "of at least 1" if most == math.inf else f"from 1 to {most:,}"
+    up_to = f"of at least {least}" if most == math.inf else f"from {least} to {most:,}"
     raise InputError(Argument(name) + f" must be a whole number {up_to}; got {value!r}.", value=value)
 
 

@@ -1,108 +1,71 @@
-"""Evaluation of predicted probabilities of one event, from rows or tables."""
+"""Rows and tables of predicted probabilities of one event, as they are evaluated."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from calibrant._support.errors import InputError, Note
-from calibrant._support.random_streams import RandomState, seed_sequence
+from numpy.random import SeedSequence
+
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Column
 from calibrant.evaluation.binary import evaluate_table
-from calibrant.evaluation.group_evaluation import evaluate_groups
+from calibrant.evaluation.pipeline import ROW_OPTIONS, GroupedSample, Kind
 from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.settings import check_settings
-from calibrant.inference.decision import Margin
+from calibrant.evaluation.settings import Settings
 from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows, read_rows
-from calibrant.metrics.costs import Cost
-from calibrant.metrics.registry import MetricLike
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, check_scores, count_checked, count_rows
 
-__all__ = ["evaluate_binary"]
-
-_N_RESAMPLES = 499
-
-
-def evaluate_binary(
-    y_true: ScoreTable | Mapping[Any, ScoreTable] | Column,
-    y_prob: Column | None = None,
-    *,
-    by: Any = None,
-    costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None = None,
-    margin: Margin | None = None,
-    alpha: float = 0.05,
-    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None = None,
-    confidence_level: float = 0.95,
-    n_resamples: int | None = None,
-    random_state: RandomState = 0,
-    cluster: Column | None = None,
-    progress: bool | None = None,
-    **rows: Any,
-) -> Evaluation:
-    """Evaluate predicted probabilities of one event; see `calibrant.evaluate`."""
-    n_resamples = _N_RESAMPLES if n_resamples is None else n_resamples
-    settings = check_settings(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
-    seed = seed_sequence(random_state)
-    if isinstance(y_true, Mapping):
-        whole, samples, name = _read_tables(y_true, y_prob, by, cluster, rows)
-    else:
-        whole = _Sample(*read_rows(y_true, y_prob, cluster, rows))
-        samples, name = _read_groups(y_true, y_prob, by, cluster, rows)
-
-    def one(sample: _Sample, show: bool | None = False) -> Evaluation:
-        return evaluate_table(
-            sample.table, settings, seed, show=show, rows=sample.rows, few_clusters=sample.few_clusters
-        )
-
-    result = evaluate_groups(one(whole, progress), samples, one, name=name, progress=progress)
-    return replace(result, own_notes=(*result.own_notes, *_few_clusters(samples)))
+__all__ = ["BINARY"]
 
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """A table and, if rows are in clusters, its rows; without tests if there are too few clusters."""
+    """A table and, if rows are in enough clusters for tests, its rows."""
 
     table: ScoreTable
     rows: PairedRows | None = None
-    few_clusters: bool = False
+    n_clusters: int | None = None
 
     @classmethod
-    def count(cls, rows: Rows) -> "_Sample | None":
-        """Count the rows of a group; None if no row is used."""
-        if rows.is_empty:
-            return None
+    def from_rows(cls, rows: Rows) -> "_Sample":
+        """Validate and count rows."""
         if rows.cluster is None:
             return cls(count_rows(rows))
         used = check_scores(rows)
         if used.n_clusters < MIN_CLUSTERS:
-            return cls(count_checked(used), few_clusters=True)
+            return cls(count_checked(used), n_clusters=used.n_clusters)
         paired, (table,) = PairedRows.from_rows(rows)
-        return cls(table, paired)
+        return cls(table, paired, paired.n_draws)
 
 
-def _read_groups(
-    y_true: Any, y_prob: Any, by: Any, cluster: Column | None, rows: Mapping[str, Any]
-) -> tuple[dict[Any, _Sample | None], str | None]:
-    """Return the sample of each group, and the name of the groups."""
-    if by is None:
-        return {}, None
-    if isinstance(y_true, ScoreTable):
+def _read(
+    y_true: ScoreTable | Mapping[Any, ScoreTable] | Column,
+    y_prob: Column | None = None,
+    *,
+    by: Any = None,
+    cluster: Column | None = None,
+    **options: Any,
+) -> GroupedSample[_Sample]:
+    """Read rows, one table, or a mapping of tables by group."""
+    if isinstance(y_true, Mapping):
+        return _read_tables(y_true, {"y_prob": y_prob, "by": by, "cluster": cluster, **options})
+    if not isinstance(y_true, ScoreTable) and y_prob is not None and not isinstance(y_prob, Mapping):
+        rows = Rows.read(y_true, {"y_prob": y_prob}, cluster=cluster, by=by, **options)
+        return GroupedSample.from_rows(rows, _Sample.from_rows)
+    if by is not None:
         raise InputError(
-            "by must be omitted with a ScoreTable; got both. A table does not have the group of each row.",
+            Argument("by")
+            + " must be omitted with a ScoreTable; got both. A table does not have the group of each row.",
             hint="Pass y_true, y_prob and by; or a mapping of tables.",
-            argument="by",
         )
-    read = Rows.read(y_true, {"y_prob": y_prob}, cluster=cluster, by=by, **rows)
-    return {key: _Sample.count(own) for key, own in read.split().items()}, read.group_name
+    return GroupedSample(_Sample(*read_rows(y_true, y_prob, cluster, options)))
 
 
-def _read_tables(
-    tables: Mapping[Any, ScoreTable], y_prob: Any, by: Any, cluster: Any, rows: Mapping[str, Any]
-) -> tuple[_Sample, dict[Any, _Sample | None], str | None]:
-    """Return the sum of the tables, the table of each group, and the name of the groups."""
-    options = {"y_prob": y_prob, "by": by, "cluster": cluster}
-    given = [name for name, value in options.items() if value is not None] + list(rows)
+def _read_tables(tables: Mapping[Any, ScoreTable], others: Mapping[str, Any]) -> GroupedSample[_Sample]:
+    """Return the sum of the tables and the table of each group."""
+    given = [name for name, value in others.items() if value is not None]
     if given:
         raise InputError(f"{', '.join(given)} must be omitted with tables; got both.", argument=given[0])
     found = _tables_by_group(tables)
@@ -116,13 +79,7 @@ def _read_tables(
     name = (", ".join(tables.by) or None) if isinstance(tables, Tables) else None
     whole = _Sample(sum(found.values(), ScoreTable.empty()))
     groups = {} if list(found) == [None] else {key: _Sample(t) if len(t) else None for key, t in found.items()}
-    return whole, groups, name
-
-
-def _few_clusters(samples: Mapping[Any, _Sample | None]) -> list[Note]:
-    few = [str(key) for key, sample in samples.items() if sample is not None and sample.few_clusters]
-    text = f"Groups with fewer than {MIN_CLUSTERS} clusters, which are not tested: {', '.join(few)}."
-    return [Note("few_clusters", len(few), text)] if few else []
+    return GroupedSample(whole, groups, name)
 
 
 def _tables_by_group(tables: Mapping[Any, ScoreTable]) -> Mapping[Any, ScoreTable]:
@@ -136,3 +93,11 @@ def _tables_by_group(tables: Mapping[Any, ScoreTable]) -> Mapping[Any, ScoreTabl
             argument="y_true",
         )
     return tables.of()
+
+
+def _evaluate(sample: _Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
+    few = sample.n_clusters is not None and sample.n_clusters < MIN_CLUSTERS
+    return evaluate_table(sample.table, settings, seed, show=progress, rows=sample.rows, few_clusters=few)
+
+
+BINARY = Kind("binary", _read, _evaluate, options=("costs", "metrics", "pos_label", *ROW_OPTIONS))

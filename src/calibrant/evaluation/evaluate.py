@@ -1,12 +1,14 @@
 """`evaluate`: metrics with intervals and null distributions, tests, and a verdict, for every kind of forecast."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Column
+from calibrant.evaluation.pipeline import Kind, evaluate_kind
 from calibrant.evaluation.results import Evaluation
 from calibrant.forecasts.kinds import forecast_kind
 from calibrant.inference.decision import Margin
@@ -129,15 +131,16 @@ def evaluate(
     >>> found.verdict, found.direction
     ('miscalibrated', 'overestimates')
     """
-    kind = forecast_kind(y_true, forecast)
+    kind = _kind(forecast_kind(y_true, forecast))
     given = {"classes": classes, "costs": costs, "metrics": metrics, **rows}
-    beside = [name for name, value in given.items() if value is not None and name not in _OPTIONS[kind]]
-    if beside:
-        raise InputError(
-            Argument(beside[0]) + f" must be omitted for forecasts of kind {kind!r}; got {given[beside[0]]!r}."
-        )
     own = {name: value for name, value in given.items() if value is not None}
-    return _evaluation_function(kind)(
+    beside = next((name for name in own if name not in kind.options), None)
+    if beside is not None:
+        raise InputError(
+            Argument(beside) + f" must be omitted for forecasts of kind {kind.name!r}; got {own[beside]!r}."
+        )
+    return evaluate_kind(
+        kind,
         y_true,
         forecast,
         by=by,
@@ -152,26 +155,19 @@ def evaluate(
     )
 
 
-_ROWS = ("sample_weight", "frequency", "missing")
-# The options that only some kinds have.
-_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "binary": ("costs", "metrics", "pos_label", *_ROWS),
-    "multiclass": ("classes", "metrics", *_ROWS),
-    "labels": _ROWS,
-    "point": _ROWS,
-    "distribution": _ROWS,
-}
-# The module and function of each kind; only that of the given forecast is imported.
-_FUNCTIONS: Mapping[str, tuple[str, str]] = {
-    "binary": ("binary_rows", "evaluate_binary"),
-    "multiclass": ("multiclass_rows", "evaluate_multiclass"),
-    "labels": ("labels_rows", "evaluate_labels"),
-    "point": ("regression", "evaluate"),
-    "distribution": ("regression", "evaluate"),
-}
+# The module and the `Kind` of each kind of forecast; only that of the given forecast is imported.
+_KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "binary": ("binary_rows", "BINARY"),
+        "multiclass": ("multiclass_rows", "MULTICLASS"),
+        "labels": ("labels_rows", "LABELS"),
+        "point": ("regression", "POINT"),
+        "distribution": ("regression", "DISTRIBUTION"),
+    }
+)
 
 
-def _evaluation_function(kind: str) -> Callable[..., Evaluation]:
-    module, name = _FUNCTIONS[kind]
-    function: Callable[..., Evaluation] = getattr(import_module(f"calibrant.evaluation.{module}"), name)
-    return function
+def _kind(name: str) -> Kind[Any]:
+    module, constant = _KINDS[name]
+    kind: Kind[Any] = getattr(import_module(f"calibrant.evaluation.{module}"), constant)
+    return kind

@@ -3,16 +3,27 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any, Protocol, TypeVar
 
 from calibrant._support.errors import Note
 from calibrant._support.progress import progress_bar
 from calibrant.evaluation.results import Evaluation
 from calibrant.inference.multiplicity import holm
+from calibrant.inference.resampling import MIN_CLUSTERS
 
-__all__ = ["adjust_groups", "evaluate_groups"]
+__all__ = ["CountedRows", "adjust_groups", "evaluate_groups"]
 
-S = TypeVar("S")
+
+class CountedRows(Protocol):
+    """The rows of the whole or of a group, as a kind of forecast evaluates them."""
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None where rows are independent."""
+
+
+S = TypeVar("S", bound=CountedRows)
 
 
 def evaluate_groups(
@@ -25,15 +36,26 @@ def evaluate_groups(
 ) -> Evaluation:
     """Evaluate the sample of each group and return the whole with its groups.
 
-    `samples` has None for a group in which no row is used; a note names these groups.
+    `samples` has None for a group in which no row is used. Notes name these groups, and those with too few clusters.
     """
     found = {}
     for key, sample in progress_bar(samples.items(), len(samples), "evaluating groups", show=progress):
         if sample is not None:
             found[key] = evaluate(sample)
+    notes = _empty_groups(samples), _few_clusters(samples)
+    return replace(whole, groups=adjust_groups(found), by=name, own_notes=(*whole.own_notes, *chain(*notes)))
+
+
+def _empty_groups(samples: Mapping[Any, S | None]) -> list[Note]:
     empty = [str(key) for key, sample in samples.items() if sample is None]
-    notes = [Note("empty_groups", len(empty), f"Groups in which no row is used: {', '.join(empty)}.")] if empty else []
-    return replace(whole, groups=adjust_groups(found), by=name, own_notes=(*whole.own_notes, *notes))
+    return [Note("empty_groups", len(empty), f"Groups in which no row is used: {', '.join(empty)}.")] if empty else []
+
+
+def _few_clusters(samples: Mapping[Any, S | None]) -> list[Note]:
+    counts = {str(key): sample.n_clusters for key, sample in samples.items() if sample is not None}
+    few = [key for key, count in counts.items() if count is not None and count < MIN_CLUSTERS]
+    text = f"Groups with fewer than {MIN_CLUSTERS} clusters, which are not tested: {', '.join(few)}."
+    return [Note("few_clusters", len(few), text)] if few else []
 
 
 def adjust_groups(groups: Mapping[Any, Evaluation]) -> dict[Any, Evaluation]:

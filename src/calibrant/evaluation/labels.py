@@ -17,9 +17,8 @@ from calibrant.inference.proportions import ProportionDecision, decide_proportio
 from calibrant.metrics.labels import Proportions
 from calibrant.tables.confusion_table import ConfusionTable
 
-__all__ = ["PROPORTION_MARGIN", "evaluate_confusion"]
+__all__ = ["evaluate_confusion"]
 
-PROPORTION_MARGIN = 0.01
 _SHOWN_CLASSES = 10  # whose differences are metrics of an evaluation
 
 

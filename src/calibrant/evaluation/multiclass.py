@@ -1,6 +1,7 @@
 """Evaluation of class probabilities: one class table to its `Evaluation`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ def evaluate_classes(
         raise InputError("y_true and forecast must hold at least one row; got none.", argument="y_true")
     decision = _decide(table, settings, cluster)
     panel: Mapping[str, Metric] = settings.metrics or multiclass_metrics(table)
+    settings = replace(settings, metrics=panel)
     found = resample_metrics(
         list(panel.values()),
         MulticlassSample(table, cluster),

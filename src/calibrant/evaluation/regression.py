@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import SeedSequence
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError, Note, join_notes
-from calibrant._support.option_checks import check_count, check_share
+from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats, Ints
-from calibrant.evaluation.group_evaluation import evaluate_groups
+from calibrant.evaluation.pipeline import GroupedSample, Kind, evaluate_kind
 from calibrant.evaluation.regression_details import RegressionDetails
 from calibrant.evaluation.regression_metrics import coverage_by_level, estimate_metrics, metric_results
 from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.settings import Settings, integer_seed
+from calibrant.evaluation.settings import Settings
 from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.forecasts.frozen import is_frozen
 from calibrant.forecasts.point import Point
@@ -24,18 +24,12 @@ from calibrant.forecasts.reading import as_forecast
 from calibrant.forecasts.transformed import is_mean
 from calibrant.inference import distribution_components, point_components
 from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
-from calibrant.inference.deviations import (
-    DISTRIBUTION_MARGIN,
-    POINT_MARGIN,
-    Deviation,
-    bias_deviation,
-    coverage_deviation,
-)
+from calibrant.inference.deviations import Deviation, bias_deviation, coverage_deviation
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import JointTest, TestResult
 from calibrant.inference.point_line import fitted_line
 from calibrant.inference.point_tce import TestBasedError, tce_with_null
-from calibrant.inference.resampling import MIN_CLUSTERS, check_clusters
+from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.inference.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
@@ -44,9 +38,7 @@ from calibrant.metrics.point_decomposition import mse_decomposition
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows
 from calibrant.tables.rows import Missing, Rows
 
-__all__ = ["evaluate"]
-
-_N_RESAMPLES = 199
+__all__ = ["DISTRIBUTION", "POINT", "evaluate"]
 
 
 @dataclass(frozen=True)
@@ -64,21 +56,10 @@ class _Sample:
         distribution = used.forecasts[1] if len(used.forecasts) > 1 else None
         return cls(MeanTable.from_rows(used), distribution, used.cluster_codes)
 
-
-@dataclass(frozen=True)
-class _Options:
-    bins: MeanBins | None
-    margin: float | None
-    alpha: float
-    level: float
-    n_resamples: int
-    random_state: RandomState
-    progress: bool | None
-
-    def to_settings(self, margin: float) -> Settings:
-        """Return the options that a result keeps."""
-        seed = integer_seed(self.random_state)
-        return Settings(float(margin), self.alpha, self.level, self.n_resamples, seed, bins=self.bins)
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None where rows are independent."""
+        return None if self.cluster is None else int(self.cluster.max()) + 1
 
 
 def evaluate(
@@ -175,88 +156,77 @@ def evaluate(
     >>> result.verdict, result.direction
     ('miscalibrated', 'overestimates, overconfident')
     """
-    y_pred = y_pred.y_pred if isinstance(y_pred, Point) else y_pred
-    n_resamples = _N_RESAMPLES if n_resamples is None else n_resamples
-    options = _Options(
-        None if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins),
-        _checked_margin(margin),
-        check_share("alpha", alpha),
-        check_share("confidence_level", confidence_level),
-        n_resamples if n_resamples == 0 else check_count("n_resamples", n_resamples),
-        random_state,
-        progress,
+    return evaluate_kind(
+        DISTRIBUTION if _is_distribution(y_pred) else POINT,
+        y_true,
+        y_pred,
+        by=by,
+        sample_weight=sample_weight,
+        frequency=frequency,
+        cluster=cluster,
+        missing=missing,
+        bins=None if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins),
+        margin=margin,
+        alpha=alpha,
+        confidence_level=confidence_level,
+        n_resamples=n_resamples,
+        random_state=random_state,
+        progress=progress,
     )
+
+
+def _is_distribution(y_pred: Any) -> bool:
+    return is_frozen(y_pred) or hasattr(y_pred, "cells")
+
+
+def _read(
+    y_true: Column | MeanTable, y_pred: Any = None, *, missing: Missing = "raise", **options: Any
+) -> GroupedSample[_Sample]:
+    """Read rows, or one table; the forecasts of rows are predictions and, if they are distributions, these too."""
     if isinstance(y_true, MeanTable):
-        given = {"y_pred": y_pred, "by": by, "sample_weight": sample_weight, "frequency": frequency, "cluster": cluster}
-        return _evaluate_rows(_read_table(y_true, given), options)
-    rows = _read(
-        y_true, y_pred, by=by, sample_weight=sample_weight, frequency=frequency, cluster=cluster, missing=missing
+        return _read_table(y_true, {"y_pred": y_pred, **options})
+    y_pred = y_pred.y_pred if isinstance(y_pred, Point) else y_pred
+    if y_pred is None or isinstance(y_pred, Mapping):
+        found = "is missing" if y_pred is None else "must be one column or one forecast; got a mapping"
+        raise InputError(Argument("y_pred") + f" {found}.", hint="Pass one column, one forecast, or a MeanTable.")
+    forecasts = {"y_pred": y_pred}
+    if _is_distribution(y_pred):
+        for name in ("sample_weight", "frequency"):
+            if options.get(name) is not None:
+                raise InputError(Argument(name) + " must be omitted with predictive distributions; got both.")
+        forecast = as_forecast(y_pred, len(_columns.read(y_true, "y_true", hint=ONE_COLUMN)))
+        forecasts = {"y_pred": forecast.point(), "forecast": forecast}
+    return GroupedSample.from_rows(
+        Rows.read(y_true, forecasts, missing=missing, **options, hint=ONE_COLUMN), _Sample.from_rows
     )
-    sample = _Sample.from_rows(rows)
-    if sample.cluster is not None:
-        check_clusters(int(sample.cluster.max()) + 1)
-    whole = _evaluate_rows(sample, options)
-    if by is None:
-        return whole
-    groups = {key: None if own.is_empty else _Sample.from_rows(own) for key, own in rows.split().items()}
-    alone = replace(options, n_resamples=0)
-    return evaluate_groups(
-        whole, groups, lambda own: _evaluate_rows(own, alone), name=rows.group_name, progress=progress
-    )
 
 
-def _checked_margin(margin: float | None) -> float | None:
-    if margin is not None and not (isinstance(margin, (int, float)) and 0 < margin < math.inf):
-        raise InputError(
-            f"margin must be a positive number; got {margin!r}.",
-            hint="Pass None for the default.",
-            argument="margin",
-            value=margin,
-        )
-    return margin
-
-
-def _read_table(table: MeanTable, others: Mapping[str, Any]) -> _Sample:
+def _read_table(table: MeanTable, others: Mapping[str, Any]) -> GroupedSample[_Sample]:
     beside = [name for name, value in others.items() if value is not None]
     if beside:
         raise InputError(f"{', '.join(beside)} must be omitted with a MeanTable; got both.", argument=beside[0])
     need_rows(table, "evaluate")
-    return _Sample(table, None, None)
+    return GroupedSample(_Sample(table, None, None))
 
 
-def _read(y_true: Column, y_pred: Any, **options: Any) -> Rows:
-    """Read rows; the forecasts are the predictions and, if they are distributions, these too."""
-    if y_pred is None or isinstance(y_pred, Mapping):
-        found = "is missing" if y_pred is None else "must be one column or one forecast; got a mapping"
-        raise InputError(f"y_pred {found}.", hint="Pass one column, one forecast, or a MeanTable.", argument="y_pred")
-    if not (is_frozen(y_pred) or hasattr(y_pred, "cells")):
-        return Rows.read(y_true, {"y_pred": y_pred}, **options, hint=ONE_COLUMN)
-    for name in ("sample_weight", "frequency"):
-        if options[name] is not None:
-            raise InputError(f"{name} must be omitted with predictive distributions; got both.", argument=name)
-    forecast = as_forecast(y_pred, len(_columns.read(y_true, "y_true", hint=ONE_COLUMN)))
-    return Rows.read(y_true, {"y_pred": forecast.point(), "forecast": forecast}, **options, hint=ONE_COLUMN)
-
-
-def _evaluate_rows(rows: _Sample, options: _Options) -> Evaluation:
+def _evaluate_rows(rows: _Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate rows without groups."""
-    table, level = rows.table, options.level
+    table, level = rows.table, settings.confidence_level
     of_means = rows.forecast is None or is_mean(rows.forecast)
-    halves = _halves(rows, options)
+    halves = _halves(rows, seed)
     estimates = {e.name: e for e in estimate_metrics(table, rows.forecast, rows.cluster, level, of_means)}
     apart = bool(np.ptp(halves.prediction) > 0)
     line = fitted_line(halves, level=level, cluster=rows.cluster) if apart and of_means else None
-    tce = _tce(halves, rows.cluster, options) if options.n_resamples and of_means else None
+    tce = _tce(halves, rows.cluster, settings, seed, progress) if settings.n_resamples and of_means else None
     u, covered = np.empty(0), None
     uniformity: tuple[TestResult, ...] = ()
     if rows.forecast is not None:
-        u = transforms(table.mean, rows.forecast, random_state=options.random_state)
+        u = transforms(table.mean, rows.forecast, random_state=seed)
         covered = coverage_by_level(table.mean, rows.forecast, rows.cluster, level)
         uniformity = _uniformity(u, rows.forecast)
     kind = "point" if rows.forecast is None else "distribution"
-    margin = options.margin or (POINT_MARGIN if kind == "point" else DISTRIBUTION_MARGIN)
-    joint, deviation, found = _judge(rows, halves, estimates["mean error"], u, replace(options, margin=margin))
-    breakdowns = {"bias by bin": _bins(halves, options)} | ({} if covered is None else {"coverage": covered})
+    joint, deviation, found = _judge(rows, halves, estimates["mean error"], u, settings)
+    breakdowns = {"bias by bin": _bins(halves, settings)} | ({} if covered is None else {"coverage": covered})
     clusters = None if rows.cluster is None else int(rows.cluster.max()) + 1
     decomposition = mse_decomposition.of_table(table)
     notes = join_notes(_notes(rows, halves, of_means), *(test.notes for test in uniformity), found)
@@ -266,7 +236,7 @@ def _evaluate_rows(rows: _Sample, options: _Options) -> Evaluation:
         metric_results(estimates, joint, tce, covered, level),
         breakdowns,
         RegressionDetails(kind, joint, deviation, line, decomposition, clusters, uniformity, u),
-        options.to_settings(margin),
+        settings,
         own_notes=notes,
     )
 
@@ -282,10 +252,10 @@ def _notes(rows: _Sample, halves: MeanTable, of_means: bool) -> tuple[Note, ...]
     return notes
 
 
-def _bins(halves: MeanTable, options: _Options) -> BiasByBin:
+def _bins(halves: MeanTable, settings: Settings) -> BiasByBin:
     usual = Quantile(int(np.clip(halves.effective_size / point_components.ROWS_PER_BIN + 1e-9, 1, 10)))
-    bins = options.bins or usual
-    found: BiasByBin = bias_by_bin.of_table(halves, bins=bins, alpha=options.alpha, confidence_level=options.level)
+    bins, level = settings.bins or usual, settings.confidence_level
+    found: BiasByBin = bias_by_bin.of_table(halves, bins=bins, alpha=settings.alpha, confidence_level=level)
     return found
 
 
@@ -294,19 +264,21 @@ def _uniformity(u: Floats, forecast: Any) -> tuple[TestResult, ...]:
     return anderson_darling(u), kolmogorov_smirnov(u), chi_square(u, edges=edges)
 
 
-def _tce(table: MeanTable, cluster: Ints | None, options: _Options) -> TestBasedError:
+def _tce(
+    table: MeanTable, cluster: Ints | None, settings: Settings, seed: SeedSequence, progress: bool | None
+) -> TestBasedError:
     return tce_with_null(
         table,
         cluster,
-        alpha=options.alpha,
-        level=options.level,
-        n_resamples=options.n_resamples,
-        random_state=options.random_state,
-        progress=options.progress,
+        alpha=settings.alpha,
+        level=settings.confidence_level,
+        n_resamples=settings.n_resamples,
+        random_state=seed,
+        progress=progress,
     )
 
 
-def _halves(rows: _Sample, options: _Options) -> MeanTable:
+def _halves(rows: _Sample, seed: SeedSequence) -> MeanTable:
     """Return the table whose errors, given its predictions, have mean 0 if the forecasts are calibrated.
 
     The mean of few members is itself noisy: given it, outcomes regress to the mean. Of an ensemble the prediction is
@@ -315,14 +287,14 @@ def _halves(rows: _Sample, options: _Options) -> MeanTable:
     if not isinstance(rows.forecast, Samples) or rows.forecast.draws.shape[1] < 2:
         return rows.table
     # Members are stored in rising order: a random half of each row is exchangeable with the other half.
-    members = generator(options.random_state).permuted(rows.forecast.draws, axis=1)
+    members = generator(seed).permuted(rows.forecast.draws, axis=1)
     half = members.shape[1] // 2
     first, second = members[:, :half].mean(axis=1), members[:, half:].mean(axis=1)
     return replace(rows.table, prediction=first, mean=rows.table.mean + first - second)
 
 
 def _judge(
-    rows: _Sample, halves: MeanTable, error: Estimate, u: Floats, options: _Options
+    rows: _Sample, halves: MeanTable, error: Estimate, u: Floats, settings: Settings
 ) -> tuple[JointTest, Deviation, tuple[Note, ...]]:
     """Return the joint test, the deviation, and notes about tests that are limited."""
     of_means = rows.forecast is None or is_mean(rows.forecast)
@@ -331,20 +303,20 @@ def _judge(
     components: list[TestResult | None] = []
     limited: list[str] = []
     notes: tuple[Note, ...] = ()
-    sums = point_components.bin_sums(halves, rows.cluster, options.bins)
+    sums = point_components.bin_sums(halves, rows.cluster, settings.bins)
     if few:
         text = f"There are {clusters} clusters; tests need at least {MIN_CLUSTERS}."
         notes = (Note("few_clusters", 1, text),)
     elif of_means:
         components, limited = _mean_components(rows, halves, error, sums)
-    assert options.margin is not None
+    margin, alpha = float(settings.margin), settings.alpha  # type: ignore[arg-type]
     if rows.forecast is None:
         spread = math.sqrt(max(means.variance(rows.table), 0.0))
         distinct = np.unique(halves.prediction).size
-        deviation = bias_deviation(sums, spread, options.margin, options.alpha, distinct)
+        deviation = bias_deviation(sums, spread, margin, alpha, distinct)
     else:
-        components += [] if few else _distribution_components(u, rows, of_means, options.alpha)
-        deviation = coverage_deviation(u, rows.forecast, rows.cluster, options.margin, options.alpha)
+        components += [] if few else _distribution_components(u, rows, of_means, alpha)
+        deviation = coverage_deviation(u, rows.forecast, rows.cluster, margin, alpha)
     if few or (rows.forecast is None and limited):
         deviation = replace(deviation, low=math.nan, high=math.nan)
     return JointTest.from_components(components), deviation, join_notes(notes, point_components.skewness_note(limited))
@@ -372,3 +344,7 @@ def _distribution_components(u: Floats, rows: _Sample, of_means: bool, alpha: fl
         distribution_components.pit_component(u, rows.forecast, rows.cluster),
         distribution_components.coverage_component(u, rows.forecast, rows.cluster, alpha),
     ]
+
+
+POINT = Kind("point", _read, _evaluate_rows, resamples_groups=False)
+DISTRIBUTION = Kind("distribution", _read, _evaluate_rows, resamples_groups=False)

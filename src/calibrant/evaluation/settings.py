@@ -1,29 +1,57 @@
 """`Settings`: the options of an evaluation, checked once and stored in its result."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError, Text
 from calibrant._support.json_values import plain
 from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.random_streams import RandomState
-from calibrant.inference.decision import AbsoluteMargin, Margin, check_margin
+from calibrant.inference.decision import AbsoluteMargin, Margin
 from calibrant.inference.resampling import check_resamples
 from calibrant.metrics.bins import PAVABC
 from calibrant.metrics.calibration_errors import ACE, ECC, ECE, TCE
 from calibrant.metrics.calibration_in_the_large import Bias
+from calibrant.metrics.classwise import as_multiclass_metrics
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier
 from calibrant.metrics.registry import MetricLike, as_metrics
 from calibrant.metrics.specification import part_to_spec
 
-__all__ = ["LOG_ODDS_MARGIN", "Settings", "check_settings", "default_metrics"]
+__all__ = ["FEWER_RESAMPLES", "LOG_ODDS_MARGIN", "Settings", "check_settings", "default_metrics"]
 
 LOG_ODDS_MARGIN = 0.1
+# The default number of replicates where each is slow.
+FEWER_RESAMPLES = 99
+
+
+@dataclass(frozen=True)
+class _Defaults:
+    """The default margin of a kind of forecast, its unit, and the default and smallest number of replicates."""
+
+    margin: float
+    unit: str
+    n_resamples: int
+    least_resamples: int = 1
+    takes_absolute: bool = False
+
+
+_DEFAULTS: Mapping[str, _Defaults] = MappingProxyType(
+    {
+        "binary": _Defaults(LOG_ODDS_MARGIN, "in log-odds", 499, takes_absolute=True),
+        "multiclass": _Defaults(LOG_ODDS_MARGIN, "in log-odds", 199),
+        "labels": _Defaults(0.01, "in units of a class proportion", 0, 0),  # nothing is resampled
+        "point": _Defaults(0.05, "in standard deviations of the outcome", 199, 0),
+        "distribution": _Defaults(0.01, "in units of coverage", 199, 0),
+    }
+)
 
 
 def default_metrics(*, n_bins: int = 10, alpha: float = 0.05) -> dict[str, Metric]:
@@ -50,7 +78,7 @@ class Settings:
     random_state : int or None
         None if a generator or no seed was given.
     metrics : mapping of name to metric object
-        Empty for point predictions and distributions, whose metrics are fixed.
+        Those of the evaluation of probabilities. Empty for other kinds, whose metrics are fixed.
     bins : object or None
         Bins of point predictions, if they were given.
     """
@@ -82,19 +110,62 @@ def check_settings(
     metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None,
     costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None,
     confidence_level: float,
-    n_resamples: int,
+    n_resamples: int | None,
     random_state: RandomState,
+    *,
+    kind: str = "binary",
+    bins: Any = None,
 ) -> Settings:
-    """Check the options of an evaluation of probabilities and return them."""
-    checked = check_margin(LOG_ODDS_MARGIN if margin is None else margin, alpha)
+    """Check the options of an evaluation of one kind of forecast and return them; None stands for the default.
+
+    The default metrics of class probabilities depend on the table, and so are filled in by its evaluation.
+    """
+    defaults = _DEFAULTS[kind]
+    checked = _check_margin(defaults.margin if margin is None else margin, kind)
+    if check_share("alpha", alpha) >= 0.5:
+        raise InputError(Argument("alpha") + f" must lie below 0.5; got {alpha!r}.", value=alpha)
+    level = float(check_share("confidence_level", confidence_level))
+    count = defaults.n_resamples if n_resamples is None else n_resamples
+    count = check_count("n_resamples", count, least=defaults.least_resamples)
     if isinstance(checked, AbsoluteMargin):  # its test uses resampling
-        check_resamples(n_resamples, alpha)
-    check_count("n_resamples", n_resamples)
-    check_share("confidence_level", confidence_level)
+        check_resamples(count, alpha)
+    used = count if defaults.n_resamples else 0
+    panel = _panel(kind, metrics, costs)
+    return Settings(checked, float(alpha), level, used, integer_seed(random_state), panel, bins)
+
+
+def _check_margin(margin: Margin, kind: str) -> Margin:
+    """Return the margin if it is a positive number, or an absolute margin where the kind has one."""
+    defaults = _DEFAULTS[kind]
+    if isinstance(margin, AbsoluteMargin) and defaults.takes_absolute:
+        return margin
+    number: Any = margin
+    if isinstance(number, Real) and not isinstance(number, bool) and 0 < float(number) < math.inf:
+        return float(number)
+    hint: str | Text = f"The default is {defaults.margin:g}."
+    if defaults.takes_absolute:
+        hint = (
+            "0.1 means odds that are accurate to about 10 %. For a margin of ACE use "
+            + Argument("absolute_margin", python="cb.AbsoluteMargin")
+            + "."
+        )
+    raise InputError(
+        Argument("margin") + f" must be a positive number {defaults.unit}; got {margin!r}.", hint=hint, value=margin
+    )
+
+
+def _panel(
+    kind: str,
+    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None,
+    costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None,
+) -> dict[str, Metric]:
+    """Return the metrics of an evaluation by name; empty where they are fixed or depend on the table."""
+    if kind == "multiclass":
+        return {} if metrics is None else as_multiclass_metrics(metrics)
+    if kind != "binary":
+        return {}
     panel: dict[str, Metric] = {**(default_metrics() if metrics is None else as_metrics(metrics))}
-    panel.update({f"ECC ({name})": ECC(cost) for name, cost in _named_costs(costs).items()})
-    seed = integer_seed(random_state)
-    return Settings(checked, float(alpha), float(confidence_level), n_resamples, seed, panel)
+    return panel | {f"ECC ({name})": ECC(cost) for name, cost in _named_costs(costs).items()}
 
 
 def integer_seed(random_state: RandomState) -> int | None:

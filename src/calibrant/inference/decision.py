@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_share
 from calibrant.inference.binary_components import FINE_BINS, IMPOSSIBLE, binary_components
 from calibrant.inference.design import Design
 from calibrant.inference.equivalence_tests import Equivalence
@@ -19,7 +18,7 @@ from calibrant.inference.residual_tests import residual_test
 from calibrant.metrics.log_odds import LogOddsError
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["AbsoluteMargin", "BinaryTests", "Decision", "Margin", "check_margin", "decide", "decide_without_tests"]
+__all__ = ["AbsoluteMargin", "BinaryTests", "Decision", "Margin", "decide", "decide_without_tests"]
 
 
 @dataclass(frozen=True)
@@ -46,22 +45,6 @@ class AbsoluteMargin:
 
 
 Margin: TypeAlias = float | AbsoluteMargin
-
-
-def check_margin(margin: Margin, alpha: float) -> Margin:
-    """Return the margin if it is positive and alpha is below 0.5."""
-    number: Any = 1.0 if isinstance(margin, AbsoluteMargin) else margin
-    if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < np.inf:
-        raise InputError(
-            Argument("margin") + f" must be a positive number in log-odds; got {margin!r}.",
-            hint="0.1 means odds that are accurate to about 10 %. For a margin of ACE use "
-            + Argument("absolute_margin", python="cb.AbsoluteMargin")
-            + ".",
-            value=margin,
-        )
-    if check_share("alpha", alpha) >= 0.5:
-        raise InputError(Argument("alpha") + f" must lie below 0.5; got {alpha!r}.", value=alpha)
-    return margin if isinstance(margin, AbsoluteMargin) else float(margin)
 
 
 @dataclass(frozen=True, repr=False)

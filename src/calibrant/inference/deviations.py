@@ -14,9 +14,8 @@ from calibrant.inference.cluster_sums import box_moments, sum_covariance, sums_b
 from calibrant.inference.distribution_components import merged_levels
 from calibrant.inference.point_components import BinSums
 
-__all__ = ["DISTRIBUTION_MARGIN", "POINT_MARGIN", "Deviation", "bias_deviation", "coverage_deviation"]
+__all__ = ["Deviation", "bias_deviation", "coverage_deviation"]
 
-POINT_MARGIN, DISTRIBUTION_MARGIN = 0.05, 0.01
 _MIN_BINS = 5
 _MAX_RATIO = 1e6  # of the largest bound that is searched to the size of the noise
 _SMALL_RATIO = 3.0  # of T to its expectation without bias, below which the noncentral F distribution is used too
