@@ -1,5 +1,8 @@
 """One function evaluates every kind of forecast."""
 
+import json
+import math
+
 import numpy as np
 import pytest
 
@@ -63,6 +66,25 @@ def test_clusters_are_taken_by_each_kind(forecasts, kind):
     assert found.verdict in ("calibrated", "inconclusive")
     with pytest.raises(cb.InputError, match="at least 10"):
         cb.evaluate(y, forecast, cluster=np.arange(N) % 4, n_resamples=49)
+
+
+@pytest.mark.parametrize("few", [1, 9])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_group_with_fewer_than_ten_clusters_is_not_tested(forecasts, kind, few):
+    y, forecast = forecasts[kind]
+    cluster = np.arange(N) // 15
+    group = np.where(cluster < few, "few", "many")
+    found = cb.evaluate(y, forecast, by=group, cluster=cluster, n_resamples=19)
+    alone, many = found.groups["few"], found.groups["many"]
+    assert (alone.verdict, alone.direction) == ("inconclusive", "")
+    assert not any(test.adjusted_pvalue is not None and test.adjusted_pvalue < 1 for test in alone.tests.values())
+    assert not alone.is_within_margin
+    assert any(test.adjusted_pvalue is not None for test in many.tests.values())
+    assert "Groups with fewer than 10 clusters, which are not tested: few." in repr(found)
+    assert all(math.isfinite(metric.value) for metric in alone.metrics.values())
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert "few" in found.to_json()
+    assert repr(alone)
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "labels", "point"])

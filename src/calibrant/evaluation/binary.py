@@ -70,7 +70,7 @@ def evaluate_table(
     )
     shown, notes = _metrics(dict(zip(panel, found, strict=False)), settings, decision)
     if few_clusters:
-        shown = {name: _without_inference(metric) for name, metric in shown.items()}
+        shown = {name: metric.without_inference() for name, metric in shown.items()}
     equivalence = _equivalence(found, decision, settings, few_clusters)
     breakdowns = _breakdowns(panel, table)
     drawn = _test_based(breakdowns)
@@ -148,14 +148,6 @@ def _rows_needed(table: ScoreTable, decision: Decision, settings: Settings) -> i
     if isinstance(settings.margin, AbsoluteMargin) or not decision.information > 0:
         return None
     return rows_to_decide(n_used(table), decision.information, settings.margin, settings.alpha)
-
-
-def _without_inference(metric: MetricResult) -> MetricResult:
-    """Return a metric without interval and null distribution, for rows in too few clusters."""
-    nan = math.nan
-    interval = replace(metric.interval, low=nan, high=nan, method="none", n_resamples=0)
-    null = replace(metric.null, expected=nan, low=nan, high=nan, pvalue=nan, n_resamples=0, replicates=np.empty(0))
-    return MetricResult(metric.name, interval, null)
 
 
 def _exists(metric: Metric, table: ScoreTable) -> bool:

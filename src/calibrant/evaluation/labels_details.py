@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant._support.formatting import format_pvalue, round_up
 from calibrant._support.json_values import label as json_label
+from calibrant._support.json_values import number
 from calibrant.evaluation import regression_sentences
 from calibrant.evaluation.sizes import rows_text
 from calibrant.inference.deviations import Deviation
@@ -124,12 +125,13 @@ class LabelsDetails:
     def group_cells(self, e: "Evaluation") -> list[str]:
         """Return the row of one group in the table of groups: its class with the largest difference."""
         c = self.largest
+        interval = "" if math.isnan(c.low) else f" ({100 * c.low:+.2f} to {100 * c.high:+.2f})"
         return [
             f"{e.table.size:,.6g}",
             str(c.label),
             _percent(c.predicted),
             _percent(c.actual),
-            f"{100 * c.difference:+.2f} ({100 * c.low:+.2f} to {100 * c.high:+.2f}) points",
+            f"{100 * c.difference:+.2f}{interval} points",
             format_pvalue(e.pvalue),
             regression_sentences.short_verdict(e),
         ]
@@ -141,8 +143,15 @@ class LabelsDetails:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data for JSON."""
-        classes = [{**asdict(c), "label": json_label(c.label)} for c in self.decision.classes]
-        return {"classes": classes, "n_clusters": self.n_clusters}
+        return {"classes": [_plain(c) for c in self.decision.classes], "n_clusters": self.n_clusters}
+
+
+def _plain(c: ClassProportion) -> dict[str, Any]:
+    found: dict[str, Any] = {"label": json_label(c.label)}
+    for name, value in asdict(c).items():
+        if name != "label":
+            found |= number(name, value)
+    return found
 
 
 def _percent(share: float) -> str:

@@ -1,8 +1,10 @@
 """`MetricResult`: one metric of an evaluation with its interval and null distribution."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from calibrant._support.formatting import NumberFormat, format_pvalue
 from calibrant._support.json_values import number
@@ -43,6 +45,13 @@ class MetricResult:
     def unit(self) -> str:
         """Unit of the value: "1", "%", or the unit of the outcome ("y", "y^2")."""
         return self.interval.unit
+
+    def without_inference(self) -> "MetricResult":
+        """Return the metric without interval and null distribution, for rows in too few clusters."""
+        nan = math.nan
+        interval = replace(self.interval, low=nan, high=nan, method="none", n_resamples=0)
+        null = replace(self.null, expected=nan, low=nan, high=nan, pvalue=nan, n_resamples=0, replicates=np.empty(0))
+        return MetricResult(self.name, interval, null)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data for JSON."""

@@ -19,6 +19,7 @@ from calibrant.inference.multiclass import MulticlassDecision, decide_classes
 from calibrant.inference.multiclass_sample import MulticlassSample
 from calibrant.inference.nulls import Null
 from calibrant.inference.replicates import resample_metrics
+from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.metrics.bins import EqualWidth
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
@@ -46,10 +47,13 @@ def multiclass_metrics(table: ClassTable) -> dict[str, Metric]:
 def evaluate_classes(
     table: ClassTable, settings: Settings, seed: SeedSequence, *, show: bool | None, cluster: Ints | None = None
 ) -> Evaluation:
-    """Evaluate one class table, without groups."""
+    """Evaluate one class table, without groups; rows in too few clusters are not tested."""
     if not len(table):
         raise InputError("y_true and forecast must hold at least one row; got none.", argument="y_true")
+    few_clusters = cluster is not None and int(cluster.max()) + 1 < MIN_CLUSTERS
+    cluster = None if few_clusters else cluster
     decision = _decide(table, settings, cluster)
+    decision = decision.without_tests() if few_clusters else decision
     panel: Mapping[str, Metric] = settings.metrics or multiclass_metrics(table)
     settings = replace(settings, metrics=panel)
     found = resample_metrics(
@@ -67,6 +71,8 @@ def evaluate_classes(
         null = Null.from_replicates(each, level)
         pvalue = max(null.pvalue, decision.pvalue)
         metrics[name] = MetricResult(name, Interval.from_replicates(each, level), null, pvalue)
+    if few_clusters:
+        metrics = {name: metric.without_inference() for name, metric in metrics.items()}
     details = MulticlassDetails(
         decision,
         table.labels,

@@ -136,6 +136,22 @@ class MulticlassDecision:
         """p-value of the joint test: the smallest adjusted one; 1 without any test."""
         return _pvalue(self.joint_test)
 
+    def without_tests(self) -> "MulticlassDecision":
+        """Return the estimates alone, for rows in too few clusters for any test."""
+        nan = float("nan")
+        return MulticlassDecision(
+            JointTest(),
+            tuple(
+                replace(c, low=nan, high=nan, pvalue=nan, adjusted_pvalue=1.0, in_the_large=1.0) for c in self.classes
+            ),
+            (),
+            0,
+            replace(self.log_odds_error, low=nan, high=nan, method="none"),
+            replace(self.null, expected=nan, low=nan, high=nan, pvalue=nan),
+            replace(self.equivalence, pvalue=1.0, bound=float("inf")),
+            0.0,
+        )
+
     def direction(self, alpha: float, factor: float = 1.0) -> str:
         """Return the directions that are shown, comma-joined; "local" if a deviation is significant without one.
 

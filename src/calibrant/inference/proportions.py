@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from calibrant._support.typing import Floats
 from calibrant.inference.deviations import Deviation
 from calibrant.inference.hypothesis_tests import JointTest, TestResult
 from calibrant.inference.multiplicity import holm
+from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.inference.tails import binomial_two_sided, student_two_sided
 from calibrant.tables.confusion_table import ConfusionTable
 
@@ -115,9 +116,11 @@ def decide_proportions(
     A class is tested by the rows in which it is either predicted or actual, not both: if proportions are equal, both
     directions are equally likely (McNemar, exact). Importance weights and clusters have a robust variance. The joint
     test is that of Stuart and Maxwell, over classes with at least ten such rows; the others count as one class. With
-    clusters it is Hotelling's. The confidence interval of a difference adds half a row to each cell (Agresti and Min
-    2005), so that it has a width also where no mistake was seen.
+    clusters it is Hotelling's; fewer than ten clusters are not tested. The confidence interval of a difference adds
+    half a row to each cell (Agresti and Min 2005), so that it has a width also where no mistake was seen.
     """
+    if cluster_sums is not None and len(cluster_sums) < MIN_CLUSTERS:
+        return _without_tests(table, len(cluster_sums), margin, alpha)
     found = _clustered(table, cluster_sums, cluster_sizes) if cluster_sums is not None else _independent(table)
     assert cluster_sums is None or cluster_sizes is not None
     # Two classes have one difference between them.
@@ -129,11 +132,24 @@ def decide_proportions(
     reach = _quantile((1 + confidence_level) / 2, found.degrees) * found.error
     low = np.clip(np.minimum(found.centre - reach, found.value), -1, 1)
     high = np.clip(np.maximum(found.centre + reach, found.value), -1, 1)
-    shares = (table.n.sum(axis=0) / table.size, table.n.sum(axis=1) / table.size)
-    columns = np.stack([*shares, found.value, low, high, found.pvalue, claims], axis=1)
-    classes = tuple(ClassProportion(label, *row) for label, row in zip(table.labels, columns.tolist(), strict=True))
+    classes = _classes(table, found.value, low, high, found.pvalue, claims)
     clusters = None if cluster_sums is None else len(cluster_sums)
     return ProportionDecision(classes, joint, _equivalence(found, margin, alpha), clusters)
+
+
+def _without_tests(table: ConfusionTable, clusters: int, margin: float, alpha: float) -> ProportionDecision:
+    """Return the proportions alone, for rows in too few clusters for any test."""
+    found = _independent(table)
+    unknown = np.full((4, len(table)), math.nan)
+    equivalence = replace(_equivalence(found, margin, alpha), low=math.nan, high=math.nan)
+    return ProportionDecision(_classes(table, found.value, *unknown), JointTest(), equivalence, clusters)
+
+
+def _classes(table: ConfusionTable, *columns: Floats) -> tuple[ClassProportion, ...]:
+    """Return predicted and actual share of each class, with columns from the difference to the adjusted p-value."""
+    shares = (table.n.sum(axis=0) / table.size, table.n.sum(axis=1) / table.size)
+    rows = np.stack([*shares, *columns], axis=1).tolist()
+    return tuple(ClassProportion(label, *row) for label, row in zip(table.labels, rows, strict=True))
 
 
 def _equivalence(found: _Differences, margin: float, alpha: float) -> Deviation:
