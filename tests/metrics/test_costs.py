@@ -134,6 +134,31 @@ def test_any_valid_callable_is_a_cost():
             ECC(nothing)
 
 
+def test_each_cost_has_a_name_in_results():
+    def squared(p, a):
+        return (p - a) ** 2
+
+    class Named:
+        name = "fraud"
+
+        def __call__(self, p, a):
+            return abs(p - a)
+
+    costs = [LinearCost(1, 5), PowerCost(2), ExponentialCost(under=3), LogCost(), StepCost([(0.05, 1), (0.2, 10)])]
+    found = cb.evaluate([0, 1, 1, 0], [0.1, 0.6, 0.8, 0.3], costs=[*costs, squared, Named()], n_resamples=1)
+    assert list(found.metrics)[-7:] == [
+        "ECC (over=1, under=5)",
+        "ECC (PowerCost k=2, over=1.0, under=1.0)",
+        "ECC (ExponentialCost over=1.0, under=3)",
+        "ECC (LogCost over=1.0, under=1.0)",
+        "ECC (StepCost 0.05: 1, 0.2: 10, over=1.0, under=1.0)",
+        "ECC (squared)",
+        "ECC (fraud)",
+    ]
+    with pytest.raises(cb.InputError, match=r"costs must have distinct names; got fraud, fraud\. Pass a mapping"):
+        cb.evaluate([0, 1], [0.1, 0.6], costs=[Named(), Named()])
+
+
 def test_a_cost_cannot_change_its_arguments():
     def cheat(p, a):
         a[:] = p

@@ -19,7 +19,7 @@ from calibrant.metrics.bins import PAVABC
 from calibrant.metrics.calibration_errors import ACE, ECC, ECE, TCE
 from calibrant.metrics.calibration_in_the_large import Bias
 from calibrant.metrics.classwise import as_multiclass_metrics
-from calibrant.metrics.costs import Cost
+from calibrant.metrics.costs import Cost, cost_name
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier
 from calibrant.metrics.registry import MetricLike, as_metrics
@@ -179,17 +179,11 @@ def _named_costs(costs: Cost | Mapping[str, Cost] | Sequence[Cost] | None) -> di
     if isinstance(costs, Mapping):
         return dict(costs)
     several = list(costs) if isinstance(costs, Sequence) else [costs]
-    named = {_cost_name(cost): cost for cost in several}
+    named = {cost_name(cost): cost for cost in several}
     if len(named) < len(several):
         raise InputError(
-            f"costs must have distinct names; got {', '.join(map(_cost_name, several))}.",
+            Argument("costs") + f" must have distinct names; got {', '.join(map(cost_name, several))}.",
             hint='Pass a mapping: {"name": cost, ...}.',
-            argument="costs",
             value=costs,
         )
     return named
-
-
-def _cost_name(cost: Any) -> str:
-    name = str(getattr(cost, "__name__", cost))
-    return name.removesuffix(")").replace("LinearCost(", "").replace("(", " ")

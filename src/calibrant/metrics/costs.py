@@ -7,6 +7,8 @@ r"""Costs of a deviating probability: the cost of predicting p where the true ra
 `over` is the unit cost :math:`C_o` of overestimation, `under` that of underestimation. Yang and Bi (2025), equation (4)
 and section 5. A cost is called with arrays, ``cost(p, a)``; any callable can be used. A cost may declare attributes:
 
+``name`` : str
+    Its name in results; by default that of the function, or the representation of the object.
 ``convex``, ``concave`` : bool
     Shape of d as a function of the distance.
 ``degree`` : float, default 1
@@ -65,6 +67,20 @@ def check_cost(cost: object) -> None:
         )
 
 
+def cost_name(cost: Any) -> str:
+    """Return the name of a cost in results: the one that it declares, that of a function, or its representation.
+
+    >>> cost_name(LinearCost(over=1, under=5)), cost_name(PowerCost(2)), cost_name(max)
+    ('over=1, under=5', 'PowerCost k=2, over=1.0, under=1.0', 'max')
+    """
+    declared = getattr(cost, "name", None)
+    return declared if isinstance(declared, str) else str(getattr(cost, "__name__", repr(cost)))
+
+
+def _unit_costs(cost: Any) -> str:
+    return f"over={cost.over}, under={cost.under}"
+
+
 def evaluate_cost(cost: Cost, p: Floats, a: Floats) -> Floats:
     """Return the costs of arrays p and a."""
     try:
@@ -120,6 +136,11 @@ class LinearCost:
         _check_units(self.over, self.under)
 
     @property
+    def name(self) -> str:
+        """Name in results."""
+        return _unit_costs(self)
+
+    @property
     def largest(self) -> float:
         """The largest cost of any two rates."""
         return float(max(self.over, self.under))
@@ -150,6 +171,11 @@ class PowerCost:
         _check_units(self.over, self.under)
         if not isinstance(self.k, Real) or not 0 < self.k < math.inf:
             raise InputError(f"k must be a positive number; got {self.k!r}.", argument="k", value=self.k)
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        return f"{type(self).__name__} k={self.k}, {_unit_costs(self)}"
 
     def distance(self, d: Floats) -> Floats:
         """Return d of a distance, without the unit costs."""
@@ -201,6 +227,11 @@ class ExponentialCost:
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
 
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        return f"{type(self).__name__} {_unit_costs(self)}"
+
     def distance(self, d: Floats) -> Floats:
         """Return d of a distance, without the unit costs."""
         return np.expm1(d)
@@ -225,6 +256,11 @@ class LogCost:
 
     def __post_init__(self) -> None:
         _check_units(self.over, self.under)
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        return f"{type(self).__name__} {_unit_costs(self)}"
 
     def distance(self, d: Floats) -> Floats:
         """Return d of a distance, without the unit costs."""
@@ -276,6 +312,11 @@ class StepCost:
                 value=self.levels,
             )
         object.__setattr__(self, "levels", levels)
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        return f"{type(self).__name__} {', '.join(f'{t:g}: {c:g}' for t, c in self.levels)}, {_unit_costs(self)}"
 
     def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
         thresholds, costs = np.array(self.levels).T
