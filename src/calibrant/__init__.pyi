@@ -87,6 +87,7 @@ from calibrant.metrics.calibration_errors import rmsce as rmsce
 from calibrant.metrics.calibration_errors import tce as tce
 from calibrant.metrics.calibration_in_the_large import bias as bias
 from calibrant.metrics.calibration_in_the_large import oe_ratio as oe_ratio
+from calibrant.metrics.classwise import classwise as classwise
 from calibrant.metrics.costs import ExponentialCost as ExponentialCost
 from calibrant.metrics.costs import LinearCost as LinearCost
 from calibrant.metrics.costs import LogCost as LogCost
@@ -104,8 +105,6 @@ from calibrant.metrics.isotonic_gaps import ici as ici
 from calibrant.metrics.labels import proportions as proportions
 from calibrant.metrics.log_odds import LogOddsError as LogOddsError
 from calibrant.metrics.log_odds import log_odds_error as log_odds_error
-from calibrant.metrics.multiclass import classwise as classwise
-from calibrant.metrics.multiclass import top_label as top_label
 from calibrant.metrics.optimal_prediction import optimal_prediction as optimal_prediction
 from calibrant.metrics.proper_scores import Brier as Brier
 from calibrant.metrics.proper_scores import LogLoss as LogLoss
@@ -115,6 +114,7 @@ from calibrant.metrics.proper_scores import stratified_brier as stratified_brier
 from calibrant.metrics.registry import METRICS as METRICS
 from calibrant.metrics.slope_intercept import slope_intercept as slope_intercept
 from calibrant.metrics.smooth_calibration import smooth_ece as smooth_ece
+from calibrant.metrics.top_label import top_label as top_label
 from calibrant.tables.collection import Tables as Tables
 from calibrant.tables.score_table import ScoreTable as ScoreTable
 from calibrant.versions import __version__ as __version__

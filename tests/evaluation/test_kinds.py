@@ -8,7 +8,9 @@ import pytest
 
 import calibrant as cb
 from calibrant.inference.multiclass_sample import ClassSampler
-from calibrant.metrics.classwise import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
+from calibrant.metrics.classwise import ClasswiseMetric
+from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
+from calibrant.metrics.top_label import TopLabelMetric
 from calibrant.tables.class_table import ClassTable
 from calibrant.tables.confusion_table import ConfusionTable
 

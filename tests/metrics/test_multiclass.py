@@ -71,7 +71,7 @@ def test_rows_must_sum_to_one(forecast):
     [
         ([0, 1], [[0.5, 0.5]], "proba has 1 rows, y_true has 2"),
         ([0, 1], [0.5, 0.5], "one column per class"),
-        ([0, 0], [[0.5, 0.5], [0.4, 0.6]], "proba has 2 columns, y_true has 1 classes"),
+        ([0, 0], [[0.5, 0.5], [0.4, 0.6]], "one column per class of y_true; got 2 columns and 1 classes"),
         ([0, np.nan], [[0.5, 0.5], [0.4, 0.6]], "missing"),
         ([0, 1], [[0.5, np.nan], [0.4, 0.6]], "proba has 1 missing value"),
         ([0, 1], [[1.5, -0.5], [0.4, 0.6]], r"proba must lie in \[0, 1\]"),
@@ -112,7 +112,7 @@ def test_a_frames_columns_name_the_classes():
     assert cb.top_label(y, frame).positives == 4
     with pytest.raises(cb.InputError, match="the frame has"):
         cb.classwise(cb.ECE(), y, frame, labels=["a", "b"])
-    with pytest.raises(cb.InputError, match="Pass labels="):
+    with pytest.raises(cb.InputError, match="Pass labels, the class of each column"):
         cb.classwise(cb.ECE(), y, frame.rename(columns={"a": "p_a"}))
     renamed = frame.rename(columns={"a": "p_a", "b": "p_b"})
     assert cb.classwise(cb.METRICS["brier"](), y, renamed, labels=["b", "a"]).value == pytest.approx(0.025)

@@ -23,9 +23,11 @@ from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.metrics.bins import EqualWidth
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
-from calibrant.metrics.classwise import ClasswiseMetric, MulticlassBrier, MulticlassLogLoss, TopLabelMetric
+from calibrant.metrics.classwise import ClasswiseMetric
 from calibrant.metrics.decompositions import corp_decomposition, murphy_decomposition
 from calibrant.metrics.metric import Metric
+from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
+from calibrant.metrics.top_label import TopLabelMetric
 from calibrant.tables.class_table import ClassTable
 
 __all__ = ["evaluate_classes", "multiclass_metrics"]

@@ -10,7 +10,7 @@ _lazy = _LazyNames(
         "metrics.calbin_calloss": "CalBin CalLoss calbin calloss",
         "metrics.calibration_errors": "ACE DebiasedSCE ECC ECE MCE RMSCE TCE ace debiased_sce ecc ece mce rmsce tce",
         "metrics.calibration_in_the_large": "Bias OERatio bias oe_ratio",
-        "metrics.classwise": "ClasswiseMetric MulticlassBrier MulticlassLogLoss TopLabelMetric",
+        "metrics.classwise": "ClasswiseMetric",
         "metrics.cumulative": "Ecce EcceMad EcceR ecce ecce_mad ecce_r",
         "metrics.decision_cost": "DecisionCost bayes_threshold",
         "metrics.decompositions": "CorpDecomposition MCB MurphyDecomposition corp_decomposition mcb "
@@ -20,10 +20,12 @@ _lazy = _LazyNames(
         "metrics.isotonic_gaps": "Emax ICI IsotonicErrors emax ici isotonic_errors",
         "metrics.log_odds": "LogOddsError log_odds_error",
         "metrics.metric": "Metric MetricValue UnbinnedMetric metric_function",
+        "metrics.multiclass": "MulticlassBrier MulticlassLogLoss",
         "metrics.optimal_bins": "OptimalBins mean_within_error total_error",
         "metrics.proper_scores": "Brier LogLoss StratifiedBrier brier log_loss stratified_brier",
         "metrics.registry": "METRICS as_metric as_metrics from_spec",
         "metrics.smooth_calibration": "SmoothECE smooth_ece",
+        "metrics.top_label": "TopLabelMetric",
         "tables.partition": "Partition",
     },
 )

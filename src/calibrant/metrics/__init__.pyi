@@ -23,9 +23,6 @@ from calibrant.metrics.calibration_in_the_large import OERatio as OERatio
 from calibrant.metrics.calibration_in_the_large import bias as bias
 from calibrant.metrics.calibration_in_the_large import oe_ratio as oe_ratio
 from calibrant.metrics.classwise import ClasswiseMetric as ClasswiseMetric
-from calibrant.metrics.classwise import MulticlassBrier as MulticlassBrier
-from calibrant.metrics.classwise import MulticlassLogLoss as MulticlassLogLoss
-from calibrant.metrics.classwise import TopLabelMetric as TopLabelMetric
 from calibrant.metrics.cumulative import Ecce as Ecce
 from calibrant.metrics.cumulative import EcceMad as EcceMad
 from calibrant.metrics.cumulative import EcceR as EcceR
@@ -55,6 +52,8 @@ from calibrant.metrics.metric import Metric as Metric
 from calibrant.metrics.metric import MetricValue as MetricValue
 from calibrant.metrics.metric import UnbinnedMetric as UnbinnedMetric
 from calibrant.metrics.metric import metric_function as metric_function
+from calibrant.metrics.multiclass import MulticlassBrier as MulticlassBrier
+from calibrant.metrics.multiclass import MulticlassLogLoss as MulticlassLogLoss
 from calibrant.metrics.optimal_bins import OptimalBins as OptimalBins
 from calibrant.metrics.optimal_bins import mean_within_error as mean_within_error
 from calibrant.metrics.optimal_bins import total_error as total_error
@@ -70,4 +69,5 @@ from calibrant.metrics.registry import as_metrics as as_metrics
 from calibrant.metrics.registry import from_spec as from_spec
 from calibrant.metrics.smooth_calibration import SmoothECE as SmoothECE
 from calibrant.metrics.smooth_calibration import smooth_ece as smooth_ece
+from calibrant.metrics.top_label import TopLabelMetric as TopLabelMetric
 from calibrant.tables.partition import Partition as Partition

@@ -1,156 +1,248 @@
-"""Several classes: each against the rest, and the top label."""
+"""Metrics of class probabilities: Brier score, log loss, and the base of class-wise and top-label metrics."""
 
-from collections.abc import Mapping, Sequence
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
 
 from calibrant._support import class_labels
-from calibrant._support.errors import InputError, Note
-from calibrant._support.json_values import label, number
-from calibrant._support.option_checks import known_keywords
-from calibrant._support.typing import Column
-from calibrant.metrics.metric import Metric, MetricValue
-from calibrant.metrics.registry import MetricLike, as_metric
+from calibrant._support.errors import Argument, InputError
+from calibrant._support.typing import Column, Floats, Ints, Weights
+from calibrant.metrics.metric import Direction, Metric
 from calibrant.tables.class_probabilities import ClassProbabilities
 from calibrant.tables.class_table import ClassTable
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["Classwise", "classwise", "top_label"]
+__all__ = [
+    "FromBinaryMetric",
+    "Measure",
+    "MulticlassBrier",
+    "MulticlassLogLoss",
+    "MulticlassMetric",
+    "ScoreCounter",
+    "read_class_table",
+]
+
+# The value of other outcomes, or other weights, of the same predictions; None stands for those of the table.
+Measure: TypeAlias = Callable[[Ints | None, Weights | None], float]
+
+
+class MulticlassMetric(ABC):
+    """A metric of class probabilities; see `calibrant.metrics.Metric` for the properties that it declares."""
+
+    kind: ClassVar[str] = "multiclass"
+    needs_sums_only: ClassVar[bool] = False
+    min_class_size: ClassVar[int] = 0
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the metric in results."""
+
+    @property
+    @abstractmethod
+    def spec(self) -> dict[str, Any]:
+        """Name and settings, JSON-able."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """Unit of the value."""
+
+    @property
+    @abstractmethod
+    def measures_gaps(self) -> bool:
+        """Whether the value grows with gaps of either sign."""
+
+    @abstractmethod
+    def measure(self, table: ClassTable) -> Measure:
+        """Return the function that measures other outcomes, or other weights, of the predictions of a table."""
+
+    def value(self, table: ClassTable) -> float:
+        """Return the value of a table."""
+        return self.measure(table)(None, None)
+
+
+class _ProperScore(MulticlassMetric):
+    """A mean over rows of a loss of the predicted probabilities and the class that occurred."""
+
+    direction: ClassVar[Direction] = "lower"
+    interval_method: ClassVar[str] = "symmetric"
+    has_null: ClassVar[bool] = True
+    degree: ClassVar[float] = 1.0
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Name and settings, JSON-able."""
+        return {"name": self.name, "kind": self.kind}
+
+    @property
+    def unit(self) -> str:
+        """Unit of the value."""
+        return "1"
+
+    @property
+    def measures_gaps(self) -> bool:
+        """Whether the value grows with gaps of either sign."""
+        return False
+
+    @abstractmethod
+    def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
+        """Return the function from a class per row to the loss of each row."""
+
+    def measure(self, table: ClassTable) -> Measure:
+        """Return the function that measures other outcomes, or other weights."""
+        row_losses = self.row_losses(table)
+
+        def value(code: Ints | None, weight: Weights | None) -> float:
+            losses = row_losses(table.code if code is None else code)
+            used = table.weight if weight is None else weight
+            if used is None:
+                return float(np.mean(losses))
+            drawn = used > 0  # an infinite loss of a row that was not drawn counts as none
+            return float(np.average(losses[drawn], weights=used[drawn]))
+
+        return value
 
 
 @dataclass(frozen=True)
-class Classwise:
-    """A metric of every class against the rest; see `classwise`."""
+class MulticlassBrier(_ProperScore):
+    r"""Brier score of K classes: mean over rows of :math:`\sum_c (p_c - 1\{y = c\})^2`; lower is better.
 
-    metric: str
-    per_class: Mapping[Any, MetricValue]
-    notes: tuple[Note, ...] = ()
-
-    @property
-    def value(self) -> float:
-        """Mean over classes: Remark 2 of the TCE paper, and the normalisation by n C of Bella et al."""
-        return self.total / len(self.per_class)
-
-    @property
-    def total(self) -> float:
-        """Sum over classes: the normalisation by n alone, as in Brier's score of 1950."""
-        return float(sum(result.value for result in self.per_class.values()))
-
-    def __float__(self) -> float:
-        return self.value
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
-        return {
-            "schema_version": 1,
-            "metric": self.metric,
-            **number("value", self.value),
-            **number("total", self.total),
-            "per_class": [{"label": label(name), **result.to_dict()} for name, result in self.per_class.items()],
-            "notes": [note.to_dict() for note in self.notes],
-        }
-
-    def __repr__(self) -> str:
-        percent = next(iter(self.per_class.values())).unit == "%"
-
-        def shown(value: float) -> str:
-            return f"{value:.2f} %" if percent else f"{value:.5f}"
-
-        width = max(len(str(name)) for name in self.per_class)
-        lines = [f"class-wise {self.metric} = {shown(self.value)}   (mean over {len(self.per_class)} classes)"]
-        for name, result in self.per_class.items():
-            bias = getattr(result, "signed_bias", None)
-            remark = "" if bias is None else f"   signed bias {bias:+.5f}"
-            lines.append(f"  {name!s:>{width}}  {shown(result.value)}{remark}")
-        return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
-
-
-@known_keywords
-def classwise(
-    metric: MetricLike,
-    y_true: Column,
-    proba: Any,
-    *,
-    labels: Sequence[Any] | None = None,
-    sample_weight: Column | None = None,
-    frequency: Column | None = None,
-) -> Classwise:
-    """A binary metric of every class against the rest.
-
-    Parameters
-    ----------
-    metric : metric object, its function or class, or a name in `METRICS`
-        ``ECE(n_bins=15)``, ``brier``, ``"brier"``.
-    y_true : column of n labels
-    proba : array of shape (n, classes)
-        Predicted probabilities; rows must sum to 1 (within 1e-6 a class; what is within but not exact is noted).
-    labels : sequence, optional
-        The class of every column. By default the names of a frame's columns, if these are the classes; else the sorted
-        labels of `y_true` (the order of scikit-learn's ``classes_``), which must then be as many as columns.
-    sample_weight, frequency
-        See `ScoreTable.from_arrays`.
-
-    Returns
-    -------
-    Classwise
-        ``value`` is the mean over classes, ``total`` their sum, ``per_class`` a result for each.
+    In [0, 2]: Brier's convention of 1950. For two classes it is twice the binary score.
 
     Examples
     --------
-    >>> proba = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]]
-    >>> result = classwise("brier", ["a", "b", "c"], proba)
-    >>> round(result.value, 4), round(result.total, 4)
-    (0.0644, 0.1933)
+    >>> import numpy as np
+    >>> table = ClassTable(("a", "b", "c"), np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]), np.array([0, 1]))
+    >>> round(MulticlassBrier().value(table), 3)
+    0.1
     """
-    measured = as_metric(metric)
-    rows = _read(y_true, proba, labels, sample_weight, frequency)
-    per_class = {
-        name: _measure(measured, rows.class_table(column).with_notes(rows.notes))
-        for column, name in enumerate(rows.labels)
-    }
-    results = list(per_class.values())
-    shared = tuple(note for note in results[0].notes if all(note in result.notes for result in results))
-    return Classwise(results[0].metric, MappingProxyType(per_class), shared)
+
+    range: ClassVar[tuple[float, float]] = (0.0, 2.0)
+
+    @property
+    def name(self) -> str:
+        """Name of the metric in results."""
+        return "Brier"
+
+    def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
+        """Return the function from a class per row to the squared distance of each row."""
+        rows, squares = np.arange(len(table)), np.einsum("ij,ij->i", table.proba, table.proba, dtype=np.float64)
+        return lambda code: np.asarray(squares - 2 * table.proba[rows, code] + 1)
 
 
-def _measure(metric: Metric, table: ScoreTable) -> MetricValue:
-    result = metric(table) if callable(metric) else None
-    if isinstance(result, MetricValue):
-        return result
-    raise InputError(
-        f"metric must return a Breakdown or a MetricValue when it is called; got {metric!r}.",
-        hint="Use a GCE, or a metric of cb.METRICS.",
-        argument="metric",
-        value=metric,
-    )
+@dataclass(frozen=True)
+class MulticlassLogLoss(_ProperScore):
+    """Log loss of K classes: mean of -ln of the probability of the class that occurred; lower is better.
 
-
-@known_keywords
-def top_label(
-    y_true: Column,
-    proba: Any,
-    *,
-    labels: Sequence[Any] | None = None,
-    sample_weight: Column | None = None,
-    frequency: Column | None = None,
-) -> ScoreTable:
-    """The table of each row's highest probability and whether that class was right ("confidence calibration").
-
-    Of equal probabilities the first column counts. Arguments as for `classwise`.
+    Infinite where a class of probability 0 occurs; nothing is clipped.
 
     Examples
     --------
-    >>> proba = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.5, 0.3]]
-    >>> table = top_label(["a", "b", "c"], proba)
-    >>> table.score, table.k
-    (array([0.5, 0.7, 0.8]), array([0, 1, 1]))
+    >>> import numpy as np
+    >>> table = ClassTable(("a", "b", "c"), np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]), np.array([0, 1]))
+    >>> round(MulticlassLogLoss().value(table), 4)
+    0.2899
     """
-    return _read(y_true, proba, labels, sample_weight, frequency).top_label()
+
+    range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+
+    @property
+    def name(self) -> str:
+        """Name of the metric in results."""
+        return "log loss"
+
+    def row_losses(self, table: ClassTable) -> Callable[[Ints], Floats]:
+        """Return the function from a class per row to the log loss of each row."""
+        rows = np.arange(len(table))
+
+        def losses(code: Ints) -> Floats:
+            with np.errstate(divide="ignore"):
+                return np.asarray(-np.log(table.proba[rows, code].astype(np.float64)))
+
+        return losses
 
 
-def _read(
+@dataclass(frozen=True)
+class FromBinaryMetric(MulticlassMetric):
+    """A metric of class probabilities made of a binary metric, whose properties it shares."""
+
+    metric: Any
+
+    prefix: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.metric, Metric) or getattr(self.metric, "kind", "binary") != "binary":
+            raise InputError(
+                Argument("metric") + f" must be a metric of probabilities of one event; got {self.metric!r}.",
+                value=self.metric,
+            )
+
+    @property
+    def name(self) -> str:
+        """Name of the metric in results."""
+        return f"{self.prefix} {self.metric.name}"
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Name and settings, JSON-able."""
+        return {"name": self.name, "kind": self.kind, "metric": self.metric.spec}
+
+    @property
+    def unit(self) -> str:
+        """Unit of the value."""
+        return str(self.metric.unit)
+
+    @property
+    def measures_gaps(self) -> bool:
+        """Whether the value grows with gaps of either sign."""
+        return bool(self.metric.measures_gaps)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("direction", "range", "interval_method", "has_null", "degree"):
+            return getattr(self.metric, name)
+        raise AttributeError(name)
+
+
+class ScoreCounter:
+    """Counts rows by score, for other events or other weights of the same predictions."""
+
+    def __init__(self, table: ClassTable, score: Floats) -> None:
+        self.table = table
+        self.score, self.place = np.unique(score, return_inverse=True)
+        self.n = self._total(None, None)
+
+    def _total(self, chosen: Any, weight: Weights | None) -> Weights:
+        """Return sums of weights per score, of all rows or of the chosen ones."""
+        values = self.table.weight if weight is None else weight
+        place = self.place
+        if chosen is not None:
+            place, values = place[chosen], None if values is None else values[chosen]
+        sums = np.bincount(place, weights=values, minlength=self.score.size)
+        return sums if self.table.importance else np.rint(sums).astype(np.int64)
+
+    def __call__(self, event: Any, weight: Weights | None) -> ScoreTable:
+        """Return the table of these events, with the weights of the rows or with others."""
+        n = self.n if weight is None else self._total(None, weight)
+        k = self._total(event, weight)
+        squares: tuple[Any, ...] = ()
+        if self.table.importance:
+            assert self.table.weight is not None
+            # A replicate draws rows: the squares of their weights are drawn as often.
+            w2 = self.table.weight * (self.table.weight if weight is None else weight)
+            squares = tuple(self._total(chosen, w2) for chosen in (None, event))
+        used = n > 0
+        if used.all():
+            return ScoreTable(self.score, n, k, *squares)
+        return ScoreTable(self.score[used], n[used], k[used], *(column[used] for column in squares))
+
+
+def read_class_table(
     y_true: Column,
     proba: Any,
     labels: Sequence[Any] | None,
@@ -167,16 +259,15 @@ def _read(
     columns = read.class_names(None)
     if columns == list(range(len(columns))):
         columns = found
+    hint = "Pass " + Argument("labels") + ", the class of each column in order."
     if len(rows) and len(columns) != read.matrix.shape[1]:
         raise InputError(
-            f"proba has {read.matrix.shape[1]} columns, y_true has {len(columns)} classes; they must be as many.",
-            hint="Pass labels=, the class of each column in order.",
-            argument="labels",
+            Argument("proba") + f" must have one column per class of y_true; got {read.matrix.shape[1]} columns and "
+            f"{len(columns)} classes.",
+            hint=hint,
         )
     if not set(found) <= set(columns):
         raise InputError(
-            f"The columns of proba are named {columns}, the classes of y_true are {found}.",
-            hint="Pass labels=, the class of each column in order.",
-            argument="labels",
+            Argument("y_true") + f" must hold the names of the columns of proba, {columns}; got {found}.", hint=hint
         )
     return ClassTable.from_rows(rows, tuple(columns), "labels")
