@@ -89,6 +89,31 @@ def test_a_label_outside_the_classes_is_refused():
     assert cb.classwise(cb.ECE(), [0, 0], [[0.5, 0.5], [0.4, 0.6]], labels=[0, 1]).per_class.keys() == {0, 1}
 
 
+def test_rows_with_missing_values_are_dropped_on_request(forecast):
+    y, proba = forecast
+    gaps = y.astype(float)
+    gaps[[3, 7]] = np.nan
+    proba = proba.copy()
+    proba[9, 1] = np.nan
+    used = np.setdiff1d(np.arange(y.size), [3, 7, 9])
+    with pytest.raises(cb.InputError, match="Pass missing='drop'"):
+        cb.classwise(cb.ECE(), gaps, proba)
+    found = cb.classwise(cb.ECE(), gaps, proba, missing="drop")
+    assert found.value == cb.classwise(cb.ECE(), y[used], proba[used]).value
+    assert [(note.code, note.count) for note in found.notes] == [("missing", 3)]
+    assert cb.top_label(gaps, proba, missing="drop") == cb.top_label(y[used], proba[used])
+
+
+def test_proportions_drop_rows_with_missing_labels_on_request():
+    y, z, by = ["a", None, "b", "b", "a"], ["a", "b", "a", None, "b"], [0, 0, 0, 1, 2]
+    with pytest.raises(cb.InputError, match="y_true has 1 missing value .* Pass missing='drop'"):
+        cb.proportions(y, z)
+    found = cb.proportions(y, z, by={"half": by}, missing="drop")
+    assert found.confusion.tolist() == [[1, 1], [1, 0]]
+    assert {key: group.size for key, group in found.groups.items()} == {0: 2, 2: 1}
+    assert [(note.code, note.count) for note in found.notes] == [("missing", 2)]
+
+
 def test_reprs_of_results(forecast):
     y, proba = forecast
     result = cb.classwise(cb.TCE(), y, proba)
@@ -273,7 +298,9 @@ def test_proportions_cannot_be_changed():
 
 @pytest.mark.parametrize("y_pred", [[0.1, 0.9], [[0.1, 0.9], [0.8, 0.2]], np.array([0.5, 1.0])])
 def test_probabilities_are_not_classes(y_pred):
-    with pytest.raises(cb.InputError, match="looks like probabilities"):
+    with pytest.raises(
+        cb.InputError, match=r"(looks like a probability|must have one dimension).* Pass labels, such as model.predict"
+    ):
         cb.proportions([0, 1], y_pred)
 
 

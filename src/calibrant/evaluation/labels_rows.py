@@ -8,17 +8,15 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support import class_labels
-from calibrant._support.columns import ColumnData
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument
 from calibrant._support.typing import Column, Floats
 from calibrant.evaluation.labels import evaluate_confusion
 from calibrant.evaluation.pipeline import GroupedSample, Kind
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import Settings
 from calibrant.forecasts.labels import Labels
-from calibrant.metrics.labels import refuse_probabilities
 from calibrant.tables.class_table import used_rows
-from calibrant.tables.confusion_table import ConfusionTable
+from calibrant.tables.confusion_table import ConfusionTable, read_labels
 from calibrant.tables.rows import Rows
 
 __all__ = ["LABELS"]
@@ -60,25 +58,9 @@ class _Sample:
 
 def _read(y_true: Column, forecast: Labels, **options: Any) -> GroupedSample[_Sample]:
     """Read rows of labels."""
-    for name, column in (("y_true", y_true), ("forecast", forecast.y_pred)):
-        refuse_probabilities(name, column)
-    rows = Rows.read(y_true, {"forecast": forecast.y_pred}, **options)
-    return GroupedSample.from_rows(rows, partial(_Sample.from_rows, labels=_class_names(rows, forecast)))
-
-
-def _class_names(rows: Rows, forecast: Labels) -> list[Any]:
-    """Return the classes: as given, else all labels of outcomes and predictions, sorted."""
-    if forecast.classes is not None:
-        return class_labels.check_classes(forecast.classes, "classes")
-    both = [*class_labels.classes(rows.y), *class_labels.classes(rows.forecasts[0])]
-    names = class_labels.classes(ColumnData("labels", np.fromiter(both, dtype=object, count=len(both))))
-    if len(names) < 2:
-        raise InputError(
-            f"y_true and forecast must have at least two classes; got {names}.",
-            hint="Name all classes: Labels(y_pred, classes=[...]).",
-            argument="forecast",
-        )
-    return names
+    named = Argument("classes", python="Labels(y_pred, classes=[...])")
+    rows, labels = read_labels(y_true, {"forecast": forecast.y_pred}, forecast.classes, named, **options)
+    return GroupedSample.from_rows(rows, partial(_Sample.from_rows, labels=labels))
 
 
 def _evaluate(sample: _Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:

@@ -17,6 +17,7 @@ from calibrant.metrics.multiclass import FromBinaryMetric, Measure, ScoreCounter
 from calibrant.metrics.registry import MetricLike, as_metric, as_metrics
 from calibrant.tables.class_table import ClassTable
 from calibrant.tables.partition import Partition
+from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Classwise", "ClasswiseMetric", "as_multiclass_metrics", "classwise"]
@@ -78,6 +79,7 @@ def classwise(
     labels: Sequence[Any] | None = None,
     sample_weight: Column | None = None,
     frequency: Column | None = None,
+    missing: Missing = "raise",
 ) -> Classwise:
     """A binary metric of every class against the rest.
 
@@ -91,7 +93,7 @@ def classwise(
     labels : sequence, optional
         The class of every column. By default the names of a frame's columns, if these are the classes; else the sorted
         labels of `y_true` (the order of scikit-learn's ``classes_``), which must then be as many as columns.
-    sample_weight, frequency
+    sample_weight, frequency, missing
         See `ScoreTable.from_arrays`.
 
     Returns
@@ -107,7 +109,7 @@ def classwise(
     (0.0644, 0.1933)
     """
     measured = as_metric(metric)
-    rows = read_class_table(y_true, proba, labels, sample_weight, frequency)
+    rows = read_class_table(y_true, proba, labels, sample_weight=sample_weight, frequency=frequency, missing=missing)
     per_class = {
         name: _measure(measured, rows.class_table(column).with_notes(rows.notes))
         for column, name in enumerate(rows.labels)

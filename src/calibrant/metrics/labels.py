@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support import class_labels
-from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
-from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.errors import Argument, Note
 from calibrant._support.json_values import label
 from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Column, Floats, Ints
+from calibrant.tables.confusion_table import ConfusionTable, read_labels
+from calibrant.tables.rows import Missing, Rows
 
-__all__ = ["Proportions", "proportions", "refuse_probabilities"]
+__all__ = ["Proportions", "proportions"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,7 +152,12 @@ class Proportions:
 
 @known_keywords
 def proportions(
-    y_true: Column, y_pred: Column, *, labels: Sequence[Any] | None = None, by: Column | None = None
+    y_true: Column,
+    y_pred: Column,
+    *,
+    labels: Sequence[Any] | None = None,
+    by: Any = None,
+    missing: Missing = "raise",
 ) -> Proportions:
     """Compare how often each class is predicted with how often it occurs.
 
@@ -162,8 +167,10 @@ def proportions(
         Actual and predicted classes.
     labels : sequence, optional
         The classes, in the order to show them; by default all that occur, sorted.
-    by : column of n groups, optional
-        A group for every row, such as a region or a range of scores: the "local" kind of calibration of the chapter.
+    by : column, several columns or frame, optional
+        A group for each row, such as a region or a range of scores: the "local" kind of calibration of the chapter.
+    missing : {"raise", "drop"}
+        How rows with a missing label are treated: an error, or dropped and counted.
 
     Returns
     -------
@@ -183,50 +190,14 @@ def proportions(
     >>> result.predicted, result.actual
     (array([0.25, 0.75]), array([0.5, 0.5]))
     """
-    for name, labels_given in (("y_true", y_true), ("y_pred", y_pred)):
-        refuse_probabilities(name, labels_given)
-    actual, predicted = _columns.read(y_true, "y_true"), _columns.read(y_pred, "y_pred")
-    columns = [actual, predicted] + ([] if by is None else [_columns.read(by, "by")])
-    _columns.check_lengths(columns)
-    _columns.check_alignment({"y_true": y_true, "y_pred": y_pred, "by": by})
-    _columns.refuse_missing(columns)
-    if not len(actual):
-        raise InputError("y_true and y_pred hold no rows; at least one is needed.", argument="y_true")
-    names = _all_labels(actual, predicted) if labels is None else class_labels.check_classes(labels)
-    if len(names) < 2:
-        raise InputError(
-            f"Proportions need at least two classes; there is one, {names[0]!r}.",
-            hint="Name all classes with labels=.",
-            argument="labels",
-        )
-    cells = class_labels.codes(actual, names) * len(names) + class_labels.codes(predicted, names)
-    groups = {}
-    if by is not None:
-        found, code = class_labels.encode(columns[2])
-        groups = {group: Proportions(names, _matrix(cells[code == i], len(names)), {}) for i, group in enumerate(found)}
-    notes = join_notes(*(column.notes for column in columns))
-    return Proportions(names, _matrix(cells, len(names)), MappingProxyType(groups), notes)
+    rows, names = read_labels(y_true, {"y_pred": y_pred}, labels, Argument("labels"), by=by, missing=missing)
+    groups = {key: _count(own, names) for key, own in rows.split().items() if not own.is_empty}
+    return _count(rows, names, groups)
 
 
-def refuse_probabilities(name: str, column: Column) -> None:
-    """Raise an error if a column of labels holds numbers that are not whole."""
-    values = np.asarray(column) if hasattr(column, "__array__") or isinstance(column, (list, tuple)) else np.empty(0)
-    several = values.ndim == 2 and values.shape[1] > 1
-    if several or (values.dtype.kind == "f" and bool((values[np.isfinite(values)] % 1 != 0).any())):
-        raise InputError(
-            f"{name} must hold predicted or actual classes; it looks like probabilities.",
-            hint="Pass labels, such as model.predict(X).",
-            argument=name,
-        )
-
-
-def _all_labels(actual: _columns.ColumnData, predicted: _columns.ColumnData) -> list[Any]:
-    both = [*class_labels.classes(actual), *class_labels.classes(predicted)]
-    return class_labels.classes(_columns.ColumnData("labels", np.fromiter(both, dtype=object, count=len(both))))
-
-
-def _matrix(cells: Ints, classes: int) -> Ints:
-    return np.bincount(cells, minlength=classes**2).reshape(classes, classes).astype(np.int64)
+def _count(rows: Rows, names: list[Any], groups: Mapping[Any, Proportions] | None = None) -> Proportions:
+    table = ConfusionTable.from_rows(rows, names)
+    return Proportions(names, np.asarray(table.n), MappingProxyType(dict(groups or {})), table.notes)
 
 
 def _ratio(above: Any, below: Any) -> Floats:

@@ -246,12 +246,14 @@ def read_class_table(
     y_true: Column,
     proba: Any,
     labels: Sequence[Any] | None,
-    sample_weight: Column | None,
-    frequency: Column | None,
+    **options: Any,
 ) -> ClassTable:
-    """Read rows; without `labels` the classes are the names of a frame's columns, or the sorted labels."""
+    """Read rows, with the options of `Rows.read`.
+
+    Without `labels` the classes are the names of a frame's columns, or the sorted labels.
+    """
     read = ClassProbabilities.read(proba, "proba")
-    rows = Rows.read(y_true, {"proba": read}, sample_weight=sample_weight, frequency=frequency)
+    rows = Rows.read(y_true, {"proba": read}, **options)
     if labels is not None:
         return ClassTable.from_rows(rows, tuple(read.class_names(labels, "labels")), "labels")
     rows.complete()

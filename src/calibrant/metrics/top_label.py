@@ -8,6 +8,7 @@ from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Column, Ints, Weights
 from calibrant.metrics.multiclass import FromBinaryMetric, Measure, ScoreCounter, read_class_table
 from calibrant.tables.class_table import ClassTable
+from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["TopLabelMetric", "top_label"]
@@ -21,6 +22,7 @@ def top_label(
     labels: Sequence[Any] | None = None,
     sample_weight: Column | None = None,
     frequency: Column | None = None,
+    missing: Missing = "raise",
 ) -> ScoreTable:
     """The table of each row's highest probability and whether that class was right ("confidence calibration").
 
@@ -33,7 +35,9 @@ def top_label(
     >>> table.score, table.k
     (array([0.5, 0.7, 0.8]), array([0, 1, 1]))
     """
-    return read_class_table(y_true, proba, labels, sample_weight, frequency).top_label()
+    return read_class_table(
+        y_true, proba, labels, sample_weight=sample_weight, frequency=frequency, missing=missing
+    ).top_label()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """`ConfusionTable`: how often each class was predicted for each actual class."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,12 +8,13 @@ import numpy as np
 
 from calibrant._support import class_labels
 from calibrant._support.arrays import read_only
-from calibrant._support.errors import InputError, Note, join_notes
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.columns import ColumnData
+from calibrant._support.errors import Argument, InputError, Note, join_notes
+from calibrant._support.typing import Column, Floats, Ints
 from calibrant.tables.class_table import used_rows
 from calibrant.tables.rows import Rows
 
-__all__ = ["ConfusionTable"]
+__all__ = ["ConfusionTable", "read_labels"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,3 +124,57 @@ class ConfusionTable:
 
     def __repr__(self) -> str:
         return f"ConfusionTable({len(self)} classes, {self.size:,.6g} {'weight' if self.importance else 'rows'})"
+
+
+_PASS_LABELS = "Pass labels, such as model.predict(X)."
+
+
+def read_labels(
+    y_true: Column, forecast: Mapping[str, Column], classes: Sequence[Any] | None, argument: Argument, **options: Any
+) -> tuple[Rows, list[Any]]:
+    """Read rows of actual and predicted classes; return them with the classes.
+
+    Parameters
+    ----------
+    y_true : column of actual classes
+    forecast : mapping of the name in error messages to the column of predicted classes
+    classes : sequence, optional
+        By default all labels of both columns, sorted.
+    argument : Argument
+        The argument that names the classes.
+    **options
+        See `Rows.read`.
+    """
+    rows = Rows.read(y_true, forecast, **options, hint=_PASS_LABELS)
+    columns = (rows.y, rows.forecasts[0])
+    for column in columns:
+        _refuse_probabilities(column)
+    used_rows(rows)  # raises an error about missing values, or if no row is left
+    if classes is not None:
+        return rows, class_labels.check_classes(classes, argument.name)
+    both = [label for column in columns for label in class_labels.classes(column)]
+    names = class_labels.classes(ColumnData("labels", np.fromiter(both, dtype=object, count=len(both))))
+    if len(names) < 2:
+        raise InputError(
+            f"{rows.y.name} and {columns[1].name} must have at least two classes; got {names}.",
+            hint="Name all classes with " + argument + ".",
+            argument=columns[1].name,
+        )
+    return rows, names
+
+
+def _refuse_probabilities(column: ColumnData) -> None:
+    """Raise an error if a column of labels holds numbers that are not whole."""
+    values = column.values
+    if values.dtype.kind != "f":
+        return
+    bad = np.isfinite(values) & (values % 1 != 0) & ~column.mask
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise column.error(
+            f"must hold predicted or actual classes; {column.place(row)} is {values[row]:.6g}, which looks like a "
+            "probability.",
+            hint=_PASS_LABELS,
+            row=row,
+            value=values[row].item(),
+        )
