@@ -123,7 +123,7 @@ def test_a_mapping_of_tables_is_evaluated_by_its_keys():
     found = quick(tables)
     assert found.table == cb.ScoreTable.from_arrays(y, p)
     assert found.to_dict()["groups"][1]["verdict"] == found.groups["b"].verdict
-    for bad, message in (({}, "no tables"), ({"a": [1, 0]}, "must be a ScoreTable")):
+    for bad, message in (({}, "at least one table; got none"), ({"a": [1, 0]}, "must have a ScoreTable for each group; got list")):
         with pytest.raises(cb.InputError, match=message):
             quick(bad)
     with pytest.raises(cb.InputError, match="by must be omitted with tables; got both"):
@@ -212,7 +212,7 @@ def test_user_defined_metrics():
 def test_an_undefined_metric_is_omitted_and_noted():
     found = quick([0, 0, 0], [0.1, 0.2, 0.3], metrics={"ECE": cb.ECE(), "AUC": cb.METRICS["auc"]()})
     assert list(found.metrics) == ["log-odds error", "ECE"]
-    assert "left_out" in [note.code for note in found.notes]
+    assert "undefined_metrics" in [note.code for note in found.notes]
 
 
 def test_one_class_and_few_rows_are_evaluated_and_noted():
@@ -229,7 +229,7 @@ def test_tce_of_importance_weights_has_no_null():
     assert np.isnan(found["TCE"].pvalue)
     assert found["TCE"].cells()[2:] == ["", ""]
     assert "total weight" in repr(found)
-    assert "left_out" not in [note.code for note in found.notes]
+    assert "undefined_metrics" not in [note.code for note in found.notes]
     assert "no_null" in [note.code for note in found.notes]
 
 
@@ -398,7 +398,7 @@ def test_a_metric_undefined_in_most_replicates_is_omitted():
     y[7] = 1
     found = quick(y, np.linspace(1e-5, 1e-4, 500), metrics={"ACE": cb.ACE(), "AUC": cb.METRICS["auc"]()})
     assert list(found.metrics) == ["log-odds error", "ACE"]
-    assert "left_out" in [note.code for note in found.notes]
+    assert "undefined_metrics" in [note.code for note in found.notes]
 
 
 def test_the_log_odds_error_is_always_there():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
-from calibrant._support.errors import InputError, Note
+from calibrant._support.errors import Argument, InputError, Note
 from calibrant.evaluation.binary_details import BinaryDetails, CumulativeDifferences
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.rejection_profile import RejectionProfile
@@ -56,7 +56,7 @@ def evaluate_table(
     `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested.
     """
     if not len(table):
-        raise InputError("y_true must have at least one row; got an empty table.", argument="y_true")
+        raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
     design = None if few_clusters else Design(table, rows)
     decision = _decide(table, design, settings)
     panel = {name: metric for name, metric in settings.metrics.items() if _exists(metric, table)}
@@ -140,7 +140,7 @@ def _metrics(
     shown = {name: replace(m, pvalue=float(np.maximum(m.null.pvalue, decision.pvalue))) for name, m in shown.items()}
     missing = [name for name in settings.metrics if name not in shown]
     text = f"Metrics that are undefined for these rows or for most replicates: {', '.join(missing)}."
-    return shown, (Note("left_out", len(missing), text),) if missing else ()
+    return shown, (Note("undefined_metrics", len(missing), text),) if missing else ()
 
 
 def _rows_needed(table: ScoreTable, decision: Decision, settings: Settings) -> int | None:

@@ -72,10 +72,10 @@ def _read_tables(tables: Mapping[Any, ScoreTable], others: Mapping[str, Any]) ->
     for key, table in found.items():
         if not isinstance(table, ScoreTable):
             raise InputError(
-                f"Each group must be a ScoreTable; got {type(table).__name__} for {key!r}.", argument="y_true"
+                Argument("y_true") + f" must have a ScoreTable for each group; got {type(table).__name__} for {key!r}."
             )
     if not found:
-        raise InputError("There are no tables; at least one is needed.", argument="y_true")
+        raise InputError(Argument("y_true") + " must have at least one table; got none.")
     name = (", ".join(tables.by) or None) if isinstance(tables, Tables) else None
     whole = _Sample(sum(found.values(), ScoreTable.empty()))
     groups = {} if list(found) == [None] else {key: _Sample(t) if len(t) else None for key, t in found.items()}
@@ -88,9 +88,8 @@ def _tables_by_group(tables: Mapping[Any, ScoreTable]) -> Mapping[Any, ScoreTabl
         return tables
     if len(tables.models) > 1:
         raise InputError(
-            f"y_true must have the tables of one model; got {', '.join(map(repr, tables.models))}.",
+            Argument("y_true") + f" must have the tables of one model; got {', '.join(map(repr, tables.models))}.",
             hint="Evaluate one: tables.of(model).",
-            argument="y_true",
         )
     return tables.of()
 

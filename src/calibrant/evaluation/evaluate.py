@@ -16,7 +16,7 @@ from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
 from calibrant.tables.table_functions import row_options
 
-__all__ = ["evaluate"]
+__all__ = ["check_options", "evaluate"]
 
 
 @row_options
@@ -131,16 +131,10 @@ def evaluate(
     >>> found.verdict, found.direction
     ('miscalibrated', 'overestimates')
     """
-    kind = _kind(forecast_kind(y_true, forecast))
-    given = {"classes": classes, "costs": costs, "metrics": metrics, **rows}
-    own = {name: value for name, value in given.items() if value is not None}
-    beside = next((name for name in own if name not in kind.options), None)
-    if beside is not None:
-        raise InputError(
-            Argument(beside) + f" must be omitted for forecasts of kind {kind.name!r}; got {own[beside]!r}."
-        )
+    kind = forecast_kind(y_true, forecast)
+    own = check_options(kind, {"classes": classes, "costs": costs, "metrics": metrics, **rows})
     return evaluate_kind(
-        kind,
+        _kind(kind),
         y_true,
         forecast,
         by=by,
@@ -165,6 +159,15 @@ _KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "distribution": ("regression", "DISTRIBUTION"),
     }
 )
+
+
+def check_options(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are given, not None; an error if the kind does not have one of them."""
+    own = {name: value for name, value in given.items() if value is not None}
+    for name, value in own.items():
+        if name not in _kind(kind).options:
+            raise InputError(Argument(name) + f" must be omitted for forecasts of kind {kind!r}; got {value!r}.")
+    return own
 
 
 def _kind(name: str) -> Kind[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Ints
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.multiclass_details import MulticlassDetails
@@ -32,7 +32,7 @@ from calibrant.tables.class_table import ClassTable
 
 __all__ = ["evaluate_classes", "multiclass_metrics"]
 
-# Class-wise metrics whose bins follow the data are measured class by class, and so left out where entries are more.
+# Class-wise metrics whose bins follow the data are measured class by class, so they are skipped where entries are more.
 _MAX_ENTRIES = 2_000_000
 
 
@@ -51,7 +51,7 @@ def evaluate_classes(
 ) -> Evaluation:
     """Evaluate one class table, without groups; rows in too few clusters are not tested."""
     if not len(table):
-        raise InputError("y_true and forecast must hold at least one row; got none.", argument="y_true")
+        raise InputError(Argument("y_true") + " and forecast must hold at least one row; got none.")
     few_clusters = cluster is not None and int(cluster.max()) + 1 < MIN_CLUSTERS
     cluster = None if few_clusters else cluster
     decision = _decide(table, settings, cluster)

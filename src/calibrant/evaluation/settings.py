@@ -25,9 +25,19 @@ from calibrant.metrics.proper_scores import Brier
 from calibrant.metrics.registry import MetricLike, as_metrics
 from calibrant.metrics.specification import part_to_spec
 
-__all__ = ["FEWER_RESAMPLES", "LOG_ODDS_MARGIN", "Settings", "check_settings", "default_metrics"]
+__all__ = [
+    "DISTRIBUTION_MARGIN",
+    "FEWER_RESAMPLES",
+    "LOG_ODDS_MARGIN",
+    "POINT_MARGIN",
+    "PROPORTION_MARGIN",
+    "Settings",
+    "check_settings",
+    "default_metrics",
+]
 
-LOG_ODDS_MARGIN = 0.1
+LOG_ODDS_MARGIN, PROPORTION_MARGIN = 0.1, 0.01
+POINT_MARGIN, DISTRIBUTION_MARGIN = 0.05, 0.01
 # The default number of replicates where each is slow.
 FEWER_RESAMPLES = 99
 
@@ -47,9 +57,9 @@ _DEFAULTS: Mapping[str, _Defaults] = MappingProxyType(
     {
         "binary": _Defaults(LOG_ODDS_MARGIN, "in log-odds", 499, takes_absolute=True),
         "multiclass": _Defaults(LOG_ODDS_MARGIN, "in log-odds", 199),
-        "labels": _Defaults(0.01, "in units of a class proportion", 0, 0),  # nothing is resampled
-        "point": _Defaults(0.05, "in standard deviations of the outcome", 199, 0),
-        "distribution": _Defaults(0.01, "in units of coverage", 199, 0),
+        "labels": _Defaults(PROPORTION_MARGIN, "in units of a class proportion", 0, 0),  # nothing is resampled
+        "point": _Defaults(POINT_MARGIN, "in standard deviations of the outcome", 199, 0),
+        "distribution": _Defaults(DISTRIBUTION_MARGIN, "in units of coverage", 199, 0),
     }
 )
 

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import islice
@@ -121,8 +120,9 @@ def _parquet(file: File, score: str, name: str) -> Iterator[_Batch]:
                 values = np.zeros(len(column))
             else:
                 values = (column.fill_null(0) if absent.any() else column).to_numpy(zero_copy_only=False)
-            read = replace(_columns.read(values, f"{score} in {file.name}", missing=absent), first_row=first)
-            yield _Batch(batch, _columns.numbers(read))
+            read = _columns.read(values, f"{score} in {file.name}")
+            own = _columns.ColumnData(read.name, read.values, absent | read.mask, first_row=first)
+            yield _Batch(batch, _columns.numbers(own))
             first += len(batch)
 
 

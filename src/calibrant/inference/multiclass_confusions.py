@@ -55,8 +55,8 @@ def confusions(rows: ClassRows, joint_pvalue: float, alpha: float) -> list[Confu
     """
     if joint_pvalue > alpha:
         return []
-    happened, squared = _grouped(rows)
-    excess = happened - rows.products
+    observed, squared = _grouped(rows)
+    excess = observed - rows.products
     variance = _variance(rows, squared)
     pvalue = _tails(rows, excess, variance)
     away = ~np.eye(rows.n_classes, dtype=bool)
@@ -68,7 +68,7 @@ def confusions(rows: ClassRows, joint_pvalue: float, alpha: float) -> list[Confu
             int(c),
             int(d),
             float(rows.products[c, d] / total[d]),
-            float(happened[c, d] / total[d]),
+            float(observed[c, d] / total[d]),
             float(variance[c, d] ** 0.5 / total[d]),
             float(pvalue[c, d]),
             float(adjusted[c, d]),
@@ -83,14 +83,14 @@ def _grouped(rows: ClassRows) -> tuple[Floats, Floats]:
     from scipy.sparse import csr_array
 
     count = rows.n_classes
-    happened, squared = np.zeros((2, count, count))
+    observed, squared = np.zeros((2, count, count))
     share = rows.squares * (1 - 2 * rows.own)
     for block, p in rows.blocks():
         code, place = rows.code[block], np.arange(len(p))
         shape = (count, len(p))
-        happened += csr_array((rows.counts[block], (code, place)), shape) @ p
+        observed += csr_array((rows.counts[block], (code, place)), shape) @ p
         squared += csr_array((share[block], (code, place)), shape) @ p**2
-    return happened, squared
+    return observed, squared
 
 
 def _variance(rows: ClassRows, squared: Floats) -> Floats:

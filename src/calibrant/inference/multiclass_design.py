@@ -118,16 +118,16 @@ class ClassRows:
     def design(self, event: Bools, p: Floats) -> tuple[Design, Ints]:
         """Return the design of a binary event with probabilities `p`, and the place of each row in its table."""
         filled, place = _compressed(_cells(p))
-        happened = np.flatnonzero(event)
+        event_rows = np.flatnonzero(event)
 
         def total(values: Floats, rows: Ints | slice = slice(None)) -> Floats:
             return np.bincount(place[rows], values[rows], filled.size).astype(np.float64)
 
-        n, k = total(self.counts), total(self.counts, happened)
+        n, k = total(self.counts), total(self.counts, event_rows)
         score = np.clip(total(self.counts * p) / n, 0.0, _BELOW_ONE)
         score[filled == _ONE] = 1.0
         if self.importance:
-            table = ScoreTable(score, n, k, total(self.squares), total(self.squares, happened))
+            table = ScoreTable(score, n, k, total(self.squares), total(self.squares, event_rows))
         else:
             table = ScoreTable(score, n.astype(np.int64), k.astype(np.int64))
         if self.cluster is None or self.n_clusters is None:

@@ -1,4 +1,4 @@
-"""Is the deviation of class probabilities relevant? Limits of the class-wise log-odds error, by inversion."""
+"""Limits of the class-wise log-odds error by inversion, and its equivalence test."""
 
 import math
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from calibrant.inference.residual_tests import covariance_traces
 
 __all__ = ["ClasswiseDeviation"]
 
-# Probability of values of U that are too small to be believed.
-_HARDLY = 1e-6
-_NOTHING = 1e-300
+# Values of U below its quantile at this probability count as equal to the quantile.
+_LEAST_PROBABILITY = 1e-6
+_TINY = 1e-300  # keeps denominators positive
 # Up to this margin the curvature of the log-odds is taken into account.
 _SMALL_MARGIN = 0.5
 
@@ -58,8 +58,8 @@ class ClasswiseDeviation:
         cells, bins = self.cells, self.cells.bins
         noise, chance = bins.observed, bins.chance
         if cells.clusters is not None:
-            noise = np.maximum(np.diag(cells.matrix) / np.maximum(cells.scale, _NOTHING), bins.variance)
-            chance = chance * noise / np.maximum(bins.variance, _NOTHING)
+            noise = np.maximum(np.diag(cells.matrix) / np.maximum(cells.scale, _TINY), bins.variance)
+            chance = chance * noise / np.maximum(bins.variance, _TINY)
         squares = np.where(self.exact[cells.owner], bins.error - chance, bins.residual**2 - noise)
         return float(np.sum(cells.scale * squares))
 
@@ -100,14 +100,14 @@ class ClasswiseDeviation:
 
     @cached_property
     def _least(self) -> float:
-        """Smaller values of U are too rare to matter: rates that equal the scores bound no error."""
+        """The smallest value of U that is used; without it, rates that equal the scores would give limits of 0."""
         from scipy.special import chdtri, fdtri
 
         mean, variance, _ = self._shape
         nu, degrees = 2 * mean**2 / variance, self.cells.degrees
         if np.isinf(degrees):
-            return mean * (float(chdtri(nu, 1 - _HARDLY)) / nu - 1)
-        return mean * (float(fdtri(nu, nu * degrees, _HARDLY)) - 1)
+            return mean * (float(chdtri(nu, 1 - _LEAST_PROBABILITY)) / nu - 1)
+        return mean * (float(fdtri(nu, nu * degrees, _LEAST_PROBABILITY)) - 1)
 
     def pvalue(self, margin: float) -> float:
         """Return the p-value of the hypothesis that the error is at least the margin; 1 without information."""
@@ -154,7 +154,7 @@ class ClasswiseDeviation:
     def _spread(self) -> float:
         """Variance of log-odds errors divided by that if calibrated, over cells weighted by their squared errors."""
         bins, weight = self.cells.bins, self.cells.scale * self.cells.bins.error
-        ratio = np.where(self.exact[self.cells.owner], bins.chance / np.maximum(bins.variance, _NOTHING), 1.0)
+        ratio = np.where(self.exact[self.cells.owner], bins.chance / np.maximum(bins.variance, _TINY), 1.0)
         total = float(np.sum(weight))
         return max(float(np.sum(weight * ratio)) / total, 1.0) if total > 0 else 1.0
 

@@ -12,8 +12,8 @@ from matplotlib.patches import Patch, StepPatch
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
+from calibrant.inference import nulls
 from calibrant.inference.nulls import Null
-from calibrant.inference.nulls import null as null_of
 from calibrant.metrics.calibration_errors import TCE
 from calibrant.metrics.registry import MetricLike
 from calibrant.plots._canvas import draw_title, drawn_frame, single_axes
@@ -80,7 +80,7 @@ class NullDisplay:
             How rows are read; see `ScoreTable.from_arrays`.
         """
         chosen = TCE() if metric is None else metric
-        found = null_of(chosen, y_true, y_prob, n_resamples=n_resamples, random_state=random_state, **rows)
+        found = nulls.null(chosen, y_true, y_prob, n_resamples=n_resamples, random_state=random_state, **rows)
         return cls.from_null(found, ax=ax, fig=fig)
 
     @classmethod

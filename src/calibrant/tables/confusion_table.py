@@ -14,7 +14,7 @@ from calibrant._support.typing import Column, Floats, Ints
 from calibrant.tables.class_table import used_rows
 from calibrant.tables.rows import Rows
 
-__all__ = ["ConfusionTable", "read_labels"]
+__all__ = ["ConfusionTable", "read_labels", "refuse_probabilities"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,7 +148,7 @@ def read_labels(
     rows = Rows.read(y_true, forecast, **options, hint=_PASS_LABELS)
     columns = (rows.y, rows.forecasts[0])
     for column in columns:
-        _refuse_probabilities(column)
+        refuse_probabilities(column)
     used_rows(rows)  # raises an error about missing values, or if no row is left
     if classes is not None:
         return rows, class_labels.check_classes(classes, argument.name)
@@ -163,7 +163,7 @@ def read_labels(
     return rows, names
 
 
-def _refuse_probabilities(column: ColumnData) -> None:
+def refuse_probabilities(column: ColumnData) -> None:
     """Raise an error if a column of labels holds numbers that are not whole."""
     values = column.values
     if values.dtype.kind != "f":
