@@ -19,6 +19,7 @@ REPEATED_MODULES = {
     **dict.fromkeys(KINDS, "one module per kind of forecast in each folder"),
     **dict.fromkeys(("evaluate", "compare", "audit", "export"), "the command of that function or folder in cli"),
     "registry": "METRICS and CALIBRATORS, each in its folder",
+    **dict.fromkeys(("decision", "design"), "of binary scores in inference, of classes in inference/multiclass"),
 }
 
 

@@ -1,6 +1,6 @@
 """Error rates and power of the verdict on class probabilities.
 
-Each data set is decided by the library (`calibrant.inference.multiclass.decide_classes`); no resampling is needed.
+Each data set is decided by the library (`calibrant.inference.multiclass.decision.decide_classes`); no resampling is needed.
 Results are kept per cell in docs/studies/multiclass.csv after each chunk of data sets, so that the study continues
 where it was stopped.
 
@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 
-from calibrant.inference.multiclass import MulticlassDecision, decide_classes
+from calibrant.inference.multiclass.decision import MulticlassDecision, decide_classes
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import LogOddsBins

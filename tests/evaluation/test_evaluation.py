@@ -123,7 +123,10 @@ def test_a_mapping_of_tables_is_evaluated_by_its_keys():
     found = quick(tables)
     assert found.table == cb.ScoreTable.from_arrays(y, p)
     assert found.to_dict()["groups"][1]["verdict"] == found.groups["b"].verdict
-    for bad, message in (({}, "at least one table; got none"), ({"a": [1, 0]}, "must have a ScoreTable for each group; got list")):
+    for bad, message in (
+        ({}, "at least one table; got none"),
+        ({"a": [1, 0]}, "must have a ScoreTable for each group; got list"),
+    ):
         with pytest.raises(cb.InputError, match=message):
             quick(bad)
     with pytest.raises(cb.InputError, match="by must be omitted with tables; got both"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.inference.multiclass_sample import ClassSampler
+from calibrant.inference.multiclass.sample import ClassSampler
 from calibrant.metrics.classwise import ClasswiseMetric
 from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
 from calibrant.metrics.top_label import TopLabelMetric

@@ -12,7 +12,7 @@ from scipy import integrate, stats
 
 from calibrant import regression as rg
 from calibrant._support.errors import CalibrantWarning, InputError
-from calibrant.inference.uniformity import ad_limit, ad_pvalue
+from calibrant.inference.regression.uniformity import ad_limit, ad_pvalue
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 

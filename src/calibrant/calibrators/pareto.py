@@ -19,7 +19,7 @@ from calibrant.calibrators.distribution_map import DistributionMap, check_total,
 from calibrant.calibrators.maps import SinhArcsinh
 from calibrant.forecasts.reading import read_outcomes
 from calibrant.forecasts.transformed import Warped, need_scores, normal_scores
-from calibrant.inference.uniformity import ad_pvalue
+from calibrant.inference.regression.uniformity import ad_pvalue
 
 __all__ = ["Front", "FrontPoint", "ParetoRecalibrator", "not_dominated"]
 

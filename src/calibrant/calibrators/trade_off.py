@@ -8,8 +8,8 @@ from typing import Any
 from calibrant._support.json_values import number
 from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Floats
-from calibrant.inference.bias_by_bin import bias_by_bin
 from calibrant.inference.estimates import Estimate, from_influence
+from calibrant.inference.regression.bias_by_bin import bias_by_bin
 from calibrant.metrics import point
 from calibrant.metrics.rec_curve import error_tolerance
 from calibrant.tables.mean_table import MeanTable

@@ -15,8 +15,8 @@ from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import Settings
 from calibrant.inference.equivalence_power import rows_to_decide
 from calibrant.inference.intervals import Interval
-from calibrant.inference.multiclass import MulticlassDecision, decide_classes
-from calibrant.inference.multiclass_sample import MulticlassSample
+from calibrant.inference.multiclass.decision import MulticlassDecision, decide_classes
+from calibrant.inference.multiclass.sample import MulticlassSample
 from calibrant.inference.nulls import Null
 from calibrant.inference.replicates import resample_metrics
 from calibrant.inference.resampling import MIN_CLUSTERS

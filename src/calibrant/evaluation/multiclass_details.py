@@ -14,7 +14,7 @@ from calibrant.inference.equivalence_tests import Equivalence
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.intervals import Interval
-from calibrant.inference.multiclass import ClassDecision, MulticlassDecision
+from calibrant.inference.multiclass.decision import ClassDecision, MulticlassDecision
 from calibrant.tables.class_table import ClassTable
 
 if TYPE_CHECKING:

@@ -22,15 +22,15 @@ from calibrant.forecasts.frozen import is_frozen
 from calibrant.forecasts.point import Point
 from calibrant.forecasts.reading import as_forecast
 from calibrant.forecasts.transformed import is_mean
-from calibrant.inference import distribution_components, point_components
-from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
 from calibrant.inference.deviations import Deviation, bias_deviation, coverage_deviation
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import JointTest, TestResult
-from calibrant.inference.point_line import fitted_line
-from calibrant.inference.point_tce import TestBasedError, tce_with_null
+from calibrant.inference.regression import distribution_components, point_components
+from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin
+from calibrant.inference.regression.point_line import fitted_line
+from calibrant.inference.regression.point_tce import TestBasedError, tce_with_null
+from calibrant.inference.regression.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.inference.resampling import MIN_CLUSTERS
-from calibrant.inference.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.pit import transforms

@@ -14,7 +14,7 @@ from calibrant.evaluation.sizes import rows_text
 from calibrant.inference.deviations import Deviation
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import JointTest, TestResult
-from calibrant.inference.point_line import LinearFit
+from calibrant.inference.regression.point_line import LinearFit
 from calibrant.metrics.point_decomposition import MSEDecomposition
 from calibrant.tables.mean_table import MeanTable
 

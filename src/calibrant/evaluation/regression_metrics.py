@@ -11,12 +11,12 @@ from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats, Ints
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.forecasts.distributions import Quantiles, Samples
-from calibrant.inference.bias_by_bin import too_alike
 from calibrant.inference.estimates import Estimate, from_error, from_influence
 from calibrant.inference.hypothesis_tests import JointTest
 from calibrant.inference.intervals import Interval
 from calibrant.inference.nulls import Null
-from calibrant.inference.point_tce import TestBasedError
+from calibrant.inference.regression.bias_by_bin import too_alike
+from calibrant.inference.regression.point_tce import TestBasedError
 from calibrant.metrics import point as means
 from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import Quantile

@@ -11,8 +11,8 @@ from calibrant._support.json_values import plain
 from calibrant._support.typing import Floats, Ints
 from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.inference.cluster_sums import box_moments, sum_covariance, sums_by_cluster
-from calibrant.inference.distribution_components import merged_levels
-from calibrant.inference.point_components import BinSums
+from calibrant.inference.regression.distribution_components import merged_levels
+from calibrant.inference.regression.point_components import BinSums
 
 __all__ = ["Deviation", "bias_deviation", "coverage_deviation"]
 

@@ -207,7 +207,7 @@ def largest_unseen_rate(size: float, tail: float) -> float:
 
 
 def _read_multiclass(y_true: Any, proba: Any, cluster: Column | None, options: Mapping[str, Any]) -> Sample:
-    from calibrant.inference.multiclass_sample import MulticlassSample
+    from calibrant.inference.multiclass.sample import MulticlassSample
 
     return MulticlassSample.read(y_true, proba, cluster, options)
 

@@ -14,8 +14,8 @@ from matplotlib.ticker import FuncFormatter
 
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import p_text
-from calibrant.inference.bias_by_bin import BiasByBin, bias_by_bin
-from calibrant.inference.point_line import LinearFit, slope_intercept
+from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin
+from calibrant.inference.regression.point_line import LinearFit, slope_intercept
 from calibrant.plots._canvas import draw_title, drawn_frame, legend, single_axes
 from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours
 from calibrant.tables.mean_table import MeanTable, read_mean_table

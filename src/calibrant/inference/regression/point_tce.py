@@ -7,7 +7,7 @@ import numpy as np
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Ints
-from calibrant.inference.bias_by_bin import bias_by_bin, fine_bins
+from calibrant.inference.regression.bias_by_bin import bias_by_bin, fine_bins
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["TestBasedError", "tce_with_null"]

@@ -7,7 +7,7 @@ import numpy as np
 
 from calibrant._support.json_values import plain
 from calibrant._support.typing import Floats
-from calibrant.inference.multiclass_design import ClassRows
+from calibrant.inference.multiclass.design import ClassRows
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.residual_tests import cluster_degrees
 

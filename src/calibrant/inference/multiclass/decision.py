@@ -16,16 +16,16 @@ from calibrant.inference.hypothesis_tests import JointTest, TestResult
 from calibrant.inference.information_bins import fine_bins
 from calibrant.inference.intervals import Interval
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, LogOddsDeviation
-from calibrant.inference.multiclass_components import (
+from calibrant.inference.multiclass.components import (
     BinsOfClass,
     Cells,
     impossible_outcomes,
     temperature,
     top_label_deviation,
 )
-from calibrant.inference.multiclass_confusions import Confusion, confusions
-from calibrant.inference.multiclass_design import ClassRows
-from calibrant.inference.multiclass_relevance import ClasswiseDeviation
+from calibrant.inference.multiclass.confusions import Confusion, confusions
+from calibrant.inference.multiclass.design import ClassRows
+from calibrant.inference.multiclass.relevance import ClasswiseDeviation
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.nulls import Null
 from calibrant.inference.resampling import MIN_CLUSTERS

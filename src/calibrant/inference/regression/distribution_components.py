@@ -10,7 +10,7 @@ from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.inference.cluster_sums import box_test, share_covariance, sums_by_cluster
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.mean_tests import IndependentTerms, cluster_terms
-from calibrant.inference.uniformity import a_squared, ad_pvalue
+from calibrant.inference.regression.uniformity import a_squared, ad_pvalue
 
 __all__ = ["coverage_component", "median_component", "merged_levels", "pit_component"]
 

@@ -13,10 +13,10 @@ from scipy.stats import poisson
 from calibrant._support.errors import InputError
 from calibrant.inference.decision import decide
 from calibrant.inference.design import Design
-from calibrant.inference.multiclass import ClassTests, decide_classes
-from calibrant.inference.multiclass_components import _bounded, class_shifts, skewed_two_sided
-from calibrant.inference.multiclass_confusions import _grouped, _variance, confusions
-from calibrant.inference.multiclass_design import ClassRows
+from calibrant.inference.multiclass.components import _bounded, class_shifts, skewed_two_sided
+from calibrant.inference.multiclass.confusions import _grouped, _variance, confusions
+from calibrant.inference.multiclass.decision import ClassTests, decide_classes
+from calibrant.inference.multiclass.design import ClassRows
 from calibrant.tables.score_table import ScoreTable
 
 

@@ -12,7 +12,7 @@ from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.inference.binary_components import IMPOSSIBLE, binary_components
 from calibrant.inference.design import Design
 from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.inference.multiclass_design import ClassRows
+from calibrant.inference.multiclass.design import ClassRows
 from calibrant.inference.residual_tests import cluster_t_test, covariance_traces
 from calibrant.inference.tails import quadratic_tail, student_two_sided
 from calibrant.metrics import log_odds

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from calibrant._support.typing import Bools, Floats
-from calibrant.inference.multiclass_components import Cells
+from calibrant.inference.multiclass.components import Cells
 from calibrant.inference.residual_tests import covariance_traces
 
 __all__ = ["ClasswiseDeviation"]
