@@ -171,6 +171,17 @@ def test_many_class_probabilities_have_fewer_resamples(forecasts, monkeypatch):
     assert cb.evaluate(y, proba, metrics=metrics, n_resamples=19).settings.n_resamples == 19
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_generator_gives_one_seed_per_evaluation(forecasts, kind):
+    used, expected = np.random.default_rng(3), np.random.default_rng(3)
+    found = cb.evaluate(*forecasts[kind], by=np.arange(N) % 2, n_resamples=9, random_state=used)
+    seed = int(expected.integers(2**63))
+    assert used.bit_generator.state == expected.bit_generator.state
+    again = cb.evaluate(*forecasts[kind], by=np.arange(N) % 2, n_resamples=9, random_state=seed)
+    assert found.settings.random_state is None
+    assert repr(found) == repr(again)
+
+
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
 def test_settings_hold_the_metrics_of_the_result(forecasts, kind):
     y, forecast = (column[:300] for column in forecasts[kind])
