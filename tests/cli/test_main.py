@@ -15,7 +15,7 @@ for library in ("click", "rich", "duckdb", "pyarrow"):
     pytest.importorskip(library, reason=f"{library} is not installed")
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-from calibrant._support.errors import Argument  # noqa: E402
+from calibrant._support.errors import Argument, MissingExtraError  # noqa: E402
 from calibrant.cli.main import COMMANDS, run, write_option  # noqa: E402
 
 FEW = ("--resamples", "39")
@@ -89,7 +89,8 @@ def test_a_lack_of_memory_exits_with_4(scores, call, monkeypatch, error):
     ("error", "code", "text"),
     [
         (PermissionError(13, "Permission denied", "/secret/folder/a.csv"), 2, "Permission denied: a.csv"),
-        (ModuleNotFoundError('Spark needs PySpark: pip install "calibrant[spark]".'), 2, "Spark needs PySpark"),
+        (MissingExtraError("Spark needs PySpark", "spark"), 2, 'Spark needs PySpark: pip install "calibrant[spark]".'),
+        (ModuleNotFoundError("a text with pip install"), 3, "internal error: ModuleNotFoundError"),
         (ModuleNotFoundError("No module named 'x'"), 3, "internal error: ModuleNotFoundError"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],

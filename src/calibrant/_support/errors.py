@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-__all__ = ["Argument", "CalibrantWarning", "InputError", "Note", "Text"]
+__all__ = ["Argument", "CalibrantWarning", "InputError", "MissingExtraError", "Note", "Text"]
 
 
 class Text:
@@ -112,6 +112,32 @@ class InputError(ValueError):
     def write(self, write_argument: Callable[[Argument], str] = str) -> str:
         """Return the message with each argument as `write_argument` writes it; by default as in Python."""
         return f"{self._problem.write(write_argument)} {self._hint.write(write_argument)}".rstrip()
+
+
+class MissingExtraError(ModuleNotFoundError):
+    """An optional library is not installed. The message names the command that installs it.
+
+    Parameters
+    ----------
+    problem : str
+        What needs which library.
+    extra : str
+        The extra of Calibrant that installs the library.
+    name : str or None
+        Name of the missing module.
+
+    Examples
+    --------
+    >>> print(MissingExtraError("Diagrams need matplotlib", "plot", name="matplotlib"))
+    Diagrams need matplotlib: pip install "calibrant[plot]".
+    """
+
+    def __init__(self, problem: str, extra: str, *, name: str | None = None) -> None:
+        super().__init__(problem, extra, name=name)
+        self.problem, self.extra = problem, extra
+
+    def __str__(self) -> str:
+        return f'{self.problem}: pip install "calibrant[{self.extra}]".'
 
 
 class CalibrantWarning(UserWarning):

@@ -4,14 +4,13 @@ Score maps turn one column of scores into probabilities; models on features hold
 scores.
 """
 
+from calibrant._support.errors import MissingExtraError as _MissingExtraError
 from calibrant._support.lazy import LazyNames as _LazyNames
 
 try:
     import sklearn  # noqa: F401
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        'Calibrators need scikit-learn: pip install "calibrant[sklearn]".', name="sklearn"
-    ) from error
+    raise _MissingExtraError("Calibrators need scikit-learn", "sklearn", name="sklearn") from error
 
 _lazy = _LazyNames(
     __name__,

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import InputError, MissingExtraError
 
 __all__ = ["digit_scores", "write_digits"]
 
@@ -23,9 +23,7 @@ def digit_scores() -> dict[str, Any]:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            'The demo needs scikit-learn: pip install "calibrant[sklearn]".', name=error.name
-        ) from error
+        raise MissingExtraError("The demo needs scikit-learn", "sklearn", name=error.name) from error
     pixels, digit = load_digits(return_X_y=True)
     is_8 = digit == 8
     models = {

@@ -15,7 +15,7 @@ try:
 except ModuleNotFoundError:  # pragma: no cover  (an installation without the extra)
     sys.exit('The command line needs click and rich: pip install "calibrant[cli]".')
 
-from calibrant._support.errors import Argument, InputError, nearest
+from calibrant._support.errors import Argument, InputError, MissingExtraError, nearest
 
 __all__ = ["main", "run"]
 
@@ -128,8 +128,8 @@ def run(arguments: list[str] | None = None) -> int:
         return BAD_INPUT
     except click.ClickException as error:
         return _print_error(error.message, BAD_INPUT)
-    except ModuleNotFoundError as error:
-        return _print_error(str(error), BAD_INPUT) if "pip install" in str(error) else _print_internal_error(error)
+    except MissingExtraError as error:
+        return _print_error(str(error), BAD_INPUT)
     except MemoryError as error:
         reason = f": {error}" if str(error) else ""
         hint = "Use fewer rows or more memory; evaluate and check need 300 MB with --resolution '2**-20'."

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.columns import CLIP_TOLERANCE, LARGEST_SCORE
-from calibrant._support.errors import Argument, InputError
+from calibrant._support.errors import Argument, InputError, MissingExtraError
 from calibrant._support.option_checks import check_option, known_keywords
 from calibrant._support.typing import Floats
 from calibrant.calibrators import maps
@@ -18,7 +18,7 @@ try:
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError('to_onnx needs onnx: pip install "calibrant[onnx]".', name="onnx") from error
+    raise MissingExtraError("to_onnx needs onnx", "onnx", name="onnx") from error
 
 __all__ = ["Graph", "score_node", "to_onnx"]
 

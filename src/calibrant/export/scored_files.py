@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import Argument, InputError, no_column
+from calibrant._support.errors import Argument, InputError, MissingExtraError, no_column
 from calibrant._support.typing import Bools, Floats
 from calibrant.ingest.formats import File, guess_format, read_header, text_stream
 
@@ -64,7 +64,7 @@ def calibrate_file(calibrator: Any, source: Path, target: Path, kind: str, *, sc
     try:
         import pyarrow as pa
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError('Files need pyarrow: pip install "calibrant[files]".', name=error.name) from error
+        raise MissingExtraError("Files need pyarrow", "files", name=error.name) from error
     file = File(str(source), guess_format(source.name))
     read = {"parquet": _parquet, "csv": _csv, "json": _json}[file.format]
     count = {"rows": 0, "missing": 0}

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError
+from calibrant._support.errors import InputError, MissingExtraError
 from calibrant._support.option_checks import known_keywords
 from calibrant._support.progress import progress_bar
 from calibrant.ingest.counting import CountOptions, Weighting
@@ -214,9 +214,7 @@ def _connection(memory_limit: str) -> Any:
         import duckdb
         import pyarrow  # noqa: F401  (imported here, so that the error says what to install)
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            'Reading files needs DuckDB and pyarrow: pip install "calibrant[files]".', name=error.name
-        ) from error
+        raise MissingExtraError("Reading files needs DuckDB and pyarrow", "files", name=error.name) from error
     # DuckDB must not download extensions.
     settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     try:

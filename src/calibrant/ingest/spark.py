@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from calibrant._support.errors import Argument, InputError
+from calibrant._support.errors import Argument, InputError, MissingExtraError
 from calibrant._support.sql_dialects import DIALECTS
 from calibrant.ingest.frames import frame_columns, same_name
 from calibrant.ingest.pushdown import CountQuery
@@ -90,7 +90,7 @@ def parquet_frame(url: str, names: list[str], files: list[str]) -> Any:
     try:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError('Spark needs PySpark: pip install "calibrant[spark]".', name=error.name) from error
+        raise MissingExtraError("Spark needs PySpark", "spark", name=error.name) from error
     if not all(Path(file).suffix in (".parquet", ".pq") for file in files):
         raise InputError("Spark reads Parquet files only.", hint="Leave out --spark to read CSV and JSON lines.")
     builder = SparkSession.builder.master(url).appName("calibrant").config("spark.log.level", "ERROR")

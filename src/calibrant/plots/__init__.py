@@ -6,6 +6,7 @@ returns the drawn values as a frame (``data()``) and describes itself in one sen
 write identical bytes for identical input.
 """
 
+from calibrant._support.errors import MissingExtraError as _MissingExtraError
 from calibrant._support.lazy import LazyNames as _LazyNames
 
 _lazy = _LazyNames(
@@ -40,6 +41,4 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
-        raise ModuleNotFoundError(
-            'Diagrams need matplotlib: pip install "calibrant[plot]".', name="matplotlib"
-        ) from error
+        raise _MissingExtraError("Diagrams need matplotlib", "plot", name="matplotlib") from error

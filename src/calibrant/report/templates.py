@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from calibrant._support.errors import MissingExtraError
 from calibrant.report.figures import inline
 
 __all__ = ["SafeText", "inline_figure", "new_canvas", "render"]
@@ -35,7 +36,7 @@ def _environment() -> Any:
     try:
         from jinja2 import BaseLoader, Environment, StrictUndefined
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError('The report needs Jinja2: pip install "calibrant[report]".', name="jinja2") from error
+        raise MissingExtraError("The report needs Jinja2", "report", name="jinja2") from error
 
     class Assets(BaseLoader):
         """Templates of the installed package."""

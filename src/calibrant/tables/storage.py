@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import InputError, Note
+from calibrant._support.errors import InputError, MissingExtraError, Note
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["from_arrow", "from_parquet", "to_arrow", "to_parquet"]
@@ -25,9 +25,7 @@ def _arrow() -> Any:
     try:
         import pyarrow
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            'Storing tables needs pyarrow: pip install "calibrant[files]".', name="pyarrow"
-        ) from error
+        raise MissingExtraError("Storing tables needs pyarrow", "files", name="pyarrow") from error
     return pyarrow
 
 
