@@ -21,7 +21,9 @@ def test_compare_is_paired(scores, call):
     assert {k: v for k, v in json.loads(Path("out.json").read_text()).items() if k in expected.to_dict()} == json.loads(
         json.dumps(expected.to_dict())
     )
-    assert "at least two scores" in call("compare", "scores.csv", "-y", "y", "-p", "p", code=2)
+    assert "compare needs at least two forecasts; got 1. Repeat --score." in call(
+        "compare", "scores.csv", "-y", "y", "-p", "p", code=2
+    )
     assert "at least 10 distinct values" in call("compare", *given, "--cluster", "g", code=2)
     lines = Path("scores.csv").read_text().splitlines()
     clustered = [f"{line},{'h' if i == 0 else i // 20}" for i, line in enumerate(lines)]

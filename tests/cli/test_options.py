@@ -1,6 +1,7 @@
 """The options of the commands agree with the arguments of the Python functions."""
 
 import inspect
+import re
 
 import pytest
 
@@ -10,10 +11,13 @@ click = pytest.importorskip("click", reason="click is not installed")
 pytest.importorskip("rich", reason="rich is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from calibrant._support.sql_dialects import DIALECTS  # noqa: E402
-from calibrant.cli import options  # noqa: E402
+from calibrant.cli import forecast_columns, options  # noqa: E402
 from calibrant.cli.main import COMMANDS, calibrant  # noqa: E402
+from calibrant.evaluation.labels import PROPORTION_MARGIN  # noqa: E402
 from calibrant.evaluation.settings import LOG_ODDS_MARGIN  # noqa: E402
 from calibrant.export.scored_files import calibrate_file  # noqa: E402
+from calibrant.forecasts import kinds  # noqa: E402
+from calibrant.inference.deviations import DISTRIBUTION_MARGIN, POINT_MARGIN  # noqa: E402
 
 # Arguments of Python functions and their options. All others are the argument with dashes: sample_weight,
 # --sample-weight.
@@ -28,18 +32,19 @@ OPTIONS = {
 
 # The Python functions that take the options of each command.
 FUNCTIONS = {
-    "evaluate": (cb.evaluate, cb.tables_scan, cb.ECE),
-    "compare": (cb.compare, cb.tables_scan, cb.ECE),
-    "check": (cb.evaluate, cb.tables_scan, cb.ECE),
+    "evaluate": (cb.evaluate, cb.tables_scan, cb.ECE, cb.Gaussian),
+    "compare": (cb.compare, cb.tables_scan, cb.ECE, cb.Gaussian),
+    "check": (cb.evaluate, cb.tables_scan, cb.ECE, cb.Gaussian),
     "fit": (cb.tables_scan, cb.CATS),
     "apply": (calibrate_file,),
     "export": (cb.to_sql,),
     "demo": (),
 }
 
-# Options of the command line alone: files, outputs, thresholds, and `absolute_margin`, which is
+# Options of the command line alone: files, outputs, thresholds, columns of forecasts, and `absolute_margin`, which is
 # margin=cb.AbsoluteMargin(...) in Python.
 COMMAND_LINE_ONLY = {
+    *("class_score", "predicted_label", "point", "quantile", "sample"),
     *("encoding", "max_bytes", "sha256", "spark"),
     *("html", "json_file", "junit", "output", "force", "folder"),
     *("require", "max_tce_excess", "max_ece", "equivalence", "absolute_margin"),
@@ -49,7 +54,7 @@ COMMAND_LINE_ONLY = {
 # Arguments of Python functions alone: data, objects, and limits that a command sets itself.
 PYTHON_ONLY = {
     *("y_true", "y_prob", "y_probs", "forecast", "forecasts", "rows", "paths", "calibrator", "source", "target"),
-    *("metrics", "bins", "classes", "column", "progress", "memory_limit", "kind", "grid", "eps"),
+    *("metrics", "bins", "classes", "column", "progress", "memory_limit", "kind", "grid", "eps", "index"),
     "level",  # of recalibrators of distributions, which the command line does not export
 }
 
@@ -106,19 +111,32 @@ def test_options_have_the_defaults_of_their_arguments(command):
     assert compared or command in ("apply", "demo")
 
 
-def test_the_default_of_the_margin_is_shown():
-    margin = next(option for option in options_of("evaluate") if option.name == "margin")
-    assert margin.show_default == f"{LOG_ODDS_MARGIN:g}"
+def shown_default(name):
+    return next(option.show_default for option in options_of("evaluate") if option.name == name)
+
+
+def test_the_defaults_of_the_margin_are_shown():
+    margins = (LOG_ODDS_MARGIN, PROPORTION_MARGIN, POINT_MARGIN, DISTRIBUTION_MARGIN)
+    assert [float(number) for number in re.findall(r"[0-9.]+", shown_default("margin"))] == list(margins)
 
 
 def test_the_default_number_of_bins_is_that_of_ece():
-    bins = next(option for option in options_of("evaluate") if option.name == "n_bins")
-    assert cb.ECE(n_bins=bins.default) == cb.ECE()
+    assert cb.ECE(n_bins=int(shown_default("n_bins"))) == cb.ECE()
 
 
-def test_the_default_number_of_resamples_is_that_of_binary_scores():
-    resamples = next(option for option in options_of("evaluate") if option.name == "n_resamples")
-    assert cb.evaluate([0, 1] * 20, [0.4, 0.6] * 20).settings.n_resamples == resamples.default
+def test_the_default_numbers_of_resamples_are_shown():
+    y, numbers = [0, 1] * 20, [0.5, 1.5] * 20
+    binary = cb.evaluate(y, [0.4, 0.6] * 20)
+    others = [cb.evaluate(y, [[0.6, 0.4], [0.4, 0.6]] * 20), cb.evaluate(numbers, cb.Point(numbers[::-1]))]
+    shown = [int(number) for number in re.findall("[0-9]+", shown_default("n_resamples"))]
+    assert shown[0] == binary.settings.n_resamples
+    assert {result.settings.n_resamples for result in others} == {shown[1]}
+
+
+def test_each_kind_of_forecast_has_an_option():
+    assert set(forecast_columns.KINDS.values()) == set(kinds.KINDS)
+    for command in ("evaluate", "check", "compare"):
+        assert set(forecast_columns.KINDS) <= {option.name for option in options_of(command)}
 
 
 def test_the_dialects_are_those_of_the_library():

@@ -66,7 +66,7 @@ class Limits:
 
 
 @click.command
-@input_options(several=True, groups=True)
+@input_options(groups=True)
 @click.option("--require", type=click.Choice(["calibrated"]), help="Fail unless shown to lie within the margin.")
 @click.option("--max-tce-excess", type=float, metavar="POINTS", help="Largest TCE above its value if calibrated.")
 @click.option("--max-ece", type=float, metavar="VALUE", help="Largest ECE.")
@@ -86,23 +86,26 @@ def check(
     force: bool,
     **given: Any,
 ) -> int:
-    """Exit with 1 if the scores in FILES are miscalibrated.
+    """Exit with 1 if the forecasts in FILES are miscalibrated.
 
     Without a threshold the verdict decides: miscalibrated fails; calibrated and negligible pass; inconclusive passes
     with a warning. With --require calibrated only calibrated and negligible pass, which are both shown to lie within
-    the margin. Given thresholds (--max-ece, --max-tce-excess, --equivalence) decide alone. With --by each group must
-    pass as well; p-values of groups are adjusted for their number.
+    the margin. Given thresholds of scores (--max-ece, --max-tce-excess, --equivalence) decide alone. With --by each
+    group must pass as well; p-values of groups are adjusted for their number. Forecasts are named as in evaluate.
 
     \b
       calibrant check scores.parquet --label outcome --score probability
       calibrant check scores.csv -y outcome -p probability --max-ece 0.02 --junit calibration.xml
+      calibrant check prices.csv --label price --point predicted --margin 0.02
     """
     check_outputs(junit, json_file, force=force)
     limits = Limits(max_tce_excess, max_ece, equivalence)
     _check_options(limits, require, given)
+    source = Source.take(given)
+    _check_thresholds(limits, source)
     if equivalence is not None:
         given["absolute_margin"] = equivalence
-    results, inputs = evaluate_files(Source.take(given), given)
+    results, inputs = evaluate_files(source, given)
     gates = [gate for score, result in results.items() for gate in _gates(score, result, limits, require)]
     if junit is not None:
         write_text(junit, junit_xml(gates))
@@ -127,6 +130,19 @@ def _check_options(limits: Limits, require: str | None, given: dict[str, Any]) -
             )
 
 
+def _check_thresholds(limits: Limits, source: Source) -> None:
+    if limits.given and source.kind != "binary":
+        raise InputError(
+            Argument(limits.given[0])
+            + " must be given with "
+            + Argument("p")
+            + " only; got "
+            + Argument(source.option)
+            + ".",
+            hint="For other kinds the verdict decides; " + Argument("margin") + " sets its margin.",
+        )
+
+
 def _gates(score: str, result: "Evaluation", limits: Limits, require: str | None) -> list[Gate]:
     """Return the gates of one score, for all rows and for each group."""
     parts = {None: result} | {f"{result.by} = {group}": own for group, own in result.groups.items()}
@@ -137,15 +153,18 @@ def _gates(score: str, result: "Evaluation", limits: Limits, require: str | None
 
 def _verdict_gate(score: str, group: str | None, result: "Evaluation", require: str | None) -> Gate:
     """Return the gate of a verdict; an inconclusive one passes with a warning unless `require` is strict."""
-    from calibrant.evaluation import sentences
-
+    explanation, *_ = [*result.sentences(), ""]
     direction = f" ({result.direction})" if result.direction else ""
-    found = f"it is {result.verdict}{direction}: {sentences.explanation(result)}"
+    found = f"it is {result.verdict}{direction}: {explanation}" if explanation else f"it is {_headline(result)}"
     if require is not None:
         passed = result.verdict in ("calibrated", "negligible")
         return Gate(score, group, "must be shown to be calibrated within the margin", passed, found)
     passed = result.verdict != "miscalibrated"
     return Gate(score, group, "must not be miscalibrated", passed, found, warning=result.verdict == "inconclusive")
+
+
+def _headline(result: "Evaluation") -> str:
+    return result.headline().removeprefix("Verdict: ")
 
 
 def _threshold_gates(score: str, group: str | None, result: "Evaluation", limits: Limits) -> list[Gate]:

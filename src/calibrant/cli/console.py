@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["checksum_lines", "console", "diagram", "line", "print_comparison", "print_evaluation", "verdict_style"]
 
 _WIDTH = 44  # of the diagram, in characters
+# For each kind that has a diagram, the breakdown that it shows and the words for the two means of a bin.
+_DIAGRAMS = {
+    "binary": ("ACE", "mean score", "event rate"),
+    "multiclass": ("top-label ACE", "mean top-label probability", "accuracy"),
+}
 
 
 def console() -> Console:
@@ -52,8 +57,10 @@ def print_evaluation(result: "Evaluation", *, name: str = "", out: Console) -> N
     _print_lines(_table(result.cells(), left=(0,)), out)
     out.print()
     _print_lines((line(f"  {each}") for each in result.reasons()), out)
-    out.print()
-    _print_lines(diagram(result.breakdowns["ACE"], ascii_only=_is_ascii(out)), out)
+    if result.kind in _DIAGRAMS:
+        breakdown, score, rate = _DIAGRAMS[result.kind]
+        out.print()
+        _print_lines(diagram(result.breakdowns[breakdown], score, rate, ascii_only=_is_ascii(out)), out)
     groups = result.group_table()
     if groups is not None:
         out.print()
@@ -114,7 +121,9 @@ class _Marks:
         return cls("o", "#", "@", "-", ".") if ascii_only else cls("◇", "●", "◈", "─", "·")
 
 
-def diagram(breakdown: "Breakdown", *, ascii_only: bool = False) -> Iterator[Text]:
+def diagram(
+    breakdown: "Breakdown", mean: str = "mean score", observed: str = "event rate", *, ascii_only: bool = False
+) -> Iterator[Text]:
     """Return one line per bin: the mean score and the event rate with its exact 95 % confidence interval.
 
     A line is red if the interval does not contain the mean score.
@@ -129,8 +138,8 @@ def diagram(breakdown: "Breakdown", *, ascii_only: bool = False) -> Iterator[Tex
         yield Text(f"  {_count(n):>13}  {score:7.4f}  {rate:8.4f}  ") + Text(
             _line(score / top, rate / top, first / top, last / top, marks), style="red" if outside else ""
         )
-    words = f"{marks.score} mean score, {marks.rate} event rate, {marks.both} both, {marks.span} 95 % CI of the rate"
-    yield Text(f"  {words}; red: the mean score lies outside", style="dim")
+    words = f"{marks.score} {mean}, {marks.rate} {observed}, {marks.both} both, {marks.span} 95 % CI of the rate"
+    yield Text(f"  {words}; red: the {mean} lies outside", style="dim")
 
 
 def _line(score: float, rate: float, low: float, high: float, marks: _Marks) -> str:

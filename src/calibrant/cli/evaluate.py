@@ -26,14 +26,18 @@ __all__ = ["evaluate", "evaluate_files"]
 
 
 @click.command
-@input_options(several=True, groups=True)
+@input_options(groups=True)
 @cluster_option
 @evaluation_options
 @html_option
 @json_option
 @force_option
 def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any) -> None:
-    """Evaluate the calibration of the scores in FILES.
+    """Evaluate the calibration of the forecasts in FILES.
+
+    The option that names the forecast states its kind: --score the probability of an event, --class-score those of
+    several classes, --predicted-label classes, --point numbers, and --mean with --sd, --quantile or --sample
+    distributions of numbers.
 
     Metrics with confidence intervals and null ranges, tests, and a verdict: calibrated, negligible (significant, but
     shown to lie within the margin), miscalibrated (with its direction), or inconclusive.
@@ -42,6 +46,8 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
       calibrant evaluate scores.parquet --label outcome --score probability
       calibrant evaluate day1.csv day2.csv -y outcome -p old -p new --by country --json result.json
       cat scores.csv | calibrant evaluate - -y outcome -p probability --cost 1:5
+      calibrant evaluate digits.csv --label digit --class-score 'p_*'
+      calibrant evaluate prices.csv --label price --mean predicted --sd spread
     """
     check_outputs(html, json_file, force=force)
     source = Source.take(given)
@@ -60,10 +66,12 @@ def evaluate(html: str | None, json_file: str | None, force: bool, **given: Any)
 
 
 def evaluate_files(source: Source, given: dict[str, Any]) -> "tuple[dict[str, Evaluation], list[dict[str, Any]]]":
-    """Evaluate each score of the input; also return the checksums of the files."""
+    """Evaluate each forecast of the input; also return the checksums of the files."""
     from calibrant.evaluation.evaluate import evaluate as evaluate_scores
 
-    cluster, settings = given.pop("cluster"), take_settings(given)
+    cluster, settings = given.pop("cluster"), take_settings(given, source.kind)
+    if source.kind != "binary":
+        return _evaluate_forecasts(source, cluster, settings)
     if cluster is not None:
         return _evaluate_rows(source, cluster, settings)
     tables, inputs = source.read_tables()
@@ -89,6 +97,20 @@ def _evaluate_rows(
     }, rows.inputs
 
 
+def _evaluate_forecasts(
+    source: Source, cluster: str | None, settings: dict[str, Any]
+) -> "tuple[dict[str, Evaluation], list[dict[str, Any]]]":
+    """Evaluate forecasts of any kind but binary, each on all rows that have it."""
+    from calibrant.cli.forecast_rows import read_forecasts
+    from calibrant.evaluation.evaluate import evaluate as evaluate_forecast
+
+    rows = read_forecasts(source, cluster=cluster)
+    options = {**rows.options, **rows.classes, **settings}
+    return {
+        model.name: evaluate_forecast(rows.outcomes(model), rows.forecast(model), **options) for model in rows.models
+    }, rows.inputs
+
+
 def _print(results: "dict[str, Evaluation]", inputs: list[dict[str, Any]]) -> None:
     from calibrant.cli.console import checksum_lines, console, print_evaluation
 
@@ -100,5 +122,5 @@ def _print(results: "dict[str, Evaluation]", inputs: list[dict[str, Any]]) -> No
         out.print(text)
     if len(results) > 1:
         out.print(
-            "\n  Each score is evaluated on all rows that have it; `calibrant compare` compares on the same rows."
+            "\n  Each forecast is evaluated on all rows that have it; `calibrant compare` compares on the same rows."
         )

@@ -30,7 +30,7 @@ METHODS = (
 
 
 @click.command
-@input_options(counted=False)
+@input_options(("p",), counted=False)
 @click.option("--method", type=click.Choice(METHODS), default="isotonic", show_default=True, help="The calibrator.")
 @click.option(
     "--cost",

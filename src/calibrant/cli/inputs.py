@@ -1,12 +1,20 @@
 """Input of the commands: files to tables or to columns of rows, and calibrators."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from calibrant._support.errors import Argument, InputError, Note
+from calibrant.cli.forecast_columns import (
+    KINDS,
+    Model,
+    check_forecast_options,
+    find_models,
+    forecast_option,
+    parse_label,
+)
 from calibrant.cli.input_files import plain_files
 
 if TYPE_CHECKING:
@@ -61,6 +69,13 @@ class Source:
     encoding: str | None
     max_bytes: int | None
     sha256: bool
+    class_score: tuple[str, ...] = ()
+    predicted_label: tuple[str, ...] = ()
+    point: tuple[str, ...] = ()
+    mean: tuple[str, ...] = ()
+    sd: tuple[str, ...] = ()
+    quantile: tuple[str, ...] = ()
+    sample: tuple[str, ...] = ()
     max_memory: int | None = None
     by: tuple[str, ...] = ()
     resolution: float | None = None
@@ -68,8 +83,23 @@ class Source:
 
     @classmethod
     def take(cls, given: dict[str, Any]) -> "Source":
-        """Remove the options of the input from all options."""
+        """Remove the options of the input from all options; those of different kinds of forecast are an error."""
+        check_forecast_options(forecast_option(given), given)
         return cls(**{name: given.pop(name) for name in list(given) if name in cls.__dataclass_fields__})
+
+    @property
+    def option(self) -> str:
+        """The argument of the option that names the forecast."""
+        return forecast_option(vars(self))
+
+    @property
+    def kind(self) -> str:
+        """The kind of forecast."""
+        return KINDS[self.option]
+
+    def models(self, there: Sequence[str]) -> tuple[Model, ...]:
+        """Return the models that the options name; `there` are the columns of the file."""
+        return find_models(self.option, vars(self), there)
 
     @property
     def scores(self) -> list[str]:
@@ -84,7 +114,7 @@ class Source:
 
     def read_tables(self) -> "tuple[Tables, list[dict[str, Any]]]":
         """Count the rows of the files; also return the checksums of the files."""
-        with self._files() as (files, inputs):
+        with self.open_files() as (files, inputs):
             tables = self._try_pos_label(lambda pos_label: self._count(files, pos_label), _table_notes)
         return tables, inputs
 
@@ -101,11 +131,11 @@ class Source:
         from calibrant.ingest.files import read_columns
         from calibrant.tables.rows import missing_note
 
-        weighting = self._weighting
+        weighting = self.weighting
         numbers = [*self.scores, *([] if weighting is None else [weighting.name])]
         names = list(dict.fromkeys([self.y, *numbers, *others]))
-        with self._files() as (files, inputs):
-            columns = read_columns(files, names, numbers, format=self.format, memory_limit=self._reading_memory)
+        with self.open_files() as (files, inputs):
+            columns = read_columns(files, names, numbers, format=self.format, memory_limit=self.reading_memory)
         events = self._try_pos_label(
             lambda pos_label: class_labels.events(columns[self.y], pos_label), lambda column: column.notes
         )
@@ -131,17 +161,19 @@ class Source:
         )
 
     @property
-    def _weighting(self) -> "Weighting | None":
+    def weighting(self) -> "Weighting | None":
+        """The column of importance weights or of frequencies."""
         from calibrant.ingest.counting import Weighting
 
         return Weighting.named(self.sample_weight, self.frequency)
 
     @property
-    def _reading_memory(self) -> str:
+    def reading_memory(self) -> str:
         """Memory of DuckDB, which reads the files and keeps no rows."""
         return "1GB" if self.max_memory is None else f"{max(self.max_memory // 4, _LEAST_READING_MEMORY)}B"
 
-    def _files(self) -> AbstractContextManager[tuple[list[str], list[dict[str, Any]]]]:
+    def open_files(self) -> AbstractContextManager[tuple[list[str], list[dict[str, Any]]]]:
+        """Open the files; also return their checksums."""
         return plain_files(
             self.paths, format=self.format, encoding=self.encoding, max_bytes=self.max_bytes, sha256=self.sha256
         )
@@ -161,7 +193,7 @@ class Source:
         }
         if self.spark is not None:
             return self._count_by_spark(self.spark, files, options)
-        options |= {"format": self.format, "memory_limit": self._reading_memory, "max_memory": self.max_memory}
+        options |= {"format": self.format, "memory_limit": self.reading_memory, "max_memory": self.max_memory}
         return tables_scan(files, **options)
 
     def _count_by_spark(self, url: str, files: list[str], options: dict[str, Any]) -> "Tables":
@@ -176,7 +208,7 @@ class Source:
 
     def _try_pos_label(self, read: Callable[[object], T], get_notes: Callable[[T], Iterable[Note]]) -> T:
         """Call `read` with the label of the event as text or, if no row has this label, as the number it denotes."""
-        number = _number(self.pos_label)
+        number = None if self.pos_label is None else parse_label(self.pos_label)
         if number is None:
             return read(self.pos_label)
         try:
@@ -191,18 +223,6 @@ class Source:
 
 def _table_notes(tables: "Tables") -> Iterable[Note]:
     return (note for table in tables.values() for note in table.notes)
-
-
-def _number(text: str | None) -> object:
-    """Return the number or truth value that a text denotes, or None."""
-    truth = {"true": True, "false": False}.get(str(text).lower())
-    if truth is not None:
-        return truth
-    try:
-        number = float(str(text))
-    except ValueError:
-        return None
-    return int(number) if number.is_integer() else number
 
 
 def load_calibrator(path: str) -> Any:

@@ -1,7 +1,7 @@
 """Options that several commands share. Each is named as the argument of the Python function that takes it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import click
@@ -76,6 +76,34 @@ json_option = click.option(
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
 
+# The options that name forecasts, by kind.
+_FORECASTS: dict[str, Decorator] = {
+    "p": click.option(
+        "--score", "-p", "p", multiple=True, metavar="COLUMN", help="Scores of one event: its probability."
+    ),
+    "class_score": click.option(
+        "--class-score",
+        multiple=True,
+        metavar="LABEL=COLUMN",
+        help="Probabilities of classes: once per class, or one pattern such as 'p_*'; * is the label.",
+    ),
+    "predicted_label": click.option("--predicted-label", multiple=True, metavar="COLUMN", help="Predicted classes."),
+    "point": click.option("--point", multiple=True, metavar="COLUMN", help="Point predictions of a number."),
+    "mean": click.option("--mean", multiple=True, metavar="COLUMN", help="Means of normal distributions; with --sd."),
+    "sd": click.option("--sd", multiple=True, metavar="COLUMN", help="Standard deviations; with --mean."),
+    "quantile": click.option(
+        "--quantile",
+        multiple=True,
+        metavar="LEVEL=COLUMN",
+        help="Quantiles of distributions: once per level (0.05=q05), or one pattern such as 'q*'; * is the level.",
+    ),
+    "sample": click.option(
+        "--sample",
+        multiple=True,
+        metavar="COLUMN",
+        help="Samples of distributions, such as members of an ensemble: columns, or a pattern such as 'member_*'.",
+    ),
+}
 _BY = click.option(
     "--by", multiple=True, metavar="COLUMN", help="A column that splits the rows into groups; can be repeated."
 )
@@ -113,14 +141,18 @@ _EVALUATION: tuple[Decorator, ...] = (
     click.option(
         "--margin",
         type=float,
-        show_default="0.1",
-        help="Largest log-odds error that does not matter: 0.1 means odds that are accurate to about 10 %.",
+        show_default="0.1; labels 0.01; point predictions 0.05; distributions 0.01",
+        help="Largest deviation that does not matter. Probabilities: log-odds error, 0.1 means odds that are accurate "
+        "to about 10 %. Labels: difference of a class proportion. Point predictions: bias by bin in standard "
+        "deviations of the outcome. Distributions: coverage error.",
     ),
     click.option(
         "--absolute-margin", type=float, metavar="ACE", help="A margin for ACE instead: 0.01 is one percentage point."
     ),
     click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the tests and of TCE."),
-    click.option("--bins", "n_bins", type=int, default=10, show_default=True, help="Number of bins of ECE and ACE."),
+    click.option(
+        *("--bins", "n_bins"), type=int, show_default="10", help="Number of bins of ECE and ACE of scores of one event."
+    ),
     click.option(
         *("--cost", "costs"),
         type=parse_cost,
@@ -132,8 +164,7 @@ _EVALUATION: tuple[Decorator, ...] = (
     click.option(
         *("--resamples", "n_resamples"),
         type=int,
-        default=499,
-        show_default=True,
+        show_default="499 for scores of one event, 199 for other kinds",
         help="Number of bootstrap and null replicates.",
     ),
     click.option(
@@ -147,29 +178,26 @@ _EVALUATION: tuple[Decorator, ...] = (
 )
 
 
-def input_options(*, several: bool = False, groups: bool = False, counted: bool = True) -> Decorator:
+def input_options(
+    forecasts: Sequence[str] = tuple(_FORECASTS), *, groups: bool = False, counted: bool = True
+) -> Decorator:
     """Add the options of a command that reads rows.
 
     Parameters
     ----------
-    several : bool
-        Whether the command takes several columns of scores.
+    forecasts : sequence of str
+        The arguments of the options that name forecasts; by default all.
     groups : bool
         Whether rows can be split into groups.
     counted : bool
         Whether the command needs tables only, so that rows may be counted on a grid or by Spark.
     """
-    repeated = "; can be repeated." if several else "."
     return _add(
         click.argument("paths", nargs=-1, required=True, metavar="FILES..."),
-        click.option("--label", "-y", "y", required=True, metavar="COLUMN", help="The column of outcomes."),
         click.option(
-            *("--score", "-p", "p"),
-            required=True,
-            multiple=True,
-            metavar="COLUMN",
-            help=f"The column of scores{repeated}",
+            "--label", "--outcome", "-y", "y", required=True, metavar="COLUMN", help="The column of outcomes."
         ),
+        *(_FORECASTS[name] for name in forecasts),
         *([_BY] if groups else []),
         *_READING,
         *(_COUNTING if counted else ()),
@@ -192,7 +220,7 @@ def _add(*options: Decorator) -> Decorator:
     return decorate
 
 
-def take_settings(given: dict[str, Any]) -> dict[str, Any]:
+def take_settings(given: dict[str, Any], kind: str = "binary") -> dict[str, Any]:
     """Remove the options of `evaluation_options`, and return them as arguments of `evaluate` and `compare`."""
     from calibrant.evaluation.settings import default_metrics
     from calibrant.inference.decision import AbsoluteMargin
@@ -203,10 +231,14 @@ def take_settings(given: dict[str, Any]) -> dict[str, Any]:
             Argument("margin") + " and " + Argument("absolute_margin") + " must not be given together; got both."
         )
     costs = {f"{cost.over:g}:{cost.under:g}": cost for cost in given.pop("costs")}
-    names = ("alpha", "confidence_level", "n_resamples", "random_state")
-    return {
+    n_bins, n_resamples = given.pop("n_bins"), given.pop("n_resamples")
+    names = ("alpha", "confidence_level", "random_state")
+    found = {
         "margin": margin if absolute is None else AbsoluteMargin(absolute),
-        "costs": costs or None,
-        "metrics": default_metrics(n_bins=given.pop("n_bins"), alpha=given["alpha"]),
         **{name: given.pop(name) for name in names},
+        **({} if n_resamples is None else {"n_resamples": n_resamples}),
     }
+    if kind != "binary":
+        return found
+    bins = {} if n_bins is None else {"n_bins": n_bins}
+    return found | {"costs": costs or None, "metrics": default_metrics(**bins, alpha=found["alpha"])}

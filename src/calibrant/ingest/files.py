@@ -144,15 +144,20 @@ def read_columns(
     names: list[str],
     numbers: list[str],
     *,
+    labels: bool = True,
     format: Format | None = None,
     memory_limit: str = "1GB",
     progress: bool | None = None,
 ) -> Batch:
-    """Read the named columns of files, the first of them as labels."""
+    """Read the named columns of files.
+
+    `labels`: text in the first column, if it is not of a Parquet file, is read as numbers or truth values where all
+    text of a batch can be; otherwise text stays text.
+    """
     files = find_files(paths, format)
     with _connection(memory_limit) as connection:
         sources = {file: source_query(file, names, numbers) for file in files}
-        batches = list(_batches(connection, sources, names, _count_rows(files), progress))
+        batches = list(_batches(connection, sources, names, _count_rows(files), progress, labels=labels))
     if not batches:
         raise InputError(f"{', '.join(file.name for file in files[:3])}: no rows.", argument="paths")
     return {name: _joined([batch[name] for batch in batches], name) for name in names}
@@ -226,14 +231,20 @@ def _connection(memory_limit: str) -> Any:
 
 
 def _batches(
-    connection: Any, sources: dict[File, str], names: list[str], rows: int | None, show: bool | None
+    connection: Any,
+    sources: dict[File, str],
+    names: list[str],
+    rows: int | None,
+    show: bool | None,
+    *,
+    labels: bool = True,
 ) -> Iterator[Batch]:
     """Return all batches; a progress bar counts rows, or files."""
     if rows is None:
         for file, source in progress_bar(sources.items(), len(sources), "files", show=show):
-            yield from _read(connection, file, source, names)
+            yield from _read(connection, file, source, names, labels=labels)
         return
-    every = (batch for file, source in sources.items() for batch in _read(connection, file, source, names))
+    every = (b for file, source in sources.items() for b in _read(connection, file, source, names, labels=labels))
     yield from progress_bar(every, -(-rows // _BATCH), "batches", show=show)
 
 
@@ -246,7 +257,7 @@ def _count_rows(files: list[File]) -> int | None:
     return sum(int(pq.read_metadata(file.path).num_rows) for file in files)
 
 
-def _read(connection: Any, file: File, source: str, names: list[str]) -> Iterator[Batch]:
+def _read(connection: Any, file: File, source: str, names: list[str], *, labels: bool) -> Iterator[Batch]:
     """Yield the named columns of a file in batches; an error names the file."""
     import duckdb
 
@@ -256,7 +267,7 @@ def _read(connection: Any, file: File, source: str, names: list[str]) -> Iterato
         first = 0
         for batch in relation.to_arrow_reader(_BATCH) if new else relation.fetch_arrow_reader(_BATCH):
             # The first column is y. Groups stay text, so that 007 is not 7.
-            read = {name: _column(batch.column(i), name, file, i == 0) for i, name in enumerate(names)}
+            read = {name: _column(batch.column(i), name, file, labels and i == 0) for i, name in enumerate(names)}
             yield {name: replace(column, first_row=first) for name, column in read.items()}
             first += batch.num_rows
     except duckdb.OutOfMemoryException as error:

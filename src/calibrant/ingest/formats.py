@@ -17,7 +17,7 @@ from typing import Any, Literal, TextIO, TypeAlias
 from calibrant._support.columns import NULLS
 from calibrant._support.errors import Argument, InputError, no_column
 
-__all__ = ["File", "Format", "guess_format", "read_header", "source_query", "text_stream"]
+__all__ = ["File", "Format", "column_names", "guess_format", "read_header", "source_query", "text_stream"]
 
 Format: TypeAlias = Literal["parquet", "csv", "json"]
 
@@ -72,22 +72,23 @@ def guess_format(path: str) -> Format:
     return found
 
 
+def column_names(file: File) -> list[str]:
+    """Return the names of the columns in a file, without those of Hive partitions."""
+    if file.format == "parquet":
+        return _parquet_names(file)
+    return read_header(file)[1] if file.format == "csv" else _keys(file)
+
+
 def source_query(file: File, names: list[str], numbers: list[str]) -> str:
     """Return the query for the named columns; names are case-sensitive."""
-    mark = ""
-    if file.format == "parquet":
-        there = _parquet_names(file)
-    elif file.format == "csv":
-        mark, there = read_header(file)
-    else:
-        there = _keys(file)
+    there = column_names(file)
     partitions = dict(re.findall(r"([^/\\=]+)=([^/\\]*)[/\\]", file.path))
     hive = _check_names(file, names, there, partitions)
     path, options = _text(_literal(file.path)), f"hive_partitioning = {str(hive).lower()}"
     if file.format == "parquet":
         source = f"read_parquet({path}, {options})"
     elif file.format == "csv":
-        source = f"read_csv({path}, {options}, {_csv_options(there, numbers, mark)})"
+        source = f"read_csv({path}, {options}, {_csv_options(there, numbers, read_header(file)[0])})"
     else:
         own = {name: "JSON" if name in numbers else "VARCHAR" for name in names if name in there}
         source = f"read_json({path}, {options}, format = 'newline_delimited', columns = {_struct(own)})"
