@@ -35,6 +35,49 @@ def scores(here):
 
 
 @pytest.fixture
+def forecasts(here):
+    """Write 2,000 rows with forecasts of each kind to forecasts.parquet, forecasts.csv and forecasts.jsonl."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    n, names = 2000, np.array(["ant", "bee", "cat"])
+    proba = rng.dirichlet([1, 1, 1], n)
+    digit = (proba.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    sharp = proba**3 / (proba**3).sum(axis=1, keepdims=True)
+    right = rng.normal(50, 10, n)
+    noise = rng.normal(0, 4, (n, 20))
+    columns = {
+        "animal": names[digit],
+        "digit": digit,
+        **{f"p_{name}": column for name, column in zip(names, proba.T, strict=True)},
+        **{f"sharp_{name}": column for name, column in zip(names, sharp.T, strict=True)},
+        # Calibrated labels are the labels of other rows; the others have one class too often.
+        "fair": names[rng.permutation(digit)],
+        "unfair": np.where(rng.random(n) < 0.2, "ant", names[digit]),
+        "fair_digit": rng.permutation(digit),
+        "price": right + noise[:, 0],
+        "right": right,
+        "high": 1.2 * right,
+        "sd": np.full(n, 4.0),
+        "small": np.full(n, 2.0),
+        **{f"q{level:g}": right + 4 * z for level, z in ((0.1, -1.2816), (0.5, 0.0), (0.9, 1.2816))},
+        **{f"narrow{level:g}": right + 4 * z for level, z in ((0.1, -0.5), (0.5, 0.0), (0.9, 0.5))},
+        **{f"m_{i}": right + noise[:, i] for i in range(1, 10)},
+        **{f"tight_{i}": right + noise[:, i] / 4 for i in range(1, 10)},
+        "g": np.where(np.arange(n) % 2, "odd", "even"),
+        "shop": np.arange(n) % 50,
+        "count": rng.integers(0, 3, n),
+    }
+    pq.write_table(pa.table(columns), "forecasts.parquet")
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)]
+    lines = [",".join(columns), *(",".join(map(str, row.values())) for row in rows)]
+    Path("forecasts.csv").write_text("\n".join(lines) + "\n")
+    Path("forecasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return columns
+
+
+@pytest.fixture
 def call(capsys):
     """Return a function that runs a command, checks its exit code and returns its output; never a traceback."""
     from calibrant.cli.main import run

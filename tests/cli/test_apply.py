@@ -111,9 +111,93 @@ def test_rows_are_counted_from_the_start_of_the_file(here, call, monkeypatch, ki
     assert "the first at row 9 is 7." in text
 
 
-def test_a_calibrator_of_several_classes_is_an_error(scores, call):
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_class_probabilities_are_calibrated_as_by_the_library(forecasts, call, kind):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    proba = np.random.default_rng(0).dirichlet([1, 1, 1], 60)
-    cb.save(cb.SoftmaxTemperature().fit(proba, np.arange(60) % 3), "cal.json")
-    text = call("apply", "cal.json", "scores.csv", "-p", "p", "-o", "out.csv", code=2)
-    assert "CALIBRATOR must take one column to be applied to a file; got SoftmaxTemperature." in text
+    proba = np.column_stack([forecasts[f"sharp_{name}"] for name in ("ant", "bee", "cat")])
+    fitted = cb.Dirichlet().fit(proba, forecasts["animal"], classes=["ant", "bee", "cat"])
+    call("fit", "forecasts.csv", "-y", "animal", "--class-score", "sharp_*", "--method", "dirichlet", "-o", "cal.json")
+    given = ("--class-score", "cat=sharp_cat", "--class-score", "ant=sharp_ant", "--class-score", "bee=sharp_bee")
+    text = call("apply", "cal.json", f"forecasts.{kind}", *given, "-o", f"out.{kind}", "--name", "new")
+    assert text == f"2,000 rows: out.{kind}\n"
+    options = (f"out.{kind}", "-y", "animal", "--class-score", "new_*", "--resamples", "19", "--json", "-")
+    found = json.loads(call("evaluate", *options))["models"]["new_*"]
+    expected = cb.evaluate(forecasts["animal"], fitted(proba), classes=["ant", "bee", "cat"], n_resamples=19)
+    assert found["metrics"] == json.loads(expected.to_json())["metrics"]
+
+
+def test_numbers_of_classes_name_the_classes_of_a_calibrator(forecasts, call):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    given = ("--class-score", "0=p_ant", "--class-score", "1=p_bee", "--class-score", "2=p_cat")
+    call("fit", "forecasts.csv", "-y", "digit", *given, "-o", "cal.json")
+    call("apply", "cal.json", "forecasts.parquet", *given, "-o", "out.parquet")
+    assert [name for name in pq.read_schema("out.parquet").names if name.startswith("calibrated")] == [
+        "calibrated_0",
+        "calibrated_1",
+        "calibrated_2",
+    ]
+
+
+def test_point_predictions_are_recalibrated_as_by_the_library(forecasts, call):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    fitted = cb.regression.LinearRecalibrator().fit(forecasts["high"], forecasts["price"])
+    call("fit", "forecasts.csv", "-y", "price", "--point", "high", "-o", "cal.json")
+    call("apply", "cal.json", "forecasts.csv", "--point", "high", "-o", "out.parquet")
+    assert np.array_equal(np.asarray(pq.read_table("out.parquet")["calibrated"]), fitted(forecasts["high"]))
+
+
+def test_a_missing_class_probability_gives_missing_ones(here, call):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    proba = np.random.default_rng(0).dirichlet([1, 1], 60)
+    cb.save(cb.SoftmaxTemperature().fit(proba, ["a", "b"] * 30), "cal.json")
+    Path("new.csv").write_text("a,b\n0.5,0.5\n0.2,NA\n")
+    given = ("--class-score", "a=a", "--class-score", "b=b")
+    text = call("apply", "cal.json", "new.csv", *given, "-o", "out.jsonl")
+    assert "Rows with a missing score, whose calibrated score is missing too: 1." in text
+    found = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [list(row)[2:] for row in found] == [["calibrated_a", "calibrated_b"]] * 2
+    assert found[1]["calibrated_a"] is found[1]["calibrated_b"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("-p p_ant", "CALIBRATOR must be fitted with --score; got SoftmaxTemperature"),
+        ("--class-score p_*", "--class-score must name classes of the calibrator, which are ant, bee, cat; got 'x'."),
+        (
+            "--class-score ant=p_ant --class-score bee=p_bee",
+            "must name each class of the calibrator; got none of 'cat'",
+        ),
+        (
+            "--class-score far_*",
+            "far_cat in new.csv must lie in [0, 1]; 1 of 2 values do not, the first at row 1 is 3.",
+        ),
+        ("--class-score sum_*", "The class probabilities in new.csv must sum to 1 in each row; row 1 has 1.5."),
+        ("--class-score z_*", "--class-score must match columns; 'z_*' matches none of 'p_ant'"),
+        ("", "--score, --class-score or --point must be given; got none of them."),
+    ],
+)
+def test_class_probabilities_that_do_not_fit_are_errors(forecasts, call, options, words):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    proba = np.column_stack([forecasts[f"p_{name}"] for name in ("ant", "bee", "cat")])
+    cb.save(cb.SoftmaxTemperature().fit(proba, forecasts["animal"]), "cal.json")
+    names = [*(f"{kind}_{name}" for kind in ("p", "far", "sum") for name in ("ant", "bee", "cat")), "p_x"]
+    rows = [[0.2, 0.3, 0.5] * 3, [0.2, 0.3, 0.5, 0.2, 0.3, 3, 0.5, 0.5, 0.5]]
+    Path("new.csv").write_text("\n".join([",".join(names), *(",".join(map(str, [*row, 0])) for row in rows)]))
+    assert words in call("apply", "cal.json", "new.csv", *options.split(), "-o", "out.csv", code=2)
+    assert not Path("out.csv").exists()
+
+
+def test_predictions_outside_the_domain_are_errors(here, call):
+    """Predictions may be any finite number; scores of an event must be probabilities."""
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    cb.save(cb.regression.LinearRecalibrator().fit(np.arange(20.0), np.arange(20.0) + 1), "point.json")
+    cb.save(cb.Isotonic().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9), "score.json")
+    Path("new.csv").write_text("x,q\n-5,0.5\n1e6,0.5\ninf,1.5\n")
+    Path("finite.csv").write_text("x\n-5\n1e6\n")
+    assert "2 rows" in call("apply", "point.json", "finite.csv", "--point", "x", "-o", "out.csv")
+    text = call("apply", "score.json", "new.csv", "--score", "q", "-o", "no.csv", code=2)
+    assert "q in new.csv must lie in [0, 1]; 1 of 3 values do not, the first at row 2 is 1.5." in text
+    text = call("apply", "score.json", "finite.csv", "--score", "x", "-o", "no.csv", code=2)
+    assert "x in finite.csv must lie in [0, 1]; 2 of 2 values do not, the first at row 0 is -5." in text
+    assert "row 2 is 'inf'" in call("apply", "point.json", "new.csv", "--point", "x", "-o", "no.csv", code=2)

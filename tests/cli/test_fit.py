@@ -1,5 +1,6 @@
 """`calibrant fit`."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -85,7 +86,131 @@ def test_settings_and_costs_reach_the_method(scores, call):
 
 
 def test_the_methods_are_all_calibrators():
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    from calibrant.calibrators.registry import RECALIBRATORS
     from calibrant.cli.fit import METHODS
 
-    assert set(METHODS) == {name for name, kind in cb.CALIBRATORS.items() if kind.kind == "binary"}
+    known = {**cb.CALIBRATORS, **{f"{name} of points": each for name, each in RECALIBRATORS.items()}}
+    for kind, names in METHODS.items():
+        expected = {name.removesuffix(" of points") for name, each in known.items() if each.kind == kind}
+        assert set(names) - {"auto"} == expected
+
+
+def test_auto_chooses_a_calibrator_that_improves_the_scores(scores, call):
+    given = ["scores.csv", "-y", "y", "-p", "p", "--method", "auto", "-o", "cal.json"]
+    text = call("fit", *given, "--set", "n_resamples=499")
+    auto = cb.AutoCalibrator().fit(scores["p"], scores["y"])
+    assert auto.chosen_ != "uncalibrated"
+    assert text.startswith(str(auto.ranking_))
+    assert f"{type(auto.calibrator_).__name__} fitted to 1,000 rows: cal.json" in text
+    assert maps.to_dict(cb.load("cal.json").map_) == maps.to_dict(auto.calibrator_.map_)
+    assert "warning" not in text
+
+
+def test_auto_leaves_calibrated_scores_alone(scores, call):
+    text = call("fit", "scores.csv", "-y", "y", "-p", "q", "--method", "auto", "-o", "cal.json")
+    assert text.startswith("Verdict: leave it alone: no calibrator is shown to improve its brier\n")
+    assert text.endswith("No file is written.\n")
+    assert not Path("cal.json").exists()
+
+
+def test_auto_takes_costs_frequencies_and_settings(scores, call):
+    given = ["scores.parquet", "-y", "y", "-p", "p", "--method", "auto", "--set", "cv=3", "-o", "cal.json", "--force"]
+    text = call("fit", *given, "--frequency", "w", "--cost", "1:5")
+    rows = pq.read_table("scores.parquet")
+    y, p, w = (np.asarray(rows.column(name)) for name in "ypw")
+    scoring = cb.ECC(cost=cb.LinearCost(over=1, under=5))
+    auto = cb.AutoCalibrator(cv=3, scoring=scoring).fit(np.repeat(p, w), np.repeat(y, w))
+    assert str(auto.ranking_) in text
+    assert "auto has no parameter 'folds'; it has alpha" in call("fit", *given, "--set", "folds=3", code=2)
+
+
+def test_auto_takes_class_probabilities(forecasts, call):
+    given = ["forecasts.csv", "-y", "animal", "--method", "auto", "--set", 'calibrators=["vector", "dirichlet"]']
+    columns = [f"{name}=sharp_{name}" for name in ("cat", "ant", "bee")]  # the ranking has the order of the labels
+    text = call("fit", *given, *(part for each in columns for part in ("--class-score", each)), "-o", "cal.json")
+    proba = np.column_stack([forecasts[f"sharp_{name}"] for name in ("ant", "bee", "cat")])
+    auto = cb.AutoCalibrator(calibrators=["vector", "dirichlet"]).fit(proba, forecasts["animal"])
+    assert text.startswith(str(auto.ranking_))
+    assert auto.chosen_ in ("vector", "dirichlet")
+    assert np.array_equal(cb.load("cal.json")(proba), auto.calibrator_(proba))
+    text = call("fit", *given, "--class-score", "p_*", "-o", "no.json")
+    assert "leave it alone" in text
+    assert not Path("no.json").exists()
+
+
+def test_a_fit_that_raises_the_brier_score_gives_a_warning(here, call):
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = rng.random(200) < p
+    lines = [f"{int(event)},{score},{score**3}" for event, score in zip(y, p, strict=True)]
+    Path("few.csv").write_text("\n".join(["y,p,cubed", *lines]))
+    warned = []
+    for column in ("p", "cubed"):
+        text = call("fit", "few.csv", "-y", "y", "-p", column, "-o", f"{column}.json")
+        before, after = map(float, re.search("Brier score: (\\S+) before, (\\S+) after", text).groups())
+        warned.append("warning: the calibrator raises the cross-fitted Brier score. Keep the forecasts" in text)
+        assert warned[-1] == (after > before)
+    assert warned == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "calibrator"),
+    [
+        ("-y animal --class-score sharp_*", "SoftmaxTemperature"),
+        ("-y animal --class-score sharp_* --method one_vs_rest --set calibrator=platt", "OneVsRest"),
+        ("-y price --point high", "LinearRecalibrator"),
+        ("-y price --point high --method local", "LocalRecalibrator"),
+        ("-y price --point high --method cost --cost 1:5", "CostRecalibrator"),
+    ],
+)
+def test_other_kinds_are_fitted(forecasts, call, options, calibrator):
+    text = call("fit", "forecasts.parquet", *options.split(), "-o", "cal.json")
+    assert text.startswith(f"{calibrator} fitted to 2,000 rows: cal.json\n")
+    assert type(cb.load("cal.json")).__name__ == calibrator
+
+
+def test_fitted_maps_of_other_kinds_equal_those_of_the_library(forecasts, call):
+    labels = ["ant", "bee", "cat"]
+    proba = np.column_stack([forecasts[f"sharp_{name}"] for name in labels])
+    frequency = forecasts["count"]
+    text = call(
+        *("fit", "forecasts.csv", "-y", "animal", "--class-score", "sharp_*", "--method", "vector"),
+        *("--frequency", "count", "-o", "cal.json"),
+    )
+    expected = cb.VectorScaling().fit(proba, forecasts["animal"], sample_weight=frequency)
+    assert np.array_equal(cb.load("cal.json")(proba), expected(proba))
+    before = cb.evaluate(forecasts["animal"], proba, classes=labels, frequency=frequency, n_resamples=19)
+    assert f"Brier score: {before['Brier'].value:.5f} before, " in text
+    assert f"log loss: {before['log loss'].value:.5f} before, " in text
+    text = call("fit", "forecasts.csv", "-y", "price", "--point", "high", "-o", "cal.json", "--force")
+    expected = cb.regression.LinearRecalibrator().fit(forecasts["high"], forecasts["price"])
+    assert np.array_equal(cb.load("cal.json")(forecasts["high"]), expected(forecasts["high"]))
+    assert f"MSE: {cb.regression.mse(forecasts['price'], forecasts['high']):.5g} before, " in text
+
+
+def test_rows_with_missing_values_are_dropped_before_a_fit(here, call):
+    rows = [(i % 3, (i * 7 % 10) / 10, 1 - (i * 7 % 10) / 10) for i in range(60)]
+    lines = [f"{'ab'[y > 0]},{a},{'' if i in (3, 5) else b},1" for i, (y, a, b) in enumerate(rows)]
+    Path("a.csv").write_text("\n".join(["y,a,b,w", *lines, "a,0.5,0.5,"]))
+    given = ("a.csv", "-y", "y", "--class-score", "a=a", "--class-score", "b=b", "-w", "w", "-o", "cal.json")
+    assert "b in a.csv has 2 missing values (first at row 3). Pass --missing drop" in call("fit", *given, code=2)
+    text = call("fit", *given, "--missing", "drop")
+    assert "SoftmaxTemperature fitted to 58 rows" in text
+    assert "note: Rows dropped because a value is missing: 3." in text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("-y price --point high --method platt", "--method must be one of linear, isotonic, local, cost with --point;"),
+        ("-y price --point high --method auto", "--method must be one of linear, isotonic, local, cost with --point;"),
+        ("-y animal --class-score p_* --method platt", "--method must be one of softmax_temperature, vector"),
+        ("-y animal --class-score p_* --class-score sharp_*", "fit needs one forecast; got 2."),
+        ("-y price --point high --point right", "fit needs one forecast; got 2."),
+        ("-y price", "--score, --class-score or --point must be given; got none of them."),
+        ("-y price --mean right --sd sd", "No such option"),
+    ],
+)
+def test_fits_that_do_not_fit_the_kind_are_errors(forecasts, call, options, words):
+    assert words in call("fit", "forecasts.csv", *options.split(), "-o", "cal.json", code=2)
+    assert not Path("cal.json").exists()

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,87 +16,204 @@ from calibrant.cli.outputs import check_outputs, new_file
 __all__ = ["METHODS", "fit"]
 
 _FOLDS = 5
-# The binary calibrators of calibrant.CALIBRATORS, repeated here so that --help does not import scikit-learn.
-METHODS = (
-    "binning_average",
-    "isotonic",
-    "platt",
-    "temperature",
-    "beta",
-    "venn_abers",
-    "prior_shift",
-    "cats",
-    "caps",
-)
+_AUTO = "auto"
+# The names in calibrant.CALIBRATORS and of recalibrators of points, the default first, repeated here so that --help
+# does not import scikit-learn.
+METHODS = {
+    "binary": (
+        *("isotonic", "platt", "temperature", "beta", "binning_average", "venn_abers", "prior_shift", "cats", "caps"),
+        _AUTO,
+    ),
+    "multiclass": (
+        *("softmax_temperature", "vector", "matrix", "dirichlet", "spline", "one_vs_rest", "pairwise"),
+        _AUTO,
+    ),
+    "point": ("linear", "isotonic", "local", "cost"),
+}
+
+
+@dataclass(frozen=True)
+class _FitRows:
+    """Rows of one model: forecasts, outcomes, weights, and further arguments of `fit`."""
+
+    kind: str
+    X: Any
+    y: Any
+    weights: dict[str, Any]
+    options: dict[str, Any]
+    notes: tuple[Any, ...]
+    inputs: list[dict[str, Any]]
+
+    @property
+    def weight(self) -> Any:
+        """The weights, or the numbers of equal rows: in a fit the sum of weights plays the number of rows."""
+        return next((each for each in self.weights.values() if each is not None), None)
 
 
 @click.command
-@input_options(("p",), counted=False)
-@click.option("--method", type=click.Choice(METHODS), default="isotonic", show_default=True, help="The calibrator.")
+@input_options(("p", "class_score", "point"), counted=False)
+@click.option(
+    "--method",
+    type=click.Choice(list(dict.fromkeys(name for names in METHODS.values() for name in names))),
+    show_default=", ".join(f"{names[0]} ({kind})" for kind, names in METHODS.items()),
+    help="The calibrator; auto chooses the best, or none if none is shown to improve the scores.",
+)
 @click.option(
     "--cost",
     type=parse_cost,
     metavar="OVER:UNDER",
-    help="Costs of overestimation and underestimation, for cats and caps.",
+    help="Costs of overestimation and underestimation, for cats, caps, cost and auto.",
 )
 @click.option(
     *("--set", "settings"), multiple=True, metavar="NAME=VALUE", help="A parameter of the calibrator: n_bins=20."
 )
 @click.option("--output", "-o", required=True, metavar="FILE", help="The file of the calibrator (JSON).")
 @force_option
-def fit(method: str, cost: Any, settings: tuple[str, ...], output: str, force: bool, **given: Any) -> None:
-    """Fit a calibrator to the scores and outcomes in FILES.
+def fit(method: str | None, cost: Any, settings: tuple[str, ...], output: str, force: bool, **given: Any) -> None:
+    """Fit a calibrator to the forecasts and outcomes in FILES.
 
-    The rows must not be those that the model was fitted to. The printed metrics are cross-fitted: each fifth of the
-    rows is calibrated by a calibrator that was fitted to the others.
+    Calibrators take scores of an event (--score), probabilities of classes (--class-score) or point predictions
+    (--point). The rows must not be those that the model was fitted to. The printed metrics are cross-fitted: each fifth
+    of the rows is calibrated by a calibrator that was fitted to the others. If --method auto leaves the scores alone,
+    no file is written.
 
     \b
       calibrant fit valid.parquet --label outcome --score probability --method platt -o cal.json
+      calibrant fit valid.parquet --label outcome --score probability --method auto -o cal.json
       calibrant apply cal.json new.parquet --score probability -o calibrated.parquet
     """
-    from calibrant.export.calibrator_files import save
-
     check_outputs(output, force=force, stream=False)
-    source, calibrator = Source.take(given), _new_calibrator(method, cost, settings)
-    if len(source.scores) > 1:
-        raise InputError(f"fit needs one score; got {len(source.scores)}.", hint="Fit one calibrator per score.")
-    rows = source.read_rows(any_score=calibrator.accepts_any_score)
-    scores = rows.columns[source.scores[0]]
-    # In fit the sum of weights plays the number of rows, so that weights and frequencies give the same map.
-    weight = next((each for each in rows.weights.values() if each is not None), None)
+    source = Source.take(given)
+    method = METHODS[source.kind][0] if method is None else method
+    _check_method(method, source)
+    calibrator = _new_calibrator(source.kind, method, cost, settings)
+    rows = _read_rows(source, any_score=getattr(calibrator, "accepts_any_score", False))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        calibrator.fit(scores, rows.events, sample_weight=weight)
-    with new_file(output) as file:
-        save(calibrator, file)
-    count = f"{len(scores):,} row{'s' * (len(scores) > 1)}"
-    click.echo(f"{type(calibrator).__name__} fitted to {count}: {Path(output).name}")
+        fitted = _choose(calibrator, rows) if method == _AUTO else _fit(calibrator, rows)
+    if fitted is None:
+        click.echo("No file is written.")
+    else:
+        _save(fitted, rows, output)
     for note in dict.fromkeys([*(note.text for note in rows.notes), *(str(each.message) for each in caught)]):
         click.echo(f"note: {note}")
-    for text in _improvement(calibrator, scores, rows.events, rows.weights):
-        click.echo(text)
+    if fitted is not None:
+        _print_improvement(fitted, rows)
     _print_checksums(rows.inputs)
 
 
-def _new_calibrator(method: str, cost: Any, settings: tuple[str, ...]) -> Any:
-    """Return an unfitted calibrator with the parameters that were given."""
-    from calibrant.calibrators.registry import CALIBRATORS
+def _check_method(method: str, source: Source) -> None:
+    known = METHODS[source.kind]
+    if method not in known:
+        raise InputError(
+            Argument("method")
+            + f" must be one of {', '.join(known)} with "
+            + Argument(source.option)
+            + f"; got {method}.",
+            value=method,
+        )
 
+
+def _read_rows(source: Source, *, any_score: bool) -> _FitRows:
+    """Read the complete rows of one model."""
+    if source.kind == "binary":
+        _check_one(source.scores)
+        rows = source.read_rows(any_score=any_score)
+        scores = rows.columns[source.scores[0]]
+        return _FitRows("binary", scores, rows.events, rows.weights, {}, rows.notes, rows.inputs)
+    import numpy as np
+
+    from calibrant.cli.forecast_rows import read_forecasts
+    from calibrant.tables.rows import missing_note
+
+    found = read_forecasts(source)
+    _check_one([model.name for model in found.models])
+    weights = found.weights()
+    used = found.complete(found.models[0])
+    for weight in weights.values():
+        used = used if weight is None else used & ~np.ma.getmaskarray(weight)
+    dropped = int((~used).sum())
+    return _FitRows(
+        source.kind,
+        found.values(found.models[0])[used],
+        found.y.values[used],
+        {name: None if weight is None else np.ma.getdata(weight)[used] for name, weight in weights.items()},
+        found.classes,
+        (missing_note(dropped),) if dropped else (),
+        found.inputs,
+    )
+
+
+def _check_one(models: list[str]) -> None:
+    if len(models) > 1:
+        raise InputError(f"fit needs one forecast; got {len(models)}.", hint="Fit one calibrator per forecast.")
+
+
+def _fit(calibrator: Any, rows: _FitRows) -> Any:
+    return calibrator.fit(rows.X, rows.y, sample_weight=rows.weight, **rows.options)
+
+
+def _choose(auto: Any, rows: _FitRows) -> Any:
+    """Print the ranking of all calibrators, and return the chosen one, or None."""
+    import numpy as np
+
+    X, y = rows.X, rows.y
+    if rows.kind == "multiclass":  # its columns are those of the sorted labels
+        labels = np.unique(y).tolist()
+        missing = [each for each in rows.options["classes"] if each not in labels]
+        if missing:
+            raise InputError(
+                Argument("method") + f" auto needs rows of each class; got none of {missing[0]!r}.", value=missing[0]
+            )
+        X = X[:, [rows.options["classes"].index(label) for label in labels]]
+    frequency = rows.weights["frequency"]
+    if frequency is not None:  # equal rows, each of which may be resampled
+        count = np.asarray(frequency, dtype=np.int64)
+        X, y = np.repeat(X, count, axis=0), np.repeat(y, count)
+    auto.fit(X, y, sample_weight=rows.weights["sample_weight"])
+    click.echo(str(auto.ranking_))
+    return auto.calibrator_
+
+
+def _save(calibrator: Any, rows: _FitRows, output: str) -> None:
+    from calibrant.export.calibrator_files import save
+
+    with new_file(output) as file:
+        save(calibrator, file)
+    count = f"{len(rows.y):,} row{'s' * (len(rows.y) > 1)}"
+    click.echo(f"{type(calibrator).__name__} fitted to {count}: {Path(output).name}")
+
+
+def _new_calibrator(kind: str, method: str, cost: Any, settings: tuple[str, ...]) -> Any:
+    """Return an unfitted calibrator with the parameters that were given."""
     given: dict[str, Any] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals:
             raise InputError(Argument("settings") + f" must be NAME=VALUE, such as n_bins=20; got {setting!r}.")
         given[name.strip()] = _parse(value.strip())
-    if cost is not None:
+    if cost is not None and method == _AUTO:
+        from calibrant.metrics.calibration_errors import ECC
+
+        given["scoring"] = ECC(cost)
+    elif cost is not None:
         given["cost"] = cost
-    kind = CALIBRATORS[method]
-    known = list(kind().get_params())
+    class_ = _calibrator_class(kind, method)
+    known = list(class_().get_params())
     unknown = [name for name in given if name not in known]
     if unknown:
         there = f"it has {', '.join(known)}" if known else "it has none"
         raise InputError(f"{method} has no parameter {unknown[0]!r}; {there}.", argument=unknown[0])
-    return kind(**given)
+    return class_(**given)
+
+
+def _calibrator_class(kind: str, method: str) -> Any:
+    from calibrant.calibrators.auto import AutoCalibrator
+    from calibrant.calibrators.registry import CALIBRATORS, RECALIBRATORS
+
+    if method == _AUTO:
+        return AutoCalibrator
+    return RECALIBRATORS[method] if kind == "point" else CALIBRATORS[method]
 
 
 def _parse(text: str) -> Any:
@@ -106,30 +224,56 @@ def _parse(text: str) -> Any:
         return text
 
 
-def _improvement(calibrator: Any, scores: Any, events: Any, weights: dict[str, Any]) -> list[str]:
-    """Return the Brier score and ACE before and after cross-fitted calibration, as text."""
+def _print_improvement(calibrator: Any, rows: _FitRows) -> None:
+    """Print metrics before and after cross-fitted calibration, and a warning if the first one, a score, is worse."""
     from calibrant.calibrators.cross_fitting import cross_fit
-    from calibrant.metrics.calibration_errors import ACE
-    from calibrant.metrics.proper_scores import Brier
-    from calibrant.tables.score_table import ScoreTable
 
-    weight = next((each for each in weights.values() if each is not None), None)
     try:
-        after = cross_fit(calibrator, scores, events, sample_weight=weight, n_folds=_FOLDS)
+        after = cross_fit(calibrator, rows.X, rows.y, sample_weight=rows.weight, n_folds=_FOLDS, **rows.options)
     except InputError:  # a fold has too few rows, or one outcome only
-        return [f"Too few rows for {_FOLDS}-fold cross-fitted metrics."]
+        click.echo(f"Too few rows for {_FOLDS}-fold cross-fitted metrics.")
+        return
+    values = {
+        name: (before, own)
+        for (name, before), own in zip(_metrics(rows, rows.X).items(), _metrics(rows, after).values(), strict=True)
+    }
+    for name, pair in values.items():
+        before, own = ("undefined" if value is None else f"{value:{_form(rows)}}" for value in pair)
+        click.echo(f"{name}: {before} before, {own} after ({_FOLDS}-fold cross-fitted)")
+    score, (first, last) = next(iter(values.items()))
+    if first is not None and last is not None and last > first:
+        click.echo(
+            f"warning: the calibrator raises the cross-fitted {score}. Keep the forecasts as they are, or use another "
+            "--method" + ("; auto compares all." if _AUTO in METHODS[rows.kind] else "."),
+            err=True,
+        )
 
-    def value(metric: Any, forecast: Any) -> str:
+
+def _form(rows: _FitRows) -> str:
+    return ".5g" if rows.kind == "point" else ".5f"
+
+
+def _metrics(rows: _FitRows, forecast: Any) -> dict[str, float | None]:
+    """Return the values of the printed metrics, a proper score first; None where a metric is undefined."""
+    if rows.kind == "binary":
+        from calibrant.metrics.calibration_errors import ACE
+        from calibrant.metrics.proper_scores import Brier
+        from calibrant.tables.score_table import ScoreTable
+
         try:
-            return f"{float(metric(ScoreTable.from_arrays(events, forecast, **weights))):.5f}"
+            table: Any = ScoreTable.from_arrays(rows.y, forecast, **rows.weights)
         except InputError:  # scores that are not probabilities, such as margins
-            return "undefined"
+            return {"Brier score": None, "ACE": None}
+        return {"Brier score": float(Brier()(table)), "ACE": float(ACE()(table))}
+    if rows.kind == "multiclass":
+        from calibrant.metrics.classwise import MulticlassBrier, MulticlassLogLoss
+        from calibrant.tables.class_table import ClassTable
 
-    metrics = {"Brier score": Brier(), "ACE": ACE()}
-    return [
-        f"{name}: {value(metric, scores)} before, {value(metric, after)} after ({_FOLDS}-fold cross-fitted)"
-        for name, metric in metrics.items()
-    ]
+        table = ClassTable.from_arrays(rows.y, forecast, **rows.options, **rows.weights)
+        return {"Brier score": MulticlassBrier().value(table), "log loss": MulticlassLogLoss().value(table)}
+    from calibrant.metrics.point import mae, mse
+
+    return {"MSE": mse(rows.y, forecast, **rows.weights), "MAE": mae(rows.y, forecast, **rows.weights)}
 
 
 def _print_checksums(inputs: list[dict[str, Any]]) -> None:

@@ -62,6 +62,10 @@ class ForecastRows:
             raise InputError(f"At least one row must have no missing value; got none of {len(kept):,}.")
         return kept
 
+    def weights(self) -> dict[str, Any]:
+        """Return the arrays `sample_weight` and `frequency`, None where they are not given."""
+        return {name: self.options.get(name) for name in ("sample_weight", "frequency")}
+
     def outcomes(self, *models: Model) -> Any:
         """Return the outcomes, masked where a forecast of these models is missing."""
         return _masked(self.y.values, ~self.complete(*models))
@@ -106,6 +110,7 @@ def read_forecasts(source: "Source", *, cluster: str | None = None) -> ForecastR
     if source.kind in ("multiclass", "labels") and all(file.format != "parquet" for file in found):
         labels = [source.y, *(forecasts if source.kind == "labels" else [])]
         columns |= dict(zip(labels, _read_labels([columns[name] for name in labels]), strict=True))
+    models = _with_classes(source, columns, models)
     _check(source, columns, forecasts)
     required = [columns[name] for name in names if name not in source.by]
     if source.missing == "raise":
@@ -113,7 +118,7 @@ def read_forecasts(source: "Source", *, cluster: str | None = None) -> ForecastR
     _columns.refuse_missing([columns[name] for name in source.by], hint="Give such rows a group of their own.")
     rows = {name: columns[name] for name in forecasts}
     own = _row_options(source, columns, cluster)
-    return ForecastRows(source.option, columns[source.y], _with_classes(source, columns, models), rows, own, inputs)
+    return ForecastRows(source.option, columns[source.y], models, rows, own, inputs)
 
 
 def _row_options(source: "Source", columns: dict[str, ColumnData], cluster: str | None) -> dict[str, Any]:

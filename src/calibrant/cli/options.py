@@ -12,6 +12,7 @@ __all__ = [
     "cluster_option",
     "evaluation_options",
     "force_option",
+    "forecast_options",
     "html_option",
     "input_options",
     "json_option",
@@ -197,11 +198,16 @@ def input_options(
         click.option(
             "--label", "--outcome", "-y", "y", required=True, metavar="COLUMN", help="The column of outcomes."
         ),
-        *(_FORECASTS[name] for name in forecasts),
+        forecast_options(*forecasts),
         *([_BY] if groups else []),
         *_READING,
         *(_COUNTING if counted else ()),
     )
+
+
+def forecast_options(*names: str) -> Decorator:
+    """Add the options that name forecasts, by their arguments."""
+    return _add(*(_FORECASTS[name] for name in names))
 
 
 def evaluation_options(command: Function) -> Function:

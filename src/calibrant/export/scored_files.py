@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -38,29 +38,30 @@ def output_format(path: str) -> str:
     return found
 
 
-def calibrate_file(calibrator: Any, source: Path, target: Path, kind: str, *, score: str, name: str) -> dict[str, int]:
-    """Write the rows of `source` to `target` with the calibrated value in column `name`.
+def calibrate_file(
+    calibrator: Any, source: Path, target: Path, kind: str, *, scores: Sequence[str], name: str
+) -> dict[str, int]:
+    """Write the rows of `source` to `target` with the calibrated values in new columns.
 
     Rows are read in batches. Cells of CSV files keep their text, and objects of JSON lines their keys. A row with a
-    missing score gets a missing value.
+    missing score gets missing values.
 
     Parameters
     ----------
-    calibrator : fitted calibrator of one score, or recalibrator of point predictions
+    calibrator : fitted calibrator of scores or of class probabilities, or recalibrator of point predictions
     source, target : Path
         Parquet, CSV or JSON lines. `kind` is the format of the target: "parquet", "csv" or "json".
-    score, name : str
-        The column of scores, and that of the result, which must not exist.
+    scores : sequence of str
+        The column of scores or of predictions; or one column per class, in the order of the calibrator's classes.
+    name : str
+        The column of the result, which must not exist; for several classes the names begin with it: calibrated_a.
 
     Returns
     -------
     dict
         Number of rows, and number of rows with a missing score.
     """
-    if getattr(calibrator, "kind", None) not in ("binary", "point"):
-        raise InputError(
-            Argument("calibrator") + f" must take one column to be applied to a file; got {type(calibrator).__name__}.",
-        )
+    new = _new_names(calibrator, len(scores), name)
     try:
         import pyarrow as pa
     except ModuleNotFoundError as error:
@@ -70,9 +71,9 @@ def calibrate_file(calibrator: Any, source: Path, target: Path, kind: str, *, sc
     count = {"rows": 0, "missing": 0}
     with _Writer(target, kind) as writer:
         try:
-            for batch in read(file, score, name):
-                missing = batch.scores.mask
-                writer.write(batch, name, _calibrate(calibrator, batch.scores), missing)
+            for batch in read(file, tuple(scores), new):
+                missing = batch.missing
+                writer.write(batch, new, _calibrate(calibrator, batch, file.name), missing)
                 count["rows"] += len(missing)
                 count["missing"] += int(missing.sum())
         except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
@@ -82,55 +83,80 @@ def calibrate_file(calibrator: Any, source: Path, target: Path, kind: str, *, sc
     return count
 
 
-class _Batch:
-    """Some rows, an Arrow batch or one dict per row, and their scores."""
+def _new_names(calibrator: Any, n_scores: int, name: str) -> tuple[str, ...]:
+    """Return the names of the new columns."""
+    kind = getattr(calibrator, "kind", None)
+    if kind not in ("binary", "point", "multiclass"):
+        raise InputError(
+            Argument("calibrator") + f" must take scores, class probabilities or point predictions to be applied to a "
+            f"file; got {type(calibrator).__name__}.",
+        )
+    expected = len(calibrator.classes_) if kind == "multiclass" else 1
+    if n_scores != expected:
+        raise InputError(f"scores must name {expected} of the columns; got {n_scores}.", argument="scores")
+    return tuple(f"{name}_{label}" for label in calibrator.classes_.tolist()) if kind == "multiclass" else (name,)
 
-    def __init__(self, rows: Any, scores: _columns.ColumnData) -> None:
+
+class _Batch:
+    """Some rows, an Arrow batch or one dict per row, and their columns of scores."""
+
+    def __init__(self, rows: Any, scores: list[_columns.ColumnData]) -> None:
         self.rows, self.scores = rows, scores
+
+    @property
+    def missing(self) -> Bools:
+        """The mask of rows with a missing score."""
+        return np.asarray(np.logical_or.reduce([column.mask for column in self.scores]))
 
     def as_dicts(self) -> list[dict[str, Any]]:
         return self.rows if isinstance(self.rows, list) else self.rows.to_pylist()
 
 
-def _check_names(file: File, there: list[str], score: str, name: str) -> None:
+def _check_names(file: File, there: list[str], scores: tuple[str, ...], names: tuple[str, ...]) -> None:
     twice = next((each for each in there if there.count(each) > 1), None)
     if twice is not None:
         raise InputError(f"{file.name} must have different column names; got {twice!r} twice.", argument="source")
-    if score not in there:
-        raise no_column(score, there, file.name)
-    if name in there:
-        raise InputError(
-            f"{file.name} has a column {name!r} already.",
-            hint="Pass another " + Argument("name") + ".",
-            argument="name",
-        )
+    for score in scores:
+        if score not in there:
+            raise no_column(score, there, file.name)
+    for name in names:
+        if name in there:
+            raise InputError(
+                f"{file.name} has a column {name!r} already.",
+                hint="Pass another " + Argument("name") + ".",
+                argument="name",
+            )
 
 
-def _parquet(file: File, score: str, name: str) -> Iterator[_Batch]:
-    import pyarrow as pa
+def _parquet(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Iterator[_Batch]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(file.path) as opened:
-        _check_names(file, opened.schema_arrow.names, score, name)
+        _check_names(file, opened.schema_arrow.names, scores, names)
         first = 0
         for batch in opened.iter_batches(_BATCH):
-            column = batch.column(batch.schema.get_field_index(score))
-            absent = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-            if pa.types.is_null(column.type):
-                values = np.zeros(len(column))
-            else:
-                values = (column.fill_null(0) if absent.any() else column).to_numpy(zero_copy_only=False)
-            read = _columns.read(values, f"{score} in {file.name}")
-            own = _columns.ColumnData(read.name, read.values, absent | read.mask, first_row=first)
-            yield _Batch(batch, _columns.numbers(own))
+            columns = [batch.column(batch.schema.get_field_index(score)) for score in scores]
+            shown = [f"{score} in {file.name}" for score in scores]
+            yield _Batch(batch, [_from_arrow(*each, first) for each in zip(columns, shown, strict=True)])
             first += len(batch)
 
 
-def _csv(file: File, score: str, name: str) -> Iterator[_Batch]:
+def _from_arrow(column: Any, name: str, first: int) -> _columns.ColumnData:
+    import pyarrow as pa
+
+    absent = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+    if pa.types.is_null(column.type):
+        values = np.zeros(len(column))
+    else:
+        values = (column.fill_null(0) if absent.any() else column).to_numpy(zero_copy_only=False)
+    read = _columns.read(values, name)
+    return _columns.numbers(_columns.ColumnData(name, read.values, absent | read.mask, first_row=first))
+
+
+def _csv(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Iterator[_Batch]:
     """Read rows of text. Each must have as many cells as the heading; in a file of one column it may be blank."""
     mark, there = read_header(file)
-    _check_names(file, there, score, name)
-    place = there.index(score)
+    _check_names(file, there, scores, names)
     with text_stream(file) as stream:
         rows = csv.reader(stream, delimiter=mark, strict=True)
         next(rows)
@@ -150,8 +176,13 @@ def _csv(file: File, score: str, name: str) -> Iterator[_Batch]:
 
         every, first = checked(), 0
         while some := list(islice(every, _BATCH)):
-            cells = [row[there[place]].strip() for row in some]
-            yield _Batch(some, _from_text(cells, f"{score} in {file.name}", first))
+            yield _Batch(
+                some,
+                [
+                    _from_text([row[score].strip() for row in some], f"{score} in {file.name}", first)
+                    for score in scores
+                ],
+            )
             first += len(some)
 
 
@@ -167,56 +198,87 @@ def _from_text(cells: list[str], name: str, first: int) -> _columns.ColumnData:
     return _columns.ColumnData(name, values, missing, first_row=first)
 
 
-def _json(file: File, score: str, name: str) -> Iterator[_Batch]:
+def _json(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Iterator[_Batch]:
     """Read one object per line, each with its own keys."""
-
-    def objects() -> Iterator[dict[str, Any]]:
-        with text_stream(file) as stream:
-            for number, line in enumerate(stream, 1):
-                if not line.strip():
-                    continue
-                try:
-                    row = json.loads(line)
-                except ValueError as error:
-                    raise InputError(f"{file.name}, line {number} must be JSON; {error}.", argument="source") from error
-                if not isinstance(row, dict):
-                    raise InputError(
-                        f"{file.name}, line {number} must be an object with names; it is not.", argument="source"
-                    )
-                if name in row:
-                    _check_names(file, list(row), score if score in row else name, name)
-                yield row
-
-    every, first, seen = objects(), 0, False
+    every, first = _objects(file, names), 0
+    seen: set[str] = set()
     while some := list(islice(every, _BATCH)):
-        seen = seen or any(score in row for row in some)
-        if not seen:
-            raise no_column(score, list(some[0]), file.name)
-        shown = f"{score} in {file.name}"
-        values, missing = np.zeros(len(some)), np.zeros(len(some), dtype=bool)
-        for place, row in enumerate(some):
-            cell = row.get(score)
-            if cell is None or (isinstance(cell, float) and math.isnan(cell)):
-                missing[place] = True
-            elif isinstance(cell, (int, float)) and not isinstance(cell, bool):
-                values[place] = cell
-            else:
-                raise _no_number(shown, first + place, cell)
-        yield _Batch(some, _columns.ColumnData(shown, values, missing, first_row=first))
+        seen |= {score for score in scores if any(score in row for row in some)}
+        for score in scores:
+            if score not in seen:
+                raise no_column(score, list(some[0]), file.name)
+        yield _Batch(
+            some, [_from_json([row.get(score) for row in some], f"{score} in {file.name}", first) for score in scores]
+        )
         first += len(some)
+
+
+def _objects(file: File, names: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    with text_stream(file) as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise InputError(f"{file.name}, line {number} must be JSON; {error}.", argument="source") from error
+            if not isinstance(row, dict):
+                raise InputError(
+                    f"{file.name}, line {number} must be an object with names; it is not.", argument="source"
+                )
+            if not row.keys().isdisjoint(names):
+                _check_names(file, list(row), (), names)
+            yield row
+
+
+def _from_json(cells: list[Any], name: str, first: int) -> _columns.ColumnData:
+    values, missing = np.zeros(len(cells)), np.zeros(len(cells), dtype=bool)
+    for row, cell in enumerate(cells):
+        if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+            missing[row] = True
+        elif isinstance(cell, (int, float)) and not isinstance(cell, bool):
+            values[row] = cell
+        else:
+            raise _no_number(name, first + row, cell)
+    return _columns.ColumnData(name, values, missing, first_row=first)
 
 
 def _no_number(name: str, row: int, cell: object) -> InputError:
     return InputError(f"{name} must hold numbers; row {row} is {str(cell)[:40]!r}.", argument=name, row=row, value=cell)
 
 
-def _calibrate(calibrator: Any, column: _columns.ColumnData) -> Floats:
-    """Return the calibrated values, 0 where a score is missing; an error names the column and the row of the file."""
-    (_columns.scores if calibrator.map_.domain == "probability" else _columns.finite)(column)
-    values, present = np.zeros(len(column)), ~column.mask
+def _calibrate(calibrator: Any, batch: _Batch, file: str) -> Floats:
+    """Return the calibrated values, one column per new name, 0 where a score is missing.
+
+    An error names the column and the row of the file.
+    """
+    check = _columns.scores if calibrator.map_.domain == "probability" else _columns.finite
+    for column in batch.scores:
+        check(column)
+    present = ~batch.missing
+    matrix = np.column_stack([column.values for column in batch.scores])
+    values = np.zeros(matrix.shape)
     if present.any():
-        values[present] = calibrator(column.values[present])
+        several = calibrator.kind == "multiclass"
+        if several and calibrator.map_.domain == "probability":
+            _check_sums(matrix, present, file, batch.scores[0].first_row)
+        found = calibrator(matrix[present] if several else matrix[present, 0])
+        values[present] = found if several else found[:, None]
     return values
+
+
+def _check_sums(matrix: Floats, present: Bools, file: str, first: int) -> None:
+    sums = matrix.sum(axis=1)
+    wrong = present & (np.abs(sums - 1) > _columns.CLIP_TOLERANCE * matrix.shape[1])
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"The class probabilities in {file} must sum to 1 in each row; row {first + row} has {sums[row]:.6g}.",
+            hint="Logits? Apply a softmax first.",
+            argument="scores",
+            row=first + row,
+            value=float(sums[row]),
+        )
 
 
 class _Writer(AbstractContextManager["_Writer"]):
@@ -227,22 +289,22 @@ class _Writer(AbstractContextManager["_Writer"]):
         self._file: Any = None
         self._schema: Any = None
 
-    def write(self, batch: _Batch, name: str, values: Floats, missing: Bools) -> None:
+    def write(self, batch: _Batch, names: tuple[str, ...], values: Floats, missing: Bools) -> None:
         if self.kind == "parquet":
-            self._parquet(batch, name, values, missing)
+            self._parquet(batch, names, values, missing)
             return
         if self._file is None:
             self._file = self.target.open("w", encoding="utf-8", newline="")
         rows = batch.as_dicts()
-        for row, value, absent in zip(rows, values.tolist(), missing.tolist(), strict=True):
-            row[name] = None if absent else value
+        for row, own, absent in zip(rows, values.tolist(), missing.tolist(), strict=True):
+            row.update(dict.fromkeys(names) if absent else zip(names, own, strict=True))
         if self.kind == "json":
             for row in rows:
                 self._file.write(json.dumps(_plain(row, ""), ensure_ascii=False) + "\n")
         else:
             self._csv(rows)
 
-    def _parquet(self, batch: _Batch, name: str, values: Floats, missing: Bools) -> None:
+    def _parquet(self, batch: _Batch, names: tuple[str, ...], values: Floats, missing: Bools) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -252,7 +314,8 @@ class _Writer(AbstractContextManager["_Writer"]):
                 self._schema = rows.schema if self._schema is None else self._schema
             else:
                 rows = batch.rows
-            rows = rows.append_column(name, pa.array(values, mask=missing))
+            for name, column in zip(names, values.T, strict=True):
+                rows = rows.append_column(name, pa.array(column, mask=missing))
         except pa.ArrowException as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"Rows cannot be written as Parquet: {reason}", hint="Write .jsonl instead.") from error
