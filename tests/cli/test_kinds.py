@@ -349,3 +349,33 @@ def test_outcome_is_another_name_of_label(forecasts, call):
     assert call("evaluate", "forecasts.csv", "--outcome", "price", *given) == call(
         "evaluate", "forecasts.csv", "--label", "price", *given
     )
+
+
+def test_real_class_probabilities_equal_the_library(here, call, data_folder):
+    scores = np.load(data_folder / "forecasts" / "cifar10_lenet5.npz")
+    y, proba = scores["ground_truth"], scores["predictions"]
+    columns = {"label": y, **{f"p_{i}": column for i, column in enumerate(proba.T)}}
+    pq.write_table(pa.table({**columns, "predicted": proba.argmax(axis=1)}), "cifar.parquet")
+    given = ("evaluate", "cifar.parquet", "-y", "label", *FEW, "--json", "-")
+    found = json.loads(call(*given, "--class-score", "p_*"))["models"]["p_*"]
+    assert found == json.loads(cb.evaluate(y, proba, n_resamples=39).to_json())
+    found = json.loads(call(*given, "--predicted-label", "predicted"))["models"]["predicted"]
+    assert found == json.loads(cb.evaluate(y, cb.Labels(proba.argmax(axis=1)), n_resamples=39).to_json())
+
+
+def test_real_point_predictions_equal_the_library(call, data_folder):
+    import csv
+    import gzip
+
+    file = data_folder / "forecasts" / "538_governors_elections.csv.gz"
+    with gzip.open(file, "rt") as stream:
+        rows = list(csv.DictReader(stream))
+    names = ("actual_voteshare", "projected_voteshare")
+    y, predicted = (np.array([float(row[name] or "nan") for row in rows]) for name in names)
+    cluster, by = ([row[name] for row in rows] for name in ("candidate", "year"))
+    options = {"cluster": np.array(cluster), "by": {"year": np.array(by)}, "missing": "drop"}
+    given = ("-y", names[0], "--point", names[1], "--cluster", "candidate", "--by", "year", "--missing", "drop")
+    found = json.loads(call("evaluate", str(file), *given, *FEW, "--json", "-"))["models"][names[1]]
+    expected = json.loads(cb.evaluate(y, cb.Point(predicted), n_resamples=39, **options).to_json())
+    assert found == expected
+    assert found["n_dropped"] > 0

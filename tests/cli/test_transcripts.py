@@ -1,5 +1,7 @@
 """The transcripts of docs/command_line.rst: each command is run, and its output compared."""
 
+import csv
+import gzip
 import os
 import re
 import shlex
@@ -30,9 +32,41 @@ def transcribe(block, run):
     return "".join(f"   {line}\n" for line in found)
 
 
+CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+
+def write_cifar(folder):
+    """Write the labels of CIFAR-10, and the probabilities and labels that two networks predict."""
+    columns = {}
+    for name, file in (("lenet", "cifar10_lenet5"), ("wide", "cifar10_wideresnet_16_4")):
+        scores = np.load(folder / "forecasts" / f"{file}.npz")
+        columns["class"] = np.array(CIFAR)[scores["ground_truth"]]
+        columns |= {f"{name}_{label}": scores["predictions"][:, i] for i, label in enumerate(CIFAR)}
+        columns[name] = np.array(CIFAR)[scores["predictions"].argmax(axis=1)]
+    pq.write_table(pa.table(columns), "cifar10.parquet")
+
+
+def write_houses(folder):
+    """Write house prices with the mean and standard deviation of a linear regression that other rows are fitted to."""
+    with gzip.open(folder / "regression" / "california_housing.csv.gz", "rt") as file:
+        rows = list(csv.DictReader(file))
+    names = ("median_income", "housing_median_age", "latitude", "longitude")
+    X = np.array([[1.0, *(float(row[name]) for name in names)] for row in rows])
+    price = np.array([float(row["median_house_value"]) for row in rows]) / 1000
+    coefficients, squares, *_ = np.linalg.lstsq(X[::2], price[::2])
+    predicted = X[1::2] @ coefficients
+    sd = np.full(predicted.size, np.sqrt(squares[0] / (len(X[::2]) - X.shape[1])))
+    columns = {"price": price[1::2], "predicted": predicted, "sd": sd}
+    columns |= {"q0.05": predicted - 1.645 * sd, "q0.5": predicted, "q0.95": predicted + 1.645 * sd}
+    pq.write_table(pa.table(columns), "houses.parquet")
+
+
 @pytest.fixture
 def data(here, data_folder):
-    shutil.copy(data_folder / "forecasts" / "538_nhl_games.csv.gz", here)
+    for name in ("538_nhl_games.csv.gz", "538_governors_elections.csv.gz"):
+        shutil.copy(data_folder / "forecasts" / name, here)
+    write_cifar(data_folder)
+    write_houses(data_folder)
     dogs = np.load(data_folder / "imagenet_dogs.npz")
     columns = {"is_dog": dogs["labels"], **{name: dogs[name] for name in ("alexnet", "resnet152")}}
     for name in ("dogs.parquet", "new.parquet"):
@@ -58,7 +92,7 @@ def test_the_transcripts_are_the_output_of_their_commands(data, capsys):
 
     page = PAGE.read_text(encoding="utf-8")
     found = BLOCK.sub(lambda block: transcribe(block[0], output), page)
-    assert len(BLOCK.findall(page)) == 6
+    assert len(BLOCK.findall(page)) == 13
     if os.environ.get("CALIBRANT_UPDATE_TRANSCRIPTS"):
         PAGE.write_text(found, encoding="utf-8")
     assert found.splitlines() == page.splitlines()

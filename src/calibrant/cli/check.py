@@ -153,18 +153,15 @@ def _gates(score: str, result: "Evaluation", limits: Limits, require: str | None
 
 def _verdict_gate(score: str, group: str | None, result: "Evaluation", require: str | None) -> Gate:
     """Return the gate of a verdict; an inconclusive one passes with a warning unless `require` is strict."""
-    explanation, *_ = [*result.sentences(), ""]
-    direction = f" ({result.direction})" if result.direction else ""
-    found = f"it is {result.verdict}{direction}: {explanation}" if explanation else f"it is {_headline(result)}"
+    found = f"it is {result.headline().removeprefix('Verdict: ')}"
+    if result.kind in ("binary", "multiclass"):  # other kinds explain the verdict in its line
+        direction = f" ({result.direction})" if result.direction else ""
+        found = f"it is {result.verdict}{direction}: {result.sentences()[0]}"
     if require is not None:
         passed = result.verdict in ("calibrated", "negligible")
         return Gate(score, group, "must be shown to be calibrated within the margin", passed, found)
     passed = result.verdict != "miscalibrated"
     return Gate(score, group, "must not be miscalibrated", passed, found, warning=result.verdict == "inconclusive")
-
-
-def _headline(result: "Evaluation") -> str:
-    return result.headline().removeprefix("Verdict: ")
 
 
 def _threshold_gates(score: str, group: str | None, result: "Evaluation", limits: Limits) -> list[Gate]:

@@ -36,7 +36,7 @@ def parse_label(text: str) -> bool | int | float | None:
     if truth is not None or not _NUMBER.fullmatch(text):
         return truth
     number = float(text)
-    if not number.is_integer():  # infinite numbers too
+    if not number.is_integer():  # or infinite
         return number if math.isfinite(number) else None
     return int(text) if re.fullmatch("[+-]?[0-9]+", text) else int(number)
 

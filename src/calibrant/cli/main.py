@@ -24,11 +24,11 @@ INTERRUPTED, CLOSED_PIPE = 130, 141  # as in a shell
 
 # Each command is a function in the module of its name.
 COMMANDS = {
-    "evaluate": "Evaluate the calibration of scores: metrics, tests, a verdict.",
-    "compare": "Compare the calibration of several scores on the same rows.",
-    "check": "Check scores in CI: exit with 1 if they are miscalibrated or exceed a threshold.",
-    "fit": "Fit a calibrator to scores and outcomes, and save it to a file.",
-    "apply": "Apply a calibrator to the scores in a file.",
+    "evaluate": "Evaluate the calibration of forecasts: metrics, tests, a verdict.",
+    "compare": "Compare the calibration of several forecasts on the same rows.",
+    "check": "Check forecasts in CI: exit with 1 if they are miscalibrated or exceed a threshold.",
+    "fit": "Fit a calibrator to forecasts and outcomes, and save it to a file.",
+    "apply": "Apply a calibrator to the forecasts in a file.",
     "export": "Export a calibrator as SQL or ONNX.",
     "demo": "Run the commands on two models of handwritten digits, offline.",
 }
@@ -96,12 +96,13 @@ def _print_version(context: click.Context, parameter: click.Parameter, asked: bo
     help="Show the version and exit.",
 )
 def calibrant() -> None:
-    """Measure, test and improve the calibration of predicted probabilities.
+    """Measure, test and improve the calibration of predictions.
 
     The commands read predictions from files: Parquet, CSV, JSON lines, folders; - is standard input.
 
     \b
       calibrant evaluate scores.csv --label outcome --score probability
+      calibrant evaluate prices.csv --outcome price --point predicted
       calibrant demo
 
     Exit codes: 0 success, 1 check failed, 2 bad input, 3 internal error, 4 out of memory.
