@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant._support.errors import Argument, InputError
+from calibrant._support.errors import Argument, InputError, MissingExtraError
 
 
 def option(argument: Argument) -> str:
@@ -73,3 +73,12 @@ def test_errors_of_the_library_mention_arguments_as_data(call, python, command_l
         call(y, p)
     assert python in str(caught.value)
     assert command_line in caught.value.write(option)
+
+
+def test_a_missing_extra_is_data_and_text():
+    error = MissingExtraError("Diagrams need matplotlib", "plot", name="matplotlib")
+    assert isinstance(error, ModuleNotFoundError)
+    assert (error.extra, error.name) == ("plot", "matplotlib")
+    same = pickle.loads(pickle.dumps(error))
+    assert (str(same), same.extra, same.name) == (str(error), "plot", "matplotlib")
+    assert str(error) == 'Diagrams need matplotlib: pip install "calibrant[plot]".'

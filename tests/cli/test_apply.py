@@ -201,3 +201,11 @@ def test_predictions_outside_the_domain_are_errors(here, call):
     text = call("apply", "score.json", "finite.csv", "--score", "x", "-o", "no.csv", code=2)
     assert "x in finite.csv must lie in [0, 1]; 2 of 2 values do not, the first at row 0 is -5." in text
     assert "row 2 is 'inf'" in call("apply", "point.json", "new.csv", "--point", "x", "-o", "no.csv", code=2)
+
+
+def test_recalibrators_of_distributions_are_not_applied_to_files(forecasts, call):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    forecast = cb.Gaussian(forecasts["right"], forecasts["small"])
+    cb.save(cb.regression.VarianceScaling().fit(forecast, forecasts["price"]), "cal.json")
+    text = call("apply", "cal.json", "forecasts.csv", "--point", "right", "-o", "out.csv", code=2)
+    assert "CALIBRATOR must be fitted with --point; got VarianceScaling, which takes forecasts of kind" in text

@@ -44,3 +44,13 @@ def test_export_of_one_score_takes_one_column(scores, call):
     cb.save(cb.Platt().fit(scores["p"], scores["y"]), "cal.json")
     text = call("export", "cal.json", "--sql", "--column", "a", "--column", "b", code=2)
     assert "--column must be the name of one column for Platt; got ('a', 'b')." in text
+
+
+def test_a_fitted_map_of_point_predictions_is_exported(forecasts, call):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    call("fit", "forecasts.csv", "-y", "price", "--point", "high", "--method", "isotonic", "-o", "cal.json")
+    text = call("export", "cal.json", "--sql", "--column", "high")
+    found = duckdb.sql(f"SELECT {text} AS c FROM 'forecasts.parquet'").fetchnumpy()["c"]
+    expected = cb.regression.IsotonicRecalibrator().fit(forecasts["high"], forecasts["price"])(forecasts["high"])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

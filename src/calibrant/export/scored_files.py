@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import islice
@@ -61,7 +62,7 @@ def calibrate_file(
     dict
         Number of rows, and number of rows with a missing score.
     """
-    new = _new_names(calibrator, len(scores), name)
+    new = _new_names(calibrator, name)
     try:
         import pyarrow as pa
     except ModuleNotFoundError as error:
@@ -83,18 +84,11 @@ def calibrate_file(
     return count
 
 
-def _new_names(calibrator: Any, n_scores: int, name: str) -> tuple[str, ...]:
+def _new_names(calibrator: Any, name: str) -> tuple[str, ...]:
     """Return the names of the new columns."""
-    kind = getattr(calibrator, "kind", None)
-    if kind not in ("binary", "point", "multiclass"):
-        raise InputError(
-            Argument("calibrator") + f" must take scores, class probabilities or point predictions to be applied to a "
-            f"file; got {type(calibrator).__name__}.",
-        )
-    expected = len(calibrator.classes_) if kind == "multiclass" else 1
-    if n_scores != expected:
-        raise InputError(f"scores must name {expected} of the columns; got {n_scores}.", argument="scores")
-    return tuple(f"{name}_{label}" for label in calibrator.classes_.tolist()) if kind == "multiclass" else (name,)
+    if calibrator.kind != "multiclass":
+        return (name,)
+    return tuple(f"{name}_{label}" for label in calibrator.classes_.tolist())
 
 
 class _Batch:
@@ -149,8 +143,7 @@ def _from_arrow(column: Any, name: str, first: int) -> _columns.ColumnData:
         values = np.zeros(len(column))
     else:
         values = (column.fill_null(0) if absent.any() else column).to_numpy(zero_copy_only=False)
-    read = _columns.read(values, name)
-    return _columns.numbers(_columns.ColumnData(name, read.values, absent | read.mask, first_row=first))
+    return _columns.numbers(replace(_columns.read(values, name, missing=absent), first_row=first))
 
 
 def _csv(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Iterator[_Batch]:
