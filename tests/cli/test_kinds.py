@@ -148,7 +148,7 @@ def test_weights_equal_those_of_the_library(forecasts, call, kind, option):
     try:
         expected = json.loads(case.evaluate(forecasts, **{option: forecasts["count"]}).to_json())
     except cb.InputError:  # distributions
-        assert "must be omitted with predictive distributions" in call(*given, code=2)
+        assert f"{weight[0]} must be omitted with predictive distributions" in call(*given, code=2)
         return
     assert json.loads(call(*given, "--json", "-"))["models"][case.name] == expected
 
@@ -284,7 +284,10 @@ def test_the_report_is_written(forecasts, call):
         ("-y price --point right --resolution 0.1", "--resolution must be given with --score only; got --point."),
         ("-y price --point right --spark local[1]", "--spark must be given with --score only; got --point."),
         ("-y price --point right --max-memory 1GB", "--max-memory must be given with --score only; got --point."),
-        ("-y price --point right --margin -1", "margin must be a positive"),
+        (
+            "-y price --point right --margin -1",
+            "--margin must be a positive number in standard deviations of the outcome;",
+        ),
         ("-y price --point right --cluster g", "--cluster must have at least 10 distinct values"),
     ],
 )

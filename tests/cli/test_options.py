@@ -13,11 +13,14 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from calibrant._support.sql_dialects import DIALECTS  # noqa: E402
 from calibrant.cli import forecast_columns, options  # noqa: E402
 from calibrant.cli.main import COMMANDS, calibrant  # noqa: E402
-from calibrant.evaluation.labels import PROPORTION_MARGIN  # noqa: E402
-from calibrant.evaluation.settings import LOG_ODDS_MARGIN  # noqa: E402
+from calibrant.evaluation.settings import (  # noqa: E402
+    DISTRIBUTION_MARGIN,
+    LOG_ODDS_MARGIN,
+    POINT_MARGIN,
+    PROPORTION_MARGIN,
+)
 from calibrant.export.scored_files import calibrate_file  # noqa: E402
 from calibrant.forecasts import kinds  # noqa: E402
-from calibrant.inference.deviations import DISTRIBUTION_MARGIN, POINT_MARGIN  # noqa: E402
 
 # Arguments of Python functions and their options. All others are the argument with dashes: sample_weight,
 # --sample-weight.

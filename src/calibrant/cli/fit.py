@@ -266,7 +266,7 @@ def _metrics(rows: _FitRows, forecast: Any) -> dict[str, float | None]:
             return {"Brier score": None, "ACE": None}
         return {"Brier score": float(Brier()(table)), "ACE": float(ACE()(table))}
     if rows.kind == "multiclass":
-        from calibrant.metrics.classwise import MulticlassBrier, MulticlassLogLoss
+        from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
         from calibrant.tables.class_table import ClassTable
 
         table = ClassTable.from_arrays(rows.y, forecast, **rows.options, **rows.weights)
