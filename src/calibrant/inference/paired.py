@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.random import SFC64, SeedSequence
 
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.inference.design import Design
 from calibrant.inference.information_bins import coarse_bins
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
@@ -27,6 +27,7 @@ __all__ = [
     "joint_covariance",
     "log_loss_difference",
     "log_odds_difference",
+    "mean_difference",
     "paired_replicates",
 ]
 
@@ -229,17 +230,24 @@ def _design(rows: PairedRows, tables: Sequence[ScoreTable], i: int) -> Design:
     return Design(tables[i], None if rows.cluster is None else rows.only(i))
 
 
-def _mean_difference(rows: PairedRows, losses: Floats, others: Floats) -> PairedDifference:
-    """Return the difference of two mean losses, given the losses of rows: a paired t test, by clusters if there are."""
-    weight = np.ones(rows.event.size) if rows.weight is None else rows.weight.astype(np.float64)
-    total = float(weight.sum())
-    value = float(weight @ (losses - others)) / total
-    terms = weight * (losses - others - value)
-    if rows.cluster is not None:
-        terms = np.bincount(rows.cluster, weights=terms, minlength=rows.n_draws).astype(np.float64)
-        effective = float(rows.n_draws)
+def mean_difference(
+    losses: Floats, others: Floats, weight: Weights | None = None, cluster: Ints | None = None
+) -> PairedDifference:
+    """Return the difference of the mean losses of two models, given those of rows: a paired t test.
+
+    With clusters it is a test of their sums. NaN where a loss is infinite.
+    """
+    if not (np.isfinite(losses).all() and np.isfinite(others).all()):
+        return PairedDifference(math.nan, math.nan, math.inf)
+    w = np.ones(losses.size) if weight is None else weight.astype(np.float64)
+    total = float(w.sum())
+    value = float(w @ (losses - others)) / total
+    terms = w * (losses - others - value)
+    if cluster is not None:
+        terms = np.bincount(cluster, weights=terms).astype(np.float64)
+        effective = float(terms.size)
     else:
-        effective = total**2 / float(weight @ weight)
+        effective = total**2 / float(w @ w)
     if effective <= 1:
         return PairedDifference(value, 0.0, math.inf)
     variance = float(terms @ terms) / total**2 * effective / (effective - 1)
@@ -249,7 +257,7 @@ def _mean_difference(rows: PairedRows, losses: Floats, others: Floats) -> Paired
 def brier_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
     """Return the difference of the Brier scores of two models on the same rows."""
     losses = [(rows.scores[i][rows.places[i]] - rows.event) ** 2 for i in (model, baseline)]
-    return _mean_difference(rows, *losses)
+    return mean_difference(*losses, rows.weight, rows.cluster)
 
 
 def log_loss_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
@@ -259,9 +267,7 @@ def log_loss_difference(rows: PairedRows, model: int, baseline: int) -> PairedDi
         p = rows.scores[i][rows.places[i]]
         with np.errstate(divide="ignore"):
             losses.append(np.where(rows.event == 1, -np.log(p), -np.log1p(-p)))
-    if not all(np.isfinite(loss).all() for loss in losses):
-        return PairedDifference(math.nan, math.nan, math.inf)
-    return _mean_difference(rows, *losses)
+    return mean_difference(*losses, rows.weight, rows.cluster)
 
 
 def paired_replicates(

@@ -200,9 +200,9 @@ class PairedRows:
 
     @classmethod
     def read(
-        cls, y_true: Column, y_probs: Mapping[str, Column] | Sequence[Column], **options: Any
+        cls, y_true: Column, y_probs: Mapping[str, Column] | Sequence[Column], *, name: str = "y_probs", **options: Any
     ) -> tuple["PairedRows", list[ScoreTable]]:
-        """Read rows with the predictions of each model; see `Rows.read` for the options."""
+        """Read rows with the predictions of each model; see `Rows.read` for the options. Errors call them `name`."""
         if isinstance(y_true, ScoreTable):
             raise InputError(
                 "y_true must be a column of outcomes; got a ScoreTable, which does not keep the predictions per row.",
@@ -210,9 +210,9 @@ class PairedRows:
                 argument="y_true",
             )
         if isinstance(y_probs, Mapping):
-            forecasts = {f"y_probs[{name!r}]": column for name, column in y_probs.items()}
+            forecasts = {f"{name}[{model!r}]": column for model, column in y_probs.items()}
         else:
-            names = ["y_prob"] if len(y_probs) == 1 else [f"y_probs[{i}]" for i in range(len(y_probs))]
+            names = ["y_prob"] if len(y_probs) == 1 else [f"{name}[{i}]" for i in range(len(y_probs))]
             forecasts = dict(zip(names, y_probs, strict=True))
         return cls.from_rows(Rows.read(y_true, forecasts, **options))
 

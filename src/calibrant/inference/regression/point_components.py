@@ -24,6 +24,8 @@ from calibrant.tables.mean_partition import MeanPartition
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = [
+    "CLUSTERS_PER_BIN",
+    "MAX_BINS",
     "ROWS_PER_BIN",
     "BinSums",
     "bin_sums",
@@ -34,8 +36,8 @@ __all__ = [
 ]
 
 ROWS_PER_BIN = 50
-_MAX_BINS = 10
-_CLUSTERS_PER_BIN = 5
+MAX_BINS = 10
+CLUSTERS_PER_BIN = 5
 # Largest squared skewness over the number of rows per bin for which bins are tested, and over the number of rows that
 # determine the slope for which the slope is tested. Chosen by simulation (docs/studies/regression_error_rates.csv).
 _BIN_SKEWNESS_LIMIT = 0.05
@@ -145,8 +147,8 @@ def bin_sums(table: MeanTable, cluster: Ints | None, bins: MeanBins | None) -> B
         return _bin_sums(table, cluster, bins, True)
     most = table.effective_size / ROWS_PER_BIN + 1e-9  # equal weights give the same bins as no weights
     if cluster is not None:
-        most = min(most, (int(cluster.max()) + 1) / _CLUSTERS_PER_BIN)
-    found = _bin_sums(table, cluster, Quantile(int(np.clip(most, 1, _MAX_BINS))), False)
+        most = min(most, (int(cluster.max()) + 1) / CLUSTERS_PER_BIN)
+    found = _bin_sums(table, cluster, Quantile(int(np.clip(most, 1, MAX_BINS))), False)
     while found.limited and len(found) > 1:
         rows = found.skewness**2 / _BIN_SKEWNESS_LIMIT
         fewer = int(np.clip(table.effective_size / rows, 1, len(found) - 1))

@@ -1,0 +1,151 @@
+"""Squared deviations of each kind of forecast, whose difference decides a comparison of two models."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Bools, Floats, Ints
+from calibrant.forecasts.distributions import Quantiles, Samples
+from calibrant.inference.distribution_components import merged_levels
+from calibrant.inference.information_bins import coarse_bins
+from calibrant.inference.multiclass_design import ClassRows
+from calibrant.inference.paired import PairedDifference
+from calibrant.inference.point_components import CLUSTERS_PER_BIN, MAX_BINS, ROWS_PER_BIN, bin_sums
+from calibrant.inference.squared_deviations import (
+    CellErrors,
+    SampledRows,
+    SquaredDeviation,
+    cell_deviation,
+    deviation_difference,
+    share_deviation,
+)
+from calibrant.metrics.bins import Quantile
+from calibrant.tables.mean_table import MeanTable
+
+__all__ = [
+    "Deviations",
+    "are_too_skewed",
+    "bias_deviations",
+    "class_deviations",
+    "common_levels",
+    "coverage_deviations",
+    "coverage_hits",
+    "deviations_difference",
+    "proportion_deviations",
+]
+
+# The deviations of one model. The first decides; the differences of the others must be significant in its direction.
+Deviations: TypeAlias = tuple[SquaredDeviation, ...]
+
+_LEVELS = np.arange(1, 20) / 20
+_SAME_LEVEL = 1e-6  # levels may be float32
+
+
+def deviations_difference(model: Deviations, baseline: Deviations, rows: SampledRows) -> PairedDifference:
+    """Return the difference that decides a comparison; its p-value is the largest of those of all deviations."""
+    first, *others = (deviation_difference(a, b, rows) for a, b in zip(model, baseline, strict=True))
+    return replace(first, others=tuple(others))
+
+
+def bias_deviations(tables: Sequence[MeanTable], rows: SampledRows, spread: float) -> list[Deviations]:
+    """Return for each model the squared bias by bin of its predictions, in units of `spread`.
+
+    All models have the same number of quantile bins: ten, or fewer so that each has fifty effective rows and five
+    clusters.
+    """
+    most = tables[0].effective_size / ROWS_PER_BIN + 1e-9  # equal weights give the same bins as no weights
+    if rows.cluster is not None:
+        most = min(most, rows.n_units / CLUSTERS_PER_BIN)
+    bins = Quantile(int(np.clip(most, 1, MAX_BINS)))
+    return [
+        (cell_deviation([CellErrors((table.prediction - table.mean) / spread, bins(table).labels)], rows),)
+        for table in tables
+    ]
+
+
+def are_too_skewed(tables: Sequence[MeanTable], rows: SampledRows) -> bool:
+    """Return whether the errors of a model are so skewed that even their mean over all rows is hardly known."""
+    return any(bin_sums(table, rows.cluster, Quantile(1)).limited for table in tables)
+
+
+def common_levels(forecasts: Sequence[Any]) -> Floats:
+    """Return the levels at which coverage is compared.
+
+    Those that all `Quantiles` have; the ranks of `Samples` of equal size; else 0.05, 0.1, ..., 0.95.
+    """
+    given = [np.asarray(each.levels, dtype=np.float64) for each in forecasts if isinstance(each, Quantiles)]
+    if given:
+        found = given[0]
+        for other in given[1:]:
+            found = found[(np.abs(found[:, None] - other) <= _SAME_LEVEL).any(axis=1)]
+        if not found.size:
+            raise InputError(
+                "forecasts must have at least one common level; got Quantiles with the levels "
+                + " and ".join(", ".join(f"{v:g}" for v in levels) for levels in given)
+                + ".",
+                argument="forecasts",
+            )
+        return found
+    members = {each.draws.shape[1] if isinstance(each, Samples) else 0 for each in forecasts}
+    if 0 in members or len(members) > 1:
+        return _LEVELS
+    ranks = members.pop() + 1
+    return merged_levels(np.arange(1, ranks) / ranks, 10**9)
+
+
+def coverage_hits(y: Floats, forecast: Any, levels: Floats) -> Floats:
+    """Return for each row and level the probability that a randomised PIT value is at most the level.
+
+    It is 0 or 1 where F(y) is known, or where the level is one of the forecast's. Its mean is the level if calibrated.
+    """
+    low, high = (bound[:, None] for bound in forecast.cells(y))
+    width = high - low
+    inside = np.clip(np.divide(levels - low, width, out=np.zeros((y.size, levels.size)), where=width > 0), 0.0, 1.0)
+    return np.where(width > 0, inside, (high <= levels + 1e-12).astype(np.float64))
+
+
+def coverage_deviations(y: Floats, forecast: Any, levels: Floats, rows: SampledRows) -> Deviations:
+    """Return the mean squared coverage error over levels."""
+    return (share_deviation(coverage_hits(y, forecast, levels), levels, rows),)
+
+
+def proportion_deviations(actual: Ints, predicted: Ints, n_classes: int, rows: SampledRows) -> Deviations:
+    """Return the mean over classes of the squared difference between predicted and actual proportion."""
+    from scipy.sparse import csr_array
+
+    place, one = np.arange(rows.size), np.ones(rows.size)
+    both = (np.concatenate([one, -one]), (np.tile(place, 2), np.concatenate([predicted, actual])))
+    found = csr_array(both, shape=(rows.size, n_classes))
+    return (share_deviation(found, np.zeros(n_classes), rows),)
+
+
+def class_deviations(classes: ClassRows, rows: SampledRows) -> Deviations:
+    """Return the squared deviations of class probabilities: two class-wise ones, and that of the top label.
+
+    Each class has its own bins of equal information of its probabilities. The first deviation has log-odds errors, to
+    first order (residual sum / information of a bin), weighted by information; bins with little information count
+    less. The second has gaps of probabilities, weighted by rows. The third has gaps of the highest probability.
+    """
+    best = np.argmax(classes.proba, axis=1)
+    right, top = classes.code == best, classes.proba[np.arange(best.size), best].astype(np.float64)
+    labels = [_bin_labels(classes, classes.code == c, p) for c, p in classes.columns()]
+
+    def parts(*, by_information: bool) -> Iterator[CellErrors]:
+        for (c, p), label in zip(classes.columns(), labels, strict=True):
+            yield CellErrors(p - (classes.code == c), label, p * (1 - p) if by_information else None)
+
+    least = float(np.average(rows.counts, weights=rows.counts))  # the weight of one row
+    return (
+        cell_deviation(parts(by_information=True), rows, least=least),
+        cell_deviation(parts(by_information=False), rows),
+        cell_deviation([CellErrors(top - right, _bin_labels(classes, right, top))], rows),
+    )
+
+
+def _bin_labels(classes: ClassRows, event: Bools, p: Floats) -> Ints:
+    """Return the bin of equal information of each row."""
+    design, place = classes.design(event, p)
+    return coarse_bins(design).labels.astype(np.int32)[place]
