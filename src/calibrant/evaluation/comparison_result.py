@@ -8,11 +8,10 @@ from os import PathLike
 from typing import Any
 
 from calibrant._support.errors import Note
-from calibrant._support.formatting import NumberFormat, format_pvalue, p_text
+from calibrant._support.formatting import p_text
 from calibrant._support.frame_output import frame_from_rows
-from calibrant._support.json_values import plain
-from calibrant.evaluation import sentences
-from calibrant.evaluation.binary import LOG_ODDS_ERROR
+from calibrant.evaluation.comparison_terms import TERMS, ComparisonTerms
+from calibrant.evaluation.differences import DECIDING_TEST, Difference
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import SCHEMA_VERSION, Evaluation, to_json_text
 from calibrant.evaluation.settings import Settings
@@ -20,9 +19,7 @@ from calibrant.evaluation.sizes import rows_text
 from calibrant.evaluation.text import ResultText
 from calibrant.inference.hypothesis_tests import TestResult
 
-__all__ = ["BRIER", "DECIDES", "LOG_LOSS", "Comparison", "Difference"]
-
-DECIDES, BRIER, LOG_LOSS = LOG_ODDS_ERROR, "Brier", "log loss"
+__all__ = ["Comparison"]
 
 _DIFFERENCE_COLUMNS = {
     "difference_value": "value",
@@ -30,52 +27,6 @@ _DIFFERENCE_COLUMNS = {
     "difference_high": "high",
     "difference_pvalue": "adjusted_pvalue",
 }
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Difference of a metric between a model and the baseline, on the same rows.
-
-    Attributes
-    ----------
-    model, baseline, metric, unit : str
-    value : float
-        For the log-odds error the difference of the debiased squares; for other metrics the difference of the values.
-    low, high, level : float
-        Confidence interval; NaN for metrics of gaps, whose difference has no interval of known coverage, and for the
-        log-odds error if there is little information.
-    pvalue, adjusted_pvalue : float
-        p-value of "no difference": of this pair alone, and adjusted by Holm for the number of models. NaN for metrics
-        of gaps.
-    test : str
-        Source of the p-value: "decides", "paired t test", "bootstrap", or "" without one.
-    """
-
-    model: str
-    baseline: str
-    metric: str
-    value: float
-    low: float
-    high: float
-    level: float
-    pvalue: float
-    unit: str
-    test: str = ""
-    adjusted_pvalue: float = math.nan
-
-    def cells(self) -> list[str]:
-        """Return difference, interval and adjusted p-value with its test as text; empty where they do not exist."""
-        form = NumberFormat.for_spread(self.unit, self.high - self.low, signed=True)
-        value = "" if math.isnan(self.value) else form.value(self.value)
-        if value and self.test == "decides":
-            value += " (squares)"
-        if math.isnan(self.low):
-            return [value, "", ""]
-        return [value, form.range(self.low, self.high), f"{format_pvalue(self.adjusted_pvalue)} ({self.test})"]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
-        return plain(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,8 +39,8 @@ class Comparison:
     ----------
     models : mapping of name to Evaluation
     differences : tuple of Difference
-        Differences of each model from the first one, the baseline: "log-odds error", which decides, "Brier", "log loss"
-        if it is finite, and the other metrics.
+        Differences of each model from the first one, the baseline: the metric that decides, the scores with paired
+        tests, if they are finite, and the other metrics.
     settings : Settings
     groups : mapping
         The comparison of each group; empty without groups.
@@ -135,14 +86,18 @@ class Comparison:
         return next(iter(self.models))
 
     @property
+    def _terms(self) -> ComparisonTerms:
+        return TERMS[self.kind]
+
+    @property
     def decides(self) -> str:
         """The metric that decides the verdict."""
-        return DECIDES
+        return self._terms.decides
 
     @cached_property
     def deciding(self) -> tuple[Difference, ...]:
         """The differences that decide the verdict, one per model except the baseline."""
-        return tuple(d for d in self.differences if d.test == "decides")
+        return tuple(d for d in self.differences if d.test == DECIDING_TEST)
 
     @cached_property
     def adjusted(self) -> dict[str, float]:
@@ -219,10 +174,12 @@ class Comparison:
 
     def _further_rows(self, own: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return rows of metrics that have a difference but no interval, such as log loss."""
-        empty = {key: math.nan if isinstance(value, float) else value for key, value in own[0].items()}
-        empty |= {key: own[0][key] for key in ("rows", "event_rate")} | {"unit": "1"}
+        first = self.models[self.baseline]
+        about = first.details.frame_columns(first.table)
+        empty = {key: math.nan if isinstance(value, float) else value for key, value in own[0].items()} | about
         known = [row["metric"] for row in own]
-        return [{**empty, "metric": metric} for metric in self._metrics() if metric not in known]
+        units = {d.metric: d.unit for d in self.differences}
+        return [{**empty, "metric": name, "unit": unit} for name, unit in units.items() if name not in known]
 
     def _metrics(self) -> list[str]:
         """Return the names of all metrics with a difference."""
@@ -254,36 +211,41 @@ class Comparison:
         return ResultText(headline, [self.sizes()], self.cells(), list(self.reasons()), self.notes, left=(0, 1))
 
     def reasons(self) -> Iterator[str]:
-        """State the deciding tests, disagreements with the Brier score, and the verdict on each model."""
-        for d in self.deciding:
-            if not math.isnan(d.low):
-                value, ends, _ = d.cells()
-                yield (
-                    f"Squared log-odds error of {d.model} minus that of {d.baseline}: "
-                    f"{value.removesuffix(' (squares)')} ({ends}); {p_text(d.adjusted_pvalue)}{self._holm}, "
-                    "the largest p-value of the tests of log-odds errors, absolute gaps and squared gaps."
-                )
-        if any(not math.isnan(d.low) for d in self.deciding):
+        """State the deciding tests, disagreements with the score, and the verdict on each model."""
+        terms, tested = self._terms, [d for d in self.deciding if not math.isnan(d.low)]
+        for d in tested:
+            value, ends, _ = d.cells()
+            largest = f", the largest p-value of the tests of {terms.confirmed_by}" if terms.confirmed_by else ""
             yield (
-                "These intervals are for the difference of squared log-odds errors only. The p-value is the largest of "
-                "three tests, so a difference may be not significant although its interval excludes 0."
+                f"Squared {terms.quantity} of {d.model} minus that of {d.baseline}: "
+                f"{value.removesuffix(' (squares)')} ({ends}); {p_text(d.adjusted_pvalue)}{self._holm}{largest}."
             )
+        if tested and terms.confirmed_by:
+            yield (
+                f"These intervals are for the difference of squared {terms.quantity}s only. The p-value is the largest "
+                "of three tests, so a difference may be not significant although its interval excludes 0."
+            )
+        if tested and terms.meaning:
+            yield terms.meaning
         yield from self.disagreements()
         for name, evaluation in self.models.items():
-            yield f"{name}: {sentences.headline(evaluation)}"
+            yield f"{name}: {evaluation.details.headline(evaluation)}"
 
     def disagreements(self) -> list[str]:
-        """Return a sentence for each pair whose better calibrated model has the higher Brier score."""
+        """Return a sentence for each pair whose better calibrated model has the worse score."""
+        terms = self._terms
+        sign = 1 if terms.best == "lower" else -1
         found = []
         for d in self.deciding:
-            brier = self._difference(d.model, BRIER)
-            assert brier is not None
-            if not (self.is_shown(d) and self.is_shown(brier)) or d.value * brier.value > 0:
+            scores = (self._difference(d.model, name) for name in terms.scores)
+            score = next((each for each in scores if each is not None and each.test), None)
+            if score is None or not (self.is_shown(d) and self.is_shown(score)) or d.value * score.value * sign > 0:
                 continue
             better, other = (d.model, d.baseline) if d.value < 0 else (d.baseline, d.model)
+            name = "Brier score" if score.metric == "Brier" else score.metric
             found.append(
-                f"{better} is better calibrated than {other}, but {other} has the lower Brier score (difference "
-                f"{brier.cells()[0]}, {p_text(brier.adjusted_pvalue)}{self._holm}): {other} discriminates better."
+                f"{better} is better calibrated than {other}, but {other} has the {terms.best} {name} (difference "
+                f"{score.cells()[0]}, {p_text(score.adjusted_pvalue)}{self._holm}): {other} {terms.ability}."
             )
         return found
 
@@ -292,9 +254,14 @@ class Comparison:
         return ", adjusted" if len(self.deciding) > 1 else ""
 
     def sizes(self) -> str:
-        """Format the number of rows and the event rate."""
-        table = self.models[self.baseline].table
-        return f"{rows_text(table)}, {100 * table.prevalence:.4g} % events"
+        """Format the number of rows, and the event rate, the number of classes or the mean outcome."""
+        first = self.models[self.baseline]
+        rows, about = rows_text(first.table), first.details.frame_columns(first.table)
+        if "classes" in about:
+            return f"{rows}, {about['classes']:,} classes"
+        if "mean_outcome" in about:
+            return f"{rows}, mean outcome {about['mean_outcome']:.4g}"
+        return f"{rows}, {100 * first.table.prevalence:.4g} % events"
 
     def cells(self) -> list[list[str]]:
         """Return the table of metrics as text; its first row is the header."""

@@ -6,8 +6,8 @@ _lazy = _LazyNames(
     __name__,
     {
         "evaluation.binary_details": "BinaryDetails CumulativeDifferences",
-        "evaluation.comparison_result": "Difference",
         "evaluation.decisions": "DecisionResult Decisions",
+        "evaluation.differences": "Difference",
         "evaluation.metric_result": "MetricResult",
         "evaluation.regression_details": "RegressionDetails",
         "evaluation.settings": "Settings",

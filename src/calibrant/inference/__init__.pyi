@@ -1,8 +1,8 @@
 from calibrant.evaluation.binary_details import BinaryDetails as BinaryDetails
 from calibrant.evaluation.binary_details import CumulativeDifferences as CumulativeDifferences
-from calibrant.evaluation.comparison_result import Difference as Difference
 from calibrant.evaluation.decisions import DecisionResult as DecisionResult
 from calibrant.evaluation.decisions import Decisions as Decisions
+from calibrant.evaluation.differences import Difference as Difference
 from calibrant.evaluation.metric_result import MetricResult as MetricResult
 from calibrant.evaluation.regression_details import RegressionDetails as RegressionDetails
 from calibrant.evaluation.settings import Settings as Settings

@@ -257,7 +257,7 @@ def mean_difference(
 def brier_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
     """Return the difference of the Brier scores of two models on the same rows."""
     losses = [(rows.scores[i][rows.places[i]] - rows.event) ** 2 for i in (model, baseline)]
-    return mean_difference(*losses, rows.weight, rows.cluster)
+    return mean_difference(losses[0], losses[1], rows.weight, rows.cluster)
 
 
 def log_loss_difference(rows: PairedRows, model: int, baseline: int) -> PairedDifference:
@@ -267,7 +267,7 @@ def log_loss_difference(rows: PairedRows, model: int, baseline: int) -> PairedDi
         p = rows.scores[i][rows.places[i]]
         with np.errstate(divide="ignore"):
             losses.append(np.where(rows.event == 1, -np.log(p), -np.log1p(-p)))
-    return mean_difference(*losses, rows.weight, rows.cluster)
+    return mean_difference(losses[0], losses[1], rows.weight, rows.cluster)
 
 
 def paired_replicates(

@@ -104,7 +104,8 @@ def coverage_hits(y: Floats, forecast: Any, levels: Floats) -> Floats:
     low, high = (bound[:, None] for bound in forecast.cells(y))
     width = high - low
     inside = np.clip(np.divide(levels - low, width, out=np.zeros((y.size, levels.size)), where=width > 0), 0.0, 1.0)
-    return np.where(width > 0, inside, (high <= levels + 1e-12).astype(np.float64))
+    found: Floats = np.where(width > 0, inside, (high <= levels + 1e-12).astype(np.float64))
+    return found
 
 
 def coverage_deviations(y: Floats, forecast: Any, levels: Floats, rows: SampledRows) -> Deviations:
@@ -148,4 +149,4 @@ def class_deviations(classes: ClassRows, rows: SampledRows) -> Deviations:
 def _bin_labels(classes: ClassRows, event: Bools, p: Floats) -> Ints:
     """Return the bin of equal information of each row."""
     design, place = classes.design(event, p)
-    return coarse_bins(design).labels.astype(np.int32)[place]
+    return coarse_bins(design).labels[place]
