@@ -39,7 +39,7 @@ def test_no_public_function_of_rows_hides_its_options():
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_an_unknown_argument_is_a_type_error_that_names_it(name):
     parameters = inspect.signature(FUNCTIONS[name]).parameters
-    columns = {"y_probs": {"a": P, "b": P}, "metric": "ece", "table": Y, "margin": 1.0}
+    columns = {"y_probs": {"a": P, "b": P}, "forecasts": {"a": P, "b": P}, "metric": "ece", "table": Y, "margin": 1.0}
     given = [columns.get(name, Y) for name, p in list(parameters.items()) if p.kind is p.POSITIONAL_OR_KEYWORD]
     with pytest.raises(TypeError, match="sample_weights"):
         FUNCTIONS[name](*given, sample_weights=[1, 1, 1, 1])

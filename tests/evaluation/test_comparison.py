@@ -302,7 +302,7 @@ def test_a_row_without_a_prediction_is_dropped_for_all_models():
     y = rng.random(400) < p
     a, b = p.copy(), p**1.5
     a[:5], b[3:9] = np.nan, np.nan
-    with pytest.raises(cb.InputError, match=r"y_probs\['a'\] has 5 missing values"):
+    with pytest.raises(cb.InputError, match=r"forecasts\['a'\] has 5 missing values"):
         cb.compare(y, {"a": a, "b": b}, n_resamples=20)
     found = cb.compare(y, {"a": a, "b": b}, missing="drop", n_resamples=20)
     complete = cb.compare(y[9:], {"a": a[9:], "b": b[9:]}, n_resamples=20)

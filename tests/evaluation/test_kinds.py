@@ -339,12 +339,6 @@ def test_intervals_and_nulls_exist_for_metrics_of_classes(forecasts):
     assert null.pvalue > 0.01
 
 
-def test_comparisons_of_other_kinds_are_refused_with_a_reason(forecasts):
-    y, forecast = forecasts["point"]
-    with pytest.raises(cb.InputError, match="'a' is of kind 'point'"):
-        cb.compare(y, {"a": forecast, "b": forecast})
-
-
 @pytest.mark.parametrize("kind", ["multiclass", "labels", "point", "distribution"])
 def test_attributes_of_binary_scores_name_their_kind(forecasts, kind):
     found = cb.evaluate(*forecasts[kind], n_resamples=9)

@@ -24,12 +24,15 @@ class RowLosses:
     units : mapping of metric to unit
     too_little : Note or None
         The reason why no difference can be shown, if there is one.
+    incomparable : tuple of str
+        Metrics that the models define in different ways.
     """
 
     deviations: Sequence[Deviations]
     losses: Mapping[str, Sequence[Floats]]
     units: Mapping[str, str]
     too_little: Note | None = None
+    incomparable: tuple[str, ...] = ()
 
 
 class ComparedModels(Protocol):

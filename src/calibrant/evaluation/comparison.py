@@ -140,7 +140,11 @@ def compare(
 
 def _check_models(forecasts: Any) -> dict[str, Any]:
     if not isinstance(forecasts, Mapping) or len(forecasts) < 2:
-        given = f"{len(forecasts)} model(s)" if isinstance(forecasts, Mapping) else type(forecasts).__name__
+        given = (
+            f"{len(forecasts)} model{'s' * (len(forecasts) != 1)}"
+            if isinstance(forecasts, Mapping)
+            else type(forecasts).__name__
+        )
         raise InputError(
             f"forecasts must be a mapping of names to the forecasts of at least two models; got {given}.",
             hint='Pass {"name": forecast, ...}.',

@@ -74,7 +74,7 @@ def compare_forecasts(
         check_score_names(settings.metrics, {each.name: each for each in (MulticlassBrier(), MulticlassLogLoss())})
     measured = models.measure(used, sampled)
     found = _tested(list(forecasts), kind, measured, sampled, settings.confidence_level)
-    found += _untested(evaluations, {d.metric for d in found})
+    found += _untested(evaluations, {*measured.incomparable, *(d.metric for d in found)})
     notes = () if measured.too_little is None else (measured.too_little,)
     return Comparison(evaluations, adjust_differences(found), settings, notes)
 
@@ -120,14 +120,14 @@ def _tested(names: list[str], kind: str, measured: RowLosses, rows: SampledRows,
     return found
 
 
-def _untested(models: Mapping[str, Evaluation], tested: set[str]) -> list[Difference]:
+def _untested(models: Mapping[str, Evaluation], without: set[str]) -> list[Difference]:
     """Return the differences of all other metrics that all models have, without tests."""
     first, *others = models
     shared = [name for name in models[first].metrics if all(name in models[each].metrics for each in others)]
     found = []
     for metric in shared:
         own = models[first][metric]
-        if metric not in tested:
+        if metric not in without:
             found += [
                 Difference.without_test(
                     name, first, metric, models[name][metric].value - own.value, own.interval.level, own.unit

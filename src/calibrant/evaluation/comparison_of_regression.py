@@ -93,7 +93,8 @@ class DistributionModels:
         densities = [_negative_log_density(y, each) for each in forecasts]
         if all(each is not None for each in densities):
             losses["NLL"] = [each for each in densities if each is not None]
-        return RowLosses(deviations, losses, {"CRPS": "y", "pinball loss": "y", "NLL": "nat"})
+        units = {"CRPS": "y", "pinball loss": "y", "NLL": "nat"}
+        return RowLosses(deviations, losses, units, incomparable=() if "CRPS" in losses else ("CRPS",))
 
 
 def _scores(y: Floats, forecasts: Sequence[Any], levels: Floats) -> dict[str, list[Floats]]:

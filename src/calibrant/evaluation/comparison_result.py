@@ -268,7 +268,7 @@ class Comparison:
         level = f"{100 * self.settings.confidence_level:g} %"
         header = ["", "", "value", f"{level} CI", "expected if calibrated"]
         cells = [[*header, f"minus {self.baseline}", f"{level} CI", "p-value"]]
-        for metric in dict.fromkeys([*self.models[self.baseline].metrics, *self._metrics()]):
+        for metric in dict.fromkeys([self.decides, *self.models[self.baseline].metrics, *self._metrics()]):
             for name in self.models:
                 own = self.models[name].metrics.get(metric)
                 values = ["", "", ""] if own is None else own.cells()[:3]

@@ -24,6 +24,7 @@ __all__ = [
     "brier_difference",
     "calibration_difference",
     "gap_differences",
+    "half_events",
     "joint_covariance",
     "log_loss_difference",
     "log_odds_difference",
@@ -214,13 +215,13 @@ def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[Lo
         )
         centred = per_cluster - per_cluster.mean(axis=0)
         found = centred.T @ centred * (rows.n_draws / (rows.n_draws - 1))
-    found[np.diag_indices_from(found)] += np.concatenate([_half_events(each) for each in bins])
+    found[np.diag_indices_from(found)] += np.concatenate([half_events(each) for each in bins])
     curvature = np.concatenate([each.curvature(each.error) for each in bins])
     scaled: Floats = found / np.outer(curvature, curvature)
     return scaled
 
 
-def _half_events(bins: LogOddsBins) -> Floats:
+def half_events(bins: LogOddsBins) -> Floats:
     """Return the variance of the half event, or half other row, that is added to bins without one."""
     without = (bins.k <= 0) | (bins.k >= bins.n)
     return np.where(without, bins.variance(bins.error), 0.0)

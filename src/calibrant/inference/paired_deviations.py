@@ -1,18 +1,19 @@
 """Squared deviations of each kind of forecast, whose difference decides a comparison of two models."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from calibrant._support.errors import InputError
+from calibrant._support.logits import expit
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.inference.distribution_components import merged_levels
 from calibrant.inference.information_bins import coarse_bins
 from calibrant.inference.multiclass_design import ClassRows
-from calibrant.inference.paired import PairedDifference
+from calibrant.inference.paired import PairedDifference, half_events
 from calibrant.inference.point_components import CLUSTERS_PER_BIN, MAX_BINS, ROWS_PER_BIN, bin_sums
 from calibrant.inference.squared_deviations import (
     CellErrors,
@@ -23,6 +24,7 @@ from calibrant.inference.squared_deviations import (
     share_deviation,
 )
 from calibrant.metrics.bins import Quantile
+from calibrant.metrics.log_odds import LogOddsBins, logits
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = [
@@ -126,27 +128,36 @@ def proportion_deviations(actual: Ints, predicted: Ints, n_classes: int, rows: S
 def class_deviations(classes: ClassRows, rows: SampledRows) -> Deviations:
     """Return the squared deviations of class probabilities: two class-wise ones, and that of the top label.
 
-    Each class has its own bins of equal information of its probabilities. The first deviation has log-odds errors, to
-    first order (residual sum / information of a bin), weighted by information; bins with little information count
-    less. The second has gaps of probabilities, weighted by rows. The third has gaps of the highest probability.
+    Each class has its own bins of equal information of its probabilities. The first deviation has the log-odds errors
+    of all bins, weighted by information; bins with little information count less. The second has gaps of
+    probabilities, weighted by rows. The third has gaps of the highest probability.
     """
     best = np.argmax(classes.proba, axis=1)
     right, top = classes.code == best, classes.proba[np.arange(best.size), best].astype(np.float64)
-    labels = [_bin_labels(classes, classes.code == c, p) for c, p in classes.columns()]
-
-    def parts(*, by_information: bool) -> Iterator[CellErrors]:
-        for (c, p), label in zip(classes.columns(), labels, strict=True):
-            yield CellErrors(p - (classes.code == c), label, p * (1 - p) if by_information else None)
-
+    events = {c: (classes.code == c, p) for c, p in classes.columns()}
+    bins = {c: _bins(classes, *each) for c, each in events.items()}
     least = float(np.average(rows.counts, weights=rows.counts))  # the weight of one row
     return (
-        cell_deviation(parts(by_information=True), rows, least=least),
-        cell_deviation(parts(by_information=False), rows),
-        cell_deviation([CellErrors(top - right, _bin_labels(classes, right, top))], rows),
+        cell_deviation((_log_odds_errors(*events[c], *bins[c]) for c in events), rows, least=least),
+        cell_deviation((_gaps(*events[c], *bins[c]) for c in events), rows),
+        cell_deviation([_gaps(right, top, *_bins(classes, right, top))], rows),
     )
 
 
-def _bin_labels(classes: ClassRows, event: Bools, p: Floats) -> Ints:
-    """Return the bin of equal information of each row."""
+def _bins(classes: ClassRows, event: Bools, p: Floats) -> tuple[LogOddsBins, Ints]:
+    """Return bins of equal information of an event, and the bin of each row."""
     design, place = classes.design(event, p)
-    return coarse_bins(design).labels[place]
+    bins = coarse_bins(design)
+    return bins, bins.labels[place]
+
+
+def _gaps(event: Bools, p: Floats, bins: LogOddsBins, label: Ints) -> CellErrors:
+    return CellErrors(event - p, label)
+
+
+def _log_odds_errors(event: Bools, p: Floats, bins: LogOddsBins, label: Ints) -> CellErrors:
+    """Return the log-odds errors of bins with the effect of each row on them."""
+    d, size = bins.error, p * (1 - p)
+    curvature = np.maximum(bins.curvature(d), 1e-300)
+    residual = (event - expit(logits(p) + d[label])) * (bins.information / curvature)[label]
+    return CellErrors(residual, label, size, d, half_events(bins) / curvature**2)

@@ -110,14 +110,28 @@ class SquaredDeviation:
 
 
 class CellErrors(NamedTuple):
-    """Errors of rows in cells, such as bins: the error of each row, its cell, and its size (1 if None).
+    """Errors of rows in cells, such as bins.
 
-    The deviation of a cell is the sum of its errors divided by the sum of its sizes, which is also its weight.
+    Attributes
+    ----------
+    error : ndarray
+        The error of each row.
+    cell : ndarray of int
+        The cell of each row.
+    size : ndarray or None
+        The size of each row, 1 if None. The sum of sizes is the weight of a cell.
+    deviation : ndarray or None
+        The deviation of each cell; if None, the sum of its errors divided by its weight. If it is given, `error` is the
+        effect of each row on it, times the weight of the cell.
+    further : ndarray or None
+        Variance of each deviation that the errors do not have.
     """
 
     error: Floats
     cell: Ints
     size: Floats | None = None
+    deviation: Floats | None = None
+    further: Floats | None = None
 
 
 def cell_deviation(parts: Iterable[CellErrors], rows: SampledRows, *, least: float = 0.0) -> SquaredDeviation:
@@ -133,7 +147,7 @@ def cell_deviation(parts: Iterable[CellErrors], rows: SampledRows, *, least: flo
         cells = _CellSums.of(part, rows, least)
         total += float(cells.weight.sum())
         value += float(cells.weight @ cells.mean**2)
-        noise += _sum_of_squares(cells.block)
+        noise += _sum_of_squares(cells.block) + (0.0 if part.further is None else float(cells.weight @ part.further))
         influence += cells.influence
         share += cells.share
         blocks.append(cells.block)
@@ -165,13 +179,15 @@ class _CellSums(NamedTuple):
         effective = np.divide(v**2, squares, out=np.zeros(count), where=squares > 0)
         known = effective > 1 + 1e-9
         weight = np.where(known, v**2 / np.maximum(v + least, 1e-300), 0.0)
-        mean = np.divide(total(w * error), v, out=np.zeros(count), where=known)
+        residual, mean = error, part.deviation
+        if mean is None:
+            mean = np.divide(total(w * error), v, out=np.zeros(count), where=known)
+            residual = error - mean[cell] * size
         # Clusters are corrected as a whole, rows cell by cell.
         unbiased = np.full(count, rows.correction)
         if rows.cluster is None:
             unbiased = np.divide(effective, effective - 1, out=np.zeros(count), where=known)
         scale = np.sqrt(weight * unbiased) / np.where(known, v, 1.0)
-        residual = error - mean[cell] * size
         share = (weight / np.where(known, v, 1.0))[cell] * size
         influence = (weight / np.where(known, v, 1.0) * 2 * mean)[cell] * residual + share * mean[cell] ** 2
         return cls(weight, mean, influence, share, _matrix(w * residual * scale[cell], cell, rows, count))
