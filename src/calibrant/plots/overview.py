@@ -143,6 +143,7 @@ class EvaluationDisplay:
 
 
 _USUAL_HEIGHT = 6.4
+_MOST_MODELS = 4  # that have a panel of their own in a comparison
 
 
 def _height(e: Evaluation) -> float:
@@ -206,10 +207,13 @@ def coverage_display(evaluation: Evaluation) -> CoverageDisplay:
 
 @dataclass(eq=False, repr=False)
 class ComparisonDisplay:
-    """Overview of a comparison: verdict, reliability of all models, differences with intervals, decomposition.
+    """Overview of a comparison: verdict, diagrams of all models, differences with intervals.
 
-    The panels ``reliability`` (over ten quantiles) and ``decomposition`` are displays. ``ax_differences_`` shows the
-    differences of squared log-odds errors from the baseline, filled if significant (adjusted by Holm).
+    Each panel is a display. Probabilities have ``reliability`` (over ten quantiles) and ``decomposition``; class
+    probabilities have ``reliability`` of the top label; predictive distributions have ``coverage``; point predictions
+    and predicted classes have one display per model in ``models``, of the first four. Panels that are not drawn are
+    None. ``ax_differences_`` shows the differences of the squares that decide from the baseline, filled if significant
+    (adjusted by Holm).
     """
 
     comparison: Comparison
@@ -219,20 +223,60 @@ class ComparisonDisplay:
         c = self.comparison
         figure = new_figure((11.5, 6.6)) if fig is None else with_layout(fig)
         self.figure_ = figure
+        self.reliability: ReliabilityDisplay | None = None
+        self.decomposition: DecompositionDisplay | None = None
+        self.coverage: CoverageDisplay | None = None
+        self.models: dict[str, BiasDisplay | ProportionDisplay] = {}
         outer = figure.add_gridspec(1, 2, width_ratios=[1.15, 1])
-        right = outer[0, 1].subgridspec(2, 1, height_ratios=[0.5 + 0.25 * len(c.adjusted), 2])
-        breakdowns = {name: evaluation.breakdowns["ACE"] for name, evaluation in c.models.items()}
-        ax = figure.add_subplot(outer[0, 0])
-        level = c.settings.confidence_level
-        self.reliability = ReliabilityDisplay.from_breakdown(breakdowns, confidence_level=level, ax=ax)
-        self.ax_differences_ = figure.add_subplot(right[0, 0])
+        own = 0.5 + 0.25 * len(c.adjusted)
+        if c.kind == "binary":
+            right = outer[0, 1].subgridspec(2, 1, height_ratios=[own, 2])
+            self._draw_reliability("ACE", outer[0, 0])
+            self.ax_differences_ = figure.add_subplot(right[0, 0])
+            self._draw_decomposition(right[1, 0])
+        elif c.kind in ("point", "labels"):
+            rows = outer[0, :].subgridspec(2, 1, height_ratios=[3, own])
+            self._draw_models(rows[0, 0])
+            self.ax_differences_ = figure.add_subplot(rows[1, 0])
+        else:
+            if c.kind == "multiclass":
+                self._draw_reliability("top-label ACE", outer[0, 0])
+            else:
+                self._draw_coverage(outer[0, 0])
+            self.ax_differences_ = figure.add_subplot(outer[0, 1].subgridspec(2, 1, height_ratios=[own, 1])[0, 0])
         self._draw_differences()
+        figure.suptitle(c.verdict, x=0.01, ha="left", weight="bold", parse_math=False, wrap=True)
+        return self
+
+    def _draw_reliability(self, breakdown: str, place: Any) -> None:
+        c = self.comparison
+        breakdowns = {name: evaluation.breakdowns[breakdown] for name, evaluation in c.models.items()}
+        level, ax = c.settings.confidence_level, self.figure_.add_subplot(place)
+        self.reliability = ReliabilityDisplay.from_breakdown(breakdowns, confidence_level=level, ax=ax)
+
+    def _draw_decomposition(self, place: Any) -> None:
+        c = self.comparison
         details: list[Any] = [evaluation.details for evaluation in c.models.values()]
         names = display_names(c.models)
         parts = {name: ModelDecomposition(each.decomposition) for name, each in zip(names, details, strict=True)}
-        self.decomposition = DecompositionDisplay(parts).plot(ax=figure.add_subplot(right[1, 0]))
-        figure.suptitle(c.verdict, x=0.01, ha="left", weight="bold", parse_math=False, wrap=True)
-        return self
+        self.decomposition = DecompositionDisplay(parts).plot(ax=self.figure_.add_subplot(place))
+
+    def _draw_coverage(self, place: Any) -> None:
+        c = self.comparison
+        details: list[Any] = [evaluation.details for evaluation in c.models.values()]
+        u = {name: each.pit for name, each in zip(display_names(c.models), details, strict=True)}
+        self.coverage = CoverageDisplay(u, c.settings.confidence_level).plot(fig=self.figure_.add_subfigure(place))
+
+    def _draw_models(self, place: Any) -> None:
+        """Draw one display per model side by side."""
+        c = self.comparison
+        shown = dict(list(c.models.items())[:_MOST_MODELS])
+        grid = place.subgridspec(1, len(shown))
+        for i, (name, evaluation) in enumerate(shown.items()):
+            part = self.figure_.add_subfigure(grid[0, i])
+            display: Any = bias_display(evaluation) if c.kind == "point" else ProportionDisplay.of(evaluation)
+            self.models[name] = display.plot(fig=part)
+            part.suptitle(shorten(name, 24), x=0.02, ha="left", parse_math=False)
 
     def _draw_differences(self) -> None:
         c, ax = self.comparison, self.ax_differences_
@@ -292,4 +336,7 @@ class ComparisonDisplay:
             for d in c.deciding
         )
         less = f"Squared {c.decides} minus that of {c.baseline}: {differences}."
-        return f"{c.verdict}. {less} {self.reliability.alt_text()} {self.decomposition.alt_text()}"
+        panels = (self.reliability, self.decomposition, self.coverage)
+        shown = [panel.alt_text() for panel in panels if panel is not None]
+        shown += [f"{name}: {display.alt_text()}" for name, display in self.models.items()]
+        return " ".join([f"{c.verdict}.", less, *shown])

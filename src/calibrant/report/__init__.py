@@ -52,7 +52,10 @@ def write_comparison(
 ) -> str:
     """Return the report of a comparison; write it to `path` if given."""
     from calibrant.report.page import page
+    from calibrant.report.plain_page import plain_page
 
+    if comparison.kind != "binary":
+        return _write(plain_page(comparison.models, comparison=comparison, title=title, inputs=inputs), path)
     return _write(page(comparison.models, comparison=comparison, title=title, inputs=inputs), path)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from calibrant._support.formatting import format_pvalue
 from calibrant.evaluation import sentences
+from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.results import Evaluation
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.report.class_tables import class_tables
@@ -16,13 +17,19 @@ __all__ = ["plain_page"]
 
 
 def plain_page(
-    models: Mapping[str, Evaluation], *, title: str = "Calibration report", inputs: list[dict[str, Any]] | None = None
+    models: Mapping[str, Evaluation],
+    *,
+    comparison: Comparison | None = None,
+    title: str = "Calibration report",
+    inputs: list[dict[str, Any]] | None = None,
 ) -> str:
     """Return the report of evaluations of any kind as one HTML page; equal results give identical pages.
 
     Parameters
     ----------
     models : mapping of name to Evaluation
+    comparison : Comparison, optional
+        Comparison of the same models on the same rows.
     title : str
     inputs : list of dict, optional
         ``file``, ``bytes`` and ``sha256`` of each input file.
@@ -36,9 +43,20 @@ def plain_page(
         version=__version__,
         tone=sentences.tone(worst.verdict),
         models=shown,
+        comparison=None if comparison is None else _comparison(comparison),
         inputs=inputs or [],
         specification=json.dumps(specifications, indent=1, ensure_ascii=False),
     )
+
+
+def _comparison(c: Comparison) -> dict[str, Any]:
+    return {
+        "verdict": f"{c.verdict[0].upper()}{c.verdict[1:]}.",
+        "sizes": c.sizes(),
+        "cells": c.cells(),
+        "reasons": list(c.reasons()),
+        "notes": [note.text for note in c.own_notes],
+    }
 
 
 def _model(name: str, key: str, e: Evaluation) -> dict[str, Any]:
