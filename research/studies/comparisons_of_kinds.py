@@ -266,8 +266,8 @@ def gain_like_tilt(n_classes: int, by: float, scale: int, size: int = 2_000, set
         data.append((posterior(rng, p), code))
 
     def deviation(change: Callable[[Array], Array]) -> float:
-        found = [class_deviations(ClassRows(change(model), code), rows)[scale].value for model, code in data]
-        return float(np.mean(found))
+        found = [class_deviations(ClassRows(change(model), code), rows) for model, code in data]
+        return float(np.mean([(each.first, *each.others)[scale].value for each in found]))
 
     target = deviation(lambda p: tilt(p, 0, by))
     return float(brentq(lambda gain: deviation(lambda p: temper(p, gain)) - target, 1.0, 4.0, xtol=1e-3))
@@ -286,11 +286,10 @@ def classes(n_classes: int) -> dict[str, dict[str, Pair]]:
             "different classes shifted": probabilities(n_classes, lambda a, b: (tilt(a, 0, 0.7), tilt(b, 1, 0.7))),
             "shift and gain, matched in log-odds": matched(n_classes, 0),
             "shift and gain, matched in gaps": matched(n_classes, 1),
-            "shift and gain, matched in top-label gaps": matched(n_classes, 2),
         },
         "power": {
             "calibrated, gain of 1.3": probabilities(n_classes, lambda a, b: (a, temper(b, 1.3))),
-            "calibrated, class shifted by 0.7": probabilities(n_classes, lambda a, b: (a, tilt(b, 0, 0.7))),
+            "calibrated, class shifted by 0.5": probabilities(n_classes, lambda a, b: (a, tilt(b, 0, 0.5))),
             "overconfident, more overconfident": probabilities(
                 n_classes, lambda a, b: (temper(a, 1.2), temper(b, 1.6))
             ),

@@ -43,8 +43,8 @@ def compare(
     =============  =====================================================  =============================================
     binary         squared log-odds errors; absolute and squared gaps     Brier score, log loss, other metrics
                    must confirm it
-    multiclass     squared class-wise log-odds errors; squared gaps,      Brier score, log loss
-                   class-wise and of the top label, must confirm it
+    multiclass     squared class-wise log-odds errors; squared gaps       Brier score, log loss
+                   must confirm it, those of the top label not object
     labels         squared differences between predicted and actual       accuracy
                    proportions of the classes
     point          squared bias by bin of the prediction                  mean squared and mean absolute error
@@ -85,9 +85,10 @@ def compare(
     three. So it does not matter on which of these scales two models are equally miscalibrated. Where the information of
     a model is below 20 (with importance weights 100), no difference is shown.
 
-    Multiclass: the same for the bins of all classes, with log-odds errors to first order (residual sum / information)
-    and weights by information. Squared gaps over these bins and squared gaps of the highest probability must differ
-    significantly in the same direction.
+    Multiclass: log-odds errors and squared gaps over the bins of all classes must differ significantly in the same
+    direction; the p-value is the larger one. No difference is shown if the squared gaps of the highest probability (the
+    top label) differ significantly in the other direction. They need not confirm it: if few classes are miscalibrated,
+    the highest probability hardly is.
 
     Labels: a model is better calibrated if it predicts the classes in proportions nearer to those of the outcomes.
 

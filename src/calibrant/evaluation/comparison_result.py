@@ -223,7 +223,12 @@ class Comparison:
         if tested and terms.confirmed_by:
             yield (
                 f"These intervals are for the difference of squared {terms.quantity}s only. The p-value is the largest "
-                "of three tests, so a difference may be not significant although its interval excludes 0."
+                f"of {terms.n_tests} tests, so a difference may be not significant although its interval excludes 0."
+            )
+        if tested and terms.objection:
+            yield (
+                f"No difference is shown if the {terms.objection} differ significantly (p <= 0.05) in the other "
+                "direction."
             )
         if tested and terms.meaning:
             yield terms.meaning

@@ -23,6 +23,8 @@ class ComparisonTerms:
         What "better calibrated" refers to; '' if the name of the metric says it.
     confirmed_by : str
         The tests whose largest p-value counts; '' if there is one test.
+    objection : str
+        The test that must not be significant in the other direction; '' if there is none.
     scores : tuple of str
         Scores with which the verdict may disagree; the first that exists counts.
     best : str
@@ -35,9 +37,15 @@ class ComparisonTerms:
     quantity: str
     meaning: str
     confirmed_by: str
+    objection: str
     scores: tuple[str, ...]
     best: str
     ability: str
+
+    @property
+    def n_tests(self) -> str:
+        """Number of tests whose largest p-value counts, as a word."""
+        return {0: "one", 1: "two", 2: "three"}[self.confirmed_by.count(",") + self.confirmed_by.count(" and ")]
 
 
 TERMS: Mapping[str, ComparisonTerms] = {
@@ -46,6 +54,7 @@ TERMS: Mapping[str, ComparisonTerms] = {
         "log-odds error",
         "",
         "log-odds errors, absolute gaps and squared gaps",
+        "",
         ("Brier",),
         "lower",
         "discriminates better",
@@ -54,7 +63,8 @@ TERMS: Mapping[str, ComparisonTerms] = {
         CLASSWISE_LOG_ODDS_ERROR,
         "class-wise log-odds error",
         "",
-        "class-wise log-odds errors, class-wise squared gaps and top-label squared gaps",
+        "class-wise log-odds errors and class-wise squared gaps",
+        "squared gaps of the top label",
         ("Brier",),
         "lower",
         "discriminates better",
@@ -63,6 +73,7 @@ TERMS: Mapping[str, ComparisonTerms] = {
         "error of class proportions",
         "error of class proportions (mean over classes)",
         "Better calibrated means that the classes are predicted in proportions nearer to those of the outcomes.",
+        "",
         "",
         ("accuracy",),
         "higher",
@@ -73,6 +84,7 @@ TERMS: Mapping[str, ComparisonTerms] = {
         "bias by bin (in standard deviations of the outcome)",
         "Better calibrated means a smaller bias by bin: the mean error over bins of the prediction.",
         "",
+        "",
         ("MSE",),
         "lower",
         "discriminates better",
@@ -82,6 +94,7 @@ TERMS: Mapping[str, ComparisonTerms] = {
         "coverage error (mean over levels)",
         "Better calibrated means a smaller coverage error: the shares of outcomes at or below the predicted quantiles "
         "are nearer to their levels.",
+        "",
         "",
         ("CRPS", "pinball loss"),
         "lower",

@@ -34,6 +34,7 @@ __all__ = [
 
 
 _MIN_WEIGHTED_INFORMATION = 100.0  # with importance weights
+_OBJECTION_LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class PairedDifference:
         The smaller effective information of the two; infinite where it is not required.
     others : tuple of PairedDifference
         Differences that must be significant in the same direction for this one to be significant.
+    objections : tuple of PairedDifference
+        Differences that must not be significant (at 5 %) in the other direction for this one to be significant.
     """
 
     value: float
@@ -56,6 +59,7 @@ class PairedDifference:
     degrees: float
     information: float = math.inf
     others: "tuple[PairedDifference, ...]" = ()
+    objections: "tuple[PairedDifference, ...]" = ()
 
     @property
     def has_little_information(self) -> bool:
@@ -66,12 +70,15 @@ class PairedDifference:
     def pvalue(self) -> float:
         """Two-sided p-value of "no difference"; 1 where there is little information.
 
-        With others the largest of all p-values, and 1 if directions differ (an intersection-union test).
+        With others the largest of all p-values, and 1 if directions differ (an intersection-union test). Also 1 if an
+        objection is significant.
         """
         if self.has_little_information or not self.variance > 0:
             return 1.0
         own = student_two_sided(self.value / math.sqrt(self.variance), self.degrees)
         if any(other.value * self.value <= 0 for other in self.others):
+            return 1.0
+        if any(each.value * self.value < 0 and each.pvalue <= _OBJECTION_LEVEL for each in self.objections):
             return 1.0
         return max([own, *(other.pvalue for other in self.others)])
 

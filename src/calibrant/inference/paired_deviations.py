@@ -1,8 +1,8 @@
 """Squared deviations of each kind of forecast, whose difference decides a comparison of two models."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -39,17 +39,38 @@ __all__ = [
     "proportion_deviations",
 ]
 
-# The deviations of one model. The first decides; the differences of the others must be significant in its direction.
-Deviations: TypeAlias = tuple[SquaredDeviation, ...]
-
 _LEVELS = np.arange(1, 20) / 20
 _SAME_LEVEL = 1e-6  # levels may be float32
 
 
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """The squared deviations of one model.
+
+    Attributes
+    ----------
+    first : SquaredDeviation
+        The one that decides.
+    others : tuple of SquaredDeviation
+        Their differences must be significant in the same direction.
+    objections : tuple of SquaredDeviation
+        Their differences must not be significant in the other direction.
+    """
+
+    first: SquaredDeviation
+    others: tuple[SquaredDeviation, ...] = ()
+    objections: tuple[SquaredDeviation, ...] = ()
+
+
 def deviations_difference(model: Deviations, baseline: Deviations, rows: SampledRows) -> PairedDifference:
-    """Return the difference that decides a comparison; its p-value is the largest of those of all deviations."""
-    first, *others = (deviation_difference(a, b, rows) for a, b in zip(model, baseline, strict=True))
-    return replace(first, others=tuple(others))
+    """Return the difference that decides a comparison."""
+
+    def differences(name: str) -> tuple[PairedDifference, ...]:
+        pairs = zip(getattr(model, name), getattr(baseline, name), strict=True)
+        return tuple(deviation_difference(a, b, rows) for a, b in pairs)
+
+    found = deviation_difference(model.first, baseline.first, rows)
+    return replace(found, others=differences("others"), objections=differences("objections"))
 
 
 def bias_deviations(tables: Sequence[MeanTable], rows: SampledRows, spread: float) -> list[Deviations]:
@@ -63,7 +84,7 @@ def bias_deviations(tables: Sequence[MeanTable], rows: SampledRows, spread: floa
         most = min(most, rows.n_units / CLUSTERS_PER_BIN)
     bins = Quantile(int(np.clip(most, 1, MAX_BINS)))
     return [
-        (cell_deviation([CellErrors((table.prediction - table.mean) / spread, bins(table).labels)], rows),)
+        Deviations(cell_deviation([CellErrors((table.prediction - table.mean) / spread, bins(table).labels)], rows))
         for table in tables
     ]
 
@@ -112,7 +133,7 @@ def coverage_hits(y: Floats, forecast: Any, levels: Floats) -> Floats:
 
 def coverage_deviations(y: Floats, forecast: Any, levels: Floats, rows: SampledRows) -> Deviations:
     """Return the mean squared coverage error over levels."""
-    return (share_deviation(coverage_hits(y, forecast, levels), levels, rows),)
+    return Deviations(share_deviation(coverage_hits(y, forecast, levels), levels, rows))
 
 
 def proportion_deviations(actual: Ints, predicted: Ints, n_classes: int, rows: SampledRows) -> Deviations:
@@ -122,7 +143,7 @@ def proportion_deviations(actual: Ints, predicted: Ints, n_classes: int, rows: S
     place, one = np.arange(rows.size), np.ones(rows.size)
     both = (np.concatenate([one, -one]), (np.tile(place, 2), np.concatenate([predicted, actual])))
     found = csr_array(both, shape=(rows.size, n_classes))
-    return (share_deviation(found, np.zeros(n_classes), rows),)
+    return Deviations(share_deviation(found, np.zeros(n_classes), rows))
 
 
 def class_deviations(classes: ClassRows, rows: SampledRows) -> Deviations:
@@ -130,18 +151,18 @@ def class_deviations(classes: ClassRows, rows: SampledRows) -> Deviations:
 
     Each class has its own bins of equal information of its probabilities. The first deviation has the log-odds errors
     of all bins, weighted by information; bins with little information count less. The second has gaps of
-    probabilities, weighted by rows. The third has gaps of the highest probability.
+    probabilities, weighted by rows. The objection has gaps of the highest probability: it hardly changes if a few
+    classes are miscalibrated, so it cannot be required to differ.
     """
     best = np.argmax(classes.proba, axis=1)
     right, top = classes.code == best, classes.proba[np.arange(best.size), best].astype(np.float64)
     events = {c: (classes.code == c, p) for c, p in classes.columns()}
     bins = {c: _bins(classes, *each) for c, each in events.items()}
     least = float(np.average(rows.counts, weights=rows.counts))  # the weight of one row
-    return (
-        cell_deviation((_log_odds_errors(*events[c], *bins[c]) for c in events), rows, least=least),
-        cell_deviation((_gaps(*events[c], *bins[c]) for c in events), rows),
-        cell_deviation([_gaps(right, top, *_bins(classes, right, top))], rows),
-    )
+    log_odds = cell_deviation((_log_odds_errors(*events[c], *bins[c]) for c in events), rows, least=least)
+    gaps = cell_deviation((_gaps(*events[c], *bins[c]) for c in events), rows)
+    top_label = cell_deviation([_gaps(right, top, *_bins(classes, right, top))], rows)
+    return Deviations(log_odds, (gaps,), (top_label,))
 
 
 def _bins(classes: ClassRows, event: Bools, p: Floats) -> tuple[LogOddsBins, Ints]:
