@@ -116,6 +116,7 @@ study: $(VENV)/dev.stamp  ## run the simulation studies of verdicts, intervals a
 	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.verdicts
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.failures
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.comparisons
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.comparisons_of_kinds
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.coverage
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.planning
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.sizes
