@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import Argument, InputError
+from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.typing import Column
 from calibrant.evaluation.compared_models import ComparedModels, RowLosses
 from calibrant.evaluation.comparison_of_classes import LabelModels, ProbabilityModels
@@ -23,6 +23,7 @@ from calibrant.evaluation.differences import (
 )
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.evaluation.results import Evaluation
+from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.paired import mean_difference
 from calibrant.inference.paired_deviations import deviations_difference
 from calibrant.inference.squared_deviations import SampledRows
@@ -32,6 +33,10 @@ from calibrant.tables.rows import Rows
 __all__ = ["compare_forecasts"]
 
 _MOST_ROWS = 2**27
+_LITTLE = (
+    f"Comparisons in which no difference can be shown, because there are fewer than {MIN_INFORMATION:g} effective rows "
+    "or clusters, or less information (half the sum of p (1 - p) over rows and classes) in the probabilities: {count}."
+)
 _MODELS: Mapping[str, Callable[..., ComparedModels]] = {
     "multiclass": ProbabilityModels,
     "labels": LabelModels,
@@ -74,8 +79,11 @@ def compare_forecasts(
         check_score_names(settings.metrics, {each.name: each for each in (MulticlassBrier(), MulticlassLogLoss())})
     measured = models.measure(used, sampled)
     found = _tested(list(forecasts), kind, measured, sampled, settings.confidence_level)
+    little = sum(d.test == DECIDING_TEST and math.isnan(d.low) for d in found)
     found += _untested(evaluations, {*measured.incomparable, *(d.metric for d in found)})
-    notes = () if measured.too_little is None else (measured.too_little,)
+    notes = (Note("little_information", little, _LITTLE),) if little and measured.too_little is None else ()
+    if measured.too_little is not None:
+        notes = (measured.too_little,)
     return Comparison(evaluations, adjust_differences(found), settings, notes)
 
 
@@ -126,12 +134,11 @@ def _untested(models: Mapping[str, Evaluation], without: set[str]) -> list[Diffe
     shared = [name for name in models[first].metrics if all(name in models[each].metrics for each in others)]
     found = []
     for metric in shared:
-        own = models[first][metric]
-        if metric not in without:
+        values = [evaluation[metric].value for evaluation in models.values()]
+        if metric not in without and all(map(math.isfinite, values)):
+            level, unit = models[first].settings.confidence_level, models[first][metric].unit
             found += [
-                Difference.without_test(
-                    name, first, metric, models[name][metric].value - own.value, own.interval.level, own.unit
-                )
-                for name in others
+                Difference.without_test(name, first, metric, value - values[0], level, unit)
+                for name, value in zip(others, values[1:], strict=True)
             ]
     return found

@@ -1,7 +1,7 @@
 """`Comparison`: the result of `compare`, several models on the same rows."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -215,15 +215,16 @@ class Comparison:
         terms, tested = self._terms, [d for d in self.deciding if not math.isnan(d.low)]
         for d in tested:
             value, ends, _ = d.cells()
-            largest = f", the largest p-value of the tests of {terms.confirmed_by}" if terms.confirmed_by else ""
+            largest = f", the largest p-value of the tests of {_join_names(terms.tests)}" if terms.tests else ""
             yield (
                 f"Squared {terms.quantity} of {d.model} minus that of {d.baseline}: "
                 f"{value.removesuffix(' (squares)')} ({ends}); {p_text(d.adjusted_pvalue)}{self._holm}{largest}."
             )
-        if tested and terms.confirmed_by:
+        if tested and terms.tests:
             yield (
-                f"These intervals are for the difference of squared {terms.quantity}s only. The p-value is the largest "
-                f"of {terms.n_tests} tests, so a difference may be not significant although its interval excludes 0."
+                f"These intervals are for the difference of squared {terms.quantity}s only. The p-value is the "
+                f"{_LARGEST[len(terms.tests)]} tests, so a difference may be not significant although its interval "
+                "excludes 0."
             )
         if tested and terms.objection:
             yield (
@@ -283,5 +284,8 @@ class Comparison:
         return cells
 
 
-def _join_names(names: list[str]) -> str:
+_LARGEST = {2: "larger of two", 3: "largest of three"}
+
+
+def _join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

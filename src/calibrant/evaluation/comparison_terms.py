@@ -19,85 +19,73 @@ class ComparisonTerms:
         The metric that decides.
     quantity : str
         Its square in a sentence, after "Squared".
-    meaning : str
-        What "better calibrated" refers to; '' if the name of the metric says it.
-    confirmed_by : str
-        The tests whose largest p-value counts; '' if there is one test.
-    objection : str
-        The test that must not be significant in the other direction; '' if there is none.
     scores : tuple of str
         Scores with which the verdict may disagree; the first that exists counts.
     best : str
         "lower" or "higher": the better values of these scores.
     ability : str
         What a model with the better score does better.
+    meaning : str
+        What "better calibrated" refers to; '' if the name of the metric says it.
+    tests : tuple of str
+        The tests whose largest p-value counts; empty if there is one test.
+    objection : str
+        The test that must not be significant in the other direction; '' if there is none.
     """
 
     decides: str
     quantity: str
-    meaning: str
-    confirmed_by: str
-    objection: str
     scores: tuple[str, ...]
     best: str
     ability: str
-
-    @property
-    def n_tests(self) -> str:
-        """Number of tests whose largest p-value counts, as a word."""
-        return {0: "one", 1: "two", 2: "three"}[self.confirmed_by.count(",") + self.confirmed_by.count(" and ")]
+    meaning: str = ""
+    tests: tuple[str, ...] = ()
+    objection: str = ""
 
 
 TERMS: Mapping[str, ComparisonTerms] = {
     "binary": ComparisonTerms(
-        LOG_ODDS_ERROR,
-        "log-odds error",
-        "",
-        "log-odds errors, absolute gaps and squared gaps",
-        "",
-        ("Brier",),
-        "lower",
-        "discriminates better",
+        decides=LOG_ODDS_ERROR,
+        quantity="log-odds error",
+        tests=("log-odds errors", "absolute gaps", "squared gaps"),
+        scores=("Brier",),
+        best="lower",
+        ability="discriminates better",
     ),
     "multiclass": ComparisonTerms(
-        CLASSWISE_LOG_ODDS_ERROR,
-        "class-wise log-odds error",
-        "",
-        "class-wise log-odds errors and class-wise squared gaps",
-        "squared gaps of the top label",
-        ("Brier",),
-        "lower",
-        "discriminates better",
+        decides=CLASSWISE_LOG_ODDS_ERROR,
+        quantity="class-wise log-odds error",
+        tests=("class-wise log-odds errors", "class-wise squared gaps"),
+        objection="squared gaps of the top label",
+        scores=("Brier",),
+        best="lower",
+        ability="discriminates better",
     ),
     "labels": ComparisonTerms(
-        "error of class proportions",
-        "error of class proportions (mean over classes)",
-        "Better calibrated means that the classes are predicted in proportions nearer to those of the outcomes.",
-        "",
-        "",
-        ("accuracy",),
-        "higher",
-        "predicts more rows correctly",
+        decides="error of class proportions",
+        quantity="error of class proportions (mean over classes)",
+        meaning="Better calibrated means that classes are predicted in proportions nearer to those of the outcomes.",
+        scores=("accuracy",),
+        best="higher",
+        ability="predicts more rows correctly",
     ),
     "point": ComparisonTerms(
-        "bias by bin",
-        "bias by bin (in standard deviations of the outcome)",
-        "Better calibrated means a smaller bias by bin: the mean error over bins of the prediction.",
-        "",
-        "",
-        ("MSE",),
-        "lower",
-        "discriminates better",
+        decides="bias by bin",
+        quantity="bias by bin (in standard deviations of the outcome)",
+        meaning="Better calibrated means a smaller bias by bin: the mean error over bins of the prediction.",
+        scores=("MSE",),
+        best="lower",
+        ability="discriminates better",
     ),
     "distribution": ComparisonTerms(
-        "coverage error",
-        "coverage error (mean over levels)",
-        "Better calibrated means a smaller coverage error: the shares of outcomes at or below the predicted quantiles "
-        "are nearer to their levels.",
-        "",
-        "",
-        ("CRPS", "pinball loss"),
-        "lower",
-        "discriminates better",
+        decides="coverage error",
+        quantity="coverage error (mean over levels)",
+        meaning=(
+            "Better calibrated means a smaller coverage error: the shares of outcomes at or below the predicted "
+            "quantiles are nearer to their levels."
+        ),
+        scores=("CRPS", "pinball loss"),
+        best="lower",
+        ability="discriminates better",
     ),
 }

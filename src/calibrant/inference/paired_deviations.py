@@ -1,5 +1,6 @@
 """Squared deviations of each kind of forecast, whose difference decides a comparison of two models."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,22 +56,26 @@ class Deviations:
         Their differences must be significant in the same direction.
     objections : tuple of SquaredDeviation
         Their differences must not be significant in the other direction.
+    information : float
+        Effective information of probabilities; infinite where it is not required.
     """
 
     first: SquaredDeviation
     others: tuple[SquaredDeviation, ...] = ()
     objections: tuple[SquaredDeviation, ...] = ()
+    information: float = math.inf
 
 
 def deviations_difference(model: Deviations, baseline: Deviations, rows: SampledRows) -> PairedDifference:
-    """Return the difference that decides a comparison."""
+    """Return the difference that decides a comparison; effective rows or clusters count as information."""
 
     def differences(name: str) -> tuple[PairedDifference, ...]:
         pairs = zip(getattr(model, name), getattr(baseline, name), strict=True)
         return tuple(deviation_difference(a, b, rows) for a, b in pairs)
 
     found = deviation_difference(model.first, baseline.first, rows)
-    return replace(found, others=differences("others"), objections=differences("objections"))
+    information = min(found.information, model.information, baseline.information, rows.effective)
+    return replace(found, others=differences("others"), objections=differences("objections"), information=information)
 
 
 def bias_deviations(tables: Sequence[MeanTable], rows: SampledRows, spread: float) -> list[Deviations]:
@@ -162,7 +167,14 @@ def class_deviations(classes: ClassRows, rows: SampledRows) -> Deviations:
     log_odds = cell_deviation((_log_odds_errors(*events[c], *bins[c]) for c in events), rows, least=least)
     gaps = cell_deviation((_gaps(*events[c], *bins[c]) for c in events), rows)
     top_label = cell_deviation([_gaps(right, top, *_bins(classes, right, top))], rows)
-    return Deviations(log_odds, (gaps,), (top_label,))
+    return Deviations(log_odds, (gaps,), (top_label,), _information(classes))
+
+
+def _information(classes: ClassRows) -> float:
+    """Return half the sum of p (1 - p) over rows and classes, for rows of equal weight with the same variance."""
+    own = 1 - classes.sums_of_squares
+    weight = classes.counts
+    return float(weight @ own) ** 2 / float(2 * weight**2 @ own) if own.any() else 0.0
 
 
 def _bins(classes: ClassRows, event: Bools, p: Floats) -> tuple[LogOddsBins, Ints]:

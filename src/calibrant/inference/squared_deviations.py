@@ -231,6 +231,8 @@ def deviation_difference(model: SquaredDeviation, baseline: SquaredDeviation, ro
     models. It is at least the variance of two models with equal squared deviations, their pooled estimate: F depends on
     the estimates, and a deviation that is small by chance has a small variance.
     """
+    if math.isnan(model.value) or math.isnan(baseline.value):  # probabilities of 0 and 1 alone
+        return PairedDifference(math.nan, math.nan, math.inf, 0.0)
     terms = model.influence - baseline.influence
     cross = model.squared_covariance(baseline)
     second = 2 * (model.own_square + baseline.own_square - 2 * cross)
