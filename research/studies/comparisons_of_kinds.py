@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples
-from calibrant.inference.multiclass_design import ClassRows
+from calibrant.inference.multiclass.design import ClassRows
 from calibrant.inference.paired_deviations import (
     Deviations,
     bias_deviations,

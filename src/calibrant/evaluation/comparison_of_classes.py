@@ -12,13 +12,13 @@ from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
 from calibrant.evaluation.compared_models import RowLosses, column_name
 from calibrant.forecasts.labels import Labels
-from calibrant.inference.multiclass_design import ClassRows
+from calibrant.inference.multiclass.design import ClassRows
 from calibrant.inference.paired_deviations import class_deviations, proportion_deviations
 from calibrant.inference.squared_deviations import SampledRows
-from calibrant.metrics.classwise import MulticlassBrier, MulticlassLogLoss
-from calibrant.metrics.labels import refuse_probabilities
+from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
 from calibrant.tables.class_probabilities import ClassProbabilities
 from calibrant.tables.class_table import ClassTable, used_rows
+from calibrant.tables.confusion_table import refuse_probabilities
 from calibrant.tables.rows import Rows
 
 __all__ = ["LabelModels", "ProbabilityModels"]
@@ -85,13 +85,12 @@ class LabelModels:
 
     def columns(self, y_true: Any) -> dict[str, Any]:
         """Return the predicted classes of each model."""
-        refuse_probabilities("y_true", y_true)
-        for name, each in self.models.items():
-            refuse_probabilities(column_name(name), each.y_pred)
         return {column_name(name): each.y_pred for name, each in self.models.items()}
 
     def check(self, rows: Rows) -> Rows:
         """Validate rows; return those that are used."""
+        for column in (rows.y, *rows.forecasts):
+            refuse_probabilities(column)
         used = used_rows(rows)
         for column in (used.y, *used.forecasts):
             class_labels.codes(column, self.labels(rows), "classes")

@@ -27,7 +27,7 @@ from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.paired import mean_difference
 from calibrant.inference.paired_deviations import deviations_difference
 from calibrant.inference.squared_deviations import SampledRows
-from calibrant.metrics.classwise import MulticlassBrier, MulticlassLogLoss
+from calibrant.metrics.multiclass import MulticlassBrier, MulticlassLogLoss
 from calibrant.tables.rows import Rows
 
 __all__ = ["compare_forecasts"]

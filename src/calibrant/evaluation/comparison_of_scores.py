@@ -39,7 +39,6 @@ from calibrant.tables.score_table import ScoreTable
 __all__ = ["compare_scores"]
 
 BRIER, LOG_LOSS = "Brier", "log loss"
-_N_RESAMPLES = 499
 _LITTLE = (
     "Comparisons in which no difference can be shown, because the information of a model (about the expected number of "
     f"events) is below {MIN_INFORMATION:g}: {{count}}."
@@ -62,7 +61,6 @@ def compare_scores(
     **rows: Any,
 ) -> Comparison:
     """Compare predicted probabilities of one event; see `calibrant.compare`."""
-    n_resamples = _N_RESAMPLES if n_resamples is None else n_resamples
     settings = check_settings(margin, alpha, metrics, costs, confidence_level, n_resamples, random_state)
     check_score_names(settings.metrics, {BRIER: Brier(), LOG_LOSS: LogLoss()})
     seed = seed_sequence(random_state)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from calibrant.evaluation.binary import LOG_ODDS_ERROR
-from calibrant.inference.multiclass import NAME as CLASSWISE_LOG_ODDS_ERROR
+from calibrant.inference.multiclass.decision import NAME as CLASSWISE_LOG_ODDS_ERROR
 
 __all__ = ["TERMS", "ComparisonTerms"]
 

@@ -11,11 +11,11 @@ from calibrant._support.errors import InputError
 from calibrant._support.logits import expit
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.forecasts.distributions import Quantiles, Samples
-from calibrant.inference.distribution_components import merged_levels
 from calibrant.inference.information_bins import coarse_bins
-from calibrant.inference.multiclass_design import ClassRows
+from calibrant.inference.multiclass.design import ClassRows
 from calibrant.inference.paired import PairedDifference, half_events
-from calibrant.inference.point_components import CLUSTERS_PER_BIN, MAX_BINS, ROWS_PER_BIN, bin_sums
+from calibrant.inference.regression.distribution_components import merged_levels
+from calibrant.inference.regression.point_components import CLUSTERS_PER_BIN, MAX_BINS, ROWS_PER_BIN, bin_sums
 from calibrant.inference.squared_deviations import (
     CellErrors,
     SampledRows,
