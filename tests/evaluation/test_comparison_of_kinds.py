@@ -400,6 +400,14 @@ def test_units_and_origins_of_outcomes_do_not_matter(scale):
     assert deciding(scaled).pvalue == pytest.approx(deciding(plain).pvalue, rel=1e-5)
 
 
+def test_errors_that_do_not_vary_are_compared():
+    y = np.random.default_rng(0).normal(size=200)
+    found = cb.compare(y, {"exact": cb.Point(y), "shifted": cb.Point(y + 1)}, **FAST)
+    assert found.verdict == "shifted is worse calibrated than exact"
+    rounded = cb.compare(y, {"one": cb.Point(y + 1), "other": cb.Point((3 * y + 3) / 3)}, **FAST)
+    assert rounded.verdict == "no difference shown"
+
+
 def test_too_skewed_errors_show_no_difference():
     rng = np.random.default_rng(0)
     x = rng.normal(size=300)

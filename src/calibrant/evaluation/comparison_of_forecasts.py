@@ -70,8 +70,9 @@ def compare_forecasts(
     models = _MODELS[kind](forecasts, **named)
     rows = Rows.read(y_true, models.columns(y_true), cluster=cluster, **given)
     used, sampled = _expand(models.check(rows))
+    y = _complete(y_true, rows)
     evaluations = {
-        name: evaluate(_complete(y_true, rows), each, cluster=cluster, **named, **given, **options)
+        name: evaluate(y, each, cluster=cluster, **named, **given, **options)
         for name, each in models.forecasts(rows).items()
     }
     settings = next(iter(evaluations.values())).settings
@@ -81,9 +82,8 @@ def compare_forecasts(
     found = _tested(list(forecasts), kind, measured, sampled, settings.confidence_level)
     little = sum(d.test == DECIDING_TEST and math.isnan(d.low) for d in found)
     found += _untested(evaluations, {*measured.incomparable, *(d.metric for d in found)})
-    notes = (Note("little_information", little, _LITTLE),) if little and measured.too_little is None else ()
-    if measured.too_little is not None:
-        notes = (measured.too_little,)
+    reason = measured.too_little or (Note("little_information", little, _LITTLE) if little else None)
+    notes = () if reason is None else (reason,)
     return Comparison(evaluations, adjust_differences(found), settings, notes)
 
 

@@ -15,6 +15,7 @@ __all__ = ["CellErrors", "SampledRows", "SquaredDeviation", "cell_deviation", "d
 
 # Up to this number of blocks (classes), covariances between blocks are computed; for more they are bounded.
 _MAX_JOINT_BLOCKS = 32
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +239,10 @@ def deviation_difference(model: SquaredDeviation, baseline: SquaredDeviation, ro
     second = 2 * (model.own_square + baseline.own_square - 2 * cross)
     first = float(terms @ terms) * rows.correction
     equal = _variance_if_equal(model, baseline, rows) + second
-    return PairedDifference(model.value - baseline.value, max(first - second, second, equal, 0.0), rows.degrees)
+    value, scale = model.value - baseline.value, model.observed + baseline.observed
+    # Errors that do not vary: a difference above rounding is certain.
+    least = (_ROUNDING * scale) ** 2 if abs(value) > 1e3 * _ROUNDING * scale else 0.0
+    return PairedDifference(value, max(first - second, second, equal, least), rows.degrees)
 
 
 def _variance_if_equal(model: SquaredDeviation, baseline: SquaredDeviation, rows: SampledRows) -> float:
