@@ -10,7 +10,7 @@ import csv
 import sys
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from scipy.optimize import brentq
@@ -299,11 +299,18 @@ def classes(n_classes: int) -> dict[str, dict[str, Pair]]:
 
 def many_classes(n_classes: int) -> dict[str, dict[str, Pair]]:
     """Some pairs only: covariances between so many classes are bounded, not computed."""
-    chosen = ("calibrated", "equally overconfident", "different classes shifted", "calibrated, gain of 1.3")
+    equal = ("calibrated", "equally overconfident", "different classes shifted")
     return {
-        table: {name: pair for name, pair in pairs.items() if name in chosen}
-        for table, pairs in classes(n_classes).items()
+        "size": {name: pair for name, pair in classes(n_classes)["size"].items() if name in equal},
+        "power": {
+            f"calibrated, gain of {gain:g}": probabilities(n_classes, partial(overconfident, gain=gain))
+            for gain in (1.5, 2.0)
+        },
     }
+
+
+def overconfident(a: Array, b: Array, gain: float) -> tuple[Array, Array]:
+    return a, temper(b, gain)
 
 
 # Pairs, numbers of rows, and designs of each kind.
