@@ -1,6 +1,5 @@
 """`calibrant compare`."""
 
-import inspect
 import json
 from pathlib import Path
 
@@ -73,12 +72,6 @@ def stack(columns, names):
     return np.column_stack([columns[name] for name in names])
 
 
-compares_kinds = pytest.mark.skipif(
-    "classes" not in inspect.signature(cb.compare).parameters, reason="compare takes scores of one event only"
-)
-
-
-@compares_kinds
 @pytest.mark.parametrize("options", KINDS)
 def test_comparisons_of_each_kind_equal_those_of_the_library(forecasts, call, options):
     outcome, models = KINDS[options](forecasts)
@@ -92,7 +85,6 @@ def test_comparisons_of_each_kind_equal_those_of_the_library(forecasts, call, op
     assert f"{list(models)[1]} is worse calibrated than {next(iter(models))}" == expected.verdict
 
 
-@compares_kinds
 def test_rows_of_other_kinds_are_dropped_for_all_models(here, call):
     lines = [f"{i % 7 + i / 30},{'NA' if i == 3 else i / 30},{'NA' if i in (3, 5) else i / 20}" for i in range(300)]
     Path("holes.csv").write_text("\n".join(["y,a,b", *lines]))
