@@ -75,7 +75,7 @@ def test_the_nearest_argument_is_suggested(call, message):
         ("from_frame", "weight", "'sample_weight'"),
         ("tables_from_frame", "bye", "'by'"),
         ("from_query", "dialects", "'dialect'"),
-        ("tables_from_query", "missings", "'missing'"),
+        ("tables_from_query", "missing_", "'missing'"),
         ("scan", "formats", "'format'"),
         ("tables_scan", "progresses", "'progress'"),
         ("to_sql", "dialects", "'dialect'"),
