@@ -197,7 +197,7 @@ def test_crps_is_the_integral_of_the_squared_distance(kind):
         grid = np.unique(np.concatenate([np.linspace(centre - reach, centre + reach, 40_001), [y[i]]]))
         middle = (grid[1:] + grid[:-1]) / 2
         if kind == "Samples":
-            share = np.searchsorted(one.draws[0], middle, side="right") / one.draws.shape[1]
+            share = np.searchsorted(one.members[0], middle, side="right") / one.members.shape[1]
         else:
             share = one.part(np.zeros(middle.size, dtype=int)).cells(middle)[1]
         squared = (share - (middle >= y[i])) ** 2
@@ -309,7 +309,7 @@ def test_quantile_forecasts_are_not_extrapolated():
         rg.nll([0.5], forecast)
     with pytest.raises(InputError, match="no density"):
         rg.nll([0.5], rg.Samples([[0.0, 1.0]]))
-    with pytest.raises(InputError, match=r"level must lie between 0.2 and 0.8 for 4 draws"):
+    with pytest.raises(InputError, match=r"level must lie between 0.2 and 0.8 for 4 members"):
         rg.Samples([[0.0, 1.0, 2.0, 3.0]]).quantile(0.9)
     with pytest.raises(
         InputError, match="must hold two quantiles that are the ends of a central interval; got levels 0.1, 0.8"
@@ -413,7 +413,7 @@ def test_distributions_that_do_not_exist_are_refused():
     with pytest.raises(InputError, match="finite numbers; row 0, column 2"):
         rg.Samples(masked)
     cells = np.array([[1, 2.5]], dtype=object)
-    assert rg.Samples(cells).draws.tolist() == [[1.0, 2.5]]
+    assert rg.Samples(cells).members.tolist() == [[1.0, 2.5]]
     assert rg.Frozen(stats.norm([0.0], [1.0, 2.0, 3.0])).part([0, 1]).quantile(0.5).tolist() == [0.0, 0.0]
 
 

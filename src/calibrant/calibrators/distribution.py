@@ -21,8 +21,8 @@ from calibrant.calibrators.distribution_map import (
     weighted_median,
     weighted_quantiles,
 )
-from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples, as_levels
-from calibrant.forecasts.transformed import Stretched, Warped, need_scores, normal_scores, refuse_discrete
+from calibrant.forecasts.distributions import Quantiles, as_levels
+from calibrant.forecasts.transformed import Stretched, Warped, need_scores, normal_scores, refuse_discrete, stretch
 
 __all__ = ["PITRecalibrator", "QuantileRecalibrator", "VarianceScaling"]
 
@@ -158,7 +158,7 @@ class VarianceScaling(DistributionMap):
             check_share("level", self.level)
             shift = _median_shift(y, forecast, weight) if self.shift else 0.0
             return maps.Linear(_covering_factor(y, forecast, self.level, shift, weight), shift)
-        if not isinstance(forecast, Gaussian):
+        if not forecast.is_normal:
             return maps.Linear(*_best_stretch(y, forecast, self.shift, weight))
         z = forecast.normal_score(y)
         shift = float(np.average(z, weights=weight)) if self.shift else 0.0
@@ -181,14 +181,7 @@ class VarianceScaling(DistributionMap):
 
     def _recalibrate(self, forecast: Any) -> Any:
         """Return forecasts of the same kind, except for distributions of scipy."""
-        if isinstance(forecast, Gaussian):
-            return Gaussian(forecast.mean + self.shift_ * forecast.sd, self.factor_ * forecast.sd, index=forecast.index)
-        stretched = Stretched(forecast, self.factor_, self.shift_)
-        if isinstance(forecast, Quantiles):
-            return Quantiles(forecast.levels, stretched.quantile(forecast.levels), index=forecast.index)
-        if isinstance(forecast, Samples):
-            return Samples(stretched.moved(forecast.draws.T).T, index=forecast.index)
-        return stretched
+        return stretch(forecast, self.factor_, self.shift_)
 
 
 def _median_shift(y: Floats, forecast: Any, weight: Floats | None) -> float:
@@ -308,7 +301,8 @@ class QuantileRecalibrator(DistributionMap):
     def _levels(self, forecast: Any) -> Floats:
         if self.levels is not None:
             return _sorted_levels(self.levels)
-        return np.array(forecast.levels) if isinstance(forecast, Quantiles) else np.arange(1, 20) / 20
+        known = forecast.known_levels if forecast.ensemble is None else None
+        return np.arange(1, 20) / 20 if known is None else np.array(known)
 
     @property
     def levels_(self) -> Floats:

@@ -17,11 +17,9 @@ from calibrant.evaluation.regression_details import RegressionDetails
 from calibrant.evaluation.regression_metrics import coverage_by_level, estimate_metrics, metric_results
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import Settings
-from calibrant.forecasts.distributions import Quantiles, Samples
-from calibrant.forecasts.frozen import is_frozen
+from calibrant.forecasts.kinds import forecast_kind
 from calibrant.forecasts.point import Point
 from calibrant.forecasts.reading import as_forecast
-from calibrant.forecasts.transformed import is_mean
 from calibrant.inference.deviations import Deviation, bias_deviation, coverage_deviation
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import JointTest, TestResult
@@ -176,7 +174,7 @@ def evaluate(
 
 
 def _is_distribution(y_pred: Any) -> bool:
-    return is_frozen(y_pred) or hasattr(y_pred, "cells")
+    return forecast_kind(None, y_pred) == "distribution"
 
 
 def _read(
@@ -212,7 +210,7 @@ def _read_table(table: MeanTable, others: Mapping[str, Any]) -> GroupedSample[_S
 def _evaluate_rows(rows: _Sample, settings: Settings, seed: SeedSequence, progress: bool | None) -> Evaluation:
     """Evaluate rows without groups."""
     table, level = rows.table, settings.confidence_level
-    of_means = rows.forecast is None or is_mean(rows.forecast)
+    of_means = rows.forecast is None or rows.forecast.point_is_mean
     halves = _halves(rows, seed)
     estimates = {e.name: e for e in estimate_metrics(table, rows.forecast, rows.cluster, level, of_means)}
     apart = bool(np.ptp(halves.prediction) > 0)
@@ -260,7 +258,7 @@ def _bins(halves: MeanTable, settings: Settings) -> BiasByBin:
 
 
 def _uniformity(u: Floats, forecast: Any) -> tuple[TestResult, ...]:
-    edges = forecast.levels if isinstance(forecast, Quantiles) else None
+    edges = forecast.known_levels if forecast.ensemble is None else None
     return anderson_darling(u), kolmogorov_smirnov(u), chi_square(u, edges=edges)
 
 
@@ -284,10 +282,11 @@ def _halves(rows: _Sample, seed: SeedSequence) -> MeanTable:
     The mean of few members is itself noisy: given it, outcomes regress to the mean. Of an ensemble the prediction is
     therefore the mean of one half of the members, and its error that of the other half.
     """
-    if not isinstance(rows.forecast, Samples) or rows.forecast.draws.shape[1] < 2:
+    ensemble = None if rows.forecast is None else rows.forecast.ensemble
+    if ensemble is None or ensemble.shape[1] < 2:
         return rows.table
     # Members are stored in rising order: a random half of each row is exchangeable with the other half.
-    members = generator(seed).permuted(rows.forecast.draws, axis=1)
+    members = generator(seed).permuted(ensemble, axis=1)
     half = members.shape[1] // 2
     first, second = members[:, :half].mean(axis=1), members[:, half:].mean(axis=1)
     return replace(rows.table, prediction=first, mean=rows.table.mean + first - second)
@@ -297,7 +296,7 @@ def _judge(
     rows: _Sample, halves: MeanTable, error: Estimate, u: Floats, settings: Settings
 ) -> tuple[JointTest, Deviation, tuple[Note, ...]]:
     """Return the joint test, the deviation, and notes about tests that are limited."""
-    of_means = rows.forecast is None or is_mean(rows.forecast)
+    of_means = rows.forecast is None or rows.forecast.point_is_mean
     clusters = None if rows.cluster is None else int(rows.cluster.max()) + 1
     few = clusters is not None and clusters < MIN_CLUSTERS
     components: list[TestResult | None] = []
@@ -326,7 +325,7 @@ def _mean_components(
     rows: _Sample, halves: MeanTable, error: Estimate, sums: point_components.BinSums
 ) -> tuple[list[TestResult | None], list[str]]:
     """Return the components that test means, and the names of those that skewness limits."""
-    testable = not (isinstance(rows.forecast, Samples) and halves is rows.table)
+    testable = rows.forecast is None or rows.forecast.ensemble is None or halves is not rows.table
     mean, skewed_mean = point_components.mean_component(rows.table, rows.cluster, error)
     slope, skewed_slope = (
         point_components.slope_component(halves, rows.cluster, sums.skewness) if testable else (None, False)

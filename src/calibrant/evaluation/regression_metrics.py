@@ -10,7 +10,6 @@ import numpy as np
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats, Ints
 from calibrant.evaluation.metric_result import MetricResult
-from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.inference.estimates import Estimate, from_error, from_influence
 from calibrant.inference.hypothesis_tests import JointTest
 from calibrant.inference.intervals import Interval
@@ -156,7 +155,7 @@ def _too_alike(table: MeanTable) -> bool:
 
 def coverage_by_level(y: Floats, forecast: Any, cluster: Ints | None, level: float) -> Coverage | None:
     """Return the coverage of central intervals; None if the forecast has no central intervals."""
-    levels = None if isinstance(forecast, (Quantiles, Samples)) else (0.5, 0.9)
+    levels = (0.5, 0.9) if forecast.known_levels is None else None
     try:
         covered = coverage(y, forecast, levels=levels, confidence_level=level)
     except InputError:  # no two quantiles are symmetric

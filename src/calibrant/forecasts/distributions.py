@@ -7,48 +7,20 @@ distribution of `scipy.stats` may be given wherever a forecast is taken.
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Column, Floats
+from calibrant.forecasts.protocol import INTERVAL_LEVELS, Forecast
 from calibrant.tables.mean_table import ONE_COLUMN
 
-__all__ = ["Forecast", "Gaussian", "Quantiles", "Samples"]
+__all__ = ["Gaussian", "Quantiles", "Samples"]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
-
-
-class Forecast(Protocol):
-    """The methods of all kinds of forecasts."""
-
-    def __len__(self) -> int: ...
-
-    def cells(self, y: Floats) -> tuple[Floats, Floats]:
-        """Return bounds of F(y) for each row; they are equal if F is continuous and known."""
-        ...
-
-    def quantile(self, level: Any) -> Floats:
-        """Return the quantiles of each row: of shape (n,) for one level, (n, k) for k levels."""
-        ...
-
-    def point(self) -> Floats:
-        """Return the mean of each row, or the median if no mean is known."""
-        ...
-
-    def log_density(self, y: Floats) -> Floats:
-        """Return the logarithm of the density (of the probability, for discrete distributions) at each outcome."""
-        ...
-
-    def crps(self, y: Floats) -> Floats:
-        """Return the continuous ranked probability score of each row."""
-        ...
-
-    def part(self, rows: Any) -> "Forecast":
-        """Return the forecasts of some of the rows: a mask, or their positions."""
-        ...
 
 
 def as_levels(level: Any) -> tuple[Floats, bool]:
@@ -108,7 +80,7 @@ def _matrix(values: Any, name: str, columns: str) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian:
+class Gaussian(Forecast):
     """Normal distributions: a mean and a standard deviation for each row, or one for all rows.
 
     Examples
@@ -145,9 +117,17 @@ class Gaussian:
     def __len__(self) -> int:
         return int(self.mean.size)
 
+    @property
+    def is_normal(self) -> bool:
+        return True
+
     def at_score(self, z: Floats) -> Floats:
         """Return the quantiles at the levels of standard normal values, of shape (n, k)."""
         found: Floats = self.mean[:, None] + self.sd[:, None] * z
+        return found
+
+    def at_row_score(self, z: Floats) -> Floats:
+        found: Floats = self.mean + self.sd * z
         return found
 
     def normal_score(self, y: Floats) -> Floats:
@@ -188,7 +168,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, eq=False)
-class Quantiles:
+class Quantiles(Forecast):
     """Quantile forecasts: for each row the values below which the outcome lies with the probabilities `levels`.
 
     Parameters
@@ -238,6 +218,34 @@ class Quantiles:
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
+
+    @property
+    def known_levels(self) -> Floats:
+        levels: Floats = self.levels
+        return levels
+
+    @property
+    def point_is_mean(self) -> bool:
+        return False
+
+    def interval_levels(self, wanted: Floats | None = None) -> Floats:
+        if wanted is not None:
+            return wanted
+        q = self.levels
+        return np.unique([round(float(1 - 2 * v), 12) for v in q if v < 0.5 - 1e-9 and np.isclose(q, 1 - v).any()])
+
+    def simulate(self, y: Floats, rng: Generator) -> "tuple[Floats, Quantiles]":
+        """Return simulated outcomes, with the probability of each cell between quantiles that the levels state.
+
+        Within a cell the position is uniform; beyond the outermost quantiles, where no distribution is known, outcomes
+        lie next to them. Metrics that depend on more than cells have no null distribution.
+        """
+        rows, u = np.arange(len(self)), rng.random((2, len(self)))
+        cell = np.searchsorted(self.levels, u[0])
+        low, high = (self.values[rows, np.clip(cell + step, 0, self.levels.size - 1)] for step in (-1, 0))
+        inside = low + u[1] * (high - low)
+        below, above = np.nextafter(self.values[:, 0], -np.inf), np.nextafter(self.values[:, -1], np.inf)
+        return np.where(cell == 0, below, np.where(cell == self.levels.size, above, inside)), self
 
     def cells(self, y: Floats) -> tuple[Floats, Floats]:
         known = np.concatenate([[0.0], self.levels, [1.0]])
@@ -293,18 +301,18 @@ def pinball_losses(y: Floats, values: Floats, levels: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class Samples(Forecast):
     """Samples of the predictive distribution of each row: an ensemble, or simulations of a Bayesian model.
 
     Parameters
     ----------
-    draws : (n, m) numbers
+    members : (n, m) numbers
 
     Notes
     -----
-    F(y) is known up to the rank of y among the draws: with r of m draws below y, it lies between r/(m+1) and
-    (r+1)/(m+1), or above if draws equal y. The ranks are uniform if y and the draws have one distribution. Quantiles
-    are interpolated linearly, the i-th draw at i/(m+1); beyond 1/(m+1) and m/(m+1) they are undefined.
+    F(y) is known up to the rank of y among the members: with r of m members below y, it lies between r/(m+1) and
+    (r+1)/(m+1), or above if members equal y. The ranks are uniform if y and the members have one distribution.
+    Quantiles are interpolated linearly, the i-th member at i/(m+1); beyond 1/(m+1) and m/(m+1) they are undefined.
 
     Examples
     --------
@@ -313,54 +321,88 @@ class Samples:
     (array([0.5]), array([0.75]))
     """
 
-    draws: Any
+    members: Any
     index: Any = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        _keep_index(self, self.draws)
-        object.__setattr__(self, "draws", np.sort(_matrix(self.draws, "draws", "a column for each draw"), axis=1))
+        _keep_index(self, self.members)
+        members = _matrix(self.members, "members", "a column for each member")
+        object.__setattr__(self, "members", np.sort(members, axis=1))
 
     def __len__(self) -> int:
-        return int(self.draws.shape[0])
+        return int(self.members.shape[0])
+
+    @property
+    def ensemble(self) -> Floats:
+        members: Floats = self.members
+        return members
+
+    @property
+    def known_levels(self) -> Floats:
+        m = self.members.shape[1]
+        return np.asarray(np.arange(1, m + 1) / (m + 1))
+
+    def interval_levels(self, wanted: Floats | None = None) -> Floats:
+        """Return the nearest levels of intervals from the i-th lowest to the i-th highest member."""
+        m = self.members.shape[1]
+        if wanted is None:
+            widest = 1 - 2 / (m + 1)
+            usual = [level for level in INTERVAL_LEVELS if level <= widest + 1e-9]
+            wanted = np.array(usual or [max(widest, 1e-6)])
+        rank = np.clip(np.rint((m + 1) * (1 - wanted) / 2), 1, max((m + 1) // 2 - (m % 2), 1))
+        return np.unique(np.maximum(1 - 2 * rank / (m + 1), 1e-9))
+
+    def simulate(self, y: Floats, rng: Generator) -> "tuple[Floats, Samples]":
+        """Return the outcome and the members of each row in random roles: one of all m + 1 becomes the outcome.
+
+        If the ensemble is calibrated, all m + 1 values are exchangeable, so replicates have the distribution of the
+        data.
+        """
+        rows, m = np.arange(len(self)), self.members.shape[1]
+        everything = np.column_stack([self.members, y])
+        place = rng.integers(0, m + 1, len(self))
+        drawn = everything[rows, place]
+        everything[rows, place] = y
+        return drawn, Samples(everything[:, :m], index=self.index)
 
     def cells(self, y: Floats) -> tuple[Floats, Floats]:
-        m = self.draws.shape[1]
-        below = np.count_nonzero(self.draws < y[:, None], axis=1)
-        upto = np.count_nonzero(self.draws <= y[:, None], axis=1)
+        m = self.members.shape[1]
+        below = np.count_nonzero(self.members < y[:, None], axis=1)
+        upto = np.count_nonzero(self.members <= y[:, None], axis=1)
         return below / (m + 1), (upto + 1) / (m + 1)
 
     def quantile(self, level: Any) -> Floats:
         levels, single = as_levels(level)
-        least = 1 / (self.draws.shape[1] + 1)
+        least = 1 / (self.members.shape[1] + 1)
         if (levels < least - 1e-9).any() or (levels > 1 - least + 1e-9).any():
             raise InputError(
-                f"level must lie between {least:.4g} and {1 - least:.4g} for {self.draws.shape[1]} draws; got "
+                f"level must lie between {least:.4g} and {1 - least:.4g} for {self.members.shape[1]} members; got "
                 f"{levels.min():g} to {levels.max():g}.",
-                hint="Use more draws, or levels between these.",
+                hint="Use more members, or levels between these.",
                 argument="level",
                 value=level,
             )
-        found: Floats = np.quantile(self.draws, levels, axis=1, method="weibull").T
+        found: Floats = np.quantile(self.members, levels, axis=1, method="weibull").T
         return found[:, 0] if single else found
 
     def point(self) -> Floats:
-        mean: Floats = self.draws.mean(axis=1)
+        mean: Floats = self.members.mean(axis=1)
         return mean
 
     def log_density(self, y: Floats) -> Floats:
         raise InputError(
             "Samples have no density, so the likelihood is undefined.",
-            hint="Use crps, or Gaussian(draws.mean(axis=1), draws.std(axis=1)).",
+            hint="Use crps, or Gaussian(members.mean(axis=1), members.std(axis=1)).",
             argument="forecast",
         )
 
     def crps(self, y: Floats) -> Floats:
-        """Return the CRPS of the empirical distribution of the draws: E|X - y| - E|X - X'| / 2."""
-        m = self.draws.shape[1]
+        """Return the CRPS of the empirical distribution of the members: E|X - y| - E|X - X'| / 2."""
+        m = self.members.shape[1]
         rank = np.arange(1, m + 1) - 0.5
-        above = self.draws > y[:, None]
-        found: Floats = 2 / m**2 * np.sum((self.draws - y[:, None]) * (m * above - rank), axis=1)
+        above = self.members > y[:, None]
+        found: Floats = 2 / m**2 * np.sum((self.members - y[:, None]) * (m * above - rank), axis=1)
         return found
 
     def part(self, rows: Any) -> "Samples":
-        return Samples(self.draws[rows], index=_some(self.index, rows))
+        return Samples(self.members[rows], index=_some(self.index, rows))

@@ -9,6 +9,7 @@ import numpy as np
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats
 from calibrant.forecasts.distributions import as_levels
+from calibrant.forecasts.protocol import Forecast
 
 __all__ = ["Frozen", "is_frozen"]
 
@@ -16,7 +17,7 @@ _MOST_STEPS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Frozen:
+class Frozen(Forecast):
     """A frozen distribution of `scipy.stats` whose parameters are arrays with one value per row, or one for all rows.
 
     Continuous and discrete distributions. CRPS is computed by quadrature of quantiles (relative error about 1e-10 for
@@ -56,7 +57,7 @@ class Frozen:
                 argument="distribution",
                 row=row,
             )
-        if self.discrete and (np.asarray(self.distribution.median()) % 1 != 0).any():
+        if self.is_discrete and (np.asarray(self.distribution.median()) % 1 != 0).any():
             raise InputError("A discrete distribution must not be shifted by a fraction.", argument="distribution")
         object.__setattr__(self, "rows", shape[0] if shape and shape != (1,) else (self.rows or 1))
 
@@ -65,7 +66,7 @@ class Frozen:
         return self.rows
 
     @property
-    def discrete(self) -> bool:
+    def is_discrete(self) -> bool:
         """Whether the distribution is discrete."""
         return hasattr(self.distribution, "pmf")
 
@@ -74,7 +75,7 @@ class Frozen:
 
     def cells(self, y: Floats) -> tuple[Floats, Floats]:
         high = self._full(self.distribution.cdf(y))
-        if not self.discrete:
+        if not self.is_discrete:
             return high, high
         return self._full(self.distribution.cdf(np.ceil(y) - 1)), high
 
@@ -93,6 +94,12 @@ class Frozen:
         found: Floats = np.column_stack([self._full(d.ppf(ndtr(v)) if v <= 0 else d.isf(ndtr(-v))) for v in z])
         return found
 
+    def at_row_score(self, z: Floats) -> Floats:
+        from scipy.special import ndtr
+
+        d = self.distribution
+        return self._full(np.where(z <= 0, d.ppf(ndtr(z)), d.isf(ndtr(-z))))
+
     def quantile(self, level: Any) -> Floats:
         levels, single = as_levels(level)
         found: Floats = np.column_stack([self._full(self.distribution.ppf(each)) for each in levels])
@@ -108,10 +115,10 @@ class Frozen:
 
     def log_density(self, y: Floats) -> Floats:
         d = self.distribution
-        return self._full(d.logpmf(y) if self.discrete else d.logpdf(y))
+        return self._full(d.logpmf(y) if self.is_discrete else d.logpdf(y))
 
     def crps(self, y: Floats) -> Floats:
-        return self._crps_by_sums(y) if self.discrete else self._crps_by_quadrature(y)
+        return self._crps_by_sums(y) if self.is_discrete else self._crps_by_quadrature(y)
 
     def _crps_by_quadrature(self, y: Floats) -> Floats:
         """Integrate twice the pinball loss over levels, split at F(y), so that both parts are smooth."""

@@ -26,7 +26,7 @@ def forecast_kind(y_true: Any, forecast: Any) -> str:
         return "point"
     if forecast is None or isinstance(forecast, Mapping):
         return "binary"
-    if is_frozen(forecast) or hasattr(forecast, "cells"):
+    if is_frozen(forecast):
         return "distribution"
     return "multiclass" if _n_columns(forecast) > 1 else "binary"
 

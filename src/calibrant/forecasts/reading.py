@@ -18,7 +18,7 @@ __all__ = ["as_forecast", "read_outcomes"]
 def as_forecast(forecast: Any, rows: int | None = None) -> Any:
     """Return the forecast; frozen distributions of scipy are wrapped, and one row is repeated for all outcomes."""
     found = Frozen(forecast, rows) if is_frozen(forecast) else forecast
-    if not all(hasattr(found, name) for name in ("cells", "quantile", "part")):
+    if getattr(found, "kind", None) != "distribution":
         raise InputError(
             f"forecast must be Gaussian, Quantiles, Samples or a frozen distribution of scipy.stats; got "
             f"{type(forecast).__name__}.",

@@ -7,20 +7,22 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.random import Generator
 
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats
-from calibrant.forecasts.distributions import Quantiles, as_levels, pinball_losses
+from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples, as_levels, pinball_losses
+from calibrant.forecasts.protocol import Forecast
 from calibrant.forecasts.reading import as_forecast
 
-__all__ = ["Stretched", "Warped"]
+__all__ = ["Stretched", "Warped", "stretch"]
 
 _CHUNK = 1 << 22  # cells of an intermediate array
 _FARTHEST = 38.0  # normal scores beyond have no probability in a double
 
 
 @dataclass(frozen=True, eq=False)
-class Stretched:
+class Stretched(Forecast):
     """A forecast that is shifted, and scaled about its median: quantile q becomes m + shift s + factor (q - m).
 
     m is the median and s the distance from it to the 84 % quantile, a standard deviation of a normal forecast.
@@ -42,7 +44,7 @@ class Stretched:
 
     @property
     def point_is_mean(self) -> bool:
-        return is_mean(self.base)
+        return bool(self.base.point_is_mean)
 
     @cached_property
     def _middle(self) -> Floats:
@@ -75,6 +77,14 @@ class Stretched:
     def at_score(self, z: Floats) -> Floats:
         return self.moved(self.base.at_score(z).T).T
 
+    def at_row_score(self, z: Floats) -> Floats:
+        return self.moved(self.base.at_row_score(z))
+
+    def simulate(self, y: Floats, rng: Generator) -> tuple[Floats, Any]:
+        outcomes, base = self.base.simulate(self._back(y), rng)
+        # An ensemble exchanges its members with the outcomes: the new one is stretched about the same medians.
+        return self.moved(outcomes), self if base is self.base else Samples(self.moved(base.ensemble.T).T)
+
     def quantile(self, level: Any) -> Floats:
         return self.moved(self.base.quantile(level).T).T
 
@@ -93,6 +103,18 @@ class Stretched:
         return replace(self, base=self.base.part(rows))
 
 
+def stretch(forecast: Any, factor: float, shift: float = 0.0) -> Any:
+    """Return the stretched forecast, of the same type where that can state it."""
+    if forecast.is_normal:
+        return Gaussian(forecast.mean + shift * forecast.sd, factor * forecast.sd, index=forecast.index)
+    stretched = Stretched(forecast, factor, shift)
+    if forecast.ensemble is not None:
+        return Samples(stretched.moved(forecast.ensemble.T).T, index=forecast.index)
+    if forecast.known_levels is not None:
+        return Quantiles(forecast.known_levels, stretched.quantile(forecast.known_levels), index=forecast.index)
+    return stretched
+
+
 ONE_SD = 0.8413447460685429  # the standard normal distribution function at 1
 
 
@@ -105,7 +127,7 @@ class Warp(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Warped:
+class Warped(Forecast):
     """A forecast whose normal scores are transformed by a map, precise far in the tails.
 
     The distribution function must be known everywhere and continuous: `Gaussian`, `Frozen`, or a recalibrated one of
@@ -138,6 +160,10 @@ class Warped:
 
     def at_score(self, z: Floats) -> Floats:
         found: Floats = self.base.at_score(self.warp.inverse(z))
+        return found
+
+    def at_row_score(self, z: Floats) -> Floats:
+        found: Floats = self.base.at_row_score(self.warp.inverse(z))
         return found
 
     def quantile(self, level: Any) -> Floats:
@@ -195,7 +221,7 @@ def normal_scores(forecast: Any, y: Floats) -> Floats:
 
 def refuse_discrete(forecast: Any) -> None:
     """Raise an error for discrete distributions, which cannot be shifted or mapped."""
-    if getattr(forecast, "discrete", False):
+    if forecast.is_discrete:
         raise InputError(
             "forecast must be continuous to be shifted or mapped; got a discrete distribution.",
             hint="Use QuantileRecalibrator.",
@@ -215,8 +241,3 @@ def need_scores(forecast: Any) -> None:
             hint="Use QuantileRecalibrator or VarianceScaling.",
             argument="forecast",
         )
-
-
-def is_mean(forecast: Any) -> bool:
-    """Return whether `point` returns means; for quantiles and infinite means it returns medians."""
-    return bool(getattr(forecast, "point_is_mean", not isinstance(forecast, Quantiles)))

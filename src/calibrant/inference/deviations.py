@@ -9,7 +9,6 @@ import numpy as np
 
 from calibrant._support.json_values import plain
 from calibrant._support.typing import Floats, Ints
-from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.inference.cluster_sums import box_moments, sum_covariance, sums_by_cluster
 from calibrant.inference.regression.distribution_components import merged_levels
 from calibrant.inference.regression.point_components import BinSums
@@ -209,9 +208,7 @@ def coverage_deviation(u: Floats, forecast: Any, cluster: Ints | None, margin: f
 
 
 def _levels(forecast: Any) -> Floats:
-    if isinstance(forecast, Quantiles):
-        return np.asarray(forecast.levels, dtype=np.float64)
-    if isinstance(forecast, Samples):
-        members = forecast.draws.shape[1]
-        return merged_levels(np.arange(1, members + 1) / (members + 1), 10**9)
-    return np.arange(1, 20) / 20
+    known: Floats | None = forecast.known_levels
+    if known is None:
+        return np.arange(1, 20) / 20
+    return known if forecast.ensemble is None else merged_levels(known, 10**9)

@@ -11,7 +11,7 @@ from calibrant._support.json_values import number
 from calibrant._support.option_checks import check_share
 from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Column, Floats
-from calibrant.forecasts.distributions import Quantiles, Samples, as_levels
+from calibrant.forecasts.distributions import as_levels
 from calibrant.forecasts.reading import as_forecast, read_outcomes
 from calibrant.metrics import significance
 
@@ -95,13 +95,8 @@ def coverage(
     """
     y, known = read_outcomes(y_true, forecast)
     check_share("confidence_level", confidence_level)
-    wanted = as_levels(_pairs(known) if levels is None else levels)[0]
-    if not wanted.size:
-        raise InputError("levels must hold at least one number between 0 and 1; got none.", argument="levels")
+    wanted = coverage_levels(known, levels)
     inside, width = np.empty(wanted.size), np.empty(wanted.size)
-    if isinstance(known, Samples):
-        wanted = np.unique(_whole_ranks(wanted, known.draws.shape[1]))
-        inside, width = inside[: wanted.size], width[: wanted.size]
     for i, level in enumerate(wanted):
         low, high = known.quantile([(1 - level) / 2, (1 + level) / 2]).T
         inside[i] = np.count_nonzero((y >= low) & (y <= high))
@@ -118,29 +113,20 @@ def coverage(
     return Coverage(per_level, y.size, confidence_level)
 
 
-def _whole_ranks(levels: Floats, draws: int) -> Floats:
-    """Return the nearest levels of intervals from the i-th lowest to the i-th highest sample."""
-    rank = np.clip(np.rint((draws + 1) * (1 - levels) / 2), 1, max((draws + 1) // 2 - (draws % 2), 1))
-    found: Floats = np.maximum(1 - 2 * rank / (draws + 1), 1e-9)
-    return found
-
-
-def _pairs(forecast: Any) -> list[float]:
-    """Return the levels of central intervals whose ends are known."""
-    if isinstance(forecast, Samples):
-        widest = 1 - 2 / (forecast.draws.shape[1] + 1)
-        return [level for level in (0.5, 0.8, 0.9, 0.95) if level <= widest + 1e-9] or [max(widest, 1e-6)]
-    if not isinstance(forecast, Quantiles):
-        return [0.5, 0.8, 0.9, 0.95]
-    found = [float(1 - 2 * q) for q in forecast.levels if q < 0.5 and np.isclose(forecast.levels, 1 - q).any()]
-    if not found:
+def coverage_levels(forecast: Any, levels: Sequence[float] | None) -> Floats:
+    """Return the levels of central intervals that are measured; an error if there are none."""
+    wanted = None if levels is None else as_levels(levels)[0]
+    if wanted is not None and not wanted.size:
+        raise InputError("levels must hold at least one number between 0 and 1; got none.", argument="levels")
+    found: Floats = forecast.interval_levels(wanted)
+    if not found.size:
         raise InputError(
             "forecast must hold two quantiles that are the ends of a central interval; got "
-            f"levels {', '.join(f'{level:g}' for level in forecast.levels)}.",
+            f"levels {', '.join(f'{level:g}' for level in forecast.known_levels)}.",
             hint="Pass levels=, or predict quantiles in pairs such as 0.05 and 0.95.",
             argument="forecast",
         )
-    return sorted(round(level, 12) for level in found)
+    return found
 
 
 def sharpness(forecast: Any, *, level: float = 0.9) -> float:

@@ -17,6 +17,7 @@ _lazy = _LazyNames(
         "evaluation.regression": "evaluate",
         "forecasts.distributions": "Gaussian Quantiles Samples",
         "forecasts.frozen": "Frozen",
+        "forecasts.protocol": "Forecast",
         "forecasts.transformed": "Stretched Warped",
         "inference.regression.bias_by_bin": "BiasByBin bias_by_bin tce",
         "inference.estimates": "Estimate",

@@ -19,6 +19,7 @@ from calibrant.forecasts.distributions import Gaussian as Gaussian
 from calibrant.forecasts.distributions import Quantiles as Quantiles
 from calibrant.forecasts.distributions import Samples as Samples
 from calibrant.forecasts.frozen import Frozen as Frozen
+from calibrant.forecasts.protocol import Forecast as Forecast
 from calibrant.forecasts.transformed import Stretched as Stretched
 from calibrant.forecasts.transformed import Warped as Warped
 from calibrant.inference.estimates import Estimate as Estimate

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.typing import Floats, Ints
-from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.inference.cluster_sums import box_test, share_covariance, sums_by_cluster
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.mean_tests import IndependentTerms, cluster_terms
@@ -16,7 +15,6 @@ __all__ = ["coverage_component", "median_component", "merged_levels", "pit_compo
 
 _MAX_CELLS = 20
 _MIN_EXPECTED = 5
-_INTERVAL_LEVELS = (0.5, 0.8, 0.9, 0.95)
 _FEW_MEMBERS = 100
 
 
@@ -26,11 +24,9 @@ def pit_component(u: Floats, forecast: Any, cluster: Ints | None) -> TestResult:
     Cells of quantiles and ranks of few members are tested by Pearson's test, others by Anderson and Darling's test, in
     clusters by Pearson's test over ten cells.
     """
-    if isinstance(forecast, Samples) and forecast.draws.shape[1] < _FEW_MEMBERS:
-        ranks = forecast.draws.shape[1] + 1
-        levels, method = np.arange(1, ranks) / ranks, "ranks"
-    elif isinstance(forecast, Quantiles):
-        levels, method = forecast.levels, "cells between quantiles"
+    known = forecast.known_levels
+    if known is not None and (forecast.ensemble is None or known.size < _FEW_MEMBERS):
+        levels, method = known, "cells between quantiles" if forecast.ensemble is None else "ranks"
     elif cluster is None:
         statistic = a_squared(np.sort(u))
         return TestResult(statistic, ad_pvalue(statistic, u.size), "PIT", method="Anderson-Darling")
@@ -43,7 +39,7 @@ def pit_component(u: Floats, forecast: Any, cluster: Ints | None) -> TestResult:
 
 def median_component(u: Floats, forecast: Any, cluster: Ints | None) -> TestResult | None:
     """Test the share of outcomes below the median, for forecasts without means; None for quantiles without a median."""
-    if isinstance(forecast, Quantiles) and not np.isclose(forecast.levels, 0.5).any():
+    if forecast.known_levels is not None and not np.isclose(forecast.known_levels, 0.5).any():
         return None
     below = (u <= 0.5).astype(np.int64)
     direction = "overestimates" if below.mean() > 0.5 else "underestimates"
@@ -84,28 +80,16 @@ def merged_levels(levels: Floats, size: int, most: int = _MAX_CELLS) -> Floats:
 
 def coverage_component(u: Floats, forecast: Any, cluster: Ints | None, alpha: float) -> TestResult | None:
     """Test the coverage of central intervals at all levels jointly; for quantiles without pairs that of the levels."""
-    central = _central_levels(forecast)
+    central = forecast.interval_levels()
+    central = central[central > 1e-9]  # one member has no interval
     direction = _confidence(u, forecast, central, cluster, alpha)
     if central.size:
         levels, folded, method = central, np.abs(2 * u - 1), f"{central.size} central intervals"
-    elif isinstance(forecast, Quantiles):
-        levels, folded, method = forecast.levels, u, f"{forecast.levels.size} levels"
+    elif forecast.ensemble is None:
+        levels, folded, method = forecast.known_levels, u, f"{forecast.known_levels.size} levels"
     else:
         return None
     return _cumulative_component(method, np.searchsorted(levels, folded), levels, cluster, direction)
-
-
-def _central_levels(forecast: Any) -> Floats:
-    """Return the levels of central intervals whose ends the forecast contains; none for quantiles without pairs."""
-    if isinstance(forecast, Samples):
-        m = forecast.draws.shape[1]
-        rank = np.clip(np.rint((m + 1) * (1 - np.array(_INTERVAL_LEVELS)) / 2), 1, max((m + 1) // 2 - (m % 2), 1))
-        found = 1 - 2 * rank / (m + 1)
-        return np.unique(found[found > 1e-9])
-    if isinstance(forecast, Quantiles):
-        q = forecast.levels
-        return np.unique([round(float(1 - 2 * v), 12) for v in q if v < 0.5 - 1e-9 and np.isclose(q, 1 - v).any()])
-    return np.array(_INTERVAL_LEVELS)
 
 
 def _cumulative_component(
@@ -148,8 +132,8 @@ def _confidence(u: Floats, forecast: Any, central: Floats, cluster: Ints | None,
     """
     if central.size:
         missed = central.mean() - (np.abs(2 * u - 1)[:, None] <= central).mean(axis=1)
-    elif isinstance(forecast, Quantiles) and forecast.levels.size > 1:
-        low, high = forecast.levels[0], forecast.levels[-1]
+    elif forecast.known_levels.size > 1:
+        low, high = forecast.known_levels[0], forecast.known_levels[-1]
         missed = (high - low) - ((u > low) & (u <= high))
     else:
         return ""

@@ -1,0 +1,117 @@
+"""`Forecast`: the protocol of predictive distributions, one distribution per row."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+from numpy.random import Generator
+
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Floats
+
+__all__ = ["INTERVAL_LEVELS", "Forecast", "row_positions"]
+
+F = TypeVar("F", bound="Forecast")
+
+# Levels of the central intervals that are reported where a forecast knows any.
+INTERVAL_LEVELS = (0.5, 0.8, 0.9, 0.95)
+
+
+class Forecast(Protocol):
+    """Predictive distributions of numeric outcomes, one per row.
+
+    A class of your own that derives from this one and has the abstract methods can be given wherever a forecast is
+    taken. Properties declare what is known of the distributions; the defaults are those of a continuous distribution
+    function that is known everywhere, with means.
+    """
+
+    kind: ClassVar[str] = "distribution"
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def cells(self, y: Floats) -> tuple[Floats, Floats]:
+        """Return bounds of F(y) for each row; they are equal if F is continuous and known."""
+
+    @abstractmethod
+    def quantile(self, level: Any) -> Floats:
+        """Return the quantiles of each row: of shape (n,) for one level, (n, k) for k levels."""
+
+    @abstractmethod
+    def point(self) -> Floats:
+        """Return the mean of each row, or the median if no mean is known."""
+
+    @abstractmethod
+    def log_density(self, y: Floats) -> Floats:
+        """Return the logarithm of the density (of the probability, for discrete distributions) at each outcome."""
+
+    @abstractmethod
+    def crps(self, y: Floats) -> Floats:
+        """Return the continuous ranked probability score of each row."""
+
+    @abstractmethod
+    def part(self: F, rows: Any) -> F:
+        """Return the forecasts of some of the rows: a slice, a mask, or their positions."""
+
+    @property
+    def known_levels(self) -> Floats | None:
+        """Levels at which quantiles are known: those of `Quantiles`, the ranks of `Samples`; None if all are known."""
+        return None
+
+    @property
+    def ensemble(self) -> Floats | None:
+        """Members of an ensemble, (n, m) and rising in each row; None for other forecasts."""
+        return None
+
+    @property
+    def point_is_mean(self) -> bool:
+        """Whether `point` returns means, not medians."""
+        return True
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether each distribution is normal, with the attributes `mean` and `sd`."""
+        return False
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the distributions are discrete."""
+        return False
+
+    def interval_levels(self, wanted: Floats | None = None) -> Floats:
+        """Return the levels of central intervals whose coverage can be measured, near those that are wanted.
+
+        By default all that a forecast knows; none for quantiles without two that are the ends of a central interval.
+        """
+        return np.array(INTERVAL_LEVELS) if wanted is None else wanted
+
+    def at_row_score(self, z: Floats) -> Floats:
+        """Return the quantile of each row at the level of its own standard normal value."""
+        raise InputError(
+            f"forecast must have a known distribution function to simulate outcomes; got {type(self).__name__}.",
+            hint="Use calibrant.interval.",
+            argument="forecast",
+        )
+
+    def simulate(self: F, y: Floats, rng: Generator) -> tuple[Floats, F]:
+        """Return outcomes and forecasts of a replicate, in which the forecasts are calibrated.
+
+        Outcomes are simulated from the forecasts. (The members of an ensemble and the outcome are exchanged.)
+        """
+        return self.at_row_score(rng.standard_normal(len(self))), self
+
+    def __getitem__(self: F, rows: Any) -> F:
+        """Return the forecasts of some of the rows: one position, a slice, a mask, or several positions."""
+        return self.part(row_positions(rows, len(self)))
+
+    # Rows are selected, not iterated: NumPy would read a forecast as a nested sequence.
+    __iter__: ClassVar[None] = None
+
+
+def row_positions(rows: Any, size: int) -> Any:
+    """Return a slice, a mask or positions of some of the rows; one position becomes a list of one."""
+    if isinstance(rows, slice):
+        return rows
+    found = np.atleast_1d(np.asarray(rows))
+    return np.arange(size)[found] if found.size else np.empty(0, dtype=np.int64)
