@@ -107,9 +107,9 @@ def every_metric() -> bool:
     y, p = rows(1_000_000)
     build = seconds(lambda: cb.ScoreTable.from_arrays(y, p), 5)
     table = cb.ScoreTable.from_arrays(y, p)
-    print(f"\n1,000,000 float64 rows: every metric of METRICS on a table, against building it ({build * 1e3:.0f} ms)")
+    print(f"\n1,000,000 float64 rows: every binary metric on a table, against building it ({build * 1e3:.0f} ms)")
     results = []
-    for name in cb.METRICS:
+    for name in cb.metrics.metric_names("binary"):
         mine = seconds(partial(cb.METRICS[name](), table), 5)
         results.append(report(f"{name} ({mine * 1e3:.1f} ms)", f"{mine / build:.2f}", "<= 2", mine <= 2 * build))
     return all(results)

@@ -62,7 +62,8 @@ def test_no_public_name_is_hidden_by_a_module(name):
 def test_the_public_surface_is_limited():
     assert len(cb.__all__) == len(set(cb.__all__)) <= MAX_PUBLIC_NAMES
     assert set(FIXED.split()) <= set(cb.__all__)
-    assert set(cb.METRICS) <= set(cb.__all__)
+    assert set(cb.metrics.metric_names("binary")) <= set(cb.__all__)
+    assert set(cb.METRICS) <= set(cb.metrics.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error():

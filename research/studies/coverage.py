@@ -34,7 +34,7 @@ TIES = 4  # tied scores: logits rounded to multiples of 1/4
 
 SLOW = {"smooth_ece": cb.METRICS["smooth_ece"]()}
 INVERTED = {"log_odds_error": cb.LogOddsError()}  # needs no replicates
-METRICS = {name: metric() for name, metric in cb.METRICS.items() if name not in {**SLOW, **INVERTED}}
+METRICS = {name: cb.METRICS[name]() for name in cb.metrics.metric_names("binary") if name not in {**SLOW, **INVERTED}}
 METRICS |= {
     "mce, quantile bins": cb.MCE(bins=cb.Quantile(10)),
     "ece, 100 bins": cb.ECE(n_bins=100),

@@ -87,7 +87,7 @@ def test_a_representation_is_short_and_rounded(result, text):
     assert repr(result) == text
 
 
-@pytest.mark.parametrize("name", cb.METRICS)
+@pytest.mark.parametrize("name", cb.metrics.metric_names("binary"))
 def test_results_of_every_metric_fit_into_one_line(name):
     options = {"n_resamples": 19, "random_state": 0}
     results = [cb.interval(name, TABLE, **options), cb.null(name, TABLE, **options)]

@@ -12,7 +12,8 @@ import pytest
 import calibrant as cb
 from calibrant.metrics import MetricValue, UnbinnedMetric, as_metric, as_metrics
 
-EVERY = pytest.mark.parametrize("name", cb.METRICS)
+BINARY = cb.metrics.metric_names("binary")
+EVERY = pytest.mark.parametrize("name", BINARY)
 RNG = np.random.default_rng(5)
 P = RNG.integers(1, 20, 400) / 20  # ties, so that each metric has an interval
 Y = (RNG.random(400) < P**1.3).astype(int)
@@ -53,15 +54,15 @@ def test_object_class_function_and_name_give_the_same_result(taker, name):
 
 
 def test_rows_and_table_give_the_same_interval():
-    for name in cb.METRICS:
+    for name in BINARY:
         assert TAKERS["interval of rows"](name) == TAKERS["interval"](name)
 
 
 def test_all_metrics_can_be_given_together_in_any_form():
-    several = list(zip(*map(forms, cb.METRICS), strict=True))  # all objects, all classes, all functions, all names
+    several = list(zip(*map(forms, BINARY), strict=True))  # all objects, all classes, all functions, all names
     models = {"a": P, "b": P**2}
     first, *others = (cb.evaluate(TABLE, metrics=list(metrics), **DRAWS) for metrics in several)
-    assert set(first.metrics) == {"log-odds error", *(cb.METRICS[name]().name for name in cb.METRICS)}
+    assert set(first.metrics) == {"log-odds error", *(cb.METRICS[name]().name for name in BINARY)}
     assert all(other.to_dict() == first.to_dict() for other in others)
     compared = [cb.compare(Y, models, metrics=metrics, **DRAWS).to_dict() for metrics in several]
     assert all(other == compared[0] for other in compared)

@@ -44,7 +44,7 @@ from calibrant.inference.intervals import interval
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import bootstrap_difference, paired_replicates
 from calibrant.inference.resampling import THREADS_FROM, PairedRows, check_resamples
-from calibrant.metrics.metric import Metric
+from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metric
 
 __all__ = ["AutoCalibrator", "Candidate", "Ranking"]
@@ -414,6 +414,12 @@ def _warn_of_brier(
 def _metric(scoring: MetricLike) -> tuple[Metric, float]:
     """Return the metric, and 1 if lower values are better, -1 if higher values are."""
     metric = as_metric(scoring, "scoring")
+    if declared(metric, "kind") in ("point", "distribution"):
+        raise InputError(
+            f"scoring must measure probabilities; got {metric.name}, whose kind is {declared(metric, 'kind')!r}.",
+            hint="Use a proper score such as 'brier'.",
+            argument="scoring",
+        )
     direction = getattr(metric, "direction", "lower")
     if direction not in ("lower", "higher"):
         raise InputError(

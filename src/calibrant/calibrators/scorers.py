@@ -11,15 +11,15 @@ from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Column
-from calibrant.metrics.metric import Metric
-from calibrant.metrics.registry import METRICS, MetricLike, as_metric
+from calibrant.metrics.metric import Metric, declared
+from calibrant.metrics.registry import METRICS, MetricLike, as_metric, metric_names
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["MetricScorer", "Scorers", "scorers"]
 
 
 class Scorers(Mapping[str, Any]):
-    """Scikit-learn scorers, one for each entry of `METRICS`: ``scorers.tce``, ``scorers["tce"]``; greater is better.
+    """Scikit-learn scorers, one for each binary metric: ``scorers.tce``, ``scorers["tce"]``; greater is better.
 
     Metrics whose lower values are better are negated, like scikit-learn's ``neg_brier_score``. For metrics with a
     target value, 0 for ``bias`` and 1 for ``oe_ratio``, the scorer is the negated distance from it.
@@ -36,27 +36,35 @@ class Scorers(Mapping[str, Any]):
     """
 
     def __getitem__(self, name: str) -> Any:
-        if name not in METRICS:
+        if name not in metric_names("binary"):
             raise KeyError(name)
         return self.of(METRICS[name]())
 
     def __getattr__(self, name: str) -> Any:
-        if name not in METRICS:
-            raise AttributeError(f"scorers has no attribute {name!r}; its metrics are {', '.join(METRICS)}.")
+        if name not in metric_names("binary"):
+            raise AttributeError(f"scorers has no attribute {name!r}; its metrics are {', '.join(self)}.")
         return self[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(METRICS)
+        return iter(metric_names("binary"))
 
     def __len__(self) -> int:
-        return len(METRICS)
+        return len(metric_names("binary"))
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *METRICS]
+        return [*super().__dir__(), *self]
 
     def of(self, metric: MetricLike) -> "MetricScorer":
         """Return the scorer of a metric, for example of ``ECC(cost=LinearCost(over=1, under=5))``."""
-        return MetricScorer(as_metric(metric))
+        measured = as_metric(metric)
+        if declared(measured, "kind") != "binary":
+            raise InputError(
+                f"metric must measure the probability of an event; got {measured.name}, whose kind is "
+                f"{declared(measured, 'kind')!r}.",
+                argument="metric",
+                value=metric,
+            )
+        return MetricScorer(measured)
 
 
 class MetricScorer(BaseEstimator):  # type: ignore[misc]

@@ -11,7 +11,7 @@ from calibrant._support.typing import Floats
 from calibrant.inference.estimates import Estimate, from_influence
 from calibrant.inference.regression.bias_by_bin import bias_by_bin
 from calibrant.metrics import point
-from calibrant.metrics.rec_curve import error_tolerance
+from calibrant.metrics.rec_curve import ErrorTolerance
 from calibrant.tables.mean_table import MeanTable
 
 __all__ = ["TradeOff", "cross_validated_trade_off"]
@@ -81,13 +81,13 @@ def cross_validated_trade_off(table: MeanTable, recalibrated: Floats, folds: int
 
 def _measure(table: MeanTable) -> dict[str, float]:
     by_outcome = MeanTable(table.mean, table.n, table.prediction, table.m2, table.w2, single=table.single)
-    spread, squared = point.variance(table), point.mse.of_table(table)
+    spread, squared = point.variance(table), point.MSE().value(table)
     return {
         "mse": squared,
         "relative_mse": squared / spread if spread > 0 else math.nan,
-        "mae": point.mae.of_table(table),
-        "error_tolerance": error_tolerance.of_table(table),
-        "mean_error": point.mean_error.of_table(table),
+        "mae": point.MAE().value(table),
+        "error_tolerance": ErrorTolerance().value(table),
+        "mean_error": point.MeanError().value(table),
         "bias_by_prediction": bias_by_bin.of_table(table).mean_absolute,
         "bias_by_outcome": bias_by_bin.of_table(by_outcome).mean_absolute,
     }

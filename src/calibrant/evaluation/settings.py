@@ -174,7 +174,7 @@ def _panel(
         return {} if metrics is None else as_multiclass_metrics(metrics)
     if kind != "binary":
         return {}
-    panel: dict[str, Metric] = {**(default_metrics() if metrics is None else as_metrics(metrics))}
+    panel: dict[str, Metric] = {**(default_metrics() if metrics is None else as_metrics(metrics, "binary"))}
     return panel | {f"ECC ({name})": ECC(cost) for name, cost in _named_costs(costs).items()}
 
 

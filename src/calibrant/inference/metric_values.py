@@ -1,6 +1,7 @@
 """Values of several metrics of one table or of its replicates."""
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.random import SFC64
@@ -16,7 +17,7 @@ from calibrant.tables.score_table import ScoreTable
 __all__ = ["bootstrap_values", "drop_missing", "metric_values", "mostly_exist"]
 
 
-def metric_values(metrics: Sequence[Metric], table: ScoreTable) -> list[float]:
+def metric_values(metrics: Sequence[Metric], table: Any) -> list[float]:
     """Return the values; NaN where a metric does not exist, such as AUC of a replicate with one class.
 
     Metrics with equal bins share them: binning a table costs as much as measuring it.

@@ -164,7 +164,7 @@ def null(
     if not declared(measured, "has_null"):
         raise InputError(
             f"metric must have a null distribution; got {measured.name}, which declares that none exists.",
-            hint="Use calibrant.interval.",
+            hint=getattr(measured, "null_hint", "Use calibrant.interval."),
             argument="metric",
             value=metric,
         )

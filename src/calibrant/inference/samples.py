@@ -212,9 +212,26 @@ def _read_multiclass(y_true: Any, proba: Any, cluster: Column | None, options: M
     return MulticlassSample.read(y_true, proba, cluster, options)
 
 
+def _read_points(y_true: Any, y_pred: Any, cluster: Column | None, options: Mapping[str, Any]) -> Sample:
+    from calibrant.inference.regression.sample import PointSample
+
+    return PointSample.read(y_true, y_pred, cluster, options)
+
+
+def _read_distributions(y_true: Any, forecast: Any, cluster: Column | None, options: Mapping[str, Any]) -> Sample:
+    from calibrant.inference.regression.sample import DistributionSample
+
+    return DistributionSample.read(y_true, forecast, cluster, options)
+
+
 # How rows of each kind of forecast are read: from (y_true, forecast, cluster, options) to a `Sample`.
 READERS: Mapping[str, Callable[[Any, Any, Column | None, Mapping[str, Any]], Sample]] = MappingProxyType(
-    {"binary": BinarySample.read, "multiclass": _read_multiclass}
+    {
+        "binary": BinarySample.read,
+        "multiclass": _read_multiclass,
+        "point": _read_points,
+        "distribution": _read_distributions,
+    }
 )
 
 

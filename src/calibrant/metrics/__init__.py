@@ -16,14 +16,19 @@ _lazy = _LazyNames(
         "metrics.decompositions": "CorpDecomposition MCB MurphyDecomposition corp_decomposition mcb "
         "murphy_decomposition",
         "metrics.discrimination": "AUC auc",
+        "metrics.distribution": "CRPS CoverageError DistributionMetric IntervalScore NLL coverage_error crps "
+        "interval_score nll",
         "metrics.gce": "GCE",
         "metrics.isotonic_gaps": "Emax ICI IsotonicErrors emax ici isotonic_errors",
         "metrics.log_odds": "LogOddsError log_odds_error",
         "metrics.metric": "Metric MetricValue UnbinnedMetric metric_function",
         "metrics.multiclass": "MulticlassBrier MulticlassLogLoss",
         "metrics.optimal_bins": "OptimalBins mean_within_error total_error",
+        "metrics.point": "MAE MSE MeanError MeanQuotient Pinball PointMetric RMSE Ratio RelativeMSE mae mean_error "
+        "mean_quotient mse pinball ratio relative_mse rmse",
         "metrics.proper_scores": "Brier LogLoss StratifiedBrier brier log_loss stratified_brier",
-        "metrics.registry": "METRICS as_metric as_metrics from_spec",
+        "metrics.rec_curve": "ErrorTolerance error_tolerance",
+        "metrics.registry": "METRICS as_metric as_metrics from_spec metric_names",
         "metrics.smooth_calibration": "SmoothECE smooth_ece",
         "metrics.top_label": "TopLabelMetric",
         "tables.partition": "Partition",

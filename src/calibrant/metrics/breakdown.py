@@ -15,6 +15,7 @@ from calibrant.metrics.metric import MetricValue
 from calibrant.metrics.norms import weighted_mean
 from calibrant.metrics.significance import clopper_pearson
 from calibrant.tables.partition import Partition
+from calibrant.tables.score_table import ScoreTable
 
 if TYPE_CHECKING:
     from calibrant.metrics.gce import GCE
@@ -40,6 +41,7 @@ class Breakdown(MetricValue):
     """
 
     definition: "GCE"
+    table: ScoreTable
     partition: Partition
     _columns: Mapping[str, NDArray[Any]]
     _rate_intervals: dict[float, tuple[Floats, Floats]] = field(default_factory=dict)

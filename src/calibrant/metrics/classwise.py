@@ -120,11 +120,12 @@ def classwise(
 
 
 def _measure(metric: Metric, table: ScoreTable) -> MetricValue:
-    result = metric(table) if callable(metric) else None
+    result = metric(table) if callable(metric) and declared(metric, "kind") == "binary" else None
     if isinstance(result, MetricValue):
         return result
     raise InputError(
-        Argument("metric") + f" must return a Breakdown or a MetricValue when it is called; got {metric!r}.",
+        Argument("metric")
+        + f" must measure binary scores and return a Breakdown or a MetricValue when it is called; got {metric!r}.",
         hint="Use a GCE, or a metric of cb.METRICS.",
         value=metric,
     )

@@ -10,7 +10,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.json_values import number
 from calibrant._support.option_checks import check_share
 from calibrant._support.text_tables import html_table, text_table
-from calibrant._support.typing import Column, Floats
+from calibrant._support.typing import Bools, Column, Floats
 from calibrant.forecasts.distributions import as_levels
 from calibrant.forecasts.reading import as_forecast, read_outcomes
 from calibrant.metrics import significance
@@ -98,7 +98,7 @@ def coverage(
     wanted = coverage_levels(known, levels)
     inside, width = np.empty(wanted.size), np.empty(wanted.size)
     for i, level in enumerate(wanted):
-        low, high = known.quantile([(1 - level) / 2, (1 + level) / 2]).T
+        low, high = central_interval(known, level)
         inside[i] = np.count_nonzero((y >= low) & (y <= high))
         width[i] = np.mean(high - low)
     limits = significance.clopper_pearson(inside, y.size, confidence_level=confidence_level)
@@ -129,6 +129,18 @@ def coverage_levels(forecast: Any, levels: Sequence[float] | None) -> Floats:
     return found
 
 
+def central_interval(forecast: Any, level: float) -> tuple[Floats, Floats]:
+    """Return the ends of the central interval of each row."""
+    low, high = forecast.quantile([(1 - level) / 2, (1 + level) / 2]).T
+    return low, high
+
+
+def is_covered(y: Floats, forecast: Any, level: float) -> Bools:
+    """Return whether each outcome lies in its central interval; an outcome at an end is inside."""
+    low, high = central_interval(forecast, level)
+    return np.asarray((y >= low) & (y <= high))
+
+
 def sharpness(forecast: Any, *, level: float = 0.9) -> float:
     """Sharpness: mean width of the central intervals of this level.
 
@@ -141,5 +153,5 @@ def sharpness(forecast: Any, *, level: float = 0.9) -> float:
     6.579
     """
     check_share("level", level)
-    low, high = as_forecast(forecast).quantile([(1 - level) / 2, (1 + level) / 2]).T
+    low, high = central_interval(as_forecast(forecast), level)
     return float(np.mean(high - low))

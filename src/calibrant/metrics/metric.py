@@ -12,10 +12,9 @@ from typing import Any, ClassVar, Literal, ParamSpec, Protocol, TypeAlias, TypeG
 from calibrant._support.errors import Note
 from calibrant._support.json_values import number
 from calibrant._support.option_checks import KnownKeywords
-from calibrant._support.typing import Column
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
-from calibrant.tables.table_functions import Measured, TakesRows, as_number, read_score_table
+from calibrant.tables.table_functions import Measured, TableReader, TakesRows, read_score_table
 
 __all__ = [
     "BinnedMetric",
@@ -50,7 +49,7 @@ class Metric(Protocol):
     ``interval_refusal`` : callable, optional
         From a table to the reason why no interval exists for it; empty where one does.
     ``has_null`` : bool, default True
-        Whether a null distribution exists.
+        Whether a null distribution exists; ``null_hint`` may say what to do where none does.
     ``has_bins`` : bool, default False
         Whether the metric is computed over bins and has the attributes of `BinnedMetric`.
     ``needs_sums_only`` : bool, default False
@@ -120,11 +119,12 @@ def has_bins(metric: Metric) -> TypeGuard[BinnedMetric]:
 class UnbinnedMetric(KnownKeywords, ABC):
     """A metric without bins. A subclass computes `value` and declares its properties; see `Metric`.
 
-    The subclass is a frozen dataclass whose fields are the settings.
+    The subclass is a frozen dataclass whose fields are the settings. `reader` reads the table that it measures.
     """
 
     name: ClassVar[str]
     kind: ClassVar[str] = "binary"
+    reader: ClassVar[TableReader[Any]] = read_score_table
     unit: ClassVar[str] = "1"
     direction: ClassVar[Direction] = "lower"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -136,16 +136,20 @@ class UnbinnedMetric(KnownKeywords, ABC):
     has_null: ClassVar[bool] = True
     has_bins: ClassVar[bool] = False
 
-    def __call__(self, y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Any) -> "MetricValue":
-        """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`."""
-        table = read_score_table(y_true, y_prob, rows)
+    def __call__(self, y_true: Any, forecast: Any = None, **rows: Any) -> "MetricValue":
+        """Measure a table, or rows of outcomes and forecasts with the options of the table's `from_arrays`."""
+        prediction = rows.pop(self.reader.prediction, forecast)
+        return self.measured(self.reader(y_true, prediction, rows))
+
+    def measured(self, table: Any) -> "MetricValue":
+        """Return the value of a table, with its notes."""
         return MetricValue(self.value(table), self, table, table.notes)
 
     @abstractmethod
-    def value(self, table: ScoreTable) -> float:
+    def value(self, table: Any) -> float:
         """Return the value without a result object, as replicates need it."""
 
-    def interval_refusal(self, table: ScoreTable) -> str:
+    def interval_refusal(self, table: Any) -> str:
         """Return why no interval exists for this table; empty where one does."""
         return ""
 
@@ -164,14 +168,14 @@ class MetricValue:
     value : float
     definition : UnbinnedMetric or GCE
         The metric object.
-    table : ScoreTable
+    table : ScoreTable, MeanTable or ForecastTable
     notes : tuple of Note
         Notes about the input.
     """
 
     value: float
     definition: Metric
-    table: ScoreTable
+    table: Any
     notes: tuple[Note, ...]
 
     @property
@@ -201,7 +205,7 @@ class MetricValue:
             "unit": self.unit,
             "spec": self.spec,
             "n_in": self.table.n_in,
-            "n_used": self.table.n_used,
+            "n_used": self.table.n_in - self.table.n_dropped,
             "n_dropped": self.table.n_dropped,
             "notes": [note.to_dict() for note in self.notes],
         }
@@ -216,7 +220,7 @@ class _MeasuresRows(Protocol):
 
     @property
     def name(self) -> str: ...
-    def __call__(self, y_true: ScoreTable, /) -> Measured: ...
+    def __call__(self, y_true: Any, /) -> Measured: ...
 
 
 class MetricFunction(TakesRows[P, float], Protocol[P]):
@@ -237,42 +241,44 @@ def metric_function(cls: Callable[P, _MeasuresRows]) -> MetricFunction[P]:
     (0.025, 'brier', True)
     """
 
-    def measure(table: ScoreTable, /, **settings: Any) -> Measured:
+    def measure(table: Any, /, **settings: Any) -> Measured:
         return cls(**settings)(table)  # type: ignore[call-arg]
 
+    reader: TableReader[Any] = getattr(cls, "reader", read_score_table)
     first = inspect.Parameter("table", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     settings = inspect.signature(cls).parameters.values()
     attributes = {
         "__name__": cls().name.lower(),  # type: ignore[call-arg]
         "__qualname__": cls().name.lower(),  # type: ignore[call-arg]
         "__module__": cls.__module__,
-        "__doc__": _function_docstring(inspect.getdoc(cls) or ""),
+        "__doc__": _function_docstring(inspect.getdoc(cls) or "", reader),
         "__signature__": inspect.Signature([first, *(p.replace(kind=p.KEYWORD_ONLY) for p in settings)]),
     }
     for name, value in attributes.items():
         setattr(measure, name, value)
-    function: Any = as_number(measure)
+    function: Any = reader.as_number(measure)
     function.metric = cls
     made: MetricFunction[P] = function
     return made
 
 
 _HEADING = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
-_COLUMNS = """\
-y_true, y_prob : columns
-    Outcomes and predicted probabilities; or one `ScoreTable` instead of both."""
-_OPTIONS = """\
-sample_weight, frequency, pos_label, missing
-    Options for reading rows; see `ScoreTable.from_arrays`."""
+_PREDICTIONS = {"y_prob": "predicted probabilities", "y_pred": "predictions", "forecast": "predictive distributions"}
 
 
-def _function_docstring(of_class: str) -> str:
+def _function_docstring(of_class: str, reader: TableReader[Any]) -> str:
     """Return the docstring of the class with the parameters and the result of its function."""
+    table = reader.kind.__name__
+    columns = (
+        f"y_true, {reader.prediction} : columns\n"
+        f"    Outcomes and {_PREDICTIONS[reader.prediction]}; or one `{table}` instead of both."
+    )
+    options = f"{', '.join(reader.options)}\n    Options for reading rows; see `{table}.from_arrays`."
     summary, *rest = _HEADING.split(of_class)
     sections = dict(zip(rest[::2], (body.strip("\n") for body in rest[1::2]), strict=True))
     settings = sections.pop("Parameters", "")
     sections = {
-        "Parameters": "\n".join(part for part in (_COLUMNS, settings, _OPTIONS) if part),
+        "Parameters": "\n".join(part for part in (columns, settings, options) if part),
         "Returns": "float",
         **sections,
     }

@@ -1,24 +1,63 @@
-"""Errors of point predictions: mean error, ratio, squared and absolute error. The RD kind of calibration.
+"""Metrics of point predictions: mean error, ratio, squared, absolute and pinball error. The RD kind of calibration.
 
 Point predictions are calibrated if the mean outcome of the rows with one prediction equals that prediction. All
 functions take ``(y_true, y_pred)`` or one `MeanTable`.
 """
 
-import warnings
-from typing import Any, Literal
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant._support.errors import CalibrantWarning, InputError, Note
-from calibrant._support.option_checks import check_option
+from calibrant._support.errors import InputError, Note
+from calibrant._support.option_checks import check_option, check_share
 from calibrant._support.typing import Floats
-from calibrant.tables.mean_table import MeanTable, as_number, need_rows, read_mean_table
+from calibrant.metrics.metric import Direction, MetricValue, UnbinnedMetric, metric_function
+from calibrant.tables.mean_table import MeanTable, need_rows, read_mean_table
+from calibrant.tables.table_functions import TableReader
 
-__all__ = ["mae", "mean_error", "mean_quotient", "mse", "ratio", "relative_mse"]
+__all__ = [
+    "MAE",
+    "MSE",
+    "RMSE",
+    "MeanError",
+    "MeanQuotient",
+    "Pinball",
+    "PointMetric",
+    "Ratio",
+    "RelativeMSE",
+    "mae",
+    "mean_error",
+    "mean_quotient",
+    "mse",
+    "pinball",
+    "ratio",
+    "relative_mse",
+    "rmse",
+]
 
 
-@as_number
-def mean_error(table: MeanTable) -> float:
+@dataclass(frozen=True)
+class PointMetric(UnbinnedMetric):
+    """A metric of point predictions, computed from a `MeanTable`; see `calibrant.metrics.Metric`.
+
+    It has no null distribution: a point prediction does not state the distribution of the outcome.
+    """
+
+    kind: ClassVar[str] = "point"
+    reader: ClassVar[TableReader[Any]] = read_mean_table
+    unit: ClassVar[str] = "y"
+    range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    has_null: ClassVar[bool] = False
+    null_hint: ClassVar[str] = (
+        "Point predictions do not state the distribution of the outcome, so none can be simulated. Use "
+        "calibrant.interval, or calibrant.evaluate for tests of the mean."
+    )
+
+
+@dataclass(frozen=True)
+class MeanError(PointMetric):
     """Mean error, E(y_pred - y).
 
     Above 0 the predictions overestimate on average; it is 0 for a calibrated model.
@@ -28,11 +67,18 @@ def mean_error(table: MeanTable) -> float:
     >>> mean_error([1.0, 2.0, 6.0], [2.0, 3.0, 7.0])
     1.0
     """
-    return table.average(table.prediction - table.mean)
+
+    name: ClassVar[str] = "mean_error"
+    direction: ClassVar[Direction] = 0.0
+    range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+
+    def value(self, table: MeanTable) -> float:
+        """Return the value."""
+        return table.average(table.prediction - table.mean)
 
 
-@as_number
-def ratio(table: MeanTable) -> float:
+@dataclass(frozen=True)
+class Ratio(PointMetric):
     """Ratio of the means, E(y_pred) / E(y).
 
     Above 1 the predictions overestimate in total; it is 1 for a calibrated model. The mean outcome must not be 0. For
@@ -43,59 +89,85 @@ def ratio(table: MeanTable) -> float:
     >>> ratio([1.0, 2.0, 6.0], [2.0, 3.0, 7.0])
     1.3333333333333333
     """
-    outcome = table.mean_outcome
-    if outcome == 0:
-        raise InputError(
-            "The mean of y_true must not be 0; got 0.", hint="Use mean_error.", argument="y_true", value=0.0
-        )
-    return table.mean_prediction / outcome
+
+    name: ClassVar[str] = "ratio"
+    unit: ClassVar[str] = "1"
+    direction: ClassVar[Direction] = 1.0
+    range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+
+    def value(self, table: MeanTable) -> float:
+        """Return the value."""
+        outcome = table.mean_outcome
+        if outcome == 0:
+            raise InputError(
+                "The mean of y_true must not be 0; got 0.", hint="Use mean_error.", argument="y_true", value=0.0
+            )
+        return table.mean_prediction / outcome
 
 
-@read_mean_table.row_options
-def mean_quotient(y_true: Any, y_pred: Any = None, *, zeros: Literal["raise", "drop"] = "raise", **rows: Any) -> float:
+@dataclass(frozen=True)
+class MeanQuotient(PointMetric):
     """Mean quotient, E(y_pred / y), of Bella et al.
 
     Near 1 for accurate predictions of outcomes far from 0. Unlike `ratio` it exceeds 1 for many calibrated models,
-    because small outcomes have large quotients. Rows with outcome 0 have no quotient: they are an error, or with
-    ``zeros="drop"`` they are dropped and counted in a warning.
+    because small outcomes have large quotients. Rows with outcome 0 have no quotient.
+
+    Parameters
+    ----------
+    zeros : {"raise", "drop"}
+        Whether rows with outcome 0 are an error, or are dropped and counted in a note.
 
     Examples
     --------
     >>> mean_quotient([1.0, 2.0, 4.0], [2.0, 3.0, 5.0])
     1.5833333333333333
     """
-    table = read_mean_table(y_true, y_pred, rows)
-    table, quotients, lost = compute_quotients(table, zeros)
-    for note in table.notes + lost:
-        warnings.warn(note.text, CalibrantWarning, stacklevel=3)
-    return table.average(quotients)
+
+    zeros: Literal["raise", "drop"] = "raise"
+
+    name: ClassVar[str] = "mean_quotient"
+    unit: ClassVar[str] = "1"
+    direction: ClassVar[Direction] = 1.0
+    range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+
+    def __post_init__(self) -> None:
+        check_option("zeros", self.zeros, ("raise", "drop"))
+
+    def measured(self, table: MeanTable) -> MetricValue:
+        """Return the value of a table; the notes count the rows dropped."""
+        kept, quotients, lost = self._quotients(table)
+        return MetricValue(kept.average(quotients), self, table, table.notes + lost)
+
+    def value(self, table: MeanTable) -> float:
+        """Return the value."""
+        kept, quotients, _ = self._quotients(table)
+        return kept.average(quotients)
+
+    def _quotients(self, table: MeanTable) -> tuple[MeanTable, Floats, tuple[Note, ...]]:
+        """Return the rows that have a quotient, the quotients, and a note with the number of rows dropped."""
+        need_rows(table, "mean_quotient")
+        good = table.mean != 0
+        if good.all():
+            return table, table.prediction / table.mean, ()
+        if self.zeros == "raise" or not good.any():
+            row = int(np.argmin(good))
+            hint = "Pass zeros='drop' to drop such rows, or use ratio." if self.zeros == "raise" else "Use mean_error."
+            raise InputError(
+                f"y_true must not be 0 in a quotient; got 0 in {np.count_nonzero(~good):,} rows (the first is row "
+                f"{row}).",
+                hint=hint,
+                argument="y_true",
+                row=row,
+                value=0.0,
+            )
+        kept = table.part(good)
+        lost = round(table.size - kept.size) if not table.importance else int(np.count_nonzero(~good))
+        note = Note("zero_outcome", lost, "Rows dropped because their outcome is 0, which has no quotient: {count}.")
+        return kept, kept.prediction / kept.mean, (note,)
 
 
-def compute_quotients(table: MeanTable, zeros: Literal["raise", "drop"]) -> tuple[MeanTable, Floats, tuple[Note, ...]]:
-    """Return the rows that have a quotient, the quotients, and a note with the number of rows dropped."""
-    need_rows(table, "mean_quotient")
-    check_option("zeros", zeros, ("raise", "drop"))
-    good = table.mean != 0
-    if good.all():
-        return table, table.prediction / table.mean, ()
-    if zeros == "raise" or not good.any():
-        row = int(np.argmin(good))
-        hint = "Pass zeros='drop' to drop such rows, or use ratio." if zeros == "raise" else "Use mean_error."
-        raise InputError(
-            f"y_true must not be 0 in a quotient; got 0 in {np.count_nonzero(~good):,} rows (the first is row {row}).",
-            hint=hint,
-            argument="y_true",
-            row=row,
-            value=0.0,
-        )
-    kept = table.part(good)
-    lost = round(table.size - kept.size) if not table.importance else int(np.count_nonzero(~good))
-    note = Note("zero_outcome", lost, "Rows dropped because their outcome is 0, which has no quotient: {count}.")
-    return kept, kept.prediction / kept.mean, (note,)
-
-
-@as_number
-def mse(table: MeanTable) -> float:
+@dataclass(frozen=True)
+class MSE(PointMetric):
     """Mean squared error, E((y_pred - y)^2).
 
     Examples
@@ -103,11 +175,34 @@ def mse(table: MeanTable) -> float:
     >>> mse([1.0, 2.0, 6.0], [2.0, 3.0, 9.0])
     3.6666666666666665
     """
-    return table.average((table.prediction - table.mean) ** 2) + within_variance(table)
+
+    name: ClassVar[str] = "mse"
+    unit: ClassVar[str] = "y^2"
+
+    def value(self, table: MeanTable) -> float:
+        """Return the value."""
+        return table.average((table.prediction - table.mean) ** 2) + within_variance(table)
 
 
-@as_number
-def mae(table: MeanTable) -> float:
+@dataclass(frozen=True)
+class RMSE(PointMetric):
+    """Root mean squared error, the root of E((y_pred - y)^2), in the unit of the outcome.
+
+    Examples
+    --------
+    >>> rmse([1.0, 2.0, 6.0], [2.0, 4.0, 8.0])
+    1.7320508075688772
+    """
+
+    name: ClassVar[str] = "rmse"
+
+    def value(self, table: MeanTable) -> float:
+        """Return the value."""
+        return math.sqrt(MSE().value(table))
+
+
+@dataclass(frozen=True)
+class MAE(PointMetric):
     """Mean absolute error, E|y_pred - y|; not defined for merged tables.
 
     Examples
@@ -115,12 +210,17 @@ def mae(table: MeanTable) -> float:
     >>> mae([1.0, 2.0, 6.0], [2.0, 3.0, 9.0])
     1.6666666666666667
     """
-    need_rows(table, "mae")
-    return table.average(np.abs(table.prediction - table.mean))
+
+    name: ClassVar[str] = "mae"
+
+    def value(self, table: MeanTable) -> float:
+        """Return the value."""
+        need_rows(table, "mae")
+        return table.average(np.abs(table.prediction - table.mean))
 
 
-@as_number
-def relative_mse(table: MeanTable) -> float:
+@dataclass(frozen=True)
+class RelativeMSE(PointMetric):
     r"""Relative mean squared error: squared error over the variance of the outcomes, 1 - R^2.
 
     .. math::
@@ -135,10 +235,55 @@ def relative_mse(table: MeanTable) -> float:
     >>> round(relative_mse([1.0, 2.0, 6.0], [2.0, 3.0, 9.0]), 4)
     0.7857
     """
-    spread = variance(table)
-    if spread == 0:
-        raise InputError("y_true must hold different outcomes; all are equal.", hint="Use mse.", argument="y_true")
-    return float(mse.of_table(table) / spread)
+
+    name: ClassVar[str] = "relative_mse"
+    unit: ClassVar[str] = "1"
+
+    def value(self, table: MeanTable) -> float:
+        """Return the value."""
+        spread = variance(table)
+        if spread == 0:
+            raise InputError("y_true must hold different outcomes; all are equal.", hint="Use mse.", argument="y_true")
+        return MSE().value(table) / spread
+
+
+@dataclass(frozen=True)
+class Pinball(PointMetric):
+    """Mean pinball loss of predicted quantiles: level (y - q) where y > q, (1 - level) (q - y) elsewhere.
+
+    Parameters
+    ----------
+    level : float, default=0.5
+        Level of the predicted quantiles; 0.5 for medians, whose loss is half of the absolute error.
+
+    Examples
+    --------
+    >>> pinball([10.0, 24.0], [12.0, 20.0], level=0.75)
+    1.75
+    """
+
+    level: float = 0.5
+
+    name: ClassVar[str] = "pinball"
+
+    def __post_init__(self) -> None:
+        check_share("level", self.level)
+
+    def value(self, table: MeanTable) -> float:
+        """Return the value."""
+        need_rows(table, "pinball")
+        away = table.mean - table.prediction
+        return table.average(np.maximum(self.level * away, (self.level - 1) * away))
+
+
+mean_error = metric_function(MeanError)
+ratio = metric_function(Ratio)
+mean_quotient = metric_function(MeanQuotient)
+mse = metric_function(MSE)
+rmse = metric_function(RMSE)
+mae = metric_function(MAE)
+relative_mse = metric_function(RelativeMSE)
+pinball = metric_function(Pinball)
 
 
 def variance(table: MeanTable) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from calibrant._support.errors import Note
 from calibrant._support.json_values import plain
 from calibrant._support.typing import Floats
-from calibrant.metrics.point import mean_error, mse, variance, within_variance
+from calibrant.metrics.point import MSE, MeanError, variance, within_variance
 from calibrant.tables.mean_table import MeanTable, take_rows
 
 __all__ = ["MSEDecomposition", "corp_decomposition", "isotonic_means", "mse_decomposition"]
@@ -55,10 +55,10 @@ def mse_decomposition(table: MeanTable) -> MSEDecomposition:
     """
     merged = table.merged()
     fitted = isotonic_means(merged)
-    error = mse.of_table(merged)
+    error = MSE().value(merged)
     best = merged.average((fitted - merged.mean) ** 2) + within_variance(merged)
     unc = variance(merged)
-    bias = mean_error.of_table(merged)
+    bias = MeanError().value(merged)
     offset = merged.prediction - merged.mean_prediction
     spread = merged.average(offset**2)
     together = merged.average(offset * (merged.mean - merged.mean_outcome))

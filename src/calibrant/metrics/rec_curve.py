@@ -1,7 +1,7 @@
 """Regression error characteristic: the share of rows within each error tolerance."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -9,9 +9,16 @@ from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import plain
 from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Floats
-from calibrant.tables.mean_table import MeanTable, as_number, need_rows, take_rows
+from calibrant.metrics.metric import metric_function
+from calibrant.metrics.point import PointMetric
+from calibrant.tables.mean_table import MeanTable, need_rows, take_rows
 
-__all__ = ["RECCurve", "error_tolerance", "rec_curve"]
+__all__ = ["ErrorTolerance", "RECCurve", "error_tolerance", "rec_curve"]
+
+
+def _check_share(share: float) -> None:
+    if not 0 < share <= 1:
+        raise InputError(f"share must lie in (0, 1]; got {share!r}.", argument="share", value=share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +51,7 @@ class RECCurve:
 
     def needed(self, share: float) -> float:
         """Return the least tolerance that covers this share of the rows."""
-        if not 0 < share <= 1:
-            raise InputError(f"share must lie in (0, 1]; got {share!r}.", argument="share", value=share)
+        _check_share(share)
         place = int(np.searchsorted(self.accuracy, share * (1 - 1e-12)))
         return float(self.tolerance[min(place, self.tolerance.size - 1)])
 
@@ -76,13 +82,32 @@ def rec_curve(table: MeanTable, *, loss: Literal["absolute", "squared"] = "absol
     return RECCurve(tolerance, accuracy, table.average(error), loss, table.notes)
 
 
-@as_number
-def error_tolerance(table: MeanTable, *, share: float = 0.9) -> float:
+@dataclass(frozen=True)
+class ErrorTolerance(PointMetric):
     """Error tolerance: the least tolerance that covers this share of the absolute errors.
+
+    Parameters
+    ----------
+    share : float, default=0.9
+        Share of the rows, in (0, 1].
 
     Examples
     --------
     >>> error_tolerance([1.0, 2.0, 6.0, 4.0], [2.0, 3.0, 9.0, 4.0], share=0.75)
     1.0
     """
-    return float(rec_curve.of_table(table).needed(share))
+
+    share: float = 0.9
+
+    name: ClassVar[str] = "error_tolerance"
+
+    def __post_init__(self) -> None:
+        _check_share(self.share)
+
+    def value(self, table: MeanTable) -> float:
+        """Return the value."""
+        found: RECCurve = rec_curve.of_table(table)
+        return found.needed(self.share)
+
+
+error_tolerance = metric_function(ErrorTolerance)

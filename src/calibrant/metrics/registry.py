@@ -10,14 +10,17 @@ from calibrant.metrics.calibration_in_the_large import Bias, OERatio
 from calibrant.metrics.cumulative import EcceMad, EcceR
 from calibrant.metrics.decompositions import MCB
 from calibrant.metrics.discrimination import AUC
+from calibrant.metrics.distribution import CRPS, NLL, CoverageError, IntervalScore
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.isotonic_gaps import ICI, Emax
 from calibrant.metrics.log_odds import LogOddsError
-from calibrant.metrics.metric import Metric, UnbinnedMetric
+from calibrant.metrics.metric import Metric, UnbinnedMetric, declared
+from calibrant.metrics.point import MAE, MSE, RMSE, MeanError, MeanQuotient, Pinball, Ratio, RelativeMSE
 from calibrant.metrics.proper_scores import Brier, LogLoss, StratifiedBrier
+from calibrant.metrics.rec_curve import ErrorTolerance
 from calibrant.metrics.smooth_calibration import SmoothECE
 
-__all__ = ["METRICS", "MetricLike", "as_metric", "as_metrics", "from_spec"]
+__all__ = ["METRICS", "MetricLike", "as_metric", "as_metrics", "from_spec", "metric_names"]
 
 # A metric object, its class, its lower-case function, or its name in METRICS.
 MetricLike: TypeAlias = Metric | Callable[..., Any] | str
@@ -45,7 +48,29 @@ METRICS: dict[str, Callable[..., GCE | UnbinnedMetric]] = {
     "stratified_brier": StratifiedBrier,
     "log_loss": LogLoss,
     "auc": AUC,
+    "mean_error": MeanError,
+    "ratio": Ratio,
+    "mean_quotient": MeanQuotient,
+    "mse": MSE,
+    "rmse": RMSE,
+    "mae": MAE,
+    "relative_mse": RelativeMSE,
+    "error_tolerance": ErrorTolerance,
+    "pinball": Pinball,
+    "crps": CRPS,
+    "nll": NLL,
+    "interval_score": IntervalScore,
+    "coverage_error": CoverageError,
 }
+
+
+def metric_names(kind: str) -> list[str]:
+    """Return the names in `METRICS` of the metrics of one kind of forecast.
+
+    >>> metric_names("distribution")
+    ['crps', 'nll', 'interval_score', 'coverage_error']
+    """
+    return [name for name, cls in METRICS.items() if getattr(cls, "kind", "binary") == kind]
 
 
 def as_metric(metric: MetricLike, argument: str = "metric") -> Metric:
@@ -74,12 +99,28 @@ def as_metric(metric: MetricLike, argument: str = "metric") -> Metric:
     )
 
 
-def as_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike]) -> dict[str, Metric]:
+def as_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike], kind: str | None = None) -> dict[str, Metric]:
     """Return metric objects by name, of a mapping, or of a list that uses the names of the metrics.
+
+    With `kind`, a metric of another kind of forecast is an error.
 
     >>> as_metrics(["ece", "brier"])
     {'ECE': ECE(), 'brier': Brier()}
     """
+    found = _named_metrics(metrics)
+    for metric in found.values():
+        own = declared(metric, "kind")
+        if kind not in (None, own):
+            raise InputError(
+                f"metrics must measure forecasts of kind {kind!r}; got {metric.name}, whose kind is {own!r}.",
+                hint=f"Metrics of this kind are {', '.join(metric_names(str(kind)))}.",
+                argument="metrics",
+                value=metric.name,
+            )
+    return found
+
+
+def _named_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike]) -> dict[str, Metric]:
     if isinstance(metrics, str) or not isinstance(metrics, (Mapping, Sequence)) or not metrics:
         raise InputError(
             f"metrics must be a list of metrics or a mapping of names to metrics, not empty; got {metrics!r}.",

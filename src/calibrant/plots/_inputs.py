@@ -89,7 +89,9 @@ def read_tables(y_true: Any, y_prob: Any, rows: Mapping[str, Any], default: str 
 
 def result_table(result: Any) -> ScoreTable:
     """Return the table of a result."""
-    return result.table if isinstance(result, MetricValue) else check_breakdown(result).table
+    if isinstance(result, MetricValue) and isinstance(result.table, ScoreTable):
+        return result.table
+    return check_breakdown(result).table
 
 
 def named_results(breakdown: Any, default: str = "model") -> dict[str, Any]:

@@ -24,12 +24,14 @@ _lazy = _LazyNames(
         "inference.regression.point_line": "LinearFit slope_intercept",
         "inference.regression.uniformity": "anderson_darling chi_square kolmogorov_smirnov",
         "metrics.coverage": "Coverage coverage sharpness",
-        "metrics.distribution": "crps interval_score nll pinball",
+        "forecasts.forecast_table": "ForecastTable",
+        "metrics.distribution": "CRPS CoverageError IntervalScore NLL coverage_error crps interval_score nll",
         "metrics.pit": "miscalibration pit",
-        "metrics.point": "mae mean_error mean_quotient mse ratio relative_mse",
+        "metrics.point": "MAE MSE MeanError MeanQuotient Pinball RMSE Ratio RelativeMSE mae mean_error mean_quotient "
+        "mse pinball ratio relative_mse rmse",
         "metrics.point_costs": "CostByBin cost_by_bin",
         "metrics.point_decomposition": "MSEDecomposition corp_decomposition mse_decomposition",
-        "metrics.rec_curve": "RECCurve error_tolerance rec_curve",
+        "metrics.rec_curve": "ErrorTolerance RECCurve error_tolerance rec_curve",
         "tables.mean_table": "MeanTable",
     },
 )

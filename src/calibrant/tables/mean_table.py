@@ -374,7 +374,7 @@ class TakesMeans(Protocol[P, R_co]):
 
 
 # Reads the table of a metric of point predictions.
-read_mean_table = TableReader(MeanTable, MeanTable.from_arrays)
+read_mean_table = TableReader(MeanTable, MeanTable.from_arrays, "point")
 
 
 def take_rows(function: Callable[Concatenate[MeanTable, P], R]) -> TakesMeans[P, R]:

@@ -48,10 +48,13 @@ class TakesRows(Protocol[P, R_co]):
 
 
 class TableReader(Generic[T]):
-    """Reads the arguments of a metric: one table, or two columns and the options of `from_arrays`."""
+    """Reads the arguments of a metric: one table, or two columns and the options of `from_arrays`.
 
-    def __init__(self, kind: type[T], from_arrays: Callable[..., T]) -> None:
-        self.kind, self.from_arrays = kind, from_arrays
+    `forecast_kind` is the kind of forecast that the table holds; forecasts that declare another kind are refused.
+    """
+
+    def __init__(self, kind: type[T], from_arrays: Callable[..., T], forecast_kind: str = "binary") -> None:
+        self.kind, self.from_arrays, self.forecast_kind = kind, from_arrays, forecast_kind
         self.parameters = dict(inspect.signature(from_arrays).parameters)
         self.prediction = list(self.parameters)[1]
         self.options = list(self.parameters)[2:]
@@ -73,7 +76,21 @@ class TableReader(Generic[T]):
                 argument=self.prediction,
             )
         check_keywords(self.kind.__name__, options, self.options)
-        return self.from_arrays(y_true, prediction, **options)
+        return self.from_arrays(y_true, self.column(prediction), **options)
+
+    def column(self, prediction: Any) -> Any:
+        """Return the predictions of a forecast that declares its kind, such as `Point`."""
+        kind = getattr(prediction, "kind", None)
+        if not isinstance(kind, str):
+            return prediction
+        if kind != self.forecast_kind:
+            raise InputError(
+                f"{self.prediction} must be a forecast of kind {self.forecast_kind!r}; got "
+                f"{type(prediction).__name__}, whose kind is {kind!r}.",
+                hint="Use a metric of that kind; see calibrant.METRICS.",
+                argument=self.prediction,
+            )
+        return getattr(prediction, self.prediction, prediction)
 
     def _check_table(self, table: T, prediction: Any, options: Mapping[str, Any]) -> T:
         check_keywords(self.kind.__name__, options, self.options)
