@@ -898,3 +898,72 @@ def test_pandas_indexes_must_agree():
         with pytest.raises(InputError, match="indexes"):
             measure(y, p)
     assert rg.mse(y, pd.Series([1.0, 3.0])) == 0.5
+
+
+# Metrics that users choose
+
+
+def test_chosen_metrics_replace_the_panel_but_for_the_mean_error():
+    rng = np.random.default_rng(3)
+    mean = rng.normal(10, 2, 400)
+    y = mean + rng.normal(size=400)
+    found = cb.evaluate(y, cb.Point(mean), metrics=["mae", rg.RMSE], n_resamples=99)
+    assert list(found.metrics) == ["mean error", "mae", "rmse"]
+    interval = cb.interval("mae", y, mean, n_resamples=99, random_state=0)
+    assert (found["mae"].value, found["mae"].interval.low) == (rg.mae(y, mean), interval.low)
+    assert np.isnan(found["mae"].null.expected)
+    assert found.verdict == cb.evaluate(y, cb.Point(mean), n_resamples=99).verdict
+    assert found.to_dict()["settings"]["metrics"] == {"mae": {"name": "mae"}, "rmse": {"name": "rmse"}}
+    forecast = cb.Gaussian(mean, 1.5)
+    of_sd = cb.evaluate(y, forecast, metrics={"score": rg.crps, "coverage": "coverage_error"}, n_resamples=99)
+    assert list(of_sd.metrics) == ["mean error", "score", "coverage"]
+    null = cb.null("crps", y, forecast, n_resamples=99, random_state=0)
+    assert (of_sd["score"].null.expected, of_sd["score"].null.pvalue) == (null.expected, null.pvalue)
+    assert of_sd["score"].pvalue >= of_sd.pvalue
+    for result in (found, of_sd):
+        assert "mae" in repr(result) or "score" in repr(result)
+        assert len(result.to_frame()) == 3
+
+
+def test_chosen_metrics_of_groups_have_intervals():
+    rng = np.random.default_rng(3)
+    mean = rng.normal(10, 2, 400)
+    y, group, cluster = (
+        mean + rng.normal(size=400),
+        np.repeat([0, 1], 200),
+        np.repeat(np.arange(24), [8] * 22 + [112] * 2),
+    )
+    found = cb.evaluate(y, cb.Point(mean), metrics=["mae"], by=group, n_resamples=49)
+    for key, own in found.groups.items():
+        expected = cb.interval("mae", y[group == key], mean[group == key], n_resamples=49, random_state=0)
+        assert own["mae"].interval.low == expected.low
+    few = cb.evaluate(y, cb.Gaussian(mean, 1.0), metrics=["crps"], by=group, cluster=cluster, n_resamples=49)
+    assert [np.isnan(own["crps"].interval.low) for own in few.groups.values()] == [False, True]  # 23 and 2 clusters
+    quick = cb.evaluate(y, cb.Point(mean), metrics=["mae"], n_resamples=0)
+    assert quick["mae"].value == rg.mae(y, mean)
+    assert quick["mae"].interval.method == "none"
+
+
+def test_metrics_of_quantiles_without_a_null_keep_their_interval():
+    rng = np.random.default_rng(3)
+    mean = rng.normal(10, 2, 400)
+    forecast = cb.Quantiles([0.1, 0.5, 0.9], mean[:, None] + [-1.28, 0.0, 1.28])
+    y = mean + rng.normal(size=400)
+    found = cb.evaluate(y, forecast, metrics=["crps", "coverage_error"], n_resamples=49)
+    assert np.isnan(found["crps"].null.expected)
+    assert found["crps"].interval.low < found["crps"].value
+    assert found["coverage_error"].null.expected > 0
+
+
+@pytest.mark.parametrize(
+    ("forecast", "metrics", "text"),
+    [
+        (cb.Point([1.0, 2.0]), ["crps"], "metrics must measure forecasts of kind 'point'; got crps, whose kind is"),
+        (cb.Gaussian([1.0, 2.0], 1.0), ["mae"], "metrics must measure forecasts of kind 'distribution'; got mae"),
+        (cb.Point([1.0, 2.0]), ["ece"], "got ECE, whose kind is 'binary'. Metrics of this kind are mean_error"),
+        (cb.Point([1.0, 2.0]), [], "metrics must be a list of metrics or a mapping"),
+    ],
+)
+def test_metrics_of_another_kind_are_refused(forecast, metrics, text):
+    with pytest.raises(cb.InputError, match=text):
+        cb.evaluate([1.0, 2.5], forecast, metrics=metrics)

@@ -70,8 +70,9 @@ def evaluate(
     alpha : float, default=0.05
         Level of the tests behind the verdict.
     metrics : list of metrics or mapping of names to metrics, optional
-        Binary and multiclass: replaces the default panel. Metrics are objects, their functions, or names in `METRICS`:
-        ``["ece", cb.brier]``. A binary metric of class probabilities is its class-wise mean.
+        Replaces the default panel (not for labels). Metrics are objects, their functions, or names in `METRICS`:
+        ``["ece", cb.brier]``. They must be of the kind of the forecast; a binary metric of class probabilities is its
+        class-wise mean. The mean error of points and distributions is always shown.
     confidence_level : float, default=0.95
         Of intervals and null ranges.
     n_resamples : int, optional

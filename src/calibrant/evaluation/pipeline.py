@@ -64,7 +64,7 @@ class Kind(Generic[S]):
     options : tuple of str
         Names of the options that not all kinds have.
     resamples_groups : bool
-        Whether groups have replicates too.
+        Whether groups have replicates too; otherwise only of metrics that were given.
     """
 
     name: str
@@ -99,7 +99,7 @@ def evaluate_kind(
     if n_resamples is None and sample.is_large:
         settings = replace(settings, n_resamples=FEWER_RESAMPLES)
     whole = kind.evaluate(sample.whole, settings, seed, progress)
-    alone = settings if kind.resamples_groups else replace(settings, n_resamples=0)
+    alone = settings if kind.resamples_groups or settings.metrics else replace(settings, n_resamples=0)
     return evaluate_groups(
         whole,
         sample.groups,

@@ -1,7 +1,7 @@
 """`evaluate`: metrics of point predictions or predictive distributions with intervals, a joint test and a verdict."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +12,15 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats, Ints
-from calibrant.evaluation.pipeline import GroupedSample, Kind, evaluate_kind
+from calibrant.evaluation.metric_result import MetricResult
+from calibrant.evaluation.pipeline import ROW_OPTIONS, GroupedSample, Kind, evaluate_kind
 from calibrant.evaluation.regression_details import RegressionDetails
-from calibrant.evaluation.regression_metrics import coverage_by_level, estimate_metrics, metric_results
+from calibrant.evaluation.regression_metrics import (
+    coverage_by_level,
+    estimate_metrics,
+    metric_results,
+    resampled_metrics,
+)
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import Settings
 from calibrant.forecasts.kinds import forecast_kind
@@ -27,12 +33,14 @@ from calibrant.inference.regression import distribution_components, point_compon
 from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin
 from calibrant.inference.regression.point_line import fitted_line
 from calibrant.inference.regression.point_tce import TestBasedError, tce_with_null
+from calibrant.inference.regression.sample import regression_sample
 from calibrant.inference.regression.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.metrics import point as means
 from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.metrics.pit import transforms
 from calibrant.metrics.point_decomposition import mse_decomposition
+from calibrant.metrics.registry import MetricLike
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows
 from calibrant.tables.rows import Missing, Rows
 
@@ -73,6 +81,7 @@ def evaluate(
     bins: MeanBins | None = None,
     margin: float | None = None,
     alpha: float = 0.05,
+    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None = None,
     confidence_level: float = 0.95,
     n_resamples: int | None = None,
     random_state: RandomState = 0,
@@ -105,6 +114,9 @@ def evaluate(
         deviations of the outcome, by default 0.05; for distributions the mean absolute coverage error, by default 0.01.
     alpha, confidence_level : float
         Level of the tests and bounds behind the verdict, and of intervals.
+    metrics : list of metrics or mapping of names to metrics, optional
+        Metrics of the kind of the forecast, which replace the default panel but for the mean error; their intervals
+        and, for distributions, their nulls are resampled.
     n_resamples : int, optional
         Number of resamples for the null distribution of TCE, by default 199: errors, centred in each bin, with random
         signs. 0 for none. (Random signs take errors as symmetric: with skewed ones, in 200 rows, its p-value is below
@@ -166,6 +178,7 @@ def evaluate(
         bins=None if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins),
         margin=margin,
         alpha=alpha,
+        metrics=metrics,
         confidence_level=confidence_level,
         n_resamples=n_resamples,
         random_state=random_state,
@@ -215,7 +228,8 @@ def _evaluate_rows(rows: _Sample, settings: Settings, seed: SeedSequence, progre
     estimates = {e.name: e for e in estimate_metrics(table, rows.forecast, rows.cluster, level, of_means)}
     apart = bool(np.ptp(halves.prediction) > 0)
     line = fitted_line(halves, level=level, cluster=rows.cluster) if apart and of_means else None
-    tce = _tce(halves, rows.cluster, settings, seed, progress) if settings.n_resamples and of_means else None
+    tested = settings.n_resamples and of_means and not settings.metrics
+    tce = _tce(halves, rows.cluster, settings, seed, progress) if tested else None
     u, covered = np.empty(0), None
     uniformity: tuple[TestResult, ...] = ()
     if rows.forecast is not None:
@@ -228,14 +242,34 @@ def _evaluate_rows(rows: _Sample, settings: Settings, seed: SeedSequence, progre
     clusters = None if rows.cluster is None else int(rows.cluster.max()) + 1
     decomposition = mse_decomposition.of_table(table)
     notes = join_notes(_notes(rows, halves, of_means), *(test.notes for test in uniformity), found)
+    panel = metric_results(estimates, joint, tce, covered, level)
+    if settings.metrics:
+        panel = {"mean error": panel["mean error"], **_given_metrics(rows, settings, seed, progress, joint)}
     return Evaluation(
         kind,
         table,
-        metric_results(estimates, joint, tce, covered, level),
+        panel,
         breakdowns,
         RegressionDetails(kind, joint, deviation, line, decomposition, clusters, uniformity, u),
         settings,
         own_notes=notes,
+    )
+
+
+def _given_metrics(
+    rows: _Sample, settings: Settings, seed: SeedSequence, progress: bool | None, joint: JointTest
+) -> dict[str, MetricResult]:
+    """Return the metrics that the user asks for."""
+    sample = regression_sample(rows.table, rows.forecast, rows.cluster)
+    few = sample.is_clustered and sample.n_rarer < MIN_CLUSTERS
+    return resampled_metrics(
+        settings.metrics,
+        sample,
+        joint,
+        settings.confidence_level,
+        seed=seed,
+        n_resamples=0 if few else settings.n_resamples,
+        show=progress,
     )
 
 
@@ -345,5 +379,6 @@ def _distribution_components(u: Floats, rows: _Sample, of_means: bool, alpha: fl
     ]
 
 
-POINT = Kind("point", _read, _evaluate_rows, resamples_groups=False)
-DISTRIBUTION = Kind("distribution", _read, _evaluate_rows, resamples_groups=False)
+_OPTIONS = ("metrics", *ROW_OPTIONS)
+POINT = Kind("point", _read, _evaluate_rows, options=_OPTIONS, resamples_groups=False)
+DISTRIBUTION = Kind("distribution", _read, _evaluate_rows, options=_OPTIONS, resamples_groups=False)

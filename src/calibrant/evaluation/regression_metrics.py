@@ -1,11 +1,12 @@
 """Metrics of point predictions and predictive distributions, with confidence intervals."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.random import SeedSequence
 
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats, Ints
@@ -16,13 +17,16 @@ from calibrant.inference.intervals import Interval
 from calibrant.inference.nulls import Null
 from calibrant.inference.regression.bias_by_bin import too_alike
 from calibrant.inference.regression.point_tce import TestBasedError
+from calibrant.inference.regression.sample import DistributionSample, PointSample
+from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.metrics import point as means
 from calibrant.metrics.bin_means import bin_means
 from calibrant.metrics.bins import Quantile
 from calibrant.metrics.coverage import Coverage, coverage
+from calibrant.metrics.metric import Metric
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["coverage_by_level", "estimate_metrics", "metric_results"]
+__all__ = ["coverage_by_level", "estimate_metrics", "metric_results", "resampled_metrics"]
 
 _UNITS = {
     "mean error": "y",
@@ -75,6 +79,40 @@ def _covered(covered: Coverage) -> Iterator[MetricResult]:
         name, limits = f"coverage of {100 * nominal:.3g} % intervals", (100 * float(low), 100 * float(high))
         expected, level = 100 * float(nominal), covered.confidence_level
         yield _result(name, 100 * float(observed), limits, expected, float(pvalue), math.nan, level, "exact", "%")
+
+
+def resampled_metrics(
+    metrics: Mapping[str, Metric],
+    sample: PointSample | DistributionSample,
+    joint: JointTest,
+    level: float,
+    *,
+    seed: SeedSequence,
+    n_resamples: int,
+    show: bool | None = None,
+) -> dict[str, MetricResult]:
+    """Return metrics with intervals and nulls by resampling; without resamples their values alone."""
+    if not n_resamples:
+        values = {name: metric.value(sample.table) for name, metric in metrics.items()}
+        units, none = {name: metric.unit for name, metric in metrics.items()}, (math.nan, math.nan)
+        return {
+            name: _result(name, value, none, math.nan, math.nan, math.nan, level, "none", units[name])
+            for name, value in values.items()
+        }
+    found: dict[str, MetricResult] = {}
+    for with_null in (True, False):
+        names = [name for name, metric in metrics.items() if bool(sample.null_refusal(metric)) != with_null]
+        options: dict[str, Any] = {"seed": seed, "n_resamples": n_resamples, "null": with_null, "show": show}
+        replicates = resample_metrics([metrics[name] for name in names], sample, **options) if names else []
+        found |= {name: _resampled(name, each, joint, level) for name, each in zip(names, replicates, strict=True)}
+    return {name: found[name] for name in metrics}
+
+
+def _resampled(name: str, replicates: Replicates, joint: JointTest, level: float) -> MetricResult:
+    null = Null.from_replicates(replicates, level)
+    # A metric is significant only if the joint test is.
+    adjusted = null.pvalue if math.isnan(joint.pvalue) else max(null.pvalue, joint.pvalue)
+    return MetricResult(name, Interval.from_replicates(replicates, level), null, adjusted)
 
 
 def _result(

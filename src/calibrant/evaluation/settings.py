@@ -88,7 +88,8 @@ class Settings:
     random_state : int or None
         None if a generator or no seed was given.
     metrics : mapping of name to metric object
-        Those of the evaluation of probabilities. Empty for other kinds, whose metrics are fixed.
+        Those of the evaluation of probabilities, and those that were given for points and distributions. Empty for the
+        fixed metrics of other kinds.
     bins : object or None
         Bins of point predictions, if they were given.
     """
@@ -172,6 +173,8 @@ def _panel(
     """Return the metrics of an evaluation by name; empty where they are fixed or depend on the table."""
     if kind == "multiclass":
         return {} if metrics is None else as_multiclass_metrics(metrics)
+    if kind in ("point", "distribution") and metrics is not None:
+        return as_metrics(metrics, kind)
     if kind != "binary":
         return {}
     panel: dict[str, Metric] = {**(default_metrics() if metrics is None else as_metrics(metrics, "binary"))}
