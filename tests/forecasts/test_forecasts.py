@@ -131,3 +131,93 @@ def test_a_forecast_of_your_own_is_evaluated():
     assert found["CRPS"].value == pytest.approx(rg.crps(y, stats.uniform(MEAN - 1, 2)), rel=1e-6)
     narrow = cb.evaluate(y, Uniform(MEAN - 0.8, MEAN + 0.8), n_resamples=0)
     assert (narrow.verdict, narrow.direction) == ("miscalibrated", "overconfident")
+
+
+@pytest.mark.parametrize("wrap", [cb.Point, cb.Labels])
+@pytest.mark.parametrize("rows", [slice(1, 3), [True, False, True, False], [3, 0], 2])
+def test_rows_of_point_predictions_and_labels_are_selected(wrap, rows):
+    values = np.array([1, 2, 3, 4])
+    for column in (values, values.tolist()):
+        part = wrap(column)[rows]
+        assert np.asarray(part.y_pred).tolist() == np.atleast_1d(values[rows]).tolist()
+        assert len(part) == np.atleast_1d(values[rows]).size
+    assert cb.Labels(["a", "b"], classes=["a", "b", "c"])[:1].classes == ["a", "b", "c"]
+
+
+def test_a_selected_series_keeps_its_index():
+    pd = pytest.importorskip("pandas")
+    y = pd.Series([1.0, 2.0, 4.0], index=[5, 6, 7])
+    large = y > 1.5
+    part = cb.Point(y + 1)[large]
+    assert part.y_pred.index.tolist() == [6, 7]
+    assert rg.mean_error(y[large], part) == 1.0
+
+
+# Prediction intervals
+
+
+def test_intervals_are_quantiles_at_their_ends():
+    low, high = MEAN - 1.645 * SD, MEAN + 1.645 * SD
+    half = (MEAN - 0.674 * SD, MEAN + 0.674 * SD)
+    forecast = cb.Quantiles.from_intervals({0.9: (low, high), 0.5: half}, median=MEAN)
+    assert forecast.levels.tolist() == [0.05, 0.25, 0.5, 0.75, 0.95]
+    assert (forecast.values == np.column_stack([low, half[0], MEAN, half[1], high])).all()
+    y = MEAN + SD * RNG.normal(size=SIZE)
+    per_level = rg.coverage(y, forecast).per_level
+    assert per_level["level"].tolist() == [0.5, 0.9]
+    assert per_level["observed"].tolist() == [np.mean((y >= a) & (y <= b)) for a, b in (half, (low, high))]
+
+
+def test_one_interval_is_evaluated_at_its_level():
+    y = MEAN + SD * RNG.normal(size=SIZE)
+    found = cb.evaluate(y, cb.Quantiles.from_intervals({0.9: (MEAN - 1.645 * SD, MEAN + 1.645 * SD)}))
+    assert found.verdict in ("calibrated", "inconclusive")
+    assert "coverage of 90 % intervals" in found.metrics
+    assert not [name for name in found.metrics if name.startswith("coverage") and "90" not in name]
+    texts = [note.text for note in found.notes]
+    assert "Only quantiles at these levels are tested: 5, 95 %." in texts
+    assert any(text.startswith("The forecasts have no median") for text in texts)
+    narrow = cb.evaluate(y, cb.Quantiles.from_intervals({0.9: (MEAN - SD, MEAN + SD)}))
+    assert (narrow.verdict, narrow.direction) == ("miscalibrated", "overconfident")
+    low = cb.evaluate(y, cb.Quantiles.from_intervals({0.9: (MEAN - 3 * SD, MEAN + SD)}))
+    assert low.verdict == "miscalibrated"
+
+
+def test_a_median_is_part_of_the_notes():
+    y = MEAN + SD * RNG.normal(size=SIZE)
+    forecast = cb.Quantiles.from_intervals({0.8: (MEAN - 1.2816 * SD, MEAN + 1.2816 * SD)}, median=MEAN)
+    texts = [note.text for note in cb.evaluate(y, forecast).notes]
+    assert any(text.startswith("Predictions are medians") for text in texts)
+    assert "Only quantiles at these levels are tested: 10, 50, 90 %." in texts
+
+
+def test_intervals_keep_the_index_of_pandas():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"low": [1.0, 2.0], "high": [3.0, 4.0], "y": [2.0, 3.0]}, index=["b", "a"])
+    forecast = cb.Quantiles.from_intervals({0.8: (frame["low"], frame["high"])})
+    assert forecast.index.tolist() == ["b", "a"]
+    with pytest.raises(cb.InputError, match="index"):
+        rg.coverage(frame["y"].sort_index(), forecast)
+
+
+@pytest.mark.parametrize(
+    ("intervals", "median", "text"),
+    [
+        ({}, None, "intervals must be a mapping of levels to"),
+        ([(0, 1)], None, "intervals must be a mapping of levels to"),
+        ({1.5: ([0.0], [1.0])}, None, "intervals must"),
+        ({0.9: [0.0, 1.0, 2.0]}, None, r"a pair \(low, high\) for each level; got list for 0.9"),
+        (
+            {0.9: ([0.0, 3.0], [1.0, 2.0])},
+            None,
+            r"low of level 0.9 exceeds high of level 0.9 in 1 rows, .* row 1 \(3 and 2",
+        ),
+        ({0.9: ([0.0], [1.0]), 0.5: ([-1.0], [0.5])}, None, "low of level 0.9 exceeds low of level 0.5"),
+        ({0.9: ([0.0], [1.0])}, [2.0], "median exceeds high of level 0.9"),
+        ({0.9: ([0.0, 1.0], [1.0])}, None, "high of level 0.9 has 1 rows, low of level 0.9 has 2"),
+        ({0.9: ([0.0, np.nan], [1.0, 2.0])}, None, "low of level 0.9"),
+    ],
+)
+def test_intervals_that_are_not_nested_are_refused(intervals, median, text):
+    with pytest.raises(cb.InputError, match=text):
+        cb.Quantiles.from_intervals(intervals, median=median)

@@ -276,11 +276,24 @@ def _given_metrics(
 def _notes(rows: _Sample, halves: MeanTable, of_means: bool) -> tuple[Note, ...]:
     notes: tuple[Note, ...] = rows.table.notes
     if not of_means:
-        text = "Predictions are medians, which need not be the mean outcome: bias and slope are not tested."
-        notes = join_notes(notes, [Note("medians", 1, text)])
+        notes = join_notes(notes, _median_notes(rows.forecast))
     if halves is not rows.table:
         text = "Bins and slope group rows by one half of the members and use the error of the other half."
         notes = join_notes(notes, [Note("split_members", 1, text)])
+    return notes
+
+
+def _median_notes(forecast: Any) -> list[Note]:
+    """Return notes about forecasts without means: what the predictions are, and the levels that are tested."""
+    known = forecast.known_levels
+    if known is None or np.isclose(known, 0.5).any():
+        point = "Predictions are medians, which need not be the mean outcome"
+    else:
+        point = "The forecasts have no median: predictions are interpolated between quantiles"
+    notes = [Note("medians", 1, f"{point}: bias and slope are not tested.")]
+    if known is not None:
+        levels = ", ".join(f"{100 * level:.4g}" for level in known)
+        notes.append(Note("levels", known.size, f"Only quantiles at these levels are tested: {levels} %."))
     return notes
 
 

@@ -6,7 +6,9 @@ distribution of `scipy.stats` may be given wherever a forecast is taken.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from numpy.random import Generator
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
+from calibrant._support.option_checks import check_share
 from calibrant._support.typing import Column, Floats
 from calibrant.forecasts.protocol import INTERVAL_LEVELS, Forecast
 from calibrant.tables.mean_table import ONE_COLUMN
@@ -192,6 +195,39 @@ class Quantiles(Forecast):
     values: Any
     index: Any = field(default=None, repr=False, kw_only=True)
 
+    @classmethod
+    def from_intervals(
+        cls, intervals: Mapping[float, tuple[Column, Column]], *, median: Column | None = None
+    ) -> "Quantiles":
+        """Return the quantile forecasts that central prediction intervals state.
+
+        Parameters
+        ----------
+        intervals : mapping of level to (low, high)
+            The lower and the upper end of each row. The ends of the central interval of level L are the quantiles at
+            (1 - L) / 2 and (1 + L) / 2. Intervals of higher levels contain those of lower ones.
+        median : column, optional
+            Predicted medians.
+
+        Examples
+        --------
+        >>> forecast = Quantiles.from_intervals({0.9: ([1.0, 0.0], [4.0, 6.0]), 0.5: ([2.0, 3.0], [3.0, 5.0])})
+        >>> forecast.levels, forecast.values[0]
+        (array([0.05, 0.25, 0.75, 0.95]), array([1., 2., 3., 4.]))
+        """
+        columns = _interval_columns(intervals)
+        if median is not None:
+            columns[0.5] = _per_row(median, "median")
+        given = [column for ends in intervals.values() for column in ends] + [median]
+        _columns.check_lengths(list(columns.values()))
+        _columns.check_alignment({str(place): column for place, column in enumerate(given) if column is not None})
+        levels = sorted(columns)
+        for lower, upper in pairwise(levels):
+            _check_order(columns[lower], columns[upper])
+        found = cls(levels, np.column_stack([columns[level].values for level in levels]))
+        _keep_index(found, *given)
+        return found
+
     def __post_init__(self) -> None:
         levels, _ = as_levels(np.asarray(self.levels, dtype=np.float64))
         values = _matrix(self.values, "values", "a column for each level")
@@ -291,6 +327,42 @@ class Quantiles(Forecast):
 
     def part(self, rows: Any) -> "Quantiles":
         return Quantiles(self.levels, self.values[rows], index=_some(self.index, rows))
+
+
+def _interval_columns(intervals: Any) -> dict[float, _columns.ColumnData]:
+    """Read the ends of central intervals; return them by their level as quantiles."""
+    if not isinstance(intervals, Mapping) or not intervals:
+        raise InputError(
+            f"intervals must be a mapping of levels to (low, high), not empty; got {intervals!r}.",
+            hint="For example {0.9: (low, high)}.",
+            argument="intervals",
+        )
+    columns: dict[float, _columns.ColumnData] = {}
+    for level, ends in intervals.items():
+        tail = round((1 - check_share("intervals", level)) / 2, 12)
+        if not isinstance(ends, (tuple, list)) or len(ends) != 2:
+            raise InputError(
+                f"intervals must hold a pair (low, high) for each level; got {type(ends).__name__} for {level:g}.",
+                argument="intervals",
+            )
+        for quantile, column, end in zip((tail, round(1 - tail, 12)), ends, ("low", "high"), strict=True):
+            columns[quantile] = _per_row(column, f"{end} of level {level:g}")
+    return columns
+
+
+def _check_order(lower: _columns.ColumnData, upper: _columns.ColumnData) -> None:
+    """Raise an error where an interval ends below its start, or leaves the interval of a higher level."""
+    bad = lower.values > upper.values
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"intervals must be nested and not end below their start; {lower.name} exceeds {upper.name} in "
+            f"{np.count_nonzero(bad):,} rows, the first is row {row} ({lower.values[row]:.6g} and "
+            f"{upper.values[row]:.6g}).",
+            hint="Sort the ends of each row, or check the levels.",
+            argument="intervals",
+            row=row,
+        )
 
 
 def pinball_losses(y: Floats, values: Floats, levels: Floats) -> Floats:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calibrant._support.typing import Column
+from calibrant.forecasts.protocol import select_rows
 
 __all__ = ["Labels"]
 
@@ -31,3 +32,13 @@ class Labels:
     classes: Sequence[Any] | None = None
 
     kind: ClassVar[str] = "labels"
+
+    def __len__(self) -> int:
+        return len(self.y_pred)
+
+    def __getitem__(self, rows: Any) -> "Labels":
+        """Return the predictions of some of the rows: one position, a slice, a mask, or several positions."""
+        return Labels(select_rows(self.y_pred, rows), self.classes)
+
+    # Rows are selected, not iterated: NumPy would read the predictions as a nested sequence.
+    __iter__: ClassVar[None] = None

@@ -1,9 +1,10 @@
 """`Point`: point predictions of a number, for `calibrant.evaluate`."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from calibrant._support.typing import Column
+from calibrant.forecasts.protocol import select_rows
 
 __all__ = ["Point"]
 
@@ -22,3 +23,13 @@ class Point:
     y_pred: Column
 
     kind: ClassVar[str] = "point"
+
+    def __len__(self) -> int:
+        return len(self.y_pred)
+
+    def __getitem__(self, rows: Any) -> "Point":
+        """Return the predictions of some of the rows: one position, a slice, a mask, or several positions."""
+        return Point(select_rows(self.y_pred, rows))
+
+    # Rows are selected, not iterated: NumPy would read the predictions as a nested sequence.
+    __iter__: ClassVar[None] = None

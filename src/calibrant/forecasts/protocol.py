@@ -9,7 +9,7 @@ from numpy.random import Generator
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats
 
-__all__ = ["INTERVAL_LEVELS", "Forecast", "row_positions"]
+__all__ = ["INTERVAL_LEVELS", "Forecast", "row_positions", "select_rows"]
 
 F = TypeVar("F", bound="Forecast")
 
@@ -115,3 +115,11 @@ def row_positions(rows: Any, size: int) -> Any:
         return rows
     found = np.atleast_1d(np.asarray(rows))
     return np.arange(size)[found] if found.size else np.empty(0, dtype=np.int64)
+
+
+def select_rows(column: Any, rows: Any) -> Any:
+    """Return some of the rows of a column; a pandas Series stays one, with its index."""
+    selected = row_positions(rows, len(column))
+    if hasattr(column, "iloc"):
+        return column.iloc[selected]
+    return np.asarray(column)[selected] if isinstance(column, (list, tuple)) else column[selected]
