@@ -153,6 +153,12 @@ def test_a_selected_series_keeps_its_index():
     assert rg.mean_error(y[large], part) == 1.0
 
 
+@EVERY
+def test_a_forecast_is_refused_where_a_column_is_needed(name):
+    with pytest.raises(cb.InputError, match="X must be one column; got"):
+        rg.LinearRecalibrator().fit(FORECASTS[name], MEAN)
+
+
 # Prediction intervals
 
 

@@ -31,6 +31,9 @@ DRAW = {
     "coverage": lambda **place: plots.CoverageDisplay.from_predictions(
         REAL, {"before": FORECAST, "Pareto $": PARETO(FORECAST)}, **place
     ),
+    "REC": lambda **place: plots.RECDisplay.from_predictions(
+        REAL, {"model": PREDICTED, "biased $": PREDICTED + 2}, **place
+    ),
     "Pareto": lambda **place: plots.ParetoDisplay.from_recalibrator(
         PARETO, FORECAST.part(slice(400, None)), REAL[400:], **place
     ),
@@ -199,3 +202,78 @@ def test_the_front_is_plotted_with_its_choice():
             plots.ParetoDisplay.from_recalibrator(wrong)
     with pytest.raises(InputError, match="must be passed together"):
         plots.ParetoDisplay.from_recalibrator(PARETO, FORECAST)
+
+
+def test_rec_curves_are_those_of_the_metric_with_its_area():
+    drawn = DRAW["REC"](fig=page())
+    for name, predicted in (("model", PREDICTED), ("biased $", PREDICTED + 2)):
+        curve = rg.rec_curve(REAL, predicted)
+        x, y = drawn.lines_[name].get_data()
+        assert set(x[1:-1]) <= set(curve.tolerance)
+        assert all(share == curve.at(tolerance) for tolerance, share in zip(x[1:-1], y[1:-1], strict=True))
+        assert drawn.curves[name].area_over == pytest.approx(rg.mae(REAL, predicted))
+        assert drawn.data().query("model == @name")["tolerance"].tolist() == curve.tolerance.tolist()
+    labels = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
+    constant = rg.mae(REAL, np.full(800, np.sort(REAL)[399]))
+    assert labels == [
+        f"model: {rg.mae(REAL, PREDICTED):.4g}",
+        f"biased $: {rg.mae(REAL, PREDICTED + 2):.4g}",
+        f"median outcome: {constant:.4g}",
+    ]
+    assert drawn.ax_.get_title(loc="left").replace("\n", " ").startswith("90\N{NO-BREAK SPACE}% of rows have an error")
+
+
+def test_rec_curves_of_squared_errors_weights_estimators_and_results():
+    squared = plots.RECDisplay.from_predictions(REAL, PREDICTED, loss="squared", fig=page())
+    assert squared.curves["model"].area_over == pytest.approx(rg.mse(REAL, PREDICTED))
+    assert squared.reference.area_over == pytest.approx(np.var(REAL))
+    again = plots.RECDisplay.from_curve({"model": rg.rec_curve(REAL, PREDICTED, loss="squared")}, fig=page())
+    assert again.data().equals(squared.data())
+    assert again.reference is None
+    weight = RNG.uniform(0.5, 2, 800)
+    weighted = plots.RECDisplay.from_predictions(REAL, PREDICTED, sample_weight=weight, fig=page())
+    assert weighted.curves["model"].area_over == pytest.approx(np.average(np.abs(REAL - PREDICTED), weights=weight))
+
+    class Fitted:
+        def predict(self, X):
+            return X[:, 0]
+
+    fitted = plots.RECDisplay.from_estimator({"a": Fitted()}, PREDICTED[:, None], REAL, fig=page())
+    assert fitted.data()["tolerance"].tolist() == rg.rec_curve(REAL, PREDICTED).tolerance.tolist()
+
+
+def test_rec_curves_end_where_few_rows_have_much_larger_errors():
+    y = REAL.copy()
+    y[0] = 1e6
+    drawn = plots.RECDisplay.from_predictions(y, PREDICTED, fig=page())
+    assert drawn.ax_.get_xlim()[1] < 100
+    assert drawn.lines_["model"].get_ydata()[-1] == pytest.approx(799 / 800)
+    many = plots.RECDisplay.from_predictions(RNG.normal(size=50_000), np.zeros(50_000), fig=page())
+    assert many.lines_["model"].get_xdata().size < 2000
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: plots.RECDisplay.from_predictions(REAL, {}), "y_pred must have predictions of at least one model"),
+        (lambda: plots.RECDisplay.from_predictions(REAL, PREDICTED, loss="cubic"), "loss must"),
+        (lambda: plots.RECDisplay.from_estimator(object(), PREDICTED[:, None], REAL), "has no predict"),
+        (lambda: plots.RECDisplay.from_curve(3), "curve must be a RECCurve"),
+        (
+            lambda: plots.RECDisplay.from_curve(
+                {loss: rg.rec_curve(REAL, PREDICTED, loss=loss) for loss in ("absolute", "squared")}
+            ),
+            "curves of one kind of error",
+        ),
+    ],
+)
+def test_bad_input_of_rec_curves_is_refused(call, text):
+    with pytest.raises(InputError, match=text):
+        call()
+
+
+@pytest.mark.parametrize(("y", "p"), [([1.0], [2.0]), ([1.0, 2.0], [1.0, 2.0]), ([1.0] * 9, np.arange(9.0))])
+def test_rec_curves_of_few_rows_are_legible(y, p):
+    drawn = plots.RECDisplay.from_predictions(y, p, fig=page(4, 3.4))
+    assert unreadable(drawn.figure_) == []
+    assert "nan" not in drawn.ax_.get_title(loc="left") + drawn.alt_text()

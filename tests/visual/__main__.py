@@ -172,7 +172,17 @@ def number_pictures() -> dict[str, tuple[tuple[float, float], Draw]]:
         "pit": ((6.2, 3.6), partial(plots.PITDisplay.from_predictions, real, new)),
         "coverage": ((5.2, 5.2), partial(plots.CoverageDisplay.from_predictions, real, several)),
         "pareto": ((8.4, 3.6), partial(plots.ParetoDisplay.from_recalibrator, pareto, new, real)),
+        "rec": (
+            (5.6, 4.2),
+            partial(plots.RECDisplay.from_predictions, real, _recalibrated(forecast.mean, y, learn, test)),
+        ),
     }
+
+
+def _recalibrated(predicted: Any, y: Any, learn: slice, test: slice) -> dict[str, Any]:
+    """Return predictions, those of a linear recalibration, and predictions with a bias."""
+    linear = regression.LinearRecalibrator().fit(predicted[learn], y[learn])
+    return {"forest": predicted[test], "linear": linear(predicted[test]), "forest + 2": predicted[test] + 2}
 
 
 def numbers() -> Iterator[tuple[str, tuple[float, float], Draw]]:
@@ -191,9 +201,12 @@ def numbers() -> Iterator[tuple[str, tuple[float, float], Draw]]:
     }
     for name, (outcome, predicted) in cases.items():
         yield f"bias, {name}", (5.6, 5.6), partial(plots.BiasDisplay.from_predictions, outcome, predicted)
+        yield f"REC, {name}", (5.6, 4.2), partial(plots.RECDisplay.from_predictions, outcome, predicted)
     for name, u in {"one": [0.4], "ends": [0.0, 1.0] * 50, "many": rng.beta(0.8, 0.8, 50_000)}.items():
         yield f"PIT, {name}", (6.2, 3.6), partial(plots.PITDisplay.from_pit, u)
     few = {f"model {i}": regression.Gaussian(np.zeros(30), 0.3 + 0.2 * i) for i in range(9)}
+    nine = {f"model {i}": p[:300] + 0.2 * i for i in range(9)}
+    yield "REC, nine models", (5.6, 4.2), partial(plots.RECDisplay.from_predictions, p[:300], nine)
     yield "coverage, few rows, nine models", (5.4, 5.4), partial(plots.CoverageDisplay.from_predictions, p[:30], few)
 
 

@@ -177,6 +177,8 @@ def as_array(column: Column, name: str) -> NDArray[Any]:
             hint="Make its rows equally long.",
             argument=name,
         ) from error
+    except TypeError as error:  # a forecast, which has rows but is no sequence
+        raise InputError(f"{name} must be one column; got {type(column).__name__}.", argument=name) from error
     if values.dtype.kind == "T":
         return values.astype(object)
     # NumPy converts a list of text and numbers to text, NaN to 'nan'; here the cells keep their types.

@@ -21,6 +21,7 @@ _lazy = _LazyNames(
         "plots.cost_curve": "CostDisplay",
         "plots.coverage_curve": "CoverageDisplay",
         "plots.cumulative_differences": "CumulativeDisplay",
+        "plots.error_characteristic": "RECDisplay",
         "plots.group_metrics": "GroupDisplay",
         "plots.null_distribution": "NullDisplay",
         "plots.overview": "ComparisonDisplay EvaluationDisplay",

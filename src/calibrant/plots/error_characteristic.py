@@ -1,0 +1,225 @@
+"""`RECDisplay`: the share of rows within each error tolerance, of one or several models."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+from matplotlib.ticker import PercentFormatter
+
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Floats
+from calibrant.metrics.point_costs import quantile
+from calibrant.metrics.rec_curve import RECCurve, rec_curve
+from calibrant.plots._canvas import (
+    curve_indices,
+    draw_title,
+    ids_by_name,
+    join_short,
+    legend,
+    legend_above,
+    shorten_distinct,
+    single_axes,
+    stacked_frame,
+)
+from calibrant.plots._inputs import display_names
+from calibrant.plots._palette import DASHES, blend, model_colours
+from calibrant.tables.mean_table import MeanTable, read_mean_table
+
+__all__ = ["RECDisplay"]
+
+_MOST_POINTS = 400  # of a curve, four times that many at most
+_MOST_INSIDE = 6  # entries of a legend that leave room for the curves
+_SHARE = 0.9  # of the rows, for titles
+_LONGEST = 3.0  # the axis ends at this multiple of the tolerance of 95 % of rows, or at the largest error
+
+
+@dataclass(eq=False, repr=False)
+class RECDisplay:
+    """Regression error characteristic: for each tolerance the share of rows whose error is at most that.
+
+    The counterpart of the ROC curve (Bi and Bennett, 2003). Curves further up and left are better. The area over a
+    curve is the mean error, MAE (or MSE for squared errors), and is stated in the legend. The dashed grey curve is that
+    of the best constant prediction: the median outcome (the mean outcome for squared errors).
+
+    `from_predictions`, `from_estimator` or `from_curve` creates and draws it.
+
+    Attributes
+    ----------
+    curves : dict of name to RECCurve
+    reference : RECCurve or None
+        Of the best constant prediction.
+    figure_, ax_
+    lines_ : dict of name to line
+    reference_ : Line2D or None
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> y = np.random.default_rng(0).normal(size=500)
+    >>> display = RECDisplay.from_predictions(y, {"good": 0.9 * y, "poor": 0.5 * y}, fig=Figure())
+    >>> display.curves["good"].area_over < display.curves["poor"].area_over < display.reference.area_over
+    True
+    """
+
+    curves: Mapping[str, RECCurve]
+    reference: RECCurve | None = None
+
+    @classmethod
+    @read_mean_table.row_options
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_pred: Any = None,
+        *,
+        loss: Literal["absolute", "squared"] = "absolute",
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        **rows: Any,
+    ) -> "RECDisplay":
+        """Compute the curves and draw them.
+
+        Parameters
+        ----------
+        y_true, y_pred : columns
+            Outcomes, and predictions or a mapping of name to predictions; or one `MeanTable` of rows.
+        loss : {"absolute", "squared"}
+            Kind of error.
+        ax, fig
+            See `plot`.
+        sample_weight, frequency, missing
+            How rows are read; see `MeanTable.from_arrays`.
+        """
+        several = y_pred if isinstance(y_pred, Mapping) else {"model": y_pred}
+        if not several:
+            raise InputError("y_pred must have predictions of at least one model; got an empty mapping.")
+        tables = [read_mean_table(y_true, each, rows) for each in several.values()]
+        curves = [rec_curve.of_table(table, loss=loss) for table in tables]
+        reference = rec_curve.of_table(_constant(tables[0], loss), loss=loss)
+        return cls(dict(zip(display_names(several), curves, strict=True)), reference).plot(ax=ax, fig=fig)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "RECDisplay":
+        """Predict with a fitted regressor, or with a mapping of them, and draw; options as for `from_predictions`."""
+        several = estimator if isinstance(estimator, Mapping) else {"model": estimator}
+        for each in several.values():
+            if not hasattr(each, "predict"):
+                raise InputError(f"{type(each).__name__} has no predict.", argument="estimator")
+        return cls.from_predictions(y, {name: each.predict(X) for name, each in several.items()}, **options)
+
+    @classmethod
+    def from_curve(cls, curve: Any, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "RECDisplay":
+        """Draw one result of `calibrant.regression.rec_curve`, or a mapping of them."""
+        several = curve if isinstance(curve, Mapping) else {"model": curve}
+        if not several or not all(isinstance(each, RECCurve) for each in several.values()):
+            raise InputError(f"curve must be a RECCurve or a mapping of them; got {curve!r}.", argument="curve")
+        if len({each.loss for each in several.values()}) > 1:
+            raise InputError("curve must hold curves of one kind of error; got absolute and squared.", argument="curve")
+        return cls(dict(zip(display_names(several), several.values(), strict=True))).plot(ax=ax, fig=fig)
+
+    @property
+    def _loss(self) -> str:
+        return next(iter(self.curves.values())).loss
+
+    def _all(self) -> list[RECCurve]:
+        return [*self.curves.values(), *([] if self.reference is None else [self.reference])]
+
+    def _end(self) -> float:
+        """Return where the axis of tolerances ends: at the largest error, unless few rows have much larger ones."""
+        largest = max(float(curve.tolerance[-1]) for curve in self._all())
+        usual = max(curve.needed(0.95) for curve in self._all())
+        return (min(largest, _LONGEST * usual) if usual > 0 else largest) or 1.0
+
+    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "RECDisplay":
+        """Draw in `ax`, in `fig`, or in a new figure."""
+        self.ax_ = single_axes(ax, fig, (6.4, 4.8))
+        self.figure_ = self.ax_.figure
+        ids = ids_by_name(list(self.curves))
+        self.reference_: Line2D | None = None
+        if self.reference is not None:
+            self.reference_ = self._line(
+                self.reference, gid="rec-reference", color=blend(0.6), lw=1, ls=(0, (4, 3)), zorder=1.5
+            )
+        self.lines_: dict[str, Line2D] = {}
+        for i, (name, curve) in enumerate(self.curves.items()):
+            style = {"color": model_colours(len(self.curves))[i], "ls": DASHES[i // 6 % len(DASHES)]}
+            self.lines_[name] = self._line(curve, gid=f"rec-{ids[name]}", lw=1.8, **style)
+        self.ax_.set_xlim(0, 1.02 * self._end())
+        self.ax_.set_ylim(0, 1.01)
+        self.ax_.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+        self.ax_.set_xlabel(f"tolerance ({self._loss} error)")
+        self.ax_.set_ylabel("share of rows within it")
+        self.ax_.spines[["top", "right"]].set_visible(False)
+        lines, labels = self._entries()
+        if len(labels) > _MOST_INSIDE:
+            legend_above(self.ax_, f"{self._title()}; {self._note()}", lines, labels)
+        else:
+            legend(self.ax_, lines, labels, loc="lower right")
+            draw_title(self.ax_, self._title(), self._note())
+        return self
+
+    def _line(self, curve: RECCurve, **style: Any) -> Line2D:
+        x, y = _corners(curve, 1.02 * self._end())
+        (line,) = self.ax_.plot(x, y, drawstyle="steps-post", **style)
+        return line
+
+    def _entries(self) -> tuple[list[Line2D], list[str]]:
+        """Return the lines and the labels of the legend, with the area over each curve."""
+        lines, names = list(self.lines_.values()), shorten_distinct(list(self.curves), 24)
+        labels = [f"{name}: {curve.area_over:.4g}" for name, curve in zip(names, self.curves.values(), strict=True)]
+        if self.reference is not None and self.reference_ is not None:
+            middle = "median" if self._loss == "absolute" else "mean"
+            lines.append(self.reference_)
+            labels.append(f"{middle} outcome: {self.reference.area_over:.4g}")
+        return lines, labels
+
+    def _title(self) -> str:
+        needed = [curve.needed(_SHARE) for curve in self.curves.values()]
+        span = f"{needed[0]:.3g}" if len(needed) == 1 else f"{min(needed):.3g} to {max(needed):.3g}"
+        return f"{100 * _SHARE:g} % of rows have an error of at most {span}"
+
+    def _note(self) -> str:
+        name = "mean absolute error" if self._loss == "absolute" else "mean squared error"
+        return f"legend: area over the curve ({name})"
+
+    def data(self, backend: str = "pandas") -> Any:
+        """Return the points of the curves, one row per model and error that occurs."""
+        parts = [
+            {
+                "model": np.full(curve.tolerance.size, name, dtype=object),
+                "tolerance": curve.tolerance,
+                "accuracy": curve.accuracy,
+            }
+            for name, curve in self.curves.items()
+        ]
+        return stacked_frame(parts, backend)
+
+    def __repr__(self) -> str:
+        areas = [f"{name}: area over the curve {curve.area_over:.4g}" for name, curve in self.curves.items()]
+        return f"RECDisplay({join_short(areas, 2)})"
+
+    def alt_text(self) -> str:
+        """Return a description of the diagram in one sentence."""
+        areas = "; ".join(f"{name} {curve.area_over:.4g}" for name, curve in self.curves.items())
+        return f"Share of rows within each tolerance of the {self._loss} error; area over the curve: {areas}."
+
+
+def _constant(table: MeanTable, loss: str) -> MeanTable:
+    """Return the table of the best constant prediction: the median outcome, or the mean for squared errors."""
+    order = np.argsort(table.mean, kind="stable")
+    median = quantile(table.mean[order], table.n[order], 0.5)
+    value = median if loss == "absolute" else table.mean_outcome
+    return table.map(lambda p: np.full(p.shape, value))
+
+
+def _corners(curve: RECCurve, end: float) -> tuple[Floats, Floats]:
+    """Return the points of the steps, from 0 to the end of the axis; of long curves some."""
+    shown = curve_indices(curve.accuracy, _MOST_POINTS)
+    x, y = curve.tolerance[shown], curve.accuracy[shown]
+    inside = x <= end
+    x, y = x[inside], y[inside]
+    last = y[-1] if y.size else 0.0
+    return np.concatenate([[0.0], x, [end]]), np.concatenate([[0.0], y, [last]])
