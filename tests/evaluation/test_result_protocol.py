@@ -144,10 +144,7 @@ def calls_that_compute(function, *arguments):
 
 @results
 @pytest.mark.parametrize("output", OUTPUTS)
-def test_outputs_call_no_metric_bins_interval_or_test(result, output, request):
-    if result.kind == "labels" and output == "to_json":
-        reason = "Proportions.to_dict computes shares, accuracy and a p-value from the confusion matrix"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+def test_outputs_call_no_metric_bins_interval_or_test(result, output):
     for library in NEEDS.get(output, ()):
         pytest.importorskip(library)
         pytest.importorskip("calibrant.plots.overview")  # importing a module may create default bins

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, chi2
 
 import calibrant as cb
 
@@ -327,3 +327,20 @@ def test_a_class_that_never_occurs_is_excluded_from_means():
 def test_bad_labels_are_refused(y, z, options, match):
     with pytest.raises(cb.InputError, match=match):
         cb.proportions(y, z, **options)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_stuart_maxwell_test_inverts_the_covariance_of_the_differences(seed):
+    """Against the pseudoinverse, also where classes fall into parts that are never mistaken for each other."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(9)
+    y = rng.integers(0, 9, 600)
+    shift = rng.integers(0, 3, 600) * (rng.random(600) < 0.4)
+    predicted = (y + shift) % 9 if seed < 3 else y // 3 * 3 + (y + shift) % 3
+    found = cb.proportions(y, predicted, labels=labels)
+    off = found.confusion - np.diag(np.diag(found.confusion)).astype(float)
+    difference, covariance = off.sum(1) - off.sum(0), np.diag(off.sum(0) + off.sum(1)) - off - off.T
+    statistic = difference @ np.linalg.pinv(covariance) @ difference
+    rank = 8 if seed < 3 else 6
+    assert found.test == "Stuart-Maxwell"
+    assert found.pvalue == pytest.approx(chi2.sf(statistic, rank), rel=1e-9)

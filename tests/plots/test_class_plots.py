@@ -144,3 +144,12 @@ def test_shortened_names_stay_distinct():
     short = shorten_distinct(LONG, 14)
     assert len(set(short)) == len(LONG)
     assert max(map(len, short)) <= 14
+
+
+def test_classes_that_print_alike_are_told_apart():
+    y_true = np.array([1, "1", 2] * 60, dtype=object)
+    y_pred = np.array([1, 1, 2] * 60, dtype=object)
+    found = cb.evaluate(y_true, cb.Labels(y_pred))
+    drawn = plots.ProportionDisplay.from_evaluation(found, fig=Figure())
+    assert sorted(drawn.data()["class"]) == ["'1'", "1", "2"]
+    assert {"difference of 1", "difference of '1'", "difference of 2"} <= set(found.metrics)

@@ -1,6 +1,7 @@
 """Labels of classes in a column: events as 0 and 1, distinct labels, and the position of each label."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -174,3 +175,13 @@ def _too_many_labels(column: ColumnData, distinct: list[Any]) -> InputError:
         row=0,
         value=distinct[-1],
     )
+
+
+def distinct_texts(labels: Sequence[object]) -> list[str]:
+    """Return labels as text; labels whose texts are equal, such as 1 and "1", are written as in Python.
+
+    >>> distinct_texts([1, "1", "a"])
+    ['1', "'1'", 'a']
+    """
+    counts = Counter(map(str, labels))
+    return [repr(label) if counts[str(label)] > 1 else str(label) for label in labels]

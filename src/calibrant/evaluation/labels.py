@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._support.class_labels import distinct_texts
 from calibrant._support.typing import Floats
 from calibrant.evaluation.labels_details import LabelsDetails
 from calibrant.evaluation.metric_result import MetricResult
@@ -52,9 +53,10 @@ def _metrics(decision: ProportionDecision, found: Proportions, level: float) -> 
     yield _result("largest difference", e.value, none, 0.0, p, level, adjusted=p)
     variation = float(np.abs(found.difference).sum()) / 2
     yield _result("total variation", variation, none, 0.0, math.nan, level)
+    texts = dict(zip(decision.classes, distinct_texts([c.label for c in decision.classes]), strict=True))
     largest = sorted(decision.classes, key=lambda c: -abs(c.difference))[:_SHOWN_CLASSES]
     for c in sorted(largest, key=decision.classes.index):
-        name = f"difference of {c.label}"
+        name = f"difference of {texts[c]}"
         yield _result(name, c.difference, (c.low, c.high), 0.0, c.pvalue, level, adjusted=c.adjusted_pvalue)
     for name, value in (
         ("accuracy", found.accuracy),

@@ -1,7 +1,7 @@
 """Class proportions (calibration of type CD): does a classifier predict each class as often as it occurs?"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -29,88 +29,74 @@ class Proportions:
         ``confusion[i, j]``: rows whose actual class is ``labels[i]`` and whose predicted class is ``labels[j]``.
     groups : dict
         The same for every group, when `by` was given.
+    size : int
+        Number of rows.
+    actual, predicted, difference : ndarray
+        Share of each class among the outcomes and among the predictions, and predicted minus actual share: positive for
+        a class that is predicted too often.
+    accuracy : float
+        Share of rows whose class was predicted.
+    recall, precision : ndarray
+        Share of each class that was predicted as such, and share of its predictions that were right; NaN for a class
+        that does not occur, or is never predicted.
+    macro_accuracy : float
+        Mean of the classes' own accuracies (recalls), over classes that occur.
+    f_measure : float
+        Mean over classes of the harmonic mean of precision and recall, 2 right / (actual + predicted).
+    test : str
+        Name of the test behind `pvalue`: exact where mistakes concern two classes only, else asymptotic.
+    pvalue : float
+        P-value of "both proportions are the same"; paired, because predictions and outcomes share their rows.
     """
 
     labels: list[Any]
     confusion: Ints
     groups: Mapping[Any, "Proportions"]
     notes: tuple[Note, ...] = ()
+    size: int = field(init=False)
+    actual: Floats = field(init=False)
+    predicted: Floats = field(init=False)
+    difference: Floats = field(init=False)
+    recall: Floats = field(init=False)
+    precision: Floats = field(init=False)
+    accuracy: float = field(init=False)
+    macro_accuracy: float = field(init=False)
+    f_measure: float = field(init=False)
+    test: str = field(init=False)
+    pvalue: float = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "confusion", read_only(self.confusion))
+        n, size = self.confusion, int(self.confusion.sum())
+        right, actual, predicted = np.diag(n), n.sum(axis=1), n.sum(axis=0)
+        recall = _ratio(right, actual)
+        test, pvalue = _equal_margins(n)
+        stored = {
+            "size": size,
+            "actual": np.asarray(actual / size),
+            "predicted": np.asarray(predicted / size),
+            "difference": np.asarray(predicted / size - actual / size),
+            "recall": recall,
+            "precision": _ratio(right, predicted),
+            "accuracy": float(np.trace(n) / size),
+            "macro_accuracy": float(np.nanmean(recall)),
+            "f_measure": float(np.nanmean(_ratio(2 * right, predicted + actual))),
+            "test": test,
+            "pvalue": pvalue,
+        }
+        for name, value in stored.items():
+            object.__setattr__(self, name, value)
+        self._close()
+
+    def _close(self) -> None:
+        for name in ("confusion", "actual", "predicted", "difference", "recall", "precision"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"groups": dict(self.groups)}  # a read-only view of a mapping cannot be copied
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state | {"groups": MappingProxyType(state["groups"])})
-        self.__post_init__()
-
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return int(self.confusion.sum())
-
-    @property
-    def actual(self) -> Floats:
-        """Share of every class among the outcomes."""
-        return np.asarray(self.confusion.sum(axis=1) / self.size)
-
-    @property
-    def predicted(self) -> Floats:
-        """Share of every class among the predictions."""
-        return np.asarray(self.confusion.sum(axis=0) / self.size)
-
-    @property
-    def difference(self) -> Floats:
-        """Predicted minus actual share: positive for a class that is predicted too often."""
-        return self.predicted - self.actual
-
-    @property
-    def accuracy(self) -> float:
-        """Share of rows whose class was predicted."""
-        return float(np.trace(self.confusion) / self.size)
-
-    @property
-    def recall(self) -> Floats:
-        """Share of every class that was predicted as such; NaN for a class that does not occur."""
-        return _ratio(np.diag(self.confusion), self.confusion.sum(axis=1))
-
-    @property
-    def precision(self) -> Floats:
-        """Share of every class's predictions that were right; NaN for a class that is never predicted."""
-        return _ratio(np.diag(self.confusion), self.confusion.sum(axis=0))
-
-    @property
-    def macro_accuracy(self) -> float:
-        """Mean of the classes' own accuracies (recalls), over classes that occur."""
-        return float(np.nanmean(self.recall))
-
-    @property
-    def f_measure(self) -> float:
-        """Mean over classes of the harmonic mean of precision and recall, 2 right / (actual + predicted)."""
-        total = self.confusion.sum(axis=0) + self.confusion.sum(axis=1)
-        return float(np.nanmean(_ratio(2 * np.diag(self.confusion), total)))
-
-    @property
-    def _mistaken(self) -> Ints:
-        """Return the classes with a confusion, as actual or as predicted class."""
-        off = self.confusion - np.diag(np.diag(self.confusion))
-        return np.flatnonzero(off.sum(axis=0) + off.sum(axis=1))
-
-    @property
-    def test(self) -> str:
-        """Name of the test behind `pvalue`: exact where mistakes concern two classes only, else asymptotic."""
-        return "McNemar, exact" if self._mistaken.size <= 2 else "Stuart-Maxwell"
-
-    @property
-    def pvalue(self) -> float:
-        """P-value of "both proportions are the same"; paired, because predictions and outcomes share their rows."""
-        used = self._mistaken
-        confusion = self.confusion[np.ix_(used, used)]
-        if used.size == 0:
-            return 1.0
-        return _mcnemar(confusion) if used.size == 2 else _stuart_maxwell(confusion)
+        self._close()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON."""
@@ -205,6 +191,17 @@ def _ratio(above: Any, below: Any) -> Floats:
         return np.where(below > 0, above / below, np.nan)
 
 
+def _equal_margins(confusion: Ints) -> tuple[str, float]:
+    """Return name and p-value of the test that both proportions are the same, over the classes that are mistaken."""
+    off = confusion - np.diag(np.diag(confusion))
+    used = np.flatnonzero(off.sum(axis=0) + off.sum(axis=1))
+    name = "McNemar, exact" if used.size <= 2 else "Stuart-Maxwell"
+    if used.size == 0:
+        return name, 1.0
+    own = confusion[np.ix_(used, used)]
+    return name, _mcnemar(own) if used.size == 2 else _stuart_maxwell(own)
+
+
 def _mcnemar(confusion: Ints) -> float:
     """Exact: among rows where the two differ, each direction is as likely as the other."""
     from scipy.stats import binomtest
@@ -215,11 +212,19 @@ def _mcnemar(confusion: Ints) -> float:
 
 def _stuart_maxwell(confusion: Ints) -> float:
     """Asymptotic chi-square test of equal margins, of classes that are all mistaken at times."""
+    from scipy.linalg import solve
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
     from scipy.stats import chi2
 
     off = (confusion - np.diag(np.diag(confusion))).astype(np.float64)
     difference = off.sum(axis=1) - off.sum(axis=0)
-    covariance = np.diag(off.sum(axis=0) + off.sum(axis=1)) - off - off.T
-    rank = int(np.linalg.matrix_rank(covariance))
-    statistic = float(difference @ np.linalg.pinv(covariance) @ difference)
-    return float(chi2.sf(statistic, rank))
+    mistaken = off + off.T
+    # The covariance is the Laplacian of the graph of mistakes. Its rank is the number of classes less that of connected
+    # parts, and the differences of each part have the sum 0: one class of each part can be left out.
+    parts, part = connected_components(csr_array(mistaken), directed=False)
+    kept = np.ones(part.size, dtype=bool)
+    kept[np.unique(part, return_index=True)[1]] = False
+    covariance = (np.diag(mistaken.sum(axis=1)) - mistaken)[np.ix_(kept, kept)]
+    statistic = float(difference[kept] @ solve(covariance, difference[kept], assume_a="pos"))
+    return float(chi2.sf(statistic, part.size - parts))

@@ -1,11 +1,12 @@
 """Inputs of displays: predictions, estimators and results."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from calibrant._support.class_labels import distinct_texts
 from calibrant._support.errors import InputError
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.metric import Metric, MetricValue
@@ -68,6 +69,11 @@ def display_names(names: Iterable[object]) -> list[str]:
     if twice:
         raise InputError(f"names must be unique; got {twice[0]!r} more than once.", argument="names", value=found)
     return found
+
+
+def class_names(labels: Sequence[object]) -> list[str]:
+    """Return unique printable names of classes; control characters are escaped."""
+    return display_names(distinct_texts(labels))
 
 
 def read_tables(y_true: Any, y_prob: Any, rows: Mapping[str, Any], default: str = "model") -> dict[str, ScoreTable]:

@@ -24,7 +24,7 @@ from calibrant.plots._canvas import (
     strokes,
     unique_ids,
 )
-from calibrant.plots._inputs import display_names
+from calibrant.plots._inputs import class_names
 from calibrant.plots._palette import REJECTED, blend, event_colour, model_colours
 
 __all__ = ["ProportionDisplay"]
@@ -215,7 +215,7 @@ def _class_shares(e: Evaluation) -> list[ClassShare]:
     """Return the stored results of all classes, the most significant first."""
     details: Any = e.details
     alpha, factor = e.settings.alpha, e.group_factor
-    names = display_names(details.labels if e.kind == "multiclass" else [c.label for c in details.decision.classes])
+    names = class_names(details.labels if e.kind == "multiclass" else [c.label for c in details.decision.classes])
     found: list[tuple[float, float, float, int, ClassShare]] = []
     for name, c in zip(names, details.decision.classes, strict=True):
         if e.kind == "multiclass":
