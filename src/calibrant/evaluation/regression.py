@@ -31,9 +31,9 @@ from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import JointTest, TestResult
 from calibrant.inference.regression import distribution_components, point_components
 from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin
+from calibrant.inference.regression.forecast_samples import regression_sample
 from calibrant.inference.regression.point_line import fitted_line
 from calibrant.inference.regression.point_tce import TestBasedError, tce_with_null
-from calibrant.inference.regression.sample import regression_sample
 from calibrant.inference.regression.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.metrics import point as means

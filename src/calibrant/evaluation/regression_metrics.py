@@ -16,8 +16,8 @@ from calibrant.inference.hypothesis_tests import JointTest
 from calibrant.inference.intervals import Interval
 from calibrant.inference.nulls import Null
 from calibrant.inference.regression.bias_by_bin import too_alike
+from calibrant.inference.regression.forecast_samples import DistributionSample, PointSample
 from calibrant.inference.regression.point_tce import TestBasedError
-from calibrant.inference.regression.sample import DistributionSample, PointSample
 from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.metrics import point as means
 from calibrant.metrics.bin_means import bin_means

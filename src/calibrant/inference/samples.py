@@ -213,13 +213,13 @@ def _read_multiclass(y_true: Any, proba: Any, cluster: Column | None, options: M
 
 
 def _read_points(y_true: Any, y_pred: Any, cluster: Column | None, options: Mapping[str, Any]) -> Sample:
-    from calibrant.inference.regression.sample import PointSample
+    from calibrant.inference.regression.forecast_samples import PointSample
 
     return PointSample.read(y_true, y_pred, cluster, options)
 
 
 def _read_distributions(y_true: Any, forecast: Any, cluster: Column | None, options: Mapping[str, Any]) -> Sample:
-    from calibrant.inference.regression.sample import DistributionSample
+    from calibrant.inference.regression.forecast_samples import DistributionSample
 
     return DistributionSample.read(y_true, forecast, cluster, options)
 
