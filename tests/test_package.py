@@ -59,6 +59,10 @@ def test_no_public_name_is_hidden_by_a_module(name):
     assert not modules & (set(package.__all__) - set(package._lazy.namespaces))
 
 
+def test_there_is_one_front_door():
+    assert cb.regression.evaluate is cb.evaluate
+
+
 def test_the_public_surface_is_limited():
     assert len(cb.__all__) == len(set(cb.__all__)) <= MAX_PUBLIC_NAMES
     assert set(FIXED.split()) <= set(cb.__all__)

@@ -1,4 +1,4 @@
-"""Error rates and power of `calibrant.regression.evaluate`.
+"""Error rates and power of `calibrant.evaluate` for points and distributions.
 
 Three questions, each in several designs and sample sizes: how often a calibrated model is significant and how often
 each direction is reported ("size"); how often a deviation equal to the margin is shown to lie within it ("margin"); how
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, stats
 
+import calibrant as cb
 from calibrant import regression as rg
 
 REPLICATIONS = 2_000
@@ -178,7 +179,8 @@ def rates(question: str, name: str, draw: Callable[[Rng, int], Drawn], n: int, r
     times = dict.fromkeys(COLUMNS[4:], 0)
     for i in range(replications):
         y, forecast, options = draw(rng, n)
-        found = rg.evaluate(y, forecast, n_resamples=0, random_state=i, **options)
+        forecast = cb.Point(forecast) if isinstance(forecast, np.ndarray) else forecast
+        found = cb.evaluate(y, forecast, n_resamples=0, random_state=i, **options)
         shown = {found.verdict, *found.direction.split(", "), *(note.code for note in found.notes)}
         for column in shown & times.keys():
             times[column] += 1

@@ -14,6 +14,7 @@ from scipy import stats
 import calibrant as cb
 from calibrant import regression as rg
 from calibrant._support.errors import CalibrantWarning, InputError
+from calibrant.forecasts.kinds import forecast_kind
 from calibrant.inference.multiplicity import holm
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "numbers.json").read_text())
@@ -21,6 +22,12 @@ FROZEN = {name: np.array(values) for name, values in GOLDEN["inputs"].items()}
 
 numbers = st.sampled_from([-3.0, -1.0, 0.0, 0.5, 1.0, 2.0, 7.5])
 rows = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=30)
+
+
+def evaluate(y, p=None, **options):
+    """Evaluate numbers as point predictions, and forecasts as they are."""
+    numbers = p is not None and forecast_kind(y, p) != "distribution"
+    return cb.evaluate(y, cb.Point(p) if numbers else p, **options)
 
 
 def columns(pairs):
@@ -58,9 +65,9 @@ def test_the_two_models_of_the_chapter_have_the_same_mae_but_only_one_is_calibra
     assert repaired.mean_absolute == pytest.approx(0, abs=1e-12)
     assert rg.mse(truth, r1 - 1) == pytest.approx(0, abs=1e-20)
     assert rg.mse(truth, r2 - 1) > rg.mse(truth, r1 - 1) + 40
-    assert rg.evaluate(truth, r1, n_resamples=0).verdict == "miscalibrated"
-    assert rg.evaluate(truth, r1, n_resamples=0).direction == "overestimates"
-    assert rg.evaluate(truth, r2, n_resamples=0).verdict == "inconclusive"
+    assert evaluate(truth, r1, n_resamples=0).verdict == "miscalibrated"
+    assert evaluate(truth, r1, n_resamples=0).direction == "overestimates"
+    assert evaluate(truth, r2, n_resamples=0).verdict == "inconclusive"
 
 
 # Plain measures
@@ -171,7 +178,7 @@ def test_the_scale_of_importance_weights_has_no_effect(skewed, rng):
     for name in one:
         if name not in ("n", "rejected"):
             assert two[name] == pytest.approx(one[name], rel=1e-9), name
-    one, two = (rg.evaluate(y, p, sample_weight=c * weight, n_resamples=0) for c in (1.0, 1e-6))
+    one, two = (evaluate(y, p, sample_weight=c * weight, n_resamples=0) for c in (1.0, 1e-6))
     for name, metric in one.metrics.items():
         limits = metric.interval.low, metric.interval.high
         assert (two[name].interval.low, two[name].interval.high) == pytest.approx(limits, rel=1e-9)
@@ -377,7 +384,7 @@ def test_small_and_constant_data_work_or_raise_with_a_reason():
     assert right.tce == 0
     with pytest.raises(InputError, match="y_pred must hold different predictions"):
         rg.slope_intercept([1.0, 2.0], [1.0, 1.0])
-    assert rg.evaluate([1.0, 2.0], [1.0, 1.0]).details.line is None
+    assert evaluate([1.0, 2.0], [1.0, 1.0]).details.line is None
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(1e-9, 0.0), (1e7, 0.0), (1.0, 1e5), (1e80, 0.0), (1e-80, 0.0)])
@@ -399,7 +406,7 @@ def test_rounding_does_not_reject_calibrated_predictions(rng):
         fit = rg.slope_intercept(q + origin, q + origin)
         assert tuple(fit.test) == (0.0, 1.0)
     steps = np.cumsum(np.r_[0, np.full(199, 0.1)])
-    assert rg.evaluate(np.arange(200) * 0.1, steps, n_resamples=0).verdict == "calibrated"
+    assert evaluate(np.arange(200) * 0.1, steps, n_resamples=0).verdict == "calibrated"
     line = rg.slope_intercept(2 * q, q)
     assert tuple(line.test) == (math.inf, 0.0)
 
@@ -419,18 +426,18 @@ def test_rare_counts_do_not_prove_bias(design, rng):
     wrong = 0
     for _ in range(150):
         p = RARE[design](rng)
-        wrong += rg.evaluate(rng.poisson(p).astype(float), p, n_resamples=0).pvalue <= 0.05
+        wrong += evaluate(rng.poisson(p).astype(float), p, n_resamples=0).pvalue <= 0.05
     assert wrong <= 16
 
 
 def test_outcomes_that_never_vary_leave_the_verdict_open():
-    found = rg.evaluate(np.zeros(20), np.full(20, 0.05))
+    found = evaluate(np.zeros(20), np.full(20, 0.05))
     assert found.verdict == "inconclusive"
     assert math.isnan(found.pvalue)
     assert "do not allow a test" in found.headline()
     assert math.isnan(found["mean error"].interval.low)
     json.dumps(found.to_dict(), allow_nan=False)
-    assert rg.evaluate(np.full(20, 0.05), np.full(20, 0.05)).pvalue == 1
+    assert evaluate(np.full(20, 0.05), np.full(20, 0.05)).pvalue == 1
 
 
 def test_an_untestable_line_is_noted(rng):
@@ -444,8 +451,8 @@ def test_fewer_than_ten_clusters_are_refused_and_untested_in_groups(rng):
     p = rng.normal(size=210)
     y = p + rng.normal(size=210)
     with pytest.raises(InputError, match=r"at least 10 distinct values for inference; got 7\. Use"):
-        rg.evaluate(y, p, cluster=np.arange(210) // 30)
-    found = rg.evaluate(y, p + 1, cluster=np.arange(210) // 10, by=np.arange(210) < 60, n_resamples=0)
+        evaluate(y, p, cluster=np.arange(210) // 30)
+    found = evaluate(y, p + 1, cluster=np.arange(210) // 10, by=np.arange(210) < 60, n_resamples=0)
     assert found.verdict == "miscalibrated"
     few = found.groups[True]
     assert few.verdict == "inconclusive"
@@ -461,7 +468,7 @@ def test_tests_of_few_clusters_keep_their_level(rng):
         shop = np.repeat(np.arange(10), 10)
         p = rng.normal(size=100)
         y = p + rng.normal(size=10)[shop] + rng.normal(size=100)
-        rejected += rg.evaluate(y, p, cluster=shop, n_resamples=0).pvalue <= 0.05
+        rejected += evaluate(y, p, cluster=shop, n_resamples=0).pvalue <= 0.05
     assert rejected <= 24
 
 
@@ -561,7 +568,7 @@ def test_other_costs_are_minimised_too(skewed):
 def test_an_evaluation_has_intervals_a_verdict_and_groups(skewed):
     y, p = skewed
     group = np.where(p > 6, "dear", "cheap")
-    found = rg.evaluate(y, p, by=group, n_resamples=49)
+    found = evaluate(y, p, by=group, n_resamples=49)
     assert found.verdict == "miscalibrated"
     assert found.direction == "overestimates, overconfident"
     assert repr(found).startswith("Verdict: miscalibrated (overestimates, overconfident) overall; miscalibrated in ")
@@ -588,7 +595,7 @@ def test_intervals_of_averages_cover(rng):
     for _ in range(400):
         mean = rng.gamma(12, 0.5, 200)
         y, p = mean + rng.normal(0, 0.5, 200), 1.1 * mean
-        found = rg.evaluate(y, p, confidence_level=0.9, n_resamples=0)
+        found = evaluate(y, p, confidence_level=0.9, n_resamples=0)
         for name in hits:
             hits[name] += found[name].interval.low <= truth[name] <= found[name].interval.high
     assert all(335 <= hit <= 385 for hit in hits.values()), hits
@@ -599,7 +606,7 @@ def test_clusters_widen_intervals(rng):
     effect = rng.normal(size=60)[shop]
     p = rng.normal(size=1200)
     y = p + effect + rng.normal(size=1200) / 2
-    alone, together = rg.evaluate(y, p, n_resamples=0), rg.evaluate(y, p, cluster=shop, n_resamples=0)
+    alone, together = evaluate(y, p, n_resamples=0), evaluate(y, p, cluster=shop, n_resamples=0)
     width = [e["mean error"].interval.high - e["mean error"].interval.low for e in (alone, together)]
     assert width[1] > 2.5 * width[0]
     assert together.details.n_clusters == 60
@@ -614,16 +621,16 @@ def test_clusters_reach_the_line(rng):
     shop = np.repeat(np.arange(200), 2)  # every row twice
     p = rng.normal(size=200)[shop]
     y = p + rng.normal(size=200)[shop]
-    once = rg.evaluate(y[::2], p[::2], cluster=np.arange(200), n_resamples=0).details.line
-    twice = rg.evaluate(y, p, cluster=shop, n_resamples=0).details.line
+    once = evaluate(y[::2], p[::2], cluster=np.arange(200), n_resamples=0).details.line
+    twice = evaluate(y, p, cluster=shop, n_resamples=0).details.line
     assert twice.slope.standard_error == pytest.approx(once.slope.standard_error)
     assert twice.test.pvalue == pytest.approx(once.test.pvalue)
 
 
 def test_the_null_of_tce_is_that_of_repeated_rows_in_any_order(skewed):
     y, p = (a[:150] for a in skewed)
-    one = rg.evaluate(y, p, frequency=np.full(150, 4), n_resamples=19)["TCE"].null
-    two = rg.evaluate(np.repeat(y, 4)[::-1], np.repeat(p, 4)[::-1], n_resamples=19)["TCE"].null
+    one = evaluate(y, p, frequency=np.full(150, 4), n_resamples=19)["TCE"].null
+    two = evaluate(np.repeat(y, 4)[::-1], np.repeat(p, 4)[::-1], n_resamples=19)["TCE"].null
     assert one == two
 
 
@@ -633,44 +640,44 @@ def test_the_null_of_tce_keeps_its_level(rng):
     for seed in range(60):
         p = rng.uniform(0, 5, 400)
         y = p + (1 + p / 3) * (rng.gamma(2, 1, 400) - 2)
-        low += rg.evaluate(y, p, n_resamples=59, random_state=seed)["TCE"].null.pvalue <= 0.1
+        low += evaluate(y, p, n_resamples=59, random_state=seed)["TCE"].null.pvalue <= 0.1
     assert low <= 14
 
 
 def test_a_table_is_evaluated_too(skewed):
     y, p = skewed
     table = rg.MeanTable.from_arrays(y, p)
-    assert repr(rg.evaluate(table)) == repr(rg.evaluate(y, p))
+    assert repr(evaluate(table)) == repr(evaluate(y, p))
     with pytest.raises(InputError, match="by must be omitted with a MeanTable; got both"):
-        rg.evaluate(table, by=y)
+        evaluate(table, by=y)
     with pytest.raises(InputError, match="row by row"):
-        rg.evaluate(rg.MeanTable.from_arrays(y, np.round(p)).merged())
+        evaluate(rg.MeanTable.from_arrays(y, np.round(p)).merged())
     with pytest.raises(InputError, match="y_pred is missing"):
-        rg.evaluate(y)
+        cb.evaluate(y, cb.Point(None))
     with pytest.raises(InputError, match="got a mapping"):
-        rg.evaluate(y, {"a": p})
+        evaluate(y, {"a": p})
 
 
 def test_the_four_verdicts_follow_from_significance_and_margin(rng):
     p = rng.normal(size=20_000)
     y = p + 0.5 * rng.normal(size=20_000)
-    assert rg.evaluate(y, p, n_resamples=0).verdict == "calibrated"
-    small = rg.evaluate(y, p + 0.02, n_resamples=0)
+    assert evaluate(y, p, n_resamples=0).verdict == "calibrated"
+    small = evaluate(y, p + 0.02, n_resamples=0)
     assert (small.verdict, small.direction) == ("negligible", "overestimates")
-    assert rg.evaluate(y, p + 0.02, margin=0.01, n_resamples=0).verdict == "miscalibrated"
-    assert rg.evaluate(y, 0.8 * p, n_resamples=0).direction == "underconfident"
-    assert rg.evaluate(y + 0.2 * (p**2 - 1), p, n_resamples=0).direction == "local"
-    few = rg.evaluate(y[:300], p[:300], n_resamples=0)
+    assert evaluate(y, p + 0.02, margin=0.01, n_resamples=0).verdict == "miscalibrated"
+    assert evaluate(y, 0.8 * p, n_resamples=0).direction == "underconfident"
+    assert evaluate(y + 0.2 * (p**2 - 1), p, n_resamples=0).direction == "local"
+    few = evaluate(y[:300], p[:300], n_resamples=0)
     assert few.verdict == "inconclusive"
     assert "more rows would decide" in few.headline()
     assert "standard deviations of the outcome" in few.headline()
     for margin in (0, -1.0, math.nan, "wide"):
         with pytest.raises(InputError, match="margin must be a positive number"):
-            rg.evaluate(y, p, margin=margin)
+            evaluate(y, p, margin=margin)
 
 
 def test_printed_p_values_are_adjusted_and_raw_ones_are_stored(skewed):
-    found = rg.evaluate(*skewed, n_resamples=0)
+    found = evaluate(*skewed, n_resamples=0)
     raw = [test.pvalue for test in found.tests.values()]
     assert [test.adjusted_pvalue for test in found.tests.values()] == pytest.approx(holm(raw).tolist())
     assert found.pvalue == min(test.adjusted_pvalue for test in found.tests.values())
@@ -681,17 +688,17 @@ def test_printed_p_values_are_adjusted_and_raw_ones_are_stored(skewed):
 def test_the_bias_by_bin_and_its_bound_are_in_units_of_the_outcome(rng):
     p = rng.normal(size=50_000)
     y = p + rng.normal(size=50_000)
-    shifted = rg.evaluate(y, p + 0.3, n_resamples=0).equivalence
+    shifted = evaluate(y, p + 0.3, n_resamples=0).equivalence
     assert shifted.value == pytest.approx(0.3 / y.std(), rel=0.05)
     assert shifted.low < shifted.value < shifted.high < 1.1 * shifted.value
-    moved = rg.evaluate(1000 * y, 1000 * (p + 0.3), n_resamples=0).equivalence
+    moved = evaluate(1000 * y, 1000 * (p + 0.3), n_resamples=0).equivalence
     assert (moved.low, moved.high) == pytest.approx((shifted.low, shifted.high), rel=1e-4)
 
 
 def test_the_upper_bound_is_never_zero_by_chance():
     """Errors that cancel in each bin: less deviation than chance gives."""
     p = np.repeat(np.linspace(-1, 1, 500), 2)
-    found = rg.evaluate(p + np.tile([0.5, -0.5], 500), p, n_resamples=0).equivalence
+    found = evaluate(p + np.tile([0.5, -0.5], 500), p, n_resamples=0).equivalence
     assert found.value == 0
     assert found.high > 0.01
 
@@ -702,7 +709,7 @@ def test_a_deviation_at_the_margin_is_rarely_called_within_it(rng):
     for _ in range(200):
         p = rng.normal(size=5000)
         y = p + rng.normal(size=5000)
-        within += rg.evaluate(y, p + 0.05 * math.sqrt(2), n_resamples=0).equivalence.within
+        within += evaluate(y, p + 0.05 * math.sqrt(2), n_resamples=0).equivalence.within
     assert within <= 20
 
 
@@ -720,7 +727,7 @@ def test_skewed_outcomes_do_not_prove_miscalibration(design, rng):
     wrong = noted = 0
     for _ in range(200):
         p = np.exp(0.5 * rng.normal(size=n))
-        found = rg.evaluate(p * draw(rng, n), p, n_resamples=0)
+        found = evaluate(p * draw(rng, n), p, n_resamples=0)
         wrong += found.pvalue <= 0.05
         noted += any(note.code == "skewed" for note in found.notes)
     assert wrong <= 16
@@ -730,10 +737,10 @@ def test_skewed_outcomes_do_not_prove_miscalibration(design, rng):
 def test_underestimated_skewed_outcomes_are_found(rng):
     p = np.exp(0.5 * rng.normal(size=5000))
     y = p * (rng.random(5000) < 0.03) * np.exp(rng.normal(size=5000) - 0.5) / 0.03
-    found = rg.evaluate(y, p / 2, n_resamples=0)
+    found = evaluate(y, p / 2, n_resamples=0)
     assert found.verdict == "miscalibrated"
     assert "underestimates" in found.direction
-    assert rg.evaluate(y, 4 * p, n_resamples=0).direction.startswith("overestimates")
+    assert evaluate(y, 4 * p, n_resamples=0).direction.startswith("overestimates")
 
 
 @pytest.mark.slow
@@ -741,14 +748,14 @@ def test_groups_are_adjusted_for_their_number(rng):
     wrong = 0
     for _ in range(60):
         p = rng.normal(size=1000)
-        found = rg.evaluate(p + rng.normal(size=1000), p, by=np.arange(1000) % 10, n_resamples=0)
+        found = evaluate(p + rng.normal(size=1000), p, by=np.arange(1000) % 10, n_resamples=0)
         wrong += any(group.pvalue <= 0.05 for group in found.groups.values())
     assert wrong <= 8
     rng = np.random.default_rng(1)
     group = np.arange(21_000) % 7
     p = rng.normal(size=21_000)
     y = p + rng.normal(size=21_000)
-    found = rg.evaluate(y, p + np.select([group == 1, group == 2], [0.2, -0.2]), by=group, n_resamples=0)
+    found = evaluate(y, p + np.select([group == 1, group == 2], [0.2, -0.2]), by=group, n_resamples=0)
     assert found.headline().startswith("Verdict: calibrated overall; 2 of 7 groups are not: ")
     assert [name for name, part in found.groups.items() if part.verdict == "miscalibrated"] == [1, 2]
     assert [found.groups[i].direction for i in (0, 1, 2)] == ["", "overestimates", "underestimates"]
@@ -756,9 +763,9 @@ def test_groups_are_adjusted_for_their_number(rng):
 
 def test_bins_of_an_evaluation_hold_fifty_rows(skewed):
     y, p = skewed
-    found = [rg.evaluate(y[:n], p[:n], n_resamples=0) for n in (30, 120, 600)]
+    found = [evaluate(y[:n], p[:n], n_resamples=0) for n in (30, 120, 600)]
     assert [len(each.breakdowns["bias by bin"]) for each in found] == [1, 2, 10]
-    assert len(rg.evaluate(y[:30], p[:30], n_bins=5, n_resamples=0).breakdowns["bias by bin"]) == 5
+    assert len(evaluate(y[:30], p[:30], n_bins=5, n_resamples=0).breakdowns["bias by bin"]) == 5
 
 
 # Input
@@ -780,7 +787,7 @@ MEASURES += [
     rg.slope_intercept,
     rg.cost_by_bin,
     rg.mean_quotient,
-    rg.evaluate,
+    evaluate,
     rg.error_tolerance,
 ]
 
@@ -820,9 +827,9 @@ def test_an_evaluation_drops_rows_with_missing_values_and_slices_the_forecasts(k
     kept = np.ones(300, dtype=bool)
     kept[20:30] = kept[100:105] = False
     with pytest.raises(InputError, match=r"y_true has 10 missing values \(first at row 20\)\. Pass missing='drop'"):
-        rg.evaluate(missing, forecast(p), by=group, cluster=cluster)
-    found = rg.evaluate(missing, forecast(p), by=group, cluster=cluster, missing="drop", n_resamples=0)
-    alone = rg.evaluate(y[kept], forecast(p[kept]), by=group[kept], cluster=cluster[kept], n_resamples=0)
+        evaluate(missing, forecast(p), by=group, cluster=cluster)
+    found = evaluate(missing, forecast(p), by=group, cluster=cluster, missing="drop", n_resamples=0)
+    alone = evaluate(y[kept], forecast(p[kept]), by=group[kept], cluster=cluster[kept], n_resamples=0)
     assert (found.table.n_in, found.table.n_dropped) == (300, 15)
     assert {note.code: note.count for note in found.notes}["missing"] == 15
     assert found.pvalue == alone.pvalue
@@ -834,11 +841,11 @@ def test_an_evaluation_drops_rows_with_missing_values_and_slices_the_forecasts(k
 def test_groups_of_several_columns_and_groups_without_rows(rng):
     p = rng.uniform(0, 10, 300)
     by = {"region": np.resize(["n", "s"], 300), "old": p > 5}
-    found = rg.evaluate(p + rng.normal(size=300), p, by=by, n_resamples=0)
+    found = evaluate(p + rng.normal(size=300), p, by=by, n_resamples=0)
     assert found.by == "region, old"
     assert list(found.groups) == [("n", False), ("n", True), ("s", False), ("s", True)]
     weight = (by["region"] == "n").astype(float)
-    found = rg.evaluate(p, p + 1, by=by["region"], sample_weight=weight, n_resamples=0)
+    found = evaluate(p, p + 1, by=by["region"], sample_weight=weight, n_resamples=0)
     assert list(found.groups) == ["n"]
     assert "Groups in which no row is used: s." in repr(found)
 
@@ -868,7 +875,7 @@ def test_missing_rows_are_dropped_on_request_and_counted():
         rg.mse([1.0, 2.0], [1.0, 2.0], frequency=[1, 0.5])
     with pytest.raises(InputError, match="must not be given together"):
         rg.mse([1.0], [1.0], frequency=[1], sample_weight=[1])
-    dropped = rg.evaluate([1.0, 2.0, 3.0, 5.0], [1.0, 2.5, 3.0, 4.0], frequency=[0, 2, 1, 3], by=list("abaa"))
+    dropped = evaluate([1.0, 2.0, 3.0, 5.0], [1.0, 2.5, 3.0, 4.0], frequency=[0, 2, 1, 3], by=list("abaa"))
     assert {name: group.table.size for name, group in dropped.groups.items()} == {"a": 4, "b": 2}
     with pytest.raises(InputError, match="No row is left"):
         rg.mse([1.0, None], [1.0, 2.0], sample_weight=[0.0, 1.0], missing="drop")
@@ -894,7 +901,7 @@ def test_missing_rows_are_dropped_on_request_and_counted():
 def test_pandas_indexes_must_agree():
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     y, p = pd.Series([1.0, 2.0], index=[0, 1]), pd.Series([1.0, 2.0], index=[1, 0])
-    for measure in (rg.mse, rg.evaluate, rg.bias_by_bin):
+    for measure in (rg.mse, evaluate, rg.bias_by_bin):
         with pytest.raises(InputError, match="indexes"):
             measure(y, p)
     assert rg.mse(y, pd.Series([1.0, 3.0])) == 0.5
@@ -967,3 +974,19 @@ def test_metrics_of_quantiles_without_a_null_keep_their_interval():
 def test_metrics_of_another_kind_are_refused(forecast, metrics, text):
     with pytest.raises(cb.InputError, match=text):
         cb.evaluate([1.0, 2.5], forecast, metrics=metrics)
+
+
+def test_bins_of_points_are_options_of_the_front_door():
+    rng = np.random.default_rng(0)
+    p = rng.normal(size=400)
+    y = p + rng.normal(size=400)
+    for forecast in (cb.Point(p), cb.Gaussian(p, 1.0)):
+        assert len(cb.evaluate(y, forecast, n_bins=4, n_resamples=0).breakdowns["bias by bin"]) == 4
+        found = cb.evaluate(y, forecast, bins=cb.EqualWidth(3), n_resamples=0)
+        assert len(found.breakdowns["bias by bin"]) == 3
+        assert found.settings.bins == cb.EqualWidth(3)
+        with pytest.raises(InputError, match="n_bins"):
+            cb.evaluate(y, forecast, n_bins=4, bins=cb.EqualWidth(3))
+    for other in (np.full(400, 0.5), cb.Labels(np.zeros(400))):
+        with pytest.raises(InputError, match="n_bins must be omitted for forecasts of kind"):
+            cb.evaluate(np.arange(400) % 2, other, n_bins=4)

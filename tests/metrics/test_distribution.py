@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+import calibrant as cb
 from calibrant import regression as rg
 from calibrant._support.errors import CalibrantWarning, InputError
+from calibrant.forecasts.kinds import forecast_kind
 from calibrant.inference.regression.uniformity import ad_limit, ad_pvalue
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
@@ -35,6 +37,12 @@ KINDS = {
     "Poisson": rg.Frozen(stats.poisson(np.full(MEAN.size, 4.5))),
 }
 CONTINUOUS = ("Gaussian", "t", "gamma", "Stretched", "Warped")
+
+
+def evaluate(y, p=None, **options):
+    """Evaluate numbers as point predictions, and forecasts as they are."""
+    numbers = p is not None and forecast_kind(y, p) != "distribution"
+    return cb.evaluate(y, cb.Point(p) if numbers else p, **options)
 
 
 # Anderson and Darling
@@ -322,23 +330,23 @@ def test_an_evaluation_of_forecasts_has_both_kinds_of_measures():
     rng = np.random.default_rng(1)
     mean = rng.gamma(4, 1, 1500)
     y = mean + rng.normal(size=1500)
-    narrow = rg.evaluate(y, rg.Gaussian(mean, 0.5), n_resamples=0)
+    narrow = evaluate(y, rg.Gaussian(mean, 0.5), n_resamples=0)
     assert (narrow.verdict, narrow.direction, narrow.kind) == ("miscalibrated", "overconfident", "distribution")
-    assert rg.evaluate(y, rg.Gaussian(mean, 2.0), n_resamples=0).direction == "underconfident"
+    assert evaluate(y, rg.Gaussian(mean, 2.0), n_resamples=0).direction == "underconfident"
     assert narrow.breakdowns["coverage"].per_level["observed"][1] < 0.7
     assert narrow["NLL"].value == pytest.approx(rg.nll(y, rg.Gaussian(mean, 0.5)))
     crps = narrow["CRPS"].interval
     assert crps.low < crps.value < crps.high
     assert crps.value == pytest.approx(rg.crps(y, rg.Gaussian(mean, 0.5)))
-    fine = rg.evaluate(y, stats.norm(mean, 1.0), by=np.where(mean > 4, "a", "b"), n_resamples=0)
+    fine = evaluate(y, stats.norm(mean, 1.0), by=np.where(mean > 4, "a", "b"), n_resamples=0)
     assert fine.verdict == "inconclusive"
     assert [len(part.details.other_tests) for part in fine.groups.values()] == [3, 3]
-    q = rg.evaluate(y, rg.Quantiles([0.5], mean[:, None]), n_resamples=0)
+    q = evaluate(y, rg.Quantiles([0.5], mean[:, None]), n_resamples=0)
     assert list(q.breakdowns) == ["bias by bin"]
     assert "NLL" not in q.metrics
     json.dumps(fine.to_dict(), allow_nan=False)
     with pytest.raises(InputError, match="sample_weight must be omitted with predictive distributions"):
-        rg.evaluate(y, rg.Gaussian(mean, 1.0), sample_weight=np.ones(1500))
+        evaluate(y, rg.Gaussian(mean, 1.0), sample_weight=np.ones(1500))
 
 
 # Input
@@ -452,7 +460,7 @@ def test_medians_are_not_judged_as_means():
     rng = np.random.default_rng(0)
     a, q = rng.uniform(1, 3, 1000), np.arange(1, 20) / 20
     y = rng.gamma(a)
-    found = rg.evaluate(y, rg.Quantiles(q, stats.gamma(a[:, None]).ppf(q)))
+    found = evaluate(y, rg.Quantiles(q, stats.gamma(a[:, None]).ppf(q)))
     assert found.verdict == "inconclusive"
     deciding = [name for name, test in found.tests.items() if test.adjusted_pvalue is not None]
     assert deciding == list(found.decision.components) == ["median", "PIT", "coverage"]
@@ -468,7 +476,7 @@ def test_verdicts_on_distributions_are_adjusted_for_groups(rng):
     wrong = 0
     for _ in range(40):
         y = rng.normal(size=500)
-        found = rg.evaluate(y, rg.Gaussian(0 * y, 1.0), by=np.arange(500) % 10, n_resamples=0)
+        found = evaluate(y, rg.Gaussian(0 * y, 1.0), by=np.arange(500) % 10, n_resamples=0)
         wrong += any(part.verdict == "miscalibrated" for part in found.groups.values())
     assert wrong <= 7
 
@@ -480,9 +488,9 @@ def test_distributions_in_clusters_are_tested_on_cluster_sums(rng):
     for _ in range(150):
         y = 0.7 * rng.normal(size=100)[shop] + 0.714 * rng.normal(size=1000)
         calibrated = rg.Gaussian(0 * y, 1.0)
-        wrong += rg.evaluate(y, calibrated, cluster=shop, n_resamples=0).pvalue <= 0.05
-        alone += rg.evaluate(y, calibrated, n_resamples=0).pvalue <= 0.05
-        narrow = rg.evaluate(y, rg.Gaussian(0 * y, 0.7), cluster=shop, n_resamples=0)
+        wrong += evaluate(y, calibrated, cluster=shop, n_resamples=0).pvalue <= 0.05
+        alone += evaluate(y, calibrated, n_resamples=0).pvalue <= 0.05
+        narrow = evaluate(y, rg.Gaussian(0 * y, 0.7), cluster=shop, n_resamples=0)
         found += narrow.verdict == "miscalibrated" and "overconfident" in narrow.direction
     assert wrong <= 14
     assert alone >= 60
@@ -498,20 +506,20 @@ def test_calibrated_ensembles_of_few_members_are_not_rejected(members, rows, rng
         mean = rng.normal(size=rows)
         forecast = rg.Samples(mean[:, None] + rng.normal(size=(rows, members)))
         y = mean + rng.normal(size=rows)
-        wrong += rg.evaluate(y, forecast, n_resamples=0, random_state=seed).pvalue <= 0.05
+        wrong += evaluate(y, forecast, n_resamples=0, random_state=seed).pvalue <= 0.05
     assert wrong <= 14
 
 
 def test_miscalibrated_ensembles_are_found(rng):
     mean = rng.normal(size=2000)
     y, noise = mean + rng.normal(size=2000), rng.normal(size=(2000, 10))
-    assert rg.evaluate(y, rg.Samples(mean[:, None] + 0.7 * noise), n_resamples=0).direction == "overconfident"
-    shifted = rg.evaluate(y, rg.Samples(mean[:, None] + 0.3 + noise), n_resamples=0)
+    assert evaluate(y, rg.Samples(mean[:, None] + 0.7 * noise), n_resamples=0).direction == "overconfident"
+    shifted = evaluate(y, rg.Samples(mean[:, None] + 0.3 + noise), n_resamples=0)
     assert "overestimates" in shifted.direction
-    wide = rg.evaluate(y, rg.Samples(1.5 * mean[:, None] + noise), n_resamples=0)
+    wide = evaluate(y, rg.Samples(1.5 * mean[:, None] + noise), n_resamples=0)
     assert wide.decision.components["slope"].direction == "overconfident"
     assert wide.tests["slope"].adjusted_pvalue < 0.001
-    again = rg.evaluate(y, rg.Samples(1.5 * mean[:, None] + noise), n_resamples=0)
+    again = evaluate(y, rg.Samples(1.5 * mean[:, None] + noise), n_resamples=0)
     assert repr(again) == repr(wide)
 
 
@@ -522,7 +530,7 @@ def test_quantiles_whose_outer_levels_are_too_narrow_are_miscalibrated(rng):
     for _ in range(50):
         mean = rng.normal(size=2000)
         y = mean + rng.normal(size=2000)
-        result = rg.evaluate(y, rg.Quantiles(levels, mean[:, None] + at), n_resamples=0)
+        result = evaluate(y, rg.Quantiles(levels, mean[:, None] + at), n_resamples=0)
         found += result.verdict == "miscalibrated"
         if result.breakdowns["coverage"].per_level["pvalue"].min() < 1e-4:
             assert result.verdict == "miscalibrated"
@@ -532,10 +540,10 @@ def test_quantiles_whose_outer_levels_are_too_narrow_are_miscalibrated(rng):
 def test_one_sided_quantiles_are_judged_by_their_levels(rng):
     mean = rng.normal(size=3000)
     y, levels = mean + rng.normal(size=3000), np.array([0.8, 0.9])
-    good = rg.evaluate(y, rg.Quantiles([0.5, *levels], mean[:, None] + stats.norm.ppf([0.5, *levels])), n_resamples=0)
+    good = evaluate(y, rg.Quantiles([0.5, *levels], mean[:, None] + stats.norm.ppf([0.5, *levels])), n_resamples=0)
     low = rg.Quantiles([0.5, *levels], mean[:, None] + stats.norm.ppf([0.5, *levels]) - 0.2)
     assert good.pvalue > 0.05
-    found = rg.evaluate(y, low, n_resamples=0)
+    found = evaluate(y, low, n_resamples=0)
     assert found.verdict == "miscalibrated"
     assert "coverage" not in found.breakdowns
     assert "underestimates" in found.direction
@@ -544,8 +552,8 @@ def test_one_sided_quantiles_are_judged_by_their_levels(rng):
 def test_the_coverage_error_has_bounds(rng):
     mean = rng.normal(size=40_000)
     y = mean + rng.normal(size=40_000)
-    assert rg.evaluate(y, rg.Gaussian(mean, 1.0), n_resamples=0).verdict in ("calibrated", "negligible")
-    narrow = rg.evaluate(y, rg.Gaussian(mean, 0.8), n_resamples=0).equivalence
+    assert evaluate(y, rg.Gaussian(mean, 1.0), n_resamples=0).verdict in ("calibrated", "negligible")
+    narrow = evaluate(y, rg.Gaussian(mean, 0.8), n_resamples=0).equivalence
     q = np.arange(1, 20) / 20
     truth = np.mean(np.abs(stats.norm.cdf(0.8 * stats.norm.ppf(q)) - q))
     assert narrow.value == pytest.approx(truth, abs=0.004)
@@ -557,7 +565,7 @@ def test_discrete_forecasts_are_judged_by_randomised_pit_values(rng):
     wrong = 0
     for seed in range(100):
         rate = np.exp(rng.normal(size=500) / 2)
-        result = rg.evaluate(rng.poisson(rate).astype(float), stats.poisson(rate), n_resamples=0, random_state=seed)
+        result = evaluate(rng.poisson(rate).astype(float), stats.poisson(rate), n_resamples=0, random_state=seed)
         wrong += result.pvalue <= 0.05
     assert wrong <= 11
 

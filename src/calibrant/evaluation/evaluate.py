@@ -12,6 +12,7 @@ from calibrant.evaluation.pipeline import Kind, evaluate_kind
 from calibrant.evaluation.results import Evaluation
 from calibrant.forecasts.kinds import forecast_kind
 from calibrant.inference.decision import Margin
+from calibrant.metrics.bins import MeanBins
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.registry import MetricLike
 from calibrant.tables.table_functions import row_options
@@ -30,6 +31,8 @@ def evaluate(
     margin: Margin | None = None,
     alpha: float = 0.05,
     metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None = None,
+    n_bins: int | None = None,
+    bins: MeanBins | None = None,
     confidence_level: float = 0.95,
     n_resamples: int | None = None,
     random_state: RandomState = 0,
@@ -45,7 +48,7 @@ def evaluate(
     binary         0 and 1        one column of probabilities; or a `ScoreTable`, or a mapping of tables by group
     multiclass     labels         (n, K) class probabilities: an array, or a frame with a column per class
     labels         labels         `Labels`: predicted classes
-    point          numbers        `Point`: predicted means
+    point          numbers        `Point`: predicted means; or a `MeanTable` instead of both
     distribution   numbers        `Gaussian`, `Quantiles`, `Samples`, or a frozen distribution of scipy.stats
     =============  =============  ==================================================================================
 
@@ -73,11 +76,15 @@ def evaluate(
         Replaces the default panel (not for labels). Metrics are objects, their functions, or names in `METRICS`:
         ``["ece", cb.brier]``. They must be of the kind of the forecast; a binary metric of class probabilities is its
         class-wise mean. The mean error of points and distributions is always shown.
+    n_bins, bins
+        Points and distributions: the bins of the breakdown "bias by bin" and of its test; see
+        `calibrant.regression.bias_by_bin`. By default ten bins, or fewer so that each has fifty rows.
     confidence_level : float, default=0.95
         Of intervals and null ranges.
     n_resamples : int, optional
         Bootstrap and null replicates of the metrics: by default 499 for binary scores, and 199 for other kinds (99 for
-        more than 10,000,000 class probabilities). The verdict needs none.
+        more than 10,000,000 class probabilities). The verdict needs none. For points and distributions they are those
+        of TCE, whose errors get random signs, or of the given `metrics`; 0 for none.
     random_state : int, Generator or None, default=0
         0, so that the same data get the same numbers.
     cluster : column, optional
@@ -121,7 +128,18 @@ def evaluate(
     Multiclass: the omnibus test has calibration in the large over classes, temperature, top-label deviation, and
     class-wise deviations over coarse and fine bins; the log-odds error is the information-weighted mean over classes.
     Null replicates draw the class of each row from its probabilities. Labels: the omnibus test has the Stuart-Maxwell
-    test and the exact tests of single classes. Points and distributions: see `calibrant.regression.evaluate`.
+    test and the exact tests of single classes.
+
+    Points and distributions: the joint test has the components mean error, bias by bins and slope of the outcome on
+    the prediction; for distributions also uniformity of the PIT values and coverage (all levels jointly). Forecasts
+    that know medians but no means have the share of outcomes below the median instead of the first three. Errors are
+    averaged within bins; with fewer than five bins (250 rows) equivalence is not shown unless `bins` are given. The
+    tests are corrected for skewness. Where the squared skewness exceeds a fifth of the number of rows, a mean error or
+    slope towards the short tail of the errors is not tested, and bins are merged until their rows exceed twenty times
+    the squared skewness; a note with the code ``skewed`` names the limited tests. The mean of a few members of an
+    ensemble (`Samples`) is noisy, so outcomes regress to the mean even if the ensemble is calibrated: bins and slope
+    group rows by the mean of one half of the members and measure the error of the other half. With clusters, the
+    intervals of "bias by bin" and the tests of PIT values still take rows as independent.
 
     Examples
     --------
@@ -133,7 +151,8 @@ def evaluate(
     ('miscalibrated', 'overestimates')
     """
     kind = forecast_kind(y_true, forecast)
-    own = check_options(kind, {"classes": classes, "costs": costs, "metrics": metrics, **rows})
+    given = {"classes": classes, "costs": costs, "metrics": metrics, "n_bins": n_bins, "bins": bins}
+    own = check_options(kind, {**given, **rows})
     return evaluate_kind(
         _kind(kind),
         y_true,

@@ -11,6 +11,7 @@ from calibrant.evaluation.group_evaluation import CountedRows, evaluate_groups
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import FEWER_RESAMPLES, Settings, check_settings
 from calibrant.inference.resampling import check_clusters
+from calibrant.metrics.bins import Quantile, choose_bins
 from calibrant.tables.rows import Rows
 
 __all__ = ["ROW_OPTIONS", "GroupedSample", "Kind", "evaluate_kind"]
@@ -87,12 +88,14 @@ def evaluate_kind(
     progress: bool | None,
     metrics: Any = None,
     costs: Any = None,
+    n_bins: int | None = None,
     bins: Any = None,
     **reading: Any,
 ) -> Evaluation:
     """Evaluate forecasts of one kind; see `calibrant.evaluate`. `reading` are arguments of ``kind.read``."""
+    chosen = None if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins)
     settings = check_settings(
-        margin, alpha, metrics, costs, confidence_level, n_resamples, random_state, kind=kind.name, bins=bins
+        margin, alpha, metrics, costs, confidence_level, n_resamples, random_state, kind=kind.name, bins=chosen
     )
     seed = seed_sequence(random_state)
     sample = kind.read(y_true, forecast, **reading)

@@ -1,7 +1,7 @@
-"""`evaluate`: metrics of point predictions or predictive distributions with intervals, a joint test and a verdict."""
+"""Evaluation of point predictions and predictive distributions: metrics with intervals, a joint test and a verdict."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +10,10 @@ from numpy.random import SeedSequence
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError, Note, join_notes
-from calibrant._support.random_streams import RandomState, generator
+from calibrant._support.random_streams import generator
 from calibrant._support.typing import Column, Floats, Ints
 from calibrant.evaluation.metric_result import MetricResult
-from calibrant.evaluation.pipeline import ROW_OPTIONS, GroupedSample, Kind, evaluate_kind
+from calibrant.evaluation.pipeline import ROW_OPTIONS, GroupedSample, Kind
 from calibrant.evaluation.regression_details import RegressionDetails
 from calibrant.evaluation.regression_metrics import (
     coverage_by_level,
@@ -37,14 +37,13 @@ from calibrant.inference.regression.point_tce import TestBasedError, tce_with_nu
 from calibrant.inference.regression.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.metrics import point as means
-from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
+from calibrant.metrics.bins import Quantile
 from calibrant.metrics.pit import transforms
 from calibrant.metrics.point_decomposition import mse_decomposition
-from calibrant.metrics.registry import MetricLike
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows
 from calibrant.tables.rows import Missing, Rows
 
-__all__ = ["DISTRIBUTION", "POINT", "evaluate"]
+__all__ = ["DISTRIBUTION", "POINT"]
 
 
 @dataclass(frozen=True)
@@ -66,124 +65,6 @@ class _Sample:
     def n_clusters(self) -> int | None:
         """Number of clusters; None where rows are independent."""
         return None if self.cluster is None else int(self.cluster.max()) + 1
-
-
-def evaluate(
-    y_true: Column | MeanTable,
-    y_pred: Any = None,
-    *,
-    by: Any = None,
-    sample_weight: Column | None = None,
-    frequency: Column | None = None,
-    cluster: Column | None = None,
-    missing: Missing = "raise",
-    n_bins: int | None = None,
-    bins: MeanBins | None = None,
-    margin: float | None = None,
-    alpha: float = 0.05,
-    metrics: Mapping[str, MetricLike] | Sequence[MetricLike] | None = None,
-    confidence_level: float = 0.95,
-    n_resamples: int | None = None,
-    random_state: RandomState = 0,
-    progress: bool | None = None,
-) -> Evaluation:
-    """Evaluate the calibration of point predictions or predictive distributions: metrics, a joint test, a verdict.
-
-    Parameters
-    ----------
-    y_true : column of n outcomes
-        Or one `MeanTable` of rows instead of both.
-    y_pred : column of n predictions, or forecasts
-        `Gaussian`, `Quantiles`, `Samples` or a frozen distribution of scipy.stats. Their means (of quantiles: medians)
-        are evaluated as point predictions too.
-    by : column, several columns or frame, optional
-        Group of each row; several columns are a list, a mapping of names to columns, or a frame. Each group is
-        evaluated too, and its p-values are adjusted for the number of groups; see `calibrant.evaluate`.
-    sample_weight, frequency : column, optional
-        Importance weights, or numbers of equal rows; see `MeanTable.from_arrays`. For point predictions only.
-    cluster : column, optional
-        Rows of one cluster (a patient, a shop) are not independent: all tests and intervals use sums per cluster,
-        except those of the breakdown "bias by bin" and the tests of PIT values. At least 10 clusters are needed; a
-        group with fewer is not tested.
-    missing : {"raise", "drop"}
-        How rows with a missing outcome, prediction, weight or cluster are treated: an error, or dropped and counted.
-    n_bins, bins
-        See `bias_by_bin`; by default ten bins, or fewer so that each has fifty rows.
-    margin : float, optional
-        Largest deviation that does not matter. For point predictions the root mean square bias by bin in standard
-        deviations of the outcome, by default 0.05; for distributions the mean absolute coverage error, by default 0.01.
-    alpha, confidence_level : float
-        Level of the tests and bounds behind the verdict, and of intervals.
-    metrics : list of metrics or mapping of names to metrics, optional
-        Metrics of the kind of the forecast, which replace the default panel but for the mean error; their intervals
-        and, for distributions, their nulls are resampled.
-    n_resamples : int, optional
-        Number of resamples for the null distribution of TCE, by default 199: errors, centred in each bin, with random
-        signs. 0 for none. (Random signs take errors as symmetric: with skewed ones, in 200 rows, its p-value is below
-        5 % in 11 % of cases.)
-    random_state : int, Generator or None
-        For TCE, for PIT values inside a cell, and for the two halves of an ensemble.
-    progress : bool, optional
-        Whether to draw a bar; by default on a terminal and in notebooks.
-
-    Returns
-    -------
-    Evaluation
-
-    Notes
-    -----
-    The joint test has the components mean error, bias by bins and slope of the outcome on the prediction; for
-    distributions also uniformity of the PIT values and coverage (all levels jointly). Forecasts that know medians but
-    no means have the share of outcomes below the median instead of the first three. p-values are adjusted by Holm, and
-    a deviation is significant if the smallest adjusted p-value is at most alpha.
-
-    ============== ============ ==================================================
-    verdict        significant  deviation shown to lie within the margin
-    ============== ============ ==================================================
-    calibrated     no           yes
-    negligible     yes          yes
-    miscalibrated  yes          no
-    inconclusive   no           no
-    ============== ============ ==================================================
-
-    If the model is calibrated, ``miscalibrated`` or ``negligible`` has a probability of about alpha; if the deviation
-    equals the margin, ``calibrated`` or ``negligible`` has a probability of at most about alpha. Errors are averaged
-    within bins; with fewer than five bins (250 rows) equivalence is not shown unless `bins` are given.
-
-    Skewed errors: the tests are corrected for skewness. Where the squared skewness exceeds a fifth of the number of
-    rows, a mean error or slope towards the short tail of the errors is not tested; bins are merged until their
-    rows exceed twenty times the squared skewness. A note with the code ``skewed`` names the limited tests.
-
-    Ensembles (`Samples`): the mean of a few members is noisy, so outcomes regress to the mean even if the ensemble is
-    calibrated. Bins and slope therefore group rows by the mean of one half of the members and measure the error of the
-    other half.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.uniform(0, 10, 2000)
-    >>> result = evaluate(x + rng.normal(size=2000), 1.1 * x - 0.2, n_resamples=0)
-    >>> result.verdict, result.direction
-    ('miscalibrated', 'overestimates, overconfident')
-    """
-    return evaluate_kind(
-        DISTRIBUTION if _is_distribution(y_pred) else POINT,
-        y_true,
-        y_pred,
-        by=by,
-        sample_weight=sample_weight,
-        frequency=frequency,
-        cluster=cluster,
-        missing=missing,
-        bins=None if bins is None and n_bins is None else choose_bins(Quantile, n_bins, bins),
-        margin=margin,
-        alpha=alpha,
-        metrics=metrics,
-        confidence_level=confidence_level,
-        n_resamples=n_resamples,
-        random_state=random_state,
-        progress=progress,
-    )
 
 
 def _is_distribution(y_pred: Any) -> bool:
@@ -392,6 +273,6 @@ def _distribution_components(u: Floats, rows: _Sample, of_means: bool, alpha: fl
     ]
 
 
-_OPTIONS = ("metrics", *ROW_OPTIONS)
+_OPTIONS = ("metrics", "n_bins", "bins", *ROW_OPTIONS)
 POINT = Kind("point", _read, _evaluate_rows, options=_OPTIONS, resamples_groups=False)
 DISTRIBUTION = Kind("distribution", _read, _evaluate_rows, options=_OPTIONS, resamples_groups=False)

@@ -14,7 +14,7 @@ _lazy = _LazyNames(
         "calibrators.point_map": "PointMap",
         "calibrators.point_model": "RecalibratedModel",
         "calibrators.trade_off": "TradeOff",
-        "evaluation.regression": "evaluate",
+        "evaluation.evaluate": "evaluate",
         "forecasts.distributions": "Gaussian Quantiles Samples",
         "forecasts.frozen": "Frozen",
         "forecasts.protocol": "Forecast",

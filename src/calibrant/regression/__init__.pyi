@@ -14,7 +14,7 @@ from calibrant.calibrators.point_cost import CostRecalibrator as CostRecalibrato
 from calibrant.calibrators.point_map import PointMap as PointMap
 from calibrant.calibrators.point_model import RecalibratedModel as RecalibratedModel
 from calibrant.calibrators.trade_off import TradeOff as TradeOff
-from calibrant.evaluation.regression import evaluate as evaluate
+from calibrant.evaluation.evaluate import evaluate as evaluate
 from calibrant.forecasts.distributions import Gaussian as Gaussian
 from calibrant.forecasts.distributions import Quantiles as Quantiles
 from calibrant.forecasts.distributions import Samples as Samples
