@@ -10,7 +10,7 @@ _lazy = _LazyNames(
         "metrics.calbin_calloss": "CalBin CalLoss calbin calloss",
         "metrics.calibration_errors": "ACE DebiasedSCE ECC ECE MCE RMSCE TCE ace debiased_sce ecc ece mce rmsce tce",
         "metrics.calibration_in_the_large": "Bias OERatio bias oe_ratio",
-        "metrics.classwise": "ClasswiseMetric",
+        "metrics.classwise": "Classwise ClasswiseMetric",
         "metrics.cumulative": "Ecce EcceMad EcceR ecce ecce_mad ecce_r",
         "metrics.decision_cost": "DecisionCost bayes_threshold",
         "metrics.decompositions": "CorpDecomposition MCB MurphyDecomposition corp_decomposition mcb "
@@ -20,6 +20,7 @@ _lazy = _LazyNames(
         "interval_score nll",
         "metrics.gce": "GCE",
         "metrics.isotonic_gaps": "Emax ICI IsotonicErrors emax ici isotonic_errors",
+        "metrics.labels": "Proportions",
         "metrics.log_odds": "LogOddsError log_odds_error",
         "metrics.metric": "Metric MetricValue UnbinnedMetric metric_function",
         "metrics.multiclass": "MulticlassBrier MulticlassLogLoss",
@@ -31,6 +32,8 @@ _lazy = _LazyNames(
         "metrics.registry": "METRICS as_metric as_metrics from_spec metric_names",
         "metrics.smooth_calibration": "SmoothECE smooth_ece",
         "metrics.top_label": "TopLabelMetric",
+        "tables.class_table": "ClassTable",
+        "tables.confusion_table": "ConfusionTable",
         "tables.partition": "Partition",
     },
 )

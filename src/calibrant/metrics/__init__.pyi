@@ -22,6 +22,7 @@ from calibrant.metrics.calibration_in_the_large import Bias as Bias
 from calibrant.metrics.calibration_in_the_large import OERatio as OERatio
 from calibrant.metrics.calibration_in_the_large import bias as bias
 from calibrant.metrics.calibration_in_the_large import oe_ratio as oe_ratio
+from calibrant.metrics.classwise import Classwise as Classwise
 from calibrant.metrics.classwise import ClasswiseMetric as ClasswiseMetric
 from calibrant.metrics.cumulative import Ecce as Ecce
 from calibrant.metrics.cumulative import EcceMad as EcceMad
@@ -55,6 +56,7 @@ from calibrant.metrics.isotonic_gaps import IsotonicErrors as IsotonicErrors
 from calibrant.metrics.isotonic_gaps import emax as emax
 from calibrant.metrics.isotonic_gaps import ici as ici
 from calibrant.metrics.isotonic_gaps import isotonic_errors as isotonic_errors
+from calibrant.metrics.labels import Proportions as Proportions
 from calibrant.metrics.log_odds import LogOddsError as LogOddsError
 from calibrant.metrics.log_odds import log_odds_error as log_odds_error
 from calibrant.metrics.metric import Metric as Metric
@@ -99,4 +101,6 @@ from calibrant.metrics.registry import metric_names as metric_names
 from calibrant.metrics.smooth_calibration import SmoothECE as SmoothECE
 from calibrant.metrics.smooth_calibration import smooth_ece as smooth_ece
 from calibrant.metrics.top_label import TopLabelMetric as TopLabelMetric
+from calibrant.tables.class_table import ClassTable as ClassTable
+from calibrant.tables.confusion_table import ConfusionTable as ConfusionTable
 from calibrant.tables.partition import Partition as Partition
