@@ -31,6 +31,7 @@ _lazy = _LazyNames(
         "calibrators.sigmoid": "Platt Temperature",
         "calibrators.softmax_scaling": "Dirichlet MatrixScaling SoftmaxTemperature VectorScaling",
         "calibrators.spline": "Spline",
+        "calibrators.proportion_rule": "ProportionRule",
         "calibrators.thresholds": "ProportionThreshold",
         "calibrators.trees": "TreeSmoothing",
         "calibrators.venn_abers": "VennAbers",

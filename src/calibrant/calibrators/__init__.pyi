@@ -12,6 +12,7 @@ from calibrant.calibrators.multiclass import OneVsRest as OneVsRest
 from calibrant.calibrators.multiclass import ProbabilityMap as ProbabilityMap
 from calibrant.calibrators.pairwise import PairwiseCoupling as PairwiseCoupling
 from calibrant.calibrators.prior_shift import PriorShift as PriorShift
+from calibrant.calibrators.proportion_rule import ProportionRule as ProportionRule
 from calibrant.calibrators.registry import CALIBRATORS as CALIBRATORS
 from calibrant.calibrators.score_map import ScoreMap as ScoreMap
 from calibrant.calibrators.scorers import MetricScorer as MetricScorer

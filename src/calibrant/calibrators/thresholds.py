@@ -103,7 +103,7 @@ class ProportionThreshold(ModelWithCalibrator):
         splits = [] if is_frozen(self.estimator) else rows.splits(self.cv)
         held_out = out_of_fold(self.estimator, rows, splits, method, self.n_jobs)
         weight = np.ones(held_out.code.size) if held_out.weight is None else held_out.weight
-        share = self._shares(held_out.code, weight, rows.classes)
+        share = target_shares(self.target, held_out.code, weight, rows.classes.tolist())
         self.threshold_: float | None = None
         self.weights_: Floats | None = None
         if len(rows.classes) == 2:
@@ -113,26 +113,13 @@ class ProportionThreshold(ModelWithCalibrator):
             before = held_out.scores.argmax(axis=1)
             self.weights_ = best_weights(held_out.scores, weight, share)
         self.before_, self.after_ = (
-            _compare(held_out.code, predicted, rows.classes, weight)
+            compare_classes(held_out.code, predicted, rows.classes.tolist(), weight)
             for predicted in (before.astype(np.int64), self._choose_classes(held_out.scores))
         )
         self.accuracy_cost_ = self.before_.accuracy - self.after_.accuracy
         self.calibrator_ = None
         self._keep(fit_on(self.estimator, rows), rows.classes, method)
         return self
-
-    def _shares(self, code: Ints, weight: Floats, classes: NDArray[Any]) -> Floats:
-        if self.target is None:
-            return np.asarray(np.bincount(code, weights=weight, minlength=len(classes)) / weight.sum())
-        labels = classes.tolist()
-        if not isinstance(self.target, Mapping) or set(self.target) != set(labels):
-            raise InputError(f"target must have a share for each of {labels}; got {self.target!r}.", argument="target")
-        share = np.array([float(self.target[label]) for label in labels])
-        if not ((share >= 0).all() and abs(share.sum() - 1) < 1e-9):
-            raise InputError(
-                f"target must have non-negative shares with sum 1; got {share.tolist()}.", argument="target"
-            )
-        return share
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
@@ -154,7 +141,19 @@ class ProportionThreshold(ModelWithCalibrator):
         return np.asarray((scores * self.weights_).argmax(axis=1))
 
 
-def _compare(code: Ints, predicted: Ints, classes: NDArray[Any], weight: Floats) -> Proportions:
+def target_shares(target: Mapping[Any, float] | None, code: Ints, weight: Floats, classes: list[Any]) -> Floats:
+    """Return the target share of each class: as given, else that of the rows."""
+    if target is None:
+        return np.asarray(np.bincount(code, weights=weight, minlength=len(classes)) / weight.sum())
+    if not isinstance(target, Mapping) or set(target) != set(classes):
+        raise InputError(f"target must have a share for each of {classes}; got {target!r}.", argument="target")
+    share = np.array([float(target[label]) for label in classes])
+    if not ((share >= 0).all() and abs(share.sum() - 1) < 1e-9):
+        raise InputError(f"target must have non-negative shares with sum 1; got {share.tolist()}.", argument="target")
+    return share
+
+
+def compare_classes(code: Ints, predicted: Ints, classes: list[Any], weight: Floats) -> Proportions:
     """Compare predicted and actual classes; real weights are scaled to the effective number of rows."""
     size = len(classes)
     held = np.bincount(code * size + predicted, weights=weight, minlength=size * size).reshape(size, size)
@@ -162,7 +161,7 @@ def _compare(code: Ints, predicted: Ints, classes: NDArray[Any], weight: Floats)
     if not (weight == np.rint(weight)).all():
         held = held * (weight.sum() / np.square(weight).sum())
         notes = (Note("effective_rows", 1, "Weights are not whole: counts are those of effective rows, rounded."),)
-    return Proportions(classes.tolist(), np.rint(held).astype(np.int64), MappingProxyType({}), notes)
+    return Proportions(classes, np.rint(held).astype(np.int64), MappingProxyType({}), notes)
 
 
 def best_threshold(scores: Floats, weight: Floats, share: float) -> float:

@@ -1,6 +1,6 @@
 """Fitted calibrators as plain data for JSON, and back, with all checks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any
@@ -10,13 +10,16 @@ from sklearn.base import clone
 
 from calibrant._support.errors import InputError, Note
 from calibrant.calibrators import class_maps, maps
+from calibrant.calibrators.proportion_rule import ProportionRule
 from calibrant.calibrators.registry import CALIBRATORS, RECALIBRATORS
 from calibrant.calibrators.score_map import label_array
 from calibrant.metrics.specification import part_from_spec, part_to_spec
 
 __all__ = ["KINDS", "from_dict", "to_dict"]
 
-_CLASSES: dict[str, Any] = {each.__name__: each for each in (*CALIBRATORS.values(), *RECALIBRATORS.values())}
+_CLASSES: dict[str, Any] = {
+    each.__name__: each for each in (*CALIBRATORS.values(), *RECALIBRATORS.values(), ProportionRule)
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ def _plain_setting(value: Any) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         return [_plain_setting(each) for each in value]
+    if isinstance(value, Mapping):
+        return {"mapping": [[_plain_setting(key), _plain_setting(each)] for key, each in value.items()]}
     spec = part_to_spec(value)
     try:
         part_from_spec(spec)
@@ -84,7 +89,7 @@ def _setting(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     try:
-        return part_from_spec(value["part"])
+        return dict(value["mapping"]) if "mapping" in value else part_from_spec(value["part"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"a setting cannot be read: {value!r}.") from error
 
@@ -250,10 +255,27 @@ def _restore_calibrators(calibrator: Any, state: dict[str, Any]) -> None:
         calibrator.map_ = class_maps.Normalised(fitted, state.pop("domain", None))
 
 
+# Rules of class proportions
+
+
+def _rule_state(calibrator: Any) -> dict[str, Any]:
+    state = calibrator.to_state()
+    keys = [key for group in state["groups"] for key in np.atleast_1d(np.array(group["group"], dtype=object)).tolist()]
+    if not _are_labels(keys):
+        raise InputError(f"Groups must be text or numbers to be saved; got {keys!r}.", hint="Encode them first.")
+    return {**_labels(calibrator), **state}
+
+
+def _restore_rule(calibrator: Any, state: dict[str, Any]) -> None:
+    _restore_labels(calibrator, state)
+    calibrator.restore_state(state)
+
+
 _STATES = {
     "binary": _State(_score_state, _restore_score),
     "point": _State(_map_state, _restore_point),
     "distribution": _State(_distribution_state, _restore_distribution),
     "multiclass": _State(_class_state, _restore_class),
+    "labels": _State(_rule_state, _restore_rule),
 }
 KINDS = tuple(_STATES)
