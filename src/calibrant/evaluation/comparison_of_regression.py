@@ -11,7 +11,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, Note
 from calibrant._support.typing import Floats
 from calibrant.evaluation.compared_models import RowLosses, column_name
-from calibrant.forecasts.distributions import Quantiles, Samples, pinball_losses
+from calibrant.forecasts.distributions import pinball_losses
 from calibrant.forecasts.point import Point
 from calibrant.forecasts.reading import as_forecast
 from calibrant.inference.paired_deviations import are_too_skewed, bias_deviations, common_levels, coverage_deviations
@@ -99,11 +99,11 @@ class DistributionModels:
 
 def _scores(y: Floats, forecasts: Sequence[Any], levels: Floats) -> dict[str, list[Floats]]:
     """Return CRPS, or the mean pinball loss at the common levels if some models have quantiles at other levels only."""
-    quantiles = [each for each in forecasts if isinstance(each, Quantiles)]
-    same = all(each.levels.size == levels.size for each in quantiles)
+    quantiles = [each for each in forecasts if each.known_levels is not None and each.ensemble is None]
+    same = all(each.known_levels.size == levels.size for each in quantiles)
     if not quantiles or (len(quantiles) == len(forecasts) and same):
         return {"CRPS": [each.crps(y) for each in forecasts]}
-    least = max([1 / (each.draws.shape[1] + 1) for each in forecasts if isinstance(each, Samples)], default=0.0)
+    least = max([each.known_levels[0] for each in forecasts if each.ensemble is not None], default=0.0)
     inner = levels[(levels >= least) & (levels <= 1 - least)]
     if not inner.size:
         return {}

@@ -10,7 +10,6 @@ import numpy as np
 from calibrant._support.errors import InputError
 from calibrant._support.logits import expit
 from calibrant._support.typing import Bools, Floats, Ints
-from calibrant.forecasts.distributions import Quantiles, Samples
 from calibrant.inference.information_bins import coarse_bins
 from calibrant.inference.multiclass.design import ClassRows
 from calibrant.inference.paired import PairedDifference, half_events
@@ -104,7 +103,9 @@ def common_levels(forecasts: Sequence[Any]) -> Floats:
 
     Those that all `Quantiles` have; the ranks of `Samples` of equal size; else 0.05, 0.1, ..., 0.95.
     """
-    given = [np.asarray(each.levels, dtype=np.float64) for each in forecasts if isinstance(each, Quantiles)]
+    given: list[Floats] = [
+        each.known_levels for each in forecasts if each.known_levels is not None and each.ensemble is None
+    ]
     if given:
         found = given[0]
         for other in given[1:]:
@@ -117,11 +118,10 @@ def common_levels(forecasts: Sequence[Any]) -> Floats:
                 argument="forecasts",
             )
         return found
-    members = {each.draws.shape[1] if isinstance(each, Samples) else 0 for each in forecasts}
+    members = {0 if each.ensemble is None else each.ensemble.shape[1] for each in forecasts}
     if 0 in members or len(members) > 1:
         return _LEVELS
-    ranks = members.pop() + 1
-    return merged_levels(np.arange(1, ranks) / ranks, 10**9)
+    return merged_levels(forecasts[0].known_levels, 10**9)
 
 
 def coverage_hits(y: Floats, forecast: Any, levels: Floats) -> Floats:
