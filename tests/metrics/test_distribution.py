@@ -612,3 +612,12 @@ def test_one_distribution_may_serve_all_rows():
     y = np.array([1.0, 2.0, 3.0])
     assert rg.pit(y, stats.norm(2, 1)) == pytest.approx(rg.pit(y, rg.Gaussian(2.0, 1.0)))
     assert rg.crps(y, stats.norm(2, 1)) == pytest.approx(rg.crps(y, rg.Gaussian([2.0], 1.0)))
+
+
+def test_an_ensemble_is_tested_up_to_its_widest_interval():
+    """With 15 members intervals of 80 % round to 75 %, and those of 90 and 95 % to 87.5 %, between the outermost."""
+    rng = np.random.default_rng(1)
+    mean = rng.normal(size=300)
+    found = cb.evaluate(mean + rng.normal(size=300), rg.Samples(mean[:, None] + rng.normal(size=(300, 15))))
+    assert found.details.decision.components["coverage"].method.startswith("3 central intervals")
+    assert found.breakdowns["coverage"].per_level["level"].tolist() == [0.5, 0.75]

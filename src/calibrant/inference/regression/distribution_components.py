@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.typing import Floats, Ints
+from calibrant.forecasts.protocol import INTERVAL_LEVELS
 from calibrant.inference.cluster_sums import box_test, share_covariance, sums_by_cluster
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.mean_tests import IndependentTerms, cluster_terms
@@ -80,8 +81,9 @@ def merged_levels(levels: Floats, size: int, most: int = _MAX_CELLS) -> Floats:
 
 def coverage_component(u: Floats, forecast: Any, cluster: Ints | None, alpha: float) -> TestResult | None:
     """Test the coverage of central intervals at all levels jointly; for quantiles without pairs that of the levels."""
-    central = forecast.interval_levels()
-    central = central[central > 1e-9]  # one member has no interval
+    # An ensemble is tested up to its widest interval, one member has none.
+    central = forecast.interval_levels(None if forecast.ensemble is None else np.array(INTERVAL_LEVELS))
+    central = central[central > 1e-9]
     direction = _confidence(u, forecast, central, cluster, alpha)
     if central.size:
         levels, folded, method = central, np.abs(2 * u - 1), f"{central.size} central intervals"
