@@ -47,7 +47,10 @@ WALKS = {
     "evaluate": "cb.evaluate(y, p, n_resamples=19)",
     "evaluate, to_html": "cb.evaluate(y, p, n_resamples=19).to_html({page!r})",
     "Beta.fit, to_sql": "cb.to_sql(cb.Beta().fit(p, y), 'score')",
-    "regression.evaluate": "cb.regression.evaluate(p + y, p, n_resamples=19)",
+    "evaluate of points": (
+        "cb.evaluate(p + y, cb.Point(p), n_resamples=19) if hasattr(cb, 'Point') else "
+        "cb.regression.evaluate(p + y, p, n_resamples=19)"
+    ),
     "from_frame on Spark": (
         "import os, sys; os.environ.update(SPARK_LOCAL_IP='127.0.0.1', PYSPARK_PYTHON=sys.executable)\n"
         "from pyspark.sql import SparkSession\n"
