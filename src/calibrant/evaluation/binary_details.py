@@ -1,7 +1,6 @@
 """`BinaryDetails`: results that only evaluations of predicted probabilities have."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +8,16 @@ from calibrant._support.errors import InputError
 from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import plain
 from calibrant.evaluation import sentences
+from calibrant.evaluation.details import LogOddsDetails
 from calibrant.evaluation.rejection_profile import RejectionProfile
 from calibrant.evaluation.sensitivity import Sensitivity
 from calibrant.evaluation.sizes import mean_score, rows_text
 from calibrant.inference.bands import Band, cumulative_band
-from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.inference.calibration_tests import ecce_test
 from calibrant.inference.decision import Decision
 from calibrant.inference.equivalence_tests import Equivalence
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.inference.intervals import Interval
 from calibrant.metrics.cumulative import Ecce, ecce
 from calibrant.metrics.decompositions import CorpDecomposition
 from calibrant.tables.score_table import ScoreTable
@@ -57,7 +55,7 @@ class CumulativeDifferences:
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryDetails:
+class BinaryDetails(LogOddsDetails):
     """Results that only evaluations of probabilities have.
 
     Attributes
@@ -91,58 +89,9 @@ class BinaryDetails:
     rejection_profile: RejectionProfile | None
     rows_needed: int | None = None
 
-    @property
-    def pvalue(self) -> float:
-        """p-value of the omnibus test, not adjusted for groups."""
-        return self.decision.pvalue
-
-    @property
-    def log_odds_error(self) -> Interval:
-        """The log-odds error with its confidence interval."""
-        return self.decision.log_odds_error
-
-    @property
-    def deviation(self) -> float:
-        """Size of the deviation; it orders groups with equal p-values."""
-        return self.decision.log_odds_error.value
-
-    @property
-    def impossible_outcomes(self) -> float:
-        """Number of events with score 0 and of non-events with score 1."""
-        test = self.decision.joint_test.components.get(IMPOSSIBLE)
-        return 0 if test is None else test.statistic
-
-    def deciding_tests(self, factor: float) -> Iterable[TestResult]:
-        """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups."""
-        return self.decision.joint_test.scale(factor).components.values()
-
-    def direction(self, alpha: float, factor: float) -> str:
-        """Return the significant directions, comma-joined."""
-        return self.decision.direction(alpha, factor)
-
-    def group_factor(self, adjusted: float, count: int) -> float:
-        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value."""
-        return adjusted / self.pvalue if self.pvalue > 0 else 1.0
-
-    def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
-        """Return the adjusted p-value of a metric in a group."""
-        return max(pvalue, adjusted)
-
-    def rows_to_decide(self, e: "Evaluation") -> int | None:
-        """Return the number of further rows that would probably decide; None if unknown."""
-        return self.rows_needed
-
-    def headline(self, e: "Evaluation") -> str:
-        """Return the verdict in one line."""
-        return sentences.headline(e)
-
     def sentences(self, e: "Evaluation") -> list[str]:
         """Return the explanation of the verdict and its consequence at the mean score."""
         return [text for text in (sentences.explanation(e), sentences.consequence(e)) if text]
-
-    def reasons(self, e: "Evaluation") -> Iterable[str]:
-        """State the tests behind the verdict, the coefficients and the other tests."""
-        return sentences.reasons(e)
 
     def sizes(self, table: ScoreTable) -> dict[str, Any]:
         """Return the number of events, the event rate and the mean score."""

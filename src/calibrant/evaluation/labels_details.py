@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant._support.formatting import format_pvalue, round_up
+from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import label as json_label
 from calibrant._support.json_values import number
 from calibrant.evaluation import regression_sentences
+from calibrant.evaluation.details import DeviationDetails
 from calibrant.evaluation.sizes import rows_text
 from calibrant.inference.deviations import Deviation
 from calibrant.inference.estimates import Estimate
@@ -25,7 +26,7 @@ _NAMED = 5  # classes that a sentence names
 
 
 @dataclass(frozen=True, eq=False)
-class LabelsDetails:
+class LabelsDetails(DeviationDetails):
     """Results that only evaluations of predicted classes have.
 
     Attributes
@@ -49,11 +50,6 @@ class LabelsDetails:
         return self.decision.n_clusters
 
     @property
-    def pvalue(self) -> float:
-        """p-value of the omnibus test, not adjusted for groups; NaN if there is no test."""
-        return self.decision.pvalue
-
-    @property
     def deviation(self) -> float:
         """Size of the deviation; it orders groups with equal p-values."""
         return self.equivalence.value
@@ -67,23 +63,6 @@ class LabelsDetails:
         over, under = self.decision.too_often(alpha, factor), self.decision.too_rarely(alpha, factor)
         found = ["overestimates"] * bool(over) + ["underestimates"] * bool(under)
         return ", ".join(found) or ("local" if self.pvalue * factor <= alpha else "")
-
-    def group_factor(self, adjusted: float, count: int) -> float:
-        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value."""
-        return adjusted / self.pvalue if self.pvalue > 0 else float(count)
-
-    def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
-        """Return the adjusted p-value of a metric in a group."""
-        return pvalue if math.isnan(pvalue) else min(1.0, factor * pvalue)
-
-    def rows_to_decide(self, e: "Evaluation") -> int | None:
-        """Return the number of further rows that would probably decide; None if unknown."""
-        more = self.equivalence.further_rows(e.table.size)
-        return None if math.isnan(more) else round_up(more)
-
-    def headline(self, e: "Evaluation") -> str:
-        """Return the verdict in one line."""
-        return regression_sentences.headline(e)
 
     def sentences(self, e: "Evaluation") -> list[str]:
         """Name the classes that are predicted significantly too often or too rarely."""
@@ -101,10 +80,6 @@ class LabelsDetails:
         ]
         rest = len(found) - _NAMED
         return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
-
-    def reasons(self, e: "Evaluation") -> Iterable[str]:
-        """State the tests behind the verdict."""
-        return regression_sentences.reasons(e)
 
     def sizes(self, table: ConfusionTable) -> dict[str, Any]:
         """Return the number of classes."""

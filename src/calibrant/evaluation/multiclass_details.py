@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import label as json_label
 from calibrant.evaluation import sentences
+from calibrant.evaluation.details import LogOddsDetails
 from calibrant.evaluation.sizes import rows_text
-from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.inference.equivalence_tests import Equivalence
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.inference.intervals import Interval
 from calibrant.inference.multiclass.decision import ClassDecision, MulticlassDecision
 from calibrant.tables.class_table import ClassTable
 
@@ -26,7 +25,7 @@ _NAMED = 5  # classes or pairs of classes that a sentence names
 
 
 @dataclass(frozen=True, eq=False)
-class MulticlassDetails:
+class MulticlassDetails(LogOddsDetails):
     """Results that only evaluations of class probabilities have.
 
     Attributes
@@ -55,51 +54,6 @@ class MulticlassDetails:
     def equivalence(self) -> Equivalence:
         """The equivalence test that the verdict uses."""
         return self.decision.equivalence
-
-    @property
-    def pvalue(self) -> float:
-        """p-value of the omnibus test, not adjusted for groups."""
-        return self.decision.pvalue
-
-    @property
-    def log_odds_error(self) -> Interval:
-        """The class-wise log-odds error with its confidence interval."""
-        return self.decision.log_odds_error
-
-    @property
-    def deviation(self) -> float:
-        """Size of the deviation; it orders groups with equal p-values."""
-        return self.decision.log_odds_error.value
-
-    @property
-    def impossible_outcomes(self) -> float:
-        """Number of rows whose class had probability 0."""
-        test = self.decision.joint_test.components.get(IMPOSSIBLE)
-        return 0 if test is None else test.statistic
-
-    def deciding_tests(self, factor: float) -> Iterable[TestResult]:
-        """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups."""
-        return self.decision.joint_test.scale(factor).components.values()
-
-    def direction(self, alpha: float, factor: float) -> str:
-        """Return the significant directions, comma-joined."""
-        return self.decision.direction(alpha, factor)
-
-    def group_factor(self, adjusted: float, count: int) -> float:
-        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value."""
-        return adjusted / self.pvalue if self.pvalue > 0 else 1.0
-
-    def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
-        """Return the adjusted p-value of a metric in a group."""
-        return max(pvalue, adjusted)
-
-    def rows_to_decide(self, e: "Evaluation") -> int | None:
-        """Return the number of further rows that would probably decide; None if unknown."""
-        return self.rows_needed
-
-    def headline(self, e: "Evaluation") -> str:
-        """Return the verdict in one line."""
-        return sentences.headline(e)
 
     def sentences(self, e: "Evaluation") -> list[str]:
         """Explain the verdict, and name the classes that are over- or underestimated and those that are confused."""
@@ -132,10 +86,6 @@ class MulticlassDetails:
     def _listed(self, texts: Sequence[str], count: int | None = None) -> str:
         rest = (len(texts) if count is None else count) - _NAMED
         return "; ".join(texts[:_NAMED]) + (f"; and {rest:,} more" if rest > 0 else "")
-
-    def reasons(self, e: "Evaluation") -> Iterable[str]:
-        """State the tests behind the verdict."""
-        return sentences.reasons(e)
 
     def sizes(self, table: ClassTable) -> dict[str, Any]:
         """Return the number of classes and the accuracy."""

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant._support.formatting import format_pvalue, round_up
+from calibrant._support.formatting import format_pvalue
 from calibrant._support.typing import Floats
 from calibrant.evaluation import regression_sentences
+from calibrant.evaluation.details import DeviationDetails
 from calibrant.evaluation.sizes import rows_text
 from calibrant.inference.deviations import Deviation
 from calibrant.inference.estimates import Estimate
@@ -25,7 +26,7 @@ __all__ = ["RegressionDetails"]
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionDetails:
+class RegressionDetails(DeviationDetails):
     """Results that only evaluations of point predictions and distributions have.
 
     Attributes
@@ -58,11 +59,6 @@ class RegressionDetails:
     pit: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
     @property
-    def pvalue(self) -> float:
-        """p-value of the joint test, not adjusted for groups; NaN if there is no test."""
-        return self.decision.pvalue
-
-    @property
     def deviation(self) -> float:
         """Size of the deviation; it orders groups with equal p-values."""
         return 0.0 if math.isnan(self.equivalence.value) else self.equivalence.value
@@ -81,30 +77,9 @@ class RegressionDetails:
         without = ("slope",) if self.kind == "distribution" else ()
         return self.decision.scale(factor).direction(alpha, without=without)
 
-    def group_factor(self, adjusted: float, count: int) -> float:
-        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value."""
-        return adjusted / self.pvalue if self.pvalue > 0 else float(count)
-
-    def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
-        """Return the adjusted p-value of a metric in a group."""
-        return pvalue if math.isnan(pvalue) else min(1.0, factor * pvalue)
-
-    def rows_to_decide(self, e: "Evaluation") -> int | None:
-        """Return the number of further rows that would probably decide; None if unknown."""
-        more = self.equivalence.further_rows(e.table.size)
-        return None if math.isnan(more) else round_up(more)
-
-    def headline(self, e: "Evaluation") -> str:
-        """Return the verdict in one line."""
-        return regression_sentences.headline(e)
-
     def sentences(self, e: "Evaluation") -> list[str]:
         """Return no further sentences: the headline explains the verdict."""
         return []
-
-    def reasons(self, e: "Evaluation") -> Iterable[str]:
-        """State the tests behind the verdict, the coefficients and the other tests."""
-        return regression_sentences.reasons(e)
 
     def sizes(self, table: MeanTable) -> dict[str, Any]:
         """Return mean prediction and mean outcome."""

@@ -1,0 +1,138 @@
+"""`Details`: what an evaluation of one kind adds to the results of all kinds, and what several kinds share of it."""
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from calibrant._support.formatting import round_up
+from calibrant.evaluation import regression_sentences, sentences
+from calibrant.inference.binary_components import IMPOSSIBLE
+from calibrant.inference.estimates import Estimate
+from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.inference.intervals import Interval
+
+if TYPE_CHECKING:
+    from calibrant.evaluation.results import Evaluation
+
+__all__ = ["Details", "DeviationDetails", "LogOddsDetails"]
+
+
+class Details(Protocol):
+    """Results that only one kind of forecast has, and the texts that an `Evaluation` of that kind prints."""
+
+    @property
+    def decision(self) -> Any: ...
+    @property
+    def equivalence(self) -> Any: ...
+    @property
+    def coefficients(self) -> tuple[Estimate, ...]: ...
+    @property
+    def other_tests(self) -> tuple[TestResult, ...]: ...
+    @property
+    def pvalue(self) -> float: ...
+    @property
+    def deviation(self) -> float: ...
+    def deciding_tests(self, factor: float) -> Iterable[TestResult]: ...
+    def direction(self, alpha: float, factor: float) -> str: ...
+    def group_factor(self, adjusted: float, count: int) -> float: ...
+    def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float: ...
+    def rows_to_decide(self, e: "Evaluation") -> int | None: ...
+    def headline(self, e: "Evaluation") -> str: ...
+    def sentences(self, e: "Evaluation") -> list[str]: ...
+    def reasons(self, e: "Evaluation") -> Iterable[str]: ...
+    def sizes(self, table: Any) -> dict[str, Any]: ...
+    def frame_columns(self, table: Any) -> dict[str, Any]: ...
+    def sizes_text(self, table: Any) -> str: ...
+    def group_header(self, level: str) -> list[str]: ...
+    def group_cells(self, e: "Evaluation") -> list[str]: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+class LogOddsDetails:
+    """Details of probabilities, whose deviation is a log-odds error: binary and multiclass."""
+
+    decision: Any
+    rows_needed: int | None
+
+    @property
+    def pvalue(self) -> float:
+        """p-value of the omnibus test, not adjusted for groups."""
+        return float(self.decision.pvalue)
+
+    @property
+    def log_odds_error(self) -> Interval:
+        """The log-odds error (of several classes, class-wise) with its confidence interval."""
+        found: Interval = self.decision.log_odds_error
+        return found
+
+    @property
+    def deviation(self) -> float:
+        """Size of the deviation; it orders groups with equal p-values."""
+        return self.log_odds_error.value
+
+    @property
+    def impossible_outcomes(self) -> float:
+        """Number of rows whose outcome had probability 0."""
+        test = self.decision.joint_test.components.get(IMPOSSIBLE)
+        return 0 if test is None else test.statistic
+
+    def deciding_tests(self, factor: float) -> Iterable[TestResult]:
+        """Return the components of the omnibus test; `factor` adjusts p-values for the number of groups."""
+        found: Iterable[TestResult] = self.decision.joint_test.scale(factor).components.values()
+        return found
+
+    def direction(self, alpha: float, factor: float) -> str:
+        """Return the significant directions, comma-joined."""
+        return str(self.decision.direction(alpha, factor))
+
+    def group_factor(self, adjusted: float, count: int) -> float:
+        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value."""
+        return adjusted / self.pvalue if self.pvalue > 0 else 1.0
+
+    def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
+        """Return the adjusted p-value of a metric in a group."""
+        return max(pvalue, adjusted)
+
+    def rows_to_decide(self, e: "Evaluation") -> int | None:
+        """Return the number of further rows that would probably decide; None if unknown."""
+        return self.rows_needed
+
+    def headline(self, e: "Evaluation") -> str:
+        """Return the verdict in one line."""
+        return sentences.headline(e)
+
+    def reasons(self, e: "Evaluation") -> Iterable[str]:
+        """State the tests behind the verdict, the coefficients and the other tests."""
+        return sentences.reasons(e)
+
+
+class DeviationDetails:
+    """Details of forecasts whose deviation is in units of the outcome or a share: labels, points, distributions."""
+
+    decision: Any
+
+    @property
+    def pvalue(self) -> float:
+        """p-value of the omnibus test, not adjusted for groups; NaN if there is no test."""
+        return float(self.decision.pvalue)
+
+    def group_factor(self, adjusted: float, count: int) -> float:
+        """Return the factor that adjusts the p-values of one of `count` groups, given its adjusted p-value."""
+        return adjusted / self.pvalue if self.pvalue > 0 else float(count)
+
+    def metric_pvalue(self, pvalue: float, adjusted: float, factor: float) -> float:
+        """Return the adjusted p-value of a metric in a group."""
+        return pvalue if math.isnan(pvalue) else min(1.0, factor * pvalue)
+
+    def rows_to_decide(self: Details, e: "Evaluation") -> int | None:
+        """Return the number of further rows that would probably decide; None if unknown."""
+        more = self.equivalence.further_rows(e.table.size)
+        return None if math.isnan(more) else round_up(more)
+
+    def headline(self, e: "Evaluation") -> str:
+        """Return the verdict in one line."""
+        return regression_sentences.headline(e)
+
+    def reasons(self, e: "Evaluation") -> Iterable[str]:
+        """State the tests behind the verdict, the coefficients and the other tests."""
+        return regression_sentences.reasons(e)
