@@ -22,6 +22,7 @@ and section 5. A cost is called with arrays, ``cost(p, a)``; any callable can be
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -111,13 +112,31 @@ def normalise_units(cost: Any) -> Any:
     return replace(cost, over=cost.over / unit, under=cost.under / unit)
 
 
-def _sided(p: ArrayLike, a: ArrayLike, over: float, under: float, distance: Callable[[Floats], Floats]) -> Floats:
-    gap = np.asarray(p, dtype=np.float64) - np.asarray(a, dtype=np.float64)
-    return np.where(gap > 0, over, under) * distance(np.abs(gap))
+class _SidedCost(ABC):
+    """A cost per unit of overestimation and underestimation, times a function of the distance."""
+
+    over: float
+    under: float
+
+    def __post_init__(self) -> None:
+        _check_units(self.over, self.under)
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        return f"{type(self).__name__} {_unit_costs(self)}"
+
+    @abstractmethod
+    def distance(self, d: Floats) -> Floats:
+        """Return d of a distance, without the unit costs."""
+
+    def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
+        gap = np.asarray(p, dtype=np.float64) - np.asarray(a, dtype=np.float64)
+        return np.where(gap > 0, self.over, self.under) * self.distance(np.abs(gap))
 
 
 @dataclass(frozen=True)
-class LinearCost:
+class LinearCost(_SidedCost):
     """Cost proportional to the distance, ``d = |p - a|``.
 
     Examples
@@ -131,9 +150,6 @@ class LinearCost:
     convex: ClassVar[bool] = True
     concave: ClassVar[bool] = True
     optimum: ClassVar[str] = "quantile"
-
-    def __post_init__(self) -> None:
-        _check_units(self.over, self.under)
 
     @property
     def name(self) -> str:
@@ -149,12 +165,9 @@ class LinearCost:
         """Return d of a distance, without the unit costs."""
         return d
 
-    def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
-        return _sided(p, a, self.over, self.under, self.distance)
-
 
 @dataclass(frozen=True)
-class PowerCost:
+class PowerCost(_SidedCost):
     """``d = |p - a|^k``, k > 0: convex for k >= 1, concave for k <= 1.
 
     Examples
@@ -168,7 +181,7 @@ class PowerCost:
     under: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_units(self.over, self.under)
+        super().__post_init__()
         if not isinstance(self.k, Real) or not 0 < self.k < math.inf:
             raise InputError(f"k must be a positive number; got {self.k!r}.", argument="k", value=self.k)
 
@@ -195,9 +208,6 @@ class PowerCost:
         """Return the derivative of `distance`."""
         return self.k * d ** (self.k - 1)
 
-    def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
-        return _sided(p, a, self.over, self.under, self.distance)
-
     @property
     def convex(self) -> bool:
         """Whether d is convex in the distance."""
@@ -215,7 +225,7 @@ class PowerCost:
 
 
 @dataclass(frozen=True)
-class ExponentialCost:
+class ExponentialCost(_SidedCost):
     """``d = exp(|p - a|) - 1``, convex: the cost of large gaps is more than proportional."""
 
     over: float = 1.0
@@ -223,14 +233,6 @@ class ExponentialCost:
     convex: ClassVar[bool] = True
     concave: ClassVar[bool] = False
     optimum: ClassVar[str] = "root"
-
-    def __post_init__(self) -> None:
-        _check_units(self.over, self.under)
-
-    @property
-    def name(self) -> str:
-        """Name in results."""
-        return f"{type(self).__name__} {_unit_costs(self)}"
 
     def distance(self, d: Floats) -> Floats:
         """Return d of a distance, without the unit costs."""
@@ -240,12 +242,9 @@ class ExponentialCost:
         """Return the derivative of `distance`."""
         return np.exp(d)
 
-    def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
-        return _sided(p, a, self.over, self.under, self.distance)
-
 
 @dataclass(frozen=True)
-class LogCost:
+class LogCost(_SidedCost):
     """``d = ln(1 + |p - a|)``, concave: the cost of large gaps is less than proportional."""
 
     over: float = 1.0
@@ -254,24 +253,13 @@ class LogCost:
     concave: ClassVar[bool] = True
     optimum: ClassVar[str] = "sample"
 
-    def __post_init__(self) -> None:
-        _check_units(self.over, self.under)
-
-    @property
-    def name(self) -> str:
-        """Name in results."""
-        return f"{type(self).__name__} {_unit_costs(self)}"
-
     def distance(self, d: Floats) -> Floats:
         """Return d of a distance, without the unit costs."""
         return np.log1p(d)
 
-    def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
-        return _sided(p, a, self.over, self.under, self.distance)
-
 
 @dataclass(frozen=True)
-class StepCost:
+class StepCost(_SidedCost):
     """A cost for each level of distance: 0 below the first threshold, then the cost of the level.
 
     Parameters
@@ -296,7 +284,7 @@ class StepCost:
     optimum: ClassVar[str] = "step"
 
     def __post_init__(self) -> None:
-        _check_units(self.over, self.under)
+        super().__post_init__()
         try:
             levels = tuple((float(t), float(c)) for t, c in self.levels)
         except (TypeError, ValueError):
@@ -318,13 +306,10 @@ class StepCost:
         """Name in results."""
         return f"{type(self).__name__} {', '.join(f'{t:g}: {c:g}' for t, c in self.levels)}, {_unit_costs(self)}"
 
-    def __call__(self, p: ArrayLike, a: ArrayLike) -> Floats:
+    def distance(self, d: Floats) -> Floats:
+        """Return d of a distance, without the unit costs."""
         thresholds, costs = np.array(self.levels).T
         steps = np.concatenate([[0.0], costs])
         # 0.3 - 0.2 is slightly below 0.1 and must reach a threshold of 0.1
         slack = min(1e-12, thresholds[0] / 2)
-
-        def distance(d: Floats) -> Floats:
-            return np.asarray(steps[np.searchsorted(thresholds, d + slack, side="right")])
-
-        return _sided(p, a, self.over, self.under, distance)
+        return np.asarray(steps[np.searchsorted(thresholds, d + slack, side="right")])
