@@ -35,7 +35,7 @@ def events(column: ColumnData, pos_label: object = None) -> ColumnData:
             f"must hold 0 and 1; {column.place(row)} is {values[row]:.6g}.",
             hint="Soft labels are not outcomes: pass the observed labels, or name the event with "
             + Argument("pos_label")
-            + ".",
+            + ". For outcomes that are numbers pass calibrant.Point(prediction).",
             row=row,
             value=values[row].item(),
         )

@@ -297,7 +297,7 @@ def _not_probabilities(column: ColumnData, values: Floats, far: Bools, squash: s
     elif finite.max() <= 100:
         hint = f"Values up to {finite.max():.4g}: percentages? Divide by 100."
     else:
-        hint = "Convert the scores to probabilities first."
+        hint = "Convert the scores to probabilities first; for predicted numbers pass calibrant.Point(prediction)."
     return column.error(
         f"must lie in [0, 1]; {column.count_rows(far):,} of {column.count_rows(np.ones_like(far)):,} values do not, "
         f"{column.first_place(row)} is {values[row]:.6g}.",
