@@ -571,7 +571,7 @@ def test_an_evaluation_has_intervals_a_verdict_and_groups(skewed):
     found = evaluate(y, p, by=group, n_resamples=49)
     assert found.verdict == "miscalibrated"
     assert found.direction == "overestimates, overconfident"
-    assert repr(found).startswith("Verdict: miscalibrated (overestimates, overconfident) overall; miscalibrated in ")
+    assert repr(found).startswith("Verdict: miscalibrated (overestimates, overconfident) overall; ")
     assert list(found.groups) == ["cheap", "dear"]
     assert sum(part.table.size for part in found.groups.values()) == 600
     assert found["TCE"].null.expected < 15

@@ -34,6 +34,7 @@ from calibrant.inference.regression.bias_by_bin import BiasByBin, bias_by_bin
 from calibrant.inference.regression.forecast_samples import regression_sample
 from calibrant.inference.regression.point_line import fitted_line
 from calibrant.inference.regression.point_tce import TestBasedError, tce_with_null
+from calibrant.inference.regression.tied_quantiles import settle_ties
 from calibrant.inference.regression.uniformity import anderson_darling, chi_square, kolmogorov_smirnov
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.metrics import point as means
@@ -113,8 +114,9 @@ def _evaluate_rows(rows: _Sample, settings: Settings, seed: SeedSequence, progre
     tce = _tce(halves, rows.cluster, settings, seed, progress) if tested else None
     u, covered = np.empty(0), None
     uniformity: tuple[TestResult, ...] = ()
+    ties: list[Note] = []
     if rows.forecast is not None:
-        u = transforms(table.mean, rows.forecast, random_state=seed)
+        u, ties = settle_ties(transforms(table.mean, rows.forecast, random_state=seed), table.mean, rows.forecast)
         covered = coverage_by_level(table.mean, rows.forecast, rows.cluster, level)
         uniformity = _uniformity(u, rows.forecast)
     kind = "point" if rows.forecast is None else "distribution"
@@ -122,7 +124,7 @@ def _evaluate_rows(rows: _Sample, settings: Settings, seed: SeedSequence, progre
     breakdowns = {"bias by bin": _bins(halves, settings)} | ({} if covered is None else {"coverage": covered})
     clusters = None if rows.cluster is None else int(rows.cluster.max()) + 1
     decomposition = mse_decomposition.of_table(table)
-    notes = join_notes(_notes(rows, halves, of_means), *(test.notes for test in uniformity), found)
+    notes = join_notes(_notes(rows, halves, of_means), *(test.notes for test in uniformity), found, ties)
     panel = metric_results(estimates, joint, tce, covered, level)
     if settings.metrics:
         panel = {"mean error": panel["mean error"], **_given_metrics(rows, settings, seed, progress, joint)}

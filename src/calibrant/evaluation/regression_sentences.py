@@ -28,7 +28,7 @@ def _overall(e: Any) -> str:
     count = f"{bad} of {len(e.groups)} groups"
     if e.verdict == "calibrated" and bad:
         return f"{shown} overall; {count} {'is' if bad == 1 else 'are'} not"
-    return f"{shown} overall; miscalibrated in {count}"
+    return f"{shown} overall; {count} {'is' if bad == 1 else 'are'} shown to be miscalibrated"
 
 
 def _explanation(e: Any) -> str:

@@ -311,6 +311,13 @@ class Quantiles(Forecast):
         return found[:, 0] if single else found
 
     def point(self) -> Floats:
+        if not self.levels[0] <= 0.5 <= self.levels[-1]:
+            raise InputError(
+                "Quantiles must have the level 0.5, or levels on both sides of it, to be evaluated; got "
+                f"{', '.join(f'{level:g}' for level in self.levels)}.",
+                hint="Predict the median too. For these levels alone use coverage or pinball.",
+                argument="forecast",
+            )
         return self.quantile(0.5)
 
     def log_density(self, y: Floats) -> Floats:

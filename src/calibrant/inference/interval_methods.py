@@ -75,7 +75,7 @@ def interval_refusal(replicates: Replicates) -> str:
     metric = replicates.metric
     reason = replicates.sample.interval_refusal(metric)
     if not reason and interval_method(metric) in NULL_METHODS and not replicates.null.size:
-        return f"{metric.name} has no null distribution for weights or clusters, and so no interval. Use ace instead."
+        return f"{metric.name} has no null distribution for weights or clusters, and so no interval."
     return reason
 
 

@@ -83,13 +83,34 @@ class ProportionDecision:
 
 @dataclass(frozen=True, eq=False)
 class _Differences:
-    """Predicted minus actual share per class, each with its standard error, degrees of freedom and p-value."""
+    """Predicted minus actual share per class, each with its standard error, degrees of freedom and p-value.
+
+    `mistakes` are the effective numbers of rows in which a class is predicted but not actual, and actual but not
+    predicted; `size` is the effective number of all rows.
+    """
 
     value: Floats
     centre: Floats
     error: Floats
     degrees: float
     pvalue: Floats
+    mistakes: tuple[Floats, Floats]
+    size: float
+
+    def limits(self, level: float) -> tuple[Floats, Floats]:
+        """Return lower and upper limits of the differences, each one-sided at `level`.
+
+        The wider of two: Agresti and Min's, and the square-and-add limits of two exact binomial shares, which few
+        mistakes need.
+        """
+        reach = _quantile(level, self.degrees) * self.error
+        over, under = (each / self.size for each in self.mistakes)
+        (low_over, high_over), (low_under, high_under) = (_exact_limits(k, self.size, level) for k in self.mistakes)
+        down = np.hypot(over - low_over, high_under - under)
+        up = np.hypot(high_over - over, under - low_under)
+        low = np.minimum.reduce([self.centre - reach, self.value - down, self.value])
+        high = np.maximum.reduce([self.centre + reach, self.value + up, self.value])
+        return np.clip(low, -1, 1), np.clip(high, -1, 1)
 
 
 def decide_proportions(
@@ -117,7 +138,8 @@ def decide_proportions(
     directions are equally likely (McNemar, exact). Importance weights and clusters have a robust variance. The joint
     test is that of Stuart and Maxwell, over classes with at least ten such rows; the others count as one class. With
     clusters it is Hotelling's; fewer than ten clusters are not tested. The confidence interval of a difference adds
-    half a row to each cell (Agresti and Min 2005), so that it has a width also where no mistake was seen.
+    half a row to each cell (Agresti and Min 2005), and is at least as wide as the square-and-add interval of two exact
+    binomial shares (Newcombe 1998), so that few mistakes do not make it too narrow.
     """
     if cluster_sums is not None and len(cluster_sums) < MIN_CLUSTERS:
         return _without_tests(table, len(cluster_sums), margin, alpha)
@@ -129,9 +151,7 @@ def decide_proportions(
     largest = TestResult(float(np.max(np.abs(_z(found)))), float(single.min()), _SINGLE)
     joint = JointTest.from_components([whole, largest])
     claims = np.minimum(single * len(joint.components), 1.0)
-    reach = _quantile((1 + confidence_level) / 2, found.degrees) * found.error
-    low = np.clip(np.minimum(found.centre - reach, found.value), -1, 1)
-    high = np.clip(np.maximum(found.centre + reach, found.value), -1, 1)
+    low, high = found.limits((1 + confidence_level) / 2)
     classes = _classes(table, found.value, low, high, found.pvalue, claims)
     clusters = None if cluster_sums is None else len(cluster_sums)
     return ProportionDecision(classes, joint, _equivalence(found, margin, alpha), clusters)
@@ -154,10 +174,9 @@ def _classes(table: ConfusionTable, *columns: Floats) -> tuple[ClassProportion, 
 
 def _equivalence(found: _Differences, margin: float, alpha: float) -> Deviation:
     """Return the largest difference: it lies within the margin if each class passes two one-sided tests."""
-    reach = _quantile(1 - alpha, found.degrees) * found.error
-    distance = np.abs(found.centre)
+    lower, upper = found.limits(1 - alpha)
     value = float(np.abs(found.value).max())
-    low, high = max(float((distance - reach).max()), 0.0), max(value, float((distance + reach).max()))
+    low, high = max(float(np.maximum(lower, -upper).max()), 0.0), float(np.maximum(upper, -lower).max())
     return Deviation(
         "largest difference of a class proportion", "", value, min(low, value), high, margin, 1 - 2 * alpha
     )
@@ -171,6 +190,16 @@ def _quantile(level: float, degrees: float) -> float:
     from scipy.special import ndtri, stdtrit
 
     return float(ndtri(level) if math.isinf(degrees) else stdtrit(degrees, level))
+
+
+def _exact_limits(count: Floats, size: float, level: float) -> tuple[Floats, Floats]:
+    """Return Clopper and Pearson's one-sided limits of shares; counts may be fractions (effective rows)."""
+    from scipy.special import betaincinv
+
+    rest = np.maximum(size - count, 0.0)
+    low = np.where(count > 0, betaincinv(np.maximum(count, 1e-300), rest + 1, 1 - level), 0.0)
+    high = np.where(rest > 0, betaincinv(count + 1, np.maximum(rest, 1e-300), level), 1.0)
+    return low, high
 
 
 def _mistakes(matrix: Floats) -> tuple[Floats, Floats]:
@@ -192,7 +221,8 @@ def _independent(table: ConfusionTable) -> _Differences:
     error = np.sqrt(np.maximum(variance, unit**2)) / total
     degrees = math.inf if table.w2 is None else max(size**2 / float(n2.sum()) - 1, 1.0)
     tested = [_class_pvalue(*cell, counts=table.w2 is None) for cell in zip(over, under, squares, strict=True)]
-    return _Differences((over - under) / size, centre, error, degrees, np.array(tested))
+    mistakes = (over / unit, under / unit)
+    return _Differences((over - under) / size, centre, error, degrees, np.array(tested), mistakes, size / unit)
 
 
 def _class_pvalue(over: float, under: float, squares: float, *, counts: bool) -> float:
@@ -217,7 +247,8 @@ def _clustered(table: ConfusionTable, sums: Floats, sizes: Floats | None) -> _Di
     spread = np.std(sums, axis=0, ddof=1)
     t = np.divide(math.sqrt(count) * sums.mean(axis=0), spread, out=np.zeros(spread.size), where=spread > 0)
     pvalue = [max(student_two_sided(float(each), count - 1), p) for each, p in zip(t, alone.pvalue, strict=True)]
-    return _Differences(alone.value, alone.centre, np.maximum(error, alone.error), count - 1.0, np.array(pvalue))
+    wider = np.maximum(error, alone.error)
+    return replace(alone, error=wider, degrees=count - 1.0, pvalue=np.array(pvalue))
 
 
 def _pooled(table: ConfusionTable) -> Sequence[int]:
