@@ -990,3 +990,20 @@ def test_bins_of_points_are_options_of_the_front_door():
     for other in (np.full(400, 0.5), cb.Labels(np.zeros(400))):
         with pytest.raises(InputError, match="n_bins must be omitted for forecasts of kind"):
             cb.evaluate(np.arange(400) % 2, other, n_bins=4)
+
+
+def test_skewed_ensembles_are_not_called_miscalibrated():
+    """Fifty members show how skewed outcomes are; a hundred outcomes do not."""
+    rng = np.random.default_rng(5)
+    bad = 0
+    for _ in range(60):
+        mean = rng.normal(size=100)
+        draws = np.exp(mean[:, None] + 1.5 * rng.normal(size=(100, 51)))
+        found = cb.evaluate(draws[:, 0], cb.Samples(draws[:, 1:]), n_resamples=0)
+        bad += found.verdict == "miscalibrated"
+    assert bad <= 6
+
+
+def test_quantiles_without_the_median_name_their_levels():
+    with pytest.raises(cb.InputError, match="must have the level 0.5, or levels on both sides of it.*got 0.8, 0.9"):
+        cb.evaluate([1.0, 2.0], cb.Quantiles([0.8, 0.9], [[1, 2], [2, 3]]))

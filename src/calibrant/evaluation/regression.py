@@ -232,12 +232,13 @@ def _judge(
     components: list[TestResult | None] = []
     limited: list[str] = []
     notes: tuple[Note, ...] = ()
-    sums = point_components.bin_sums(halves, rows.cluster, settings.bins)
+    known = 0.0 if rows.forecast is None else point_components.ensemble_skewness(rows.forecast.ensemble)
+    sums = point_components.bin_sums(halves, rows.cluster, settings.bins, known)
     if few:
         text = f"There are {clusters} clusters; tests need at least {MIN_CLUSTERS}."
         notes = (Note("few_clusters", 1, text),)
     elif of_means:
-        components, limited = _mean_components(rows, halves, error, sums)
+        components, limited = _mean_components(rows, halves, error, sums, known)
     margin, alpha = float(settings.margin), settings.alpha  # type: ignore[arg-type]
     if rows.forecast is None:
         spread = math.sqrt(max(means.variance(rows.table), 0.0))
@@ -252,11 +253,11 @@ def _judge(
 
 
 def _mean_components(
-    rows: _Sample, halves: MeanTable, error: Estimate, sums: point_components.BinSums
+    rows: _Sample, halves: MeanTable, error: Estimate, sums: point_components.BinSums, known: float
 ) -> tuple[list[TestResult | None], list[str]]:
     """Return the components that test means, and the names of those that skewness limits."""
     testable = rows.forecast is None or rows.forecast.ensemble is None or halves is not rows.table
-    mean, skewed_mean = point_components.mean_component(rows.table, rows.cluster, error)
+    mean, skewed_mean = point_components.mean_component(rows.table, rows.cluster, error, known)
     slope, skewed_slope = (
         point_components.slope_component(halves, rows.cluster, sums.skewness) if testable else (None, False)
     )

@@ -30,6 +30,7 @@ __all__ = [
     "BinSums",
     "bin_sums",
     "bins_component",
+    "ensemble_skewness",
     "mean_component",
     "skewness_note",
     "slope_component",
@@ -42,15 +43,19 @@ CLUSTERS_PER_BIN = 5
 # determine the slope for which the slope is tested. Chosen by simulation (docs/studies/regression_error_rates.csv).
 _BIN_SKEWNESS_LIMIT = 0.05
 _SLOPE_SKEWNESS_LIMIT = 0.1
+# Smallest squared skewness of an ensemble over the number of rows that replaces that of the errors.
+_ENSEMBLE_SKEWNESS = 0.02
 
 
-def mean_component(table: MeanTable, cluster: Ints | None, estimate: Estimate) -> tuple[TestResult, bool]:
+def mean_component(
+    table: MeanTable, cluster: Ints | None, estimate: Estimate, skewness: float = 0.0
+) -> tuple[TestResult, bool]:
     """Test the mean error, prediction less outcome; return also whether skewness limits the test."""
     name, direction = "mean error", "overestimates" if estimate.value > 0 else "underestimates"
     if estimate.pvalue is None or estimate.standard_error == 0:
         p = math.nan if estimate.pvalue is None else estimate.pvalue
         return TestResult(math.nan, p, name, direction=direction, method="one-sample t"), False
-    t, p, limited = row_terms(table, table.prediction - table.mean, cluster).test()
+    t, p, limited = row_terms(table, table.prediction - table.mean, cluster).test(skewness)
     return TestResult(t, p, name, direction=direction, method="one-sample t, corrected for skewness"), limited
 
 
@@ -141,22 +146,25 @@ class BinSums:
         return too_skewed or (self.are_merged and len(self) == 1)
 
 
-def bin_sums(table: MeanTable, cluster: Ints | None, bins: MeanBins | None) -> BinSums:
-    """Return errors in the given bins; by default ten, or fewer so that each has enough rows, clusters and symmetry."""
+def bin_sums(table: MeanTable, cluster: Ints | None, bins: MeanBins | None, skewness: float = 0.0) -> BinSums:
+    """Return errors in the given bins; by default ten, or fewer so that each has enough rows, clusters and symmetry.
+
+    `skewness` is used where it exceeds that of the errors in size.
+    """
     if bins is not None and not isinstance(bins, (PAVA, PAVABC)):  # those depend on the outcomes
-        return _bin_sums(table, cluster, bins, True)
+        return _bin_sums(table, cluster, bins, True, skewness)
     most = table.effective_size / ROWS_PER_BIN + 1e-9  # equal weights give the same bins as no weights
     if cluster is not None:
         most = min(most, (int(cluster.max()) + 1) / CLUSTERS_PER_BIN)
-    found = _bin_sums(table, cluster, Quantile(int(np.clip(most, 1, MAX_BINS))), False)
+    found = _bin_sums(table, cluster, Quantile(int(np.clip(most, 1, MAX_BINS))), False, skewness)
     while found.limited and len(found) > 1:
         rows = found.skewness**2 / _BIN_SKEWNESS_LIMIT
         fewer = int(np.clip(table.effective_size / rows, 1, len(found) - 1))
-        found = replace(_bin_sums(table, cluster, Quantile(fewer), False), are_merged=True)
+        found = replace(_bin_sums(table, cluster, Quantile(fewer), False, skewness), are_merged=True)
     return found
 
 
-def _bin_sums(table: MeanTable, cluster: Ints | None, bins: MeanBins, given: bool) -> BinSums:
+def _bin_sums(table: MeanTable, cluster: Ints | None, bins: MeanBins, given: bool, skewness: float) -> BinSums:
     groups = bins(table)
     p, y = table.prediction, table.mean
     means = bin_means(groups, lambda run: p[run] - y[run], rounding=groups.rounding)
@@ -169,7 +177,7 @@ def _bin_sums(table: MeanTable, cluster: Ints | None, bins: MeanBins, given: boo
         sums = sums_by_cluster(cluster, groups.labels, table.n * error, groups.n.size)
         clusters = len(sums)
         covariance = sum_covariance(sums) / np.outer(groups.n, groups.n)
-    skew = _pooled_skewness(groups, means.mean)
+    skew = max(_pooled_skewness(groups, means.mean), skewness, key=abs)
     return BinSums(groups.n, groups.effective_n, means.mean, covariance, row_variance, skew, clusters, given)
 
 
@@ -221,6 +229,16 @@ def _independent_bins(sums: BinSums, name: str, method: str) -> TestResult:
         return TestResult(math.nan, math.nan, name, method=method)
     statistic = float(np.sum(ndtri(np.maximum(pvalue, 1e-300) / 2) ** 2))
     return TestResult(statistic, float(chdtrc(pvalue.size, statistic)), name, method=f"{method}, chi-squared")
+
+
+def ensemble_skewness(members: Floats | None) -> float:
+    """Return the skewness of errors that an ensemble predicts; 0 where it is too small to matter, or unknown."""
+    if members is None or members.shape[1] < 2:
+        return 0.0
+    away = members.mean(axis=1, keepdims=True) - members
+    square = float(np.mean(away**2))
+    skewness = float(np.mean(away**3)) / square**1.5 if square > 0 else 0.0
+    return skewness if skewness**2 > _ENSEMBLE_SKEWNESS * len(members) else 0.0
 
 
 def skewness_note(limited: Iterable[str]) -> tuple[Note, ...]:
