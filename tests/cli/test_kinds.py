@@ -40,7 +40,7 @@ class Case:
     outcome: str
     forecast: object
     keywords: tuple = ()
-    margin: str = "1"
+    margin: str = "0.5"
 
     def evaluate(self, columns, **options):
         return cb.evaluate(
@@ -286,7 +286,7 @@ def test_the_report_is_written(forecasts, call):
         ("-y price --point right --max-memory 1GB", "--max-memory must be given with --score only; got --point."),
         (
             "-y price --point right --margin -1",
-            "--margin must be a positive number in standard deviations of the outcome;",
+            "--margin must be a positive number in standard deviations of the outcome, at most 2;",
         ),
         ("-y price --point right --cluster g", "--cluster must have at least 10 distinct values"),
     ],

@@ -554,7 +554,7 @@ def test_comparisons_are_drawn_and_reported(kind):
     ids = [e.get("id") for e in ET.fromstring(cb.plots.svg(drawn)).iter() if e.get("id")]
     assert len(ids) == len(set(ids))
     page = found.to_html()
-    assert "Right is better calibrated than wrong." in page
+    assert "right is better calibrated than wrong." in page
     assert DECIDES[kind] in page
     assert page == found.to_html()
 

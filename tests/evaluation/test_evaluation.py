@@ -313,7 +313,7 @@ def test_tables_fit_a_screen():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"margin": 0}, r"margin must be a positive number in log-odds; got 0\..* use cb\.AbsoluteMargin\."),
+        ({"margin": 0}, r"margin must be a positive number in log-odds, at most 2; got 0\..* use cb\.AbsoluteMargin\."),
         ({"margin": "x"}, "margin must be a positive number"),
         ({"margin": True}, "margin must be a positive number"),
         ({"margin": np.inf}, "margin must be a positive number"),

@@ -108,7 +108,7 @@ def test_a_frequency_of_two_equals_two_rows(forecasts, kind):
 
 
 BAD_OPTIONS = [
-    *(("margin", value, "must be a positive number in") for value in (True, 0, -1, np.nan, np.inf, "x", [0.1])),
+    *(("margin", value, "must be a positive number in") for value in (True, 0, -1, 10, np.nan, np.inf, "x", [0.1])),
     *(("alpha", value, "must lie between 0 and 1") for value in (True, 0, 1, -0.1, np.nan, "x", None)),
     ("alpha", 0.5, "must lie below 0.5"),
     *(("confidence_level", value, "must lie between 0 and 1") for value in (True, 0, 1, 95, np.nan, "x", None)),
@@ -344,3 +344,12 @@ def test_attributes_of_binary_scores_name_their_kind(forecasts, kind):
     found = cb.evaluate(*forecasts[kind], n_resamples=9)
     with pytest.raises(AttributeError, match=f"kind must be 'binary' for event_rate; got '{kind}'"):
         _ = found.event_rate
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "labels", "point"])
+def test_weights_change_no_number_of_rows(forecasts, kind):
+    pytest.importorskip("pandas")
+    y, forecast = forecasts[kind]
+    weight, group = np.full(len(y), 7.0), np.arange(len(y)) % 2
+    found = cb.evaluate(y, forecast, sample_weight=weight, by=group, n_resamples=1)
+    assert set(found.to_frame()["rows"]) == {len(y), np.count_nonzero(group == 0), np.count_nonzero(group == 1)}

@@ -358,3 +358,14 @@ def test_axe_finds_no_serious_problem(opened, page, scheme):
     violations = tab.evaluate("axe.run().then(r => r.violations)")
     serious = [v for v in violations if v["impact"] in ("serious", "critical")]
     assert not serious, json.dumps([(v["id"], v["nodes"][0]["html"][:200], v["help"]) for v in serious], indent=1)
+
+
+@browsed
+def test_pages_of_points_and_quantiles_show_their_figures(opened):
+    rng = np.random.default_rng(0)
+    mean = rng.normal(10, 3, 800)
+    y = mean + rng.normal(size=800)
+    for forecast in (cb.Point(mean), cb.Quantiles([0.05, 0.5, 0.95], mean[:, None] + [-1.6, 0.0, 1.6])):
+        tab = opened(cb.evaluate(y, forecast, n_resamples=19).to_html())
+        assert tab.complaints == []
+        assert not [url for url in tab.requests if not url.startswith(("file:", "data:"))]

@@ -11,7 +11,7 @@ from calibrant.evaluation import sentences
 from calibrant.evaluation.details import LogOddsDetails
 from calibrant.evaluation.rejection_profile import RejectionProfile
 from calibrant.evaluation.sensitivity import Sensitivity
-from calibrant.evaluation.sizes import mean_score, rows_text
+from calibrant.evaluation.sizes import mean_score, n_rows, rows_text
 from calibrant.inference.bands import Band, cumulative_band
 from calibrant.inference.calibration_tests import ecce_test
 from calibrant.inference.decision import Decision
@@ -99,7 +99,7 @@ class BinaryDetails(LogOddsDetails):
 
     def frame_columns(self, table: ScoreTable) -> dict[str, Any]:
         """Return the columns of a frame that describe the rows."""
-        return {"rows": table.size, "event_rate": table.prevalence}
+        return {"rows": n_rows(table), "event_rate": table.prevalence}
 
     def sizes_text(self, table: ScoreTable) -> str:
         """Format the number of rows, the mean score and the event rate."""
@@ -115,7 +115,7 @@ class BinaryDetails(LogOddsDetails):
         """Return the row of one group in the table of groups."""
         error, table = self.decision.log_odds_error, e.table
         return [
-            f"{table.size:,}" if isinstance(table.size, int) else f"{table.size:,.6g}",
+            f"{n_rows(table):,}",
             f"{100 * e.mean_score:.3g} %",
             f"{100 * e.event_rate:.3g} %",
             f"{error.value:.2f}",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from calibrant._support.formatting import round_up
 from calibrant.evaluation import regression_sentences, sentences
+from calibrant.evaluation.sizes import n_rows
 from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
@@ -126,7 +127,7 @@ class DeviationDetails:
 
     def rows_to_decide(self: Details, e: "Evaluation") -> int | None:
         """Return the number of further rows that would probably decide; None if unknown."""
-        more = self.equivalence.further_rows(e.table.size)
+        more = self.equivalence.further_rows(n_rows(e.table))
         return None if math.isnan(more) else round_up(more)
 
     def headline(self, e: "Evaluation") -> str:

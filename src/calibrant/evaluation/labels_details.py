@@ -10,7 +10,7 @@ from calibrant._support.json_values import label as json_label
 from calibrant._support.json_values import number
 from calibrant.evaluation import regression_sentences
 from calibrant.evaluation.details import DeviationDetails
-from calibrant.evaluation.sizes import rows_text
+from calibrant.evaluation.sizes import n_rows, rows_text
 from calibrant.inference.deviations import Deviation
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
@@ -87,7 +87,7 @@ class LabelsDetails(DeviationDetails):
 
     def frame_columns(self, table: ConfusionTable) -> dict[str, Any]:
         """Return the columns of a frame that describe the rows."""
-        return {"rows": table.size, "classes": len(table)}
+        return {"rows": n_rows(table), "classes": len(table)}
 
     def sizes_text(self, table: ConfusionTable) -> str:
         """Format the number of rows and classes."""
@@ -102,7 +102,7 @@ class LabelsDetails(DeviationDetails):
         c = self.largest
         interval = "" if math.isnan(c.low) else f" ({100 * c.low:+.2f} to {100 * c.high:+.2f})"
         return [
-            f"{e.table.size:,.6g}",
+            f"{n_rows(e.table):,}",
             str(c.label),
             _percent(c.predicted),
             _percent(c.actual),

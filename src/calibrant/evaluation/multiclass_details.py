@@ -9,7 +9,7 @@ from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import label as json_label
 from calibrant.evaluation import sentences
 from calibrant.evaluation.details import LogOddsDetails
-from calibrant.evaluation.sizes import rows_text
+from calibrant.evaluation.sizes import n_rows, rows_text
 from calibrant.inference.equivalence_tests import Equivalence
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
@@ -93,7 +93,7 @@ class MulticlassDetails(LogOddsDetails):
 
     def frame_columns(self, table: ClassTable) -> dict[str, Any]:
         """Return the columns of a frame that describe the rows."""
-        return {"rows": table.size, "classes": table.n_classes}
+        return {"rows": n_rows(table), "classes": table.n_classes}
 
     def sizes_text(self, table: ClassTable) -> str:
         """Format the number of rows and classes, the mean confidence and the accuracy."""
@@ -111,7 +111,7 @@ class MulticlassDetails(LogOddsDetails):
         """Return the row of one group in the table of groups."""
         error = self.log_odds_error
         return [
-            f"{e.table.size:,.6g}",
+            f"{n_rows(e.table):,}",
             _percent(self.top_label[0]),
             _percent(self.top_label[1]),
             f"{error.value:.2f}",

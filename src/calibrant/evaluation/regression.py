@@ -86,7 +86,10 @@ def _read(
     if _is_distribution(y_pred):
         for name in ("sample_weight", "frequency"):
             if options.get(name) is not None:
-                raise InputError(Argument(name) + " must be omitted with predictive distributions; got both.")
+                raise InputError(
+                    Argument(name)
+                    + " must be omitted with predictive distributions, which have no weights; got a column."
+                )
         forecast = as_forecast(y_pred, len(_columns.read(y_true, "y_true", hint=ONE_COLUMN)))
         forecasts = {"y_pred": forecast.point(), "forecast": forecast}
     return GroupedSample.from_rows(

@@ -11,7 +11,7 @@ from calibrant._support.formatting import format_pvalue
 from calibrant._support.typing import Floats
 from calibrant.evaluation import regression_sentences
 from calibrant.evaluation.details import DeviationDetails
-from calibrant.evaluation.sizes import rows_text
+from calibrant.evaluation.sizes import n_rows, rows_text
 from calibrant.inference.deviations import Deviation
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import JointTest, TestResult
@@ -87,7 +87,7 @@ class RegressionDetails(DeviationDetails):
 
     def frame_columns(self, table: MeanTable) -> dict[str, Any]:
         """Return the columns of a frame that describe the rows."""
-        return {"rows": table.size, "mean_outcome": table.mean_outcome}
+        return {"rows": n_rows(table), "mean_outcome": table.mean_outcome}
 
     def sizes_text(self, table: MeanTable) -> str:
         """Format the number of rows, mean prediction and mean outcome."""
@@ -104,7 +104,7 @@ class RegressionDetails(DeviationDetails):
     def group_cells(self, e: "Evaluation") -> list[str]:
         """Return the row of one group in the table of groups."""
         value, interval, _, _ = e["mean error"].cells()
-        return [f"{e.table.size:,.6g}", value, interval, format_pvalue(e.pvalue), regression_sentences.short_verdict(e)]
+        return [f"{n_rows(e.table):,}", value, interval, format_pvalue(e.pvalue), regression_sentences.short_verdict(e)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data for JSON."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from calibrant._support.formatting import p_text, round_up
 from calibrant.evaluation.sentences import deciding_tests, further_reasons
+from calibrant.evaluation.sizes import n_rows
 
 __all__ = ["headline", "reasons", "short_verdict"]
 
@@ -41,7 +42,7 @@ def _explanation(e: Any) -> str:
         return f"the deviation is significant ({shown}) but shown to lie within the margin"
     if e.verdict == "calibrated":
         return f"no deviation is significant ({shown}), and it is shown to lie within the margin"
-    more = e.equivalence.further_rows(e.table.size)
+    more = e.equivalence.further_rows(n_rows(e.table))
     unknown = f"no deviation is significant ({shown}), and it is not shown to lie within the margin"
     return unknown if math.isnan(more) else f"{unknown}: about {round_up(more):,} more rows would decide"
 

@@ -1,6 +1,5 @@
 """`Settings`: the options of an evaluation, checked once and stored in its result."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -44,10 +43,11 @@ FEWER_RESAMPLES = 99
 
 @dataclass(frozen=True)
 class _Defaults:
-    """The default margin of a kind of forecast, its unit, and the default and smallest number of replicates."""
+    """The margin of a kind of forecast (default, unit, largest) and the number of replicates (default, smallest)."""
 
     margin: float
     unit: str
+    largest_margin: float
     n_resamples: int
     least_resamples: int = 1
     takes_absolute: bool = False
@@ -55,11 +55,11 @@ class _Defaults:
 
 _DEFAULTS: Mapping[str, _Defaults] = MappingProxyType(
     {
-        "binary": _Defaults(LOG_ODDS_MARGIN, "in log-odds", 499, takes_absolute=True),
-        "multiclass": _Defaults(LOG_ODDS_MARGIN, "in log-odds", 199),
-        "labels": _Defaults(PROPORTION_MARGIN, "in units of a class proportion", 0, 0),  # nothing is resampled
-        "point": _Defaults(POINT_MARGIN, "in standard deviations of the outcome", 199, 0),
-        "distribution": _Defaults(DISTRIBUTION_MARGIN, "in units of coverage", 199, 0),
+        "binary": _Defaults(LOG_ODDS_MARGIN, "in log-odds", 2.0, 499, takes_absolute=True),
+        "multiclass": _Defaults(LOG_ODDS_MARGIN, "in log-odds", 2.0, 199),
+        "labels": _Defaults(PROPORTION_MARGIN, "in units of a class proportion", 0.5, 0, 0),  # nothing is resampled
+        "point": _Defaults(POINT_MARGIN, "in standard deviations of the outcome", 2.0, 199, 0),
+        "distribution": _Defaults(DISTRIBUTION_MARGIN, "in units of coverage", 0.5, 199, 0),
     }
 )
 
@@ -151,7 +151,7 @@ def _check_margin(margin: Margin, kind: str) -> Margin:
     if isinstance(margin, AbsoluteMargin) and defaults.takes_absolute:
         return margin
     number: Any = margin
-    if isinstance(number, Real) and not isinstance(number, bool) and 0 < float(number) < math.inf:
+    if isinstance(number, Real) and not isinstance(number, bool) and 0 < float(number) <= defaults.largest_margin:
         return float(number)
     hint: str | Text = f"The default is {defaults.margin:g}."
     if defaults.takes_absolute:
@@ -160,9 +160,8 @@ def _check_margin(margin: Margin, kind: str) -> Margin:
             + Argument("absolute_margin", python="cb.AbsoluteMargin")
             + "."
         )
-    raise InputError(
-        Argument("margin") + f" must be a positive number {defaults.unit}; got {margin!r}.", hint=hint, value=margin
-    )
+    condition = f" must be a positive number {defaults.unit}, at most {defaults.largest_margin:g}; got {margin!r}."
+    raise InputError(Argument("margin") + condition, hint=hint, value=margin)
 
 
 def _panel(

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["bins_text", "mean_score", "n_used", "row_counts", "rows_text"]
+__all__ = ["bins_text", "mean_score", "n_rows", "n_used", "row_counts", "rows_text"]
 
 
 class RowTable(Protocol):
@@ -33,6 +33,11 @@ def mean_score(table: ScoreTable) -> float:
 def row_counts(table: RowTable) -> dict[str, Any]:
     """Return the numbers of rows read, used and dropped, and their total weight."""
     return {"n_in": table.n_in, "n_used": n_used(table), "n_dropped": table.n_dropped, "size": table.size}
+
+
+def n_rows(table: RowTable) -> int:
+    """Return the number of rows: those used if rows have importance weights, else the sum of frequencies."""
+    return n_used(table) if table.importance else int(table.size)
 
 
 def rows_text(table: RowTable) -> str:

@@ -19,7 +19,7 @@ from calibrant.evaluation.binary import LOG_ODDS_ERROR
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.sizes import rows_text
+from calibrant.evaluation.sizes import n_rows, rows_text
 from calibrant.plots._canvas import (
     drawn_frame,
     legend_above,
@@ -312,7 +312,7 @@ class GroupDisplay:
         parts = [self.evaluation.groups[name] for name in lines]
         columns = {
             "group": np.array([str(name) for name in lines], dtype=object),
-            "rows": np.array([part.table.size for part in parts]),
+            "rows": np.array([n_rows(part.table) for part in parts]),
             "value": np.array([each.value for each in lines.values()]),
             "low": np.array([each.interval.low for each in lines.values()]),
             "high": np.array([each.interval.high for each in lines.values()]),

@@ -51,7 +51,7 @@ def plain_page(
 
 def _comparison(c: Comparison) -> dict[str, Any]:
     return {
-        "verdict": f"{c.verdict[0].upper()}{c.verdict[1:]}.",
+        "verdict": f"{c.verdict}.",
         "sizes": c.sizes(),
         "cells": c.cells(),
         "reasons": list(c.reasons()),

@@ -17,6 +17,7 @@ from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.sensitivity import RATIOS, Sensitivity
+from calibrant.evaluation.sizes import n_rows
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.versions import __version__
 
@@ -184,7 +185,7 @@ def _groups(e: Evaluation) -> dict[str, Any] | None:
         rows.append(
             {
                 "name": str(json_label(name)) or "(empty)",
-                "rows": group.table.size,
+                "rows": n_rows(group.table),
                 "prevalence": group.table.prevalence,
                 "metrics": {m: {"value": c[0], "number": lines[m].value, "band": c[2]} for m, c in shown.items()},
                 "holm": adjusted["holm"],

@@ -26,7 +26,7 @@ def render(template: str, **values: Any) -> str:
     style, script = _asset("style.css"), _asset("script.js")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
     page = _environment().get_template(template)
     return str(page.render(policy=policy, style=SafeText(style), script=SafeText(script), **values))

@@ -124,7 +124,10 @@ class DistributionSample:
         """Read rows, or take a `ForecastTable`; the only option is `missing`."""
         for name, value in options.items():
             if name != "missing" and value is not None:
-                raise InputError(f"{name} must be omitted with predictive distributions; got both.", argument=name)
+                raise InputError(
+                    f"{name} must be omitted with predictive distributions, which have no weights; got a column.",
+                    argument=name,
+                )
         missing = {name: value for name, value in options.items() if name == "missing"}
         if cluster is None:
             return cls(read_forecast_table(y_true, forecast, missing))
