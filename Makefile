@@ -9,15 +9,18 @@ export CALIBRANT_DATA ?= $(wildcard $(abspath ../shared/data))
 TORCH ?= torch==2.13.0
 # The instructions that numpy 1.24 must not use in the fits of 2023.
 AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
-# make check: laws, contracts and golden values; no Spark, no browser, no R, no figures, no simulation.
-FAST := tests/_kernels tests/_support tests/tables tests/metrics tests/inference tests/export tests/evaluation tests/test_package.py tests/test_structure.py tests/test_words.py
+# make check: laws, contracts and golden values of the kernel, the readers, the metrics and every kind of forecast.
+FAST := tests/_kernels tests/_support tests/tables tests/metrics/test_golden.py tests/metrics/test_bins.py tests/metrics/test_registry.py \
+	tests/metrics/test_multiclass.py tests/evaluation/test_kinds.py tests/test_package.py tests/test_structure.py tests/test_words.py
+# make test-core: what must work without optional libraries; the numbers of the reference kernel are those of the compiled one.
+WITHOUT_LIBRARIES := $(FAST) tests/metrics tests/inference tests/ingest tests/evaluation/test_evaluation.py src/calibrant
 # Tests on the reference kernel that need scikit-learn, so that make test-core skips them. scikit-learn's own checks of
 # the estimators' interface do not depend on the kernel and run once.
 WITH_LIBRARIES := tests/calibrators tests/metrics/test_multiclass.py src/calibrant/calibrators --ignore=tests/calibrators/test_sklearn_checks.py
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-reference test-core test-all lint types docs gallery structure clean \
+.PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-costs study-regression study-scikit-learn bench bench-decisions bench-files bench-spark oracles sanitize
 
@@ -32,18 +35,21 @@ check: lint types  ## lint, types and the fast tests (under two minutes): run it
 
 test: lint types $(VENV)/dev.stamp $(if $(shell command -v java),$(VENV)/spark.stamp) docs  ## everything that CI checks (under 15 minutes)
 	$(BIN)/python tools/check_kernel.py
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 	$(MAKE) --no-print-directory reproduce-quick
 	$(MAKE) --no-print-directory test-reference
 	$(MAKE) --no-print-directory test-core
 
-# Both kernels give bitwise identical numbers, which other tests show, so simulations (slow) run once, in make test.
+test-slow: $(VENV)/dev.stamp  ## run the simulations among the tests: error rates, coverage, convergence
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+
+# Both kernels give bitwise identical numbers, which other tests show, so simulations (slow) run on the compiled one.
 test-reference: $(VENV)/dev.stamp  ## test on the reference kernel what make test-core skips
 	CALIBRANT_KERNEL=reference $(BIN)/python -m pytest -n auto -m "not slow" $(WITH_LIBRARIES)
 
 test-core: $(CORE)/stamp  ## run the tests without a compiler and without optional libraries
 	$(CORE)/bin/python tools/check_kernel.py --expect reference
-	$(CORE)/bin/python -m pytest -n auto -m "not slow"
+	$(CORE)/bin/python -m pytest -n auto -m "not slow" $(WITHOUT_LIBRARIES)
 
 test-all: $(VENV)/spark.stamp  ## install all optional servers and libraries, run all tests, and fail on any skip
 	bash tools/install_servers.sh

@@ -929,7 +929,7 @@ def test_chosen_metrics_replace_the_panel_but_for_the_mean_error():
     assert of_sd["score"].pvalue >= of_sd.pvalue
     for result in (found, of_sd):
         assert "mae" in repr(result) or "score" in repr(result)
-        assert len(result.to_frame()) == 3
+        assert len(result.to_dict()["metrics"]) == 3
 
 
 def test_chosen_metrics_of_groups_have_intervals():

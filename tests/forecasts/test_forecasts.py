@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 import calibrant as cb
 from calibrant import regression as rg
 

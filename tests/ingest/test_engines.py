@@ -142,7 +142,7 @@ def _cells(column):
 
 @pytest.fixture(scope="module", params=[
     pytest.param("spark, local", marks=[needs_spark, pytest.mark.xdist_group("spark")]),
-    pytest.param("spark, standalone", marks=[needs_spark, pytest.mark.xdist_group("spark")]),
+    pytest.param("spark, standalone", marks=[needs_spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]),
     pytest.param("postgresql", marks=[needs_postgresql, pytest.mark.xdist_group("postgresql")]),
     pytest.param("sqlite", marks=pytest.mark.xdist_group("databases")),
     pytest.param("duckdb", marks=pytest.mark.xdist_group("databases")),
