@@ -13,7 +13,7 @@ AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
 FAST := tests/_kernels tests/_support tests/tables tests/metrics/test_golden.py tests/metrics/test_bins.py tests/metrics/test_registry.py \
 	tests/metrics/test_multiclass.py tests/evaluation/test_kinds.py tests/test_package.py tests/test_structure.py tests/test_words.py
 # make test-core: what must work without optional libraries; the numbers of the reference kernel are those of the compiled one.
-WITHOUT_LIBRARIES := $(FAST) tests/metrics tests/inference tests/ingest tests/evaluation/test_evaluation.py src/calibrant
+WITHOUT_LIBRARIES := $(FAST) tests/metrics tests/ingest src/calibrant
 # Tests on the reference kernel that need scikit-learn, so that make test-core skips them. scikit-learn's own checks of
 # the estimators' interface do not depend on the kernel and run once.
 WITH_LIBRARIES := tests/calibrators tests/metrics/test_multiclass.py src/calibrant/calibrators --ignore=tests/calibrators/test_sklearn_checks.py
