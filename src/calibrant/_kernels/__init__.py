@@ -7,10 +7,15 @@ The kernel is chosen once, on import: the compiled one if it was built. The envi
 import importlib.util
 import os
 
+from calibrant._kernels.replicate_sums import Plan, Replicates, ReplicateSums, TestedBlocks
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 
 __all__ = [
     "KERNEL",
+    "Plan",
+    "ReplicateSums",
+    "Replicates",
+    "TestedBlocks",
     "bin_sums",
     "binomial_pvalue",
     "count",
@@ -19,10 +24,8 @@ __all__ = [
     "free_memory",
     "locate",
     "pava_bc",
-    "redraw",
     "rejected",
-    "resample",
-    "resample_bins",
+    "replicates",
     "squared_errors",
     "venn_abers",
     "window_distances",
@@ -56,10 +59,8 @@ if KERNEL == "compiled":
         free_memory,
         locate,
         pava_bc,
-        redraw,
         rejected,
-        resample,
-        resample_bins,
+        replicates,
         squared_errors,
         venn_abers,
         window_distances,
@@ -69,15 +70,12 @@ else:
         bin_sums,
         count,
         cumulative_extremes,
-        draw,
         free_memory,
         locate,
         pava_bc,
-        redraw,
         rejected,
-        resample,
-        resample_bins,
         squared_errors,
         venn_abers,
         window_distances,
     )
+    from calibrant._kernels.reference_replicates import draw, replicates

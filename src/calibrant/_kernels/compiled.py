@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numpy.random import SFC64
 from numpy.typing import NDArray
 
 from calibrant._kernels import _core
+from calibrant._kernels.replicate_sums import Plan, Replicates, ReplicateSums, poisson_shares
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.typing import Floats, Ints, Weights
 
@@ -18,10 +18,8 @@ __all__ = [
     "free_memory",
     "locate",
     "pava_bc",
-    "redraw",
     "rejected",
-    "resample",
-    "resample_bins",
+    "replicates",
     "squared_errors",
     "venn_abers",
     "window_distances",
@@ -59,26 +57,46 @@ def cumulative_extremes(score: Floats, n: Weights, k: Weights) -> tuple[float, f
     return _core.cumulative_extremes(score, n, k)
 
 
-def draw(bits: SFC64, size: int) -> Ints:
-    return _plain(_core.draw(_state(bits), size))
+def draw(key: int, replicate: int, size: int) -> Ints:
+    return _plain(_core.draw(key, replicate, size, poisson_shares(size)))
 
 
-def resample(score: Floats, n: Ints, k: Ints, bits: SFC64) -> tuple[Floats, Ints, Ints]:
-    drawn, drawn_n, drawn_k = _core.resample(score, n, k, _state(bits))
-    return drawn, _plain(drawn_n), _plain(drawn_k)
+def replicates(score: Floats, n: Ints, k: Ints, plan: Plan) -> Replicates:
+    return _Replicates(score, n, k, plan)
 
 
-def resample_bins(score: Floats, n: Ints, k: Ints, start: Ints, bits: SFC64) -> tuple[Ints, Ints, Floats]:
-    sum_n, sum_k, sum_score = _core.resample_bins(score, n, k, start, _state(bits))
-    return _plain(sum_n), _plain(sum_k), sum_score
+class _Replicates:
+    def __init__(self, score: Floats, n: Ints, k: Ints, plan: Plan) -> None:
+        self._core = _core.Replicates(
+            score,
+            n,
+            k,
+            poisson_shares(int(n.sum())),
+            fixed=list(plan.fixed),
+            quantiles=list(plan.quantiles),
+            blocks=list(plan.blocks),
+            linear=list(plan.linear),
+        )
+
+    def simulated(self, key: int, replicate: int) -> Ints:
+        return _plain(self._core.simulated(key, replicate))
+
+    def resampled(self, key: int, replicate: int) -> tuple[Ints, Ints]:
+        n, k = self._core.resampled(key, replicate)
+        return _plain(n), _plain(k)
+
+    def simulate(self, key: int, first: int, count: int) -> ReplicateSums:
+        return _sums(self._core.simulate(key, first, count), count)
+
+    def resample(self, key: int, first: int, count: int) -> ReplicateSums:
+        return _sums(self._core.resample(key, first, count), count)
+
+    def measure(self, n: Ints, k: Ints) -> ReplicateSums:
+        return _sums(self._core.measure(n, k), len(n))
 
 
-def redraw(score: Floats, n: Ints, bits: SFC64) -> Ints:
-    return _plain(_core.redraw(score, n, _state(bits)))
-
-
-def _state(bits: SFC64) -> NDArray[np.uint64]:
-    return bits.state["state"]["state"]
+def _sums(columns: tuple[Any, ...], count: int) -> ReplicateSums:
+    return ReplicateSums(*(_plain(column).reshape(count, -1) for column in columns))
 
 
 def locate(edges: Floats, values: Floats) -> Ints:

@@ -6,7 +6,6 @@ Both kernels give identical integers and decisions and bitwise identical sums.
 from typing import Any
 
 import numpy as np
-from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
 from calibrant._kernels.scipy_binomial import binomial_pvalue
@@ -16,14 +15,10 @@ __all__ = [
     "bin_sums",
     "count",
     "cumulative_extremes",
-    "draw",
     "free_memory",
     "locate",
     "pava_bc",
-    "redraw",
     "rejected",
-    "resample",
-    "resample_bins",
     "squared_errors",
     "venn_abers",
     "window_distances",
@@ -124,55 +119,6 @@ def cumulative_extremes(score: Floats, n: Weights, k: Weights) -> tuple[float, f
 def _total(values: Floats) -> float:
     # cumsum adds from left to right, sum does not: the order decides the last bits of the sum.
     return float(np.cumsum(values)[-1]) if values.size else 0.0
-
-
-def draw(bits: SFC64, size: int) -> Ints:
-    """Return how often each of `size` rows occurs in `size` draws with replacement and equal probabilities.
-
-    Each random word gives two draws, its low half first. A half h selects row floor(h size / 2^32), so the probability
-    of a row has a relative error of at most size / 2^32. The compiled kernel does not advance `bits`.
-    """
-    used = bits.random_raw((size + 1) // 2)
-    halves = np.stack([used & np.uint64(2**32 - 1), used >> np.uint64(32)], axis=1).ravel()[:size]
-    rows = (halves * np.uint64(size)) >> np.uint64(32)
-    return np.bincount(rows.astype(np.int64), minlength=size).astype(np.int64)
-
-
-def resample(score: Floats, n: Ints, k: Ints, bits: SFC64) -> tuple[Floats, Ints, Ints]:
-    """Return one bootstrap replicate of a table, without the scores that were not drawn.
-
-    The first k of the n rows of a score are its events.
-    """
-    drawn, events = _drawn(n, k, bits)
-    used = drawn > 0
-    return score[used], drawn[used], events[used]
-
-
-def _drawn(n: Ints, k: Ints, bits: SFC64) -> tuple[Ints, Ints]:
-    times = np.concatenate([[0], np.cumsum(draw(bits, int(n.sum())))])
-    start = np.concatenate([[0], np.cumsum(n)[:-1]])
-    return times[start + n] - times[start], times[start + k] - times[start]
-
-
-def resample_bins(score: Floats, n: Ints, k: Ints, start: Ints, bits: SFC64) -> tuple[Ints, Ints, Floats]:
-    """Return the sums of `bin_sums` for one bootstrap replicate, over fixed bins; 0 for empty bins.
-
-    The replicate equals that of `resample`, but its table is not built.
-    """
-    drawn, events = _drawn(n, k, bits)
-    return bin_sums(score, drawn, events, start)
-
-
-def redraw(score: Floats, n: Ints, bits: SFC64) -> Ints:
-    """Return the events of one null replicate: outcomes drawn with the scores as probabilities.
-
-    Each row uses one random word; it is an event if the first 53 bits, as a number in [0, 1), are below the score.
-    """
-    event = Generator(bits).random(int(n.sum())) < np.repeat(score, n)
-    times: Ints = np.concatenate([[0], np.cumsum(event)])
-    end = np.cumsum(n)
-    events: Ints = times[end] - times[end - n]
-    return events
 
 
 def locate(edges: Floats, values: Floats) -> Ints:

@@ -1,9 +1,11 @@
-"""Random streams from a `random_state`."""
+"""Random streams from a `random_state`, and those of replicates."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.random import SFC64, Generator, SeedSequence
+from numpy.random import SFC64, Generator, Philox, SeedSequence
 
 from calibrant._support.errors import InputError
 
@@ -29,3 +31,32 @@ def seed_sequence(random_state: RandomState) -> SeedSequence:
 def generator(random_state: RandomState) -> Generator:
     """Return a generator for draws that are not replicates."""
     return Generator(SFC64(seed_sequence(random_state)))
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The random numbers of one replicate, by a key for seed and purpose and the number of the replicate."""
+
+    key: int
+    replicate: int
+
+    def generator(self) -> Generator:
+        """Return a generator for draws that the kernel does not make."""
+        return Generator(Philox(key=[self.key, 0], counter=[0, 0, 0, self.replicate]))
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The streams of consecutive replicates."""
+
+    key: int
+    first: int
+    count: int
+
+    def __iter__(self) -> Iterator[Stream]:
+        return (Stream(self.key, self.first + i) for i in range(self.count))
+
+
+def stream_key(seed: SeedSequence, purpose: int) -> int:
+    """Return the key of all replicates with this seed and purpose."""
+    return int(SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, purpose)).generate_state(1, np.uint64)[0])

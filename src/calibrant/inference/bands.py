@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import SFC64
 
 from calibrant._support.option_checks import check_share
-from calibrant._support.random_streams import RandomState, seed_sequence
+from calibrant._support.random_streams import RandomState, Stream, seed_sequence
 from calibrant._support.typing import Floats
 from calibrant.inference.resampling import THREADS_FROM, PairedRows, map_replicates, null_sampler
 from calibrant.inference.tails import brownian_maximum_tail
@@ -57,8 +56,8 @@ def consistency_band(
     where = np.clip(partition.mean_score, partition.min_score, partition.max_score)  # a mean is rounded
     sampler = null_sampler(table, rows)
 
-    def rates(bits: SFC64) -> Floats:
-        replicate = bins(sampler(bits))
+    def rates(stream: Stream) -> Floats:
+        replicate = bins(sampler(stream))
         return replicate.rate[np.searchsorted(replicate.min_score, where, side="right") - 1]
 
     simulated = map_replicates(
@@ -112,7 +111,7 @@ def _cluster_quantile(
     """Return the quantile of the largest cumulative difference over null replicates of clusters."""
     sampler = null_sampler(table, rows)
     simulated = map_replicates(
-        lambda bits: [ecce(sampler(bits)).mad],
+        lambda stream: [ecce(sampler(stream)).mad],
         purpose="null",
         n_resamples=n_resamples,
         seed=seed_sequence(random_state),

@@ -1,20 +1,16 @@
 """Values of several metrics of one table or of its replicates."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.random import SFC64
 
-from calibrant import _kernels
 from calibrant._support.errors import InputError, Note
 from calibrant._support.typing import Floats
-from calibrant.inference.resampling import bootstrap_sampler, samples_rows
-from calibrant.metrics.metric import Metric, declared, has_bins
+from calibrant.metrics.metric import Metric, has_bins
 from calibrant.tables.partition import Partition
-from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["bootstrap_values", "drop_missing", "metric_values", "mostly_exist"]
+__all__ = ["drop_missing", "metric_values", "mostly_exist"]
 
 
 def metric_values(metrics: Sequence[Metric], table: Any) -> list[float]:
@@ -38,27 +34,6 @@ def metric_values(metrics: Sequence[Metric], table: Any) -> list[float]:
         except InputError:
             found.append(float("nan"))
     return found
-
-
-def bootstrap_values(table: ScoreTable, metrics: Sequence[Metric]) -> Callable[[SFC64], list[float]]:
-    """Return the function from a random stream to the metrics of one bootstrap replicate.
-
-    If all metrics need only sums over bins that are the same in every replicate (ECE, for one), the table of the
-    replicate is not built.
-    """
-    fixed = [m for m in metrics if has_bins(m) and getattr(m.bins, "fixed", False) and declared(m, "needs_sums_only")]
-    # One kind of bins only: the reference kernel advances its stream, so a second kind would see other rows.
-    shared = len(fixed) == len(metrics) and len({metric.bins for metric in fixed}) == 1
-    if not shared or table.importance or not samples_rows(table):
-        sampler = bootstrap_sampler(table)
-        return lambda bits: metric_values(metrics, sampler(bits))
-    partition = fixed[0].bins(table)
-
-    def values(bits: SFC64) -> list[float]:
-        sums = _kernels.resample_bins(table.score, table.n, table.k, partition.start, bits)
-        return [metric.value_over(partition.with_sums(*sums)) for metric in fixed]
-
-    return values
 
 
 def mostly_exist(values: Floats) -> bool:

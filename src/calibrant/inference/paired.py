@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.random import SFC64, SeedSequence
+from numpy.random import SeedSequence
 
+from calibrant._support.random_streams import Stream
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.inference.design import Design
 from calibrant.inference.information_bins import coarse_bins
@@ -289,8 +290,8 @@ def paired_replicates(
 ) -> Floats:
     """Return bootstrap values of shape (replicates, models, metrics); a replicate has the same rows for all models."""
 
-    def values(bits: SFC64) -> list[float]:
-        return [value for table in rows(bits) for value in metric_values(metrics, table)]
+    def values(stream: Stream) -> list[float]:
+        return [value for table in rows(stream) for value in metric_values(metrics, table)]
 
     found = map_replicates(values, purpose="bootstrap", n_resamples=n_resamples, seed=seed, threads=threads, show=show)
     return found.reshape(n_resamples, -1, len(metrics))

@@ -11,7 +11,7 @@ from numpy.random import SeedSequence
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.typing import Floats
 from calibrant.inference.metric_values import drop_missing, mostly_exist
-from calibrant.inference.resampling import THREADS_FROM, map_replicates
+from calibrant.inference.resampling import map_blocks
 from calibrant.inference.samples import Sample
 from calibrant.metrics.metric import Metric, declared
 
@@ -70,15 +70,16 @@ def resample_metrics(
     common: dict[str, Any] = {
         "n_resamples": n_resamples,
         "seed": seed,
-        "threads": sample.table.size >= THREADS_FROM if threads is None else threads,
+        "rows": sample.table.size,
+        "threads": sample.table.size >= sample.threads_from if threads is None else threads,
         "show": show,
     }
     values = [metric.value(sample.table) for metric in metrics]
     resampled = simulated = np.empty((0, len(metrics)))
     if bootstrap:
-        resampled = map_replicates(sample.bootstrap(metrics), purpose="bootstrap", **common)
+        resampled = map_blocks(sample.bootstrap(metrics), purpose="bootstrap", **common)
     if null:
-        simulated = map_replicates(sample.null(metrics), purpose="null", **common)
+        simulated = map_blocks(sample.null(metrics), purpose="null", **common)
     columns = zip(metrics, values, resampled.T, simulated.T, strict=True)
     return [_replicates(*each, sample, skip_missing) for each in columns]
 

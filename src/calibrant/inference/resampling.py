@@ -5,33 +5,34 @@ bitwise identical on both kernels, for any number of threads, and independent of
 """
 
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.random import SFC64, Generator, SeedSequence
+from numpy.random import Generator, SeedSequence
 
 from calibrant import _kernels
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.option_checks import check_count
 from calibrant._support.progress import progress_bar
+from calibrant._support.random_streams import Stream, Streams, stream_key
 from calibrant._support.typing import Column, Floats, Ints, Weights
+from calibrant._support.workers import available_cores
 from calibrant.tables.residuals import event_squares, residual_variance
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
 from calibrant.tables.table_functions import read_score_table
-
-T = TypeVar("T")
 
 # Rows are resampled one by one if scores have at most this number of rows on average; otherwise sampling the counts of
 # whole scores is faster.
 _MAX_ROWS_PER_SCORE = 16
 _MOST_ROWS = 2**27  # beyond, the probabilities of single rows would differ by more than 3 % (see the kernel's draw)
 THREADS_FROM = 100_000  # rows: below, most of the time is spent in Python, which runs one thread at a time
-_BLOCKS_PER_THREAD = 16
+_BLOCKS_PER_THREAD = 8
+_ROWS_PER_BLOCK = 1e7  # of all replicates of a block
+_MOST_ROWS_AT_ONCE = 5e8  # of the replicates in memory, about 6 bytes each
 
 PURPOSES = ("bootstrap", "null")
 
@@ -61,8 +62,33 @@ def check_clusters(count: int) -> int:
     )
 
 
+def map_blocks(
+    function: Callable[[Streams], Floats],
+    *,
+    purpose: str,
+    n_resamples: int,
+    seed: SeedSequence,
+    rows: float,
+    threads: bool = False,
+    show: bool | None = None,
+) -> Floats:
+    """Return the values of a function of blocks of replicates of so many rows, one row per replicate, in their order.
+
+    A block is so small that an interruption takes effect within a fraction of a second.
+    """
+    key, count = stream_key(seed, PURPOSES.index(purpose)), check_count("n_resamples", n_resamples)
+    workers = max(1, min(available_cores(), int(_MOST_ROWS_AT_ONCE / max(rows, 1)))) if threads else 1
+    block = max(1, min(int(_ROWS_PER_BLOCK / max(rows, 1)), -(-count // (_BLOCKS_PER_THREAD * workers))))
+    blocks = [Streams(key, first, min(block, count - first)) for first in range(0, count, block)]
+    try:
+        found = (row for values in _map_in_order(function, blocks, workers) for row in values)
+        return np.array(list(progress_bar(found, count, f"resampling ({purpose})", show=show)), dtype=np.float64)
+    finally:
+        _kernels.free_memory()
+
+
 def map_replicates(
-    function: Callable[[SFC64], Sequence[float] | Floats],
+    function: Callable[[Stream], Sequence[float] | Floats],
     *,
     purpose: str,
     n_resamples: int,
@@ -71,63 +97,42 @@ def map_replicates(
     show: bool | None = None,
 ) -> Floats:
     """Return the values of a function of the random stream of each replicate, one row per replicate."""
-    check_count("n_resamples", n_resamples)
-    key = (*seed.spawn_key, PURPOSES.index(purpose))
-
-    def replicate(i: int) -> Sequence[float] | Floats:
-        return function(SFC64(SeedSequence(seed.entropy, spawn_key=(*key, i))))
-
-    found = _map_in_order(replicate, int(n_resamples), threads)
-    try:
-        rows = list(progress_bar(found, int(n_resamples), f"resampling ({purpose})", show=show))
-        return np.array(rows, dtype=np.float64)
-    finally:
-        _kernels.free_memory()
+    options: dict[str, Any] = {"purpose": purpose, "n_resamples": n_resamples, "seed": seed, "show": show}
+    return map_blocks(one_by_one(function), rows=THREADS_FROM, threads=threads, **options)
 
 
-def _map_in_order(function: Callable[[int], T], count: int, threads: bool) -> Iterator[T]:
-    workers = os.cpu_count() or 1
-    if not threads or workers == 1:
-        yield from map(function, range(count))
+def one_by_one(function: Callable[[Stream], Sequence[float] | Floats]) -> Callable[[Streams], Floats]:
+    """Return the function of a block of replicates that calls a function of one replicate."""
+    return lambda streams: np.array([function(stream) for stream in streams], dtype=np.float64)
+
+
+def _map_in_order(function: Callable[[Streams], Floats], blocks: Sequence[Streams], workers: int) -> Iterator[Floats]:
+    if workers == 1 or len(blocks) == 1:
+        yield from map(function, blocks)
         return
-    block = max(1, count // (_BLOCKS_PER_THREAD * workers))  # submitting single replicates costs as much as a metric
-
-    def run_block(first: int) -> list[T]:
-        return [function(i) for i in range(first, min(first + block, count))]
-
-    pool = ThreadPoolExecutor(workers)
+    pool = ThreadPoolExecutor(min(workers, len(blocks)))
     try:
-        for found in pool.map(run_block, range(0, count, block)):
-            yield from found
+        yield from pool.map(function, blocks)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def bootstrap_sampler(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
+def bootstrap_sampler(table: ScoreTable) -> Callable[[Stream], ScoreTable]:
     """Return the sampler of bootstrap replicates: as many rows as the table has, drawn from it with replacement.
 
     Importance weights are sampled as Poisson numbers of rows, for events and for other rows: weights with sum s and sum
     of squares q count as s^2 / q rows of weight q / s, which preserves mean and variance of their sum.
     """
     if table.importance:
-        return lambda bits: _poisson_replicate(table, Generator(bits))
-    size = int(table.size)
-    if samples_rows(table):
-        return lambda bits: ScoreTable(*_kernels.resample(table.score, table.n, table.k, bits))
-    share = np.concatenate([table.k, table.n - table.k]) / size
-
-    def sample_counts(bits: SFC64) -> ScoreTable:
-        events, others = np.split(Generator(bits).multinomial(size, share), 2)
-        return _compact(table.score, events, others)
-
-    return sample_counts
+        return lambda stream: _poisson_replicate(table, stream.generator())
+    counts = CountSampler(table)
+    return lambda stream: compact(table.score, *counts.bootstrap(stream))
 
 
-def null_sampler(table: ScoreTable, rows: "PairedRows | None" = None) -> Callable[[SFC64], ScoreTable]:
+def null_sampler(table: ScoreTable, rows: "PairedRows | None" = None) -> Callable[[Stream], ScoreTable]:
     """Return the sampler of null replicates: tables with the same scores and the outcomes of a calibrated model.
 
-    - Counts: outcomes are simulated from the scores, a uniform number of 53 bits per row, an event where it is below
-      the score. Exact.
+    - Counts: outcomes are simulated from the scores, with the score as probability of each row. Exact.
     - Importance weights: the residual sum of each score is its robust standard deviation times a random sign (where
       the score has several rows, times a standard normal variate).
     - Clusters (`rows`): the residuals of each cluster are multiplied by one random sign, which preserves their
@@ -135,25 +140,63 @@ def null_sampler(table: ScoreTable, rows: "PairedRows | None" = None) -> Callabl
 
     In the latter two, sums of events can lie outside [0, n]: metrics of gaps accept them, tests of counts do not.
     """
-    score, n = table.score, table.n
     if rows is not None and rows.cluster is not None:
         return rows.null_sampler()
     if table.importance:
         return _sign_sampler(table)
-    if not samples_rows(table):
-        return lambda bits: ScoreTable(score, n, Generator(bits).binomial(n, score))
-    return lambda bits: ScoreTable(score, n, _kernels.redraw(score, n, bits))
+    counts = CountSampler(table)
+    return lambda stream: ScoreTable(table.score, table.n, counts.null(stream))
 
 
-def _sign_sampler(table: ScoreTable) -> Callable[[SFC64], ScoreTable]:
+class CountSampler:
+    """Replicates of a table of counts: of its rows one by one or, where scores have many rows, of their counts.
+
+    `kernel` measures the sums of a plan; see `calibrant._kernels`.
+    """
+
+    def __init__(self, table: ScoreTable, plan: _kernels.Plan | None = None) -> None:
+        self.table, self.by_rows = table, samples_rows(table)
+        self.kernel = _kernels.replicates(table.score, table.n, table.k, plan or _kernels.Plan())
+
+    def bootstrap(self, stream: Stream) -> tuple[Ints, Ints]:
+        """Return the rows and the events of each score in a bootstrap replicate."""
+        if self.by_rows:
+            return self.kernel.resampled(stream.key, stream.replicate)
+        table, size = self.table, int(self.table.size)
+        share = np.concatenate([table.k, table.n - table.k]) / size
+        events, others = np.split(stream.generator().multinomial(size, share), 2)
+        return events + others, events
+
+    def null(self, stream: Stream) -> Ints:
+        """Return the events of each score in a null replicate."""
+        if self.by_rows:
+            return self.kernel.simulated(stream.key, stream.replicate)
+        return stream.generator().binomial(self.table.n, self.table.score)
+
+    def bootstrap_sums(self, streams: Streams) -> _kernels.ReplicateSums:
+        """Return the sums of bootstrap replicates."""
+        if self.by_rows:
+            return self.kernel.resample(streams.key, streams.first, streams.count)
+        n, k = zip(*map(self.bootstrap, streams), strict=True)
+        return self.kernel.measure(np.array(n), np.array(k))
+
+    def null_sums(self, streams: Streams) -> _kernels.ReplicateSums:
+        """Return the sums of null replicates."""
+        if self.by_rows:
+            return self.kernel.simulate(streams.key, streams.first, streams.count)
+        k = np.array([self.null(stream) for stream in streams])
+        return self.kernel.measure(np.ascontiguousarray(np.broadcast_to(self.table.n, k.shape)), k)
+
+
+def _sign_sampler(table: ScoreTable) -> Callable[[Stream], ScoreTable]:
     """Return the sampler for importance weights, which are not numbers of trials: they may depend on the outcome."""
     score, n, w2, k2 = table.score, table.n, table.w2, table.k2
     assert w2 is not None
     deviation = np.sqrt(residual_variance(table))
     single = n**2 <= w2 * (1 + 1e-9)
 
-    def sample(bits: SFC64) -> ScoreTable:
-        normal = Generator(bits).standard_normal(score.size)
+    def sample(stream: Stream) -> ScoreTable:
+        normal = stream.generator().standard_normal(score.size)
         moved = np.where(single, np.sign(normal), normal) * deviation
         return ScoreTable(score, n, n * score + moved, w2, k2)
 
@@ -165,10 +208,10 @@ def samples_rows(table: ScoreTable) -> bool:
     return table.size <= min(_MAX_ROWS_PER_SCORE * len(table), _MOST_ROWS)
 
 
-def _compact(score: Floats, events: Any, others: Any, *squares: Floats) -> ScoreTable:
-    n = events + others
+def compact(score: Floats, n: Any, k: Any, *squares: Floats) -> ScoreTable:
+    """Return the table without the scores that a replicate does not contain."""
     used = n > 0
-    return ScoreTable(score[used], n[used], events[used], *(column[used] for column in squares))
+    return ScoreTable(score[used], n[used], k[used], *(column[used] for column in squares))
 
 
 def _poisson_replicate(table: ScoreTable, rng: Generator) -> ScoreTable:
@@ -180,7 +223,7 @@ def _poisson_replicate(table: ScoreTable, rng: Generator) -> ScoreTable:
         weight = np.divide(square, total, out=np.ones(total.size), where=some)
         sums.append(weight * rng.poisson(np.where(some, total / weight, 0.0)))
         squares.append(weight * sums[-1])
-    replicate = _compact(table.score, sums[0], sums[1], squares[0] + squares[1], squares[0])
+    replicate = compact(table.score, sums[0] + sums[1], sums[0], squares[0] + squares[1], squares[0])
     return replicate if len(replicate) else table  # an empty replicate, possible with very few rows
 
 
@@ -245,18 +288,18 @@ class PairedRows:
         """Return the same rows with one of their predictions."""
         return replace(self, scores=(self.scores[i],), places=(self.places[i],))
 
-    def times(self, bits: SFC64) -> Ints:
+    def times(self, stream: Stream) -> Ints:
         """Return how often a replicate contains each row."""
-        times = _kernels.draw(bits, self.n_draws)
+        times = _kernels.draw(stream.key, stream.replicate, self.n_draws)
         return times if self.cluster is None else times[self.cluster]
 
-    def __call__(self, bits: SFC64) -> tuple[ScoreTable, ...]:
+    def __call__(self, stream: Stream) -> tuple[ScoreTable, ...]:
         """Return the tables of a bootstrap replicate, one per prediction."""
-        times = self.times(bits)
+        times = self.times(stream)
         total = times if self.weight is None else times * self.weight
         return tuple(self._table(*each, total) for each in zip(self.scores, self.places, strict=True))
 
-    def null_sampler(self) -> Callable[[SFC64], ScoreTable]:
+    def null_sampler(self) -> Callable[[Stream], ScoreTable]:
         """Return the sampler of null replicates of the only prediction: one random sign for each cluster."""
         assert self.cluster is not None
         (score,), (place,), cluster = self.scores, self.places, self.cluster
@@ -269,8 +312,8 @@ class PairedRows:
             for column in (weight, squares, squares * self.event)
         )
 
-        def sample(bits: SFC64) -> ScoreTable:
-            sign = 2.0 * Generator(bits).integers(0, 2, self.n_draws) - 1.0
+        def sample(stream: Stream) -> ScoreTable:
+            sign = 2.0 * stream.generator().integers(0, 2, self.n_draws) - 1.0
             moved = np.bincount(place, weights=sign[cluster] * residual, minlength=score.size)
             return ScoreTable(score, n, n * score + moved, w2, k2)
 
@@ -285,7 +328,7 @@ class PairedRows:
         importance = weight.dtype.kind == "f" and self.weight is not None
         squared = [] if self.weight is None or not importance else [weight * self.weight]
         squares = [total(column) for square in squared for column in (square, square * self.event)]
-        return _compact(score, total(weight * self.event), total(weight * (1 - self.event)), *squares)
+        return compact(score, total(weight), total(weight * self.event), *squares)
 
 
 def read_rows(

@@ -7,14 +7,22 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.random import SFC64
 
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Bools, Column, Ints
+from calibrant._support.random_streams import Streams
+from calibrant._support.typing import Bools, Column, Floats, Ints
+from calibrant.inference.binary_replicates import BinaryReplicates
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import LogOddsDeviation
-from calibrant.inference.metric_values import bootstrap_values, metric_values
-from calibrant.inference.resampling import PairedRows, null_sampler, read_rows
+from calibrant.inference.metric_values import metric_values
+from calibrant.inference.resampling import (
+    THREADS_FROM,
+    PairedRows,
+    bootstrap_sampler,
+    null_sampler,
+    one_by_one,
+    read_rows,
+)
 from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
 from calibrant.tables.partition import Partition
 from calibrant.tables.residuals import event_squares
@@ -22,8 +30,8 @@ from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["READERS", "BinarySample", "Sample", "read_sample"]
 
-# From the random stream of a replicate to the values of several metrics.
-ReplicateValues: TypeAlias = Callable[[SFC64], Sequence[float]]
+# From the random streams of replicates to the values of several metrics, one row per replicate.
+ReplicateValues: TypeAlias = Callable[[Streams], Floats]
 
 
 class ErrorBounds(Protocol):
@@ -61,14 +69,18 @@ class Sample(Protocol):
         """Whether rows are in clusters."""
 
     @property
+    def threads_from(self) -> int:
+        """Number of rows from which threads are worth their price."""
+
+    @property
     def error_bounds(self) -> ErrorBounds:
         """Bounds for the interval method "inversion"."""
 
     def bootstrap(self, metrics: Sequence[Metric]) -> ReplicateValues:
-        """Return the function that computes the metrics of a bootstrap replicate."""
+        """Return the function that computes the metrics of bootstrap replicates."""
 
     def null(self, metrics: Sequence[Metric]) -> ReplicateValues:
-        """Return the function that computes the metrics of a null replicate."""
+        """Return the function that computes the metrics of null replicates."""
 
     def interval_refusal(self, metric: Metric) -> str:
         """Return why the metric has no interval for this sample; empty where it has one."""
@@ -95,6 +107,11 @@ class BinarySample:
         return self._cluster is not None
 
     @property
+    def threads_from(self) -> int:
+        """Number of rows from which threads are worth their price: fewer where the kernel does all the work."""
+        return 10_000 if self.has_exact_null else THREADS_FROM
+
+    @property
     def _cluster(self) -> Ints | None:
         return None if self.rows is None else self.rows.cluster
 
@@ -104,16 +121,18 @@ class BinarySample:
         return not (self.table.importance or self.is_clustered)
 
     def bootstrap(self, metrics: Sequence[Metric]) -> ReplicateValues:
-        """Return the function that computes the metrics of a bootstrap replicate."""
-        rows = self.rows
-        if rows is None:
-            return bootstrap_values(self.table, metrics)
-        return lambda bits: metric_values(metrics, rows(bits)[0])
+        """Return the function that computes the metrics of bootstrap replicates."""
+        if self.has_exact_null:
+            return BinaryReplicates(self.table, metrics).bootstrap
+        rows, sampler = self.rows, bootstrap_sampler(self.table)
+        return one_by_one(lambda stream: metric_values(metrics, sampler(stream) if rows is None else rows(stream)[0]))
 
     def null(self, metrics: Sequence[Metric]) -> ReplicateValues:
-        """Return the function that computes the metrics of a null replicate."""
+        """Return the function that computes the metrics of null replicates."""
+        if self.has_exact_null:
+            return BinaryReplicates(self.table, metrics).null
         sampler = null_sampler(self.table, self.rows)
-        return lambda bits: metric_values(metrics, sampler(bits))
+        return one_by_one(lambda stream: metric_values(metrics, sampler(stream)))
 
     def interval_refusal(self, metric: Metric) -> str:
         """Return why the metric has no interval for this sample; empty where it has one."""

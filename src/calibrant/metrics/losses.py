@@ -10,6 +10,9 @@ that declares the same properties gets bitwise identical intervals, nulls and te
     The absolute value of the loss measures gaps.
 ``needs_sums_only`` : bool, default False
     The loss uses only `n`, `k` and `mean_score` of each bin, so tables of replicates need not be built.
+``is_elementwise`` : bool, default False
+    The loss of a bin depends on `n`, `k`, `rate` and `mean_score` of that bin alone, also where these are arrays with
+    one row per replicate.
 ``degree`` : float, default 1
     Power of the gaps with which the loss grows: 2 for squares.
 ``needs_counts`` : bool, default False
@@ -43,7 +46,7 @@ from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.metrics import significance
 from calibrant.metrics.costs import Cost, LinearCost, check_cost, evaluate_cost
 from calibrant.metrics.significance import Test
-from calibrant.tables.partition import Partition
+from calibrant.tables.partition import BinSums, Partition
 
 __all__ = [
     "CostLoss",
@@ -87,20 +90,20 @@ _WEIGHTED_TEST = Note(
 )
 
 
-@declare(keeps_sign=True, needs_sums_only=True, range=(-1.0, 1.0))
-def signed_gap(partition: Partition) -> Floats:
+@declare(keeps_sign=True, needs_sums_only=True, is_elementwise=True, range=(-1.0, 1.0))
+def signed_gap(partition: Partition | BinSums) -> Floats:
     """Mean score minus event rate: positive where predictions overestimate."""
     return partition.mean_score - partition.rate
 
 
-@declare(measures_gaps=True, needs_sums_only=True, range=(0.0, 1.0))
-def absolute_gap(partition: Partition) -> Floats:
+@declare(measures_gaps=True, needs_sums_only=True, is_elementwise=True, range=(0.0, 1.0))
+def absolute_gap(partition: Partition | BinSums) -> Floats:
     """Distance between mean score and event rate."""
     return np.abs(signed_gap(partition))
 
 
-@declare(measures_gaps=True, needs_sums_only=True, degree=2, range=(0.0, 1.0))
-def squared_gap(partition: Partition) -> Floats:
+@declare(measures_gaps=True, needs_sums_only=True, is_elementwise=True, degree=2, range=(0.0, 1.0))
+def squared_gap(partition: Partition | BinSums) -> Floats:
     """Squared distance between mean score and event rate."""
     return np.square(signed_gap(partition))
 
@@ -244,18 +247,18 @@ class RejectionRate:
         if self._tests_weights(partition):
             return (_WEIGHTED_TEST,)
         count = int((partition.n > self.largest_bin).sum())
-        if not self._exact or count == 0:
+        if not self.is_exact or count == 0:
             return ()
         return (Note("large_bins", count, "Bins of more than 1e8 rows, in which scipy tested each score: {count}."),)
 
     @property
-    def _exact(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether the test is the exact binomial one, which needs counts and which the kernel decides."""
         return getattr(self.test, "exact_binomial", False)
 
     def _rejected(self, partition: Partition) -> Weights:
         table = partition.table
-        if self._exact and not table.importance:
+        if self.is_exact and not table.importance:
             return _kernels.rejected(table.score, table.n, partition.start, partition.n, partition.k, self.alpha)
         labels = partition.labels
         rejected = np.where(self.rejects(partition, labels, table.score), table.n, 0)
@@ -272,4 +275,4 @@ class RejectionRate:
 
     def _tests_weights(self, partition: Partition) -> bool:
         """Return whether `significance.weighted` replaces the exact test, which needs counts."""
-        return self._exact and partition.table.importance
+        return self.is_exact and partition.table.importance

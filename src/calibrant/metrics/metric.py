@@ -56,6 +56,9 @@ class Metric(Protocol):
         Whether sums of rows, events and scores per bin decide the value.
     ``needs_counts`` : bool, default False
         Whether the metric tests counts of rows, so that it has no null with importance weights or clusters.
+    ``linear_terms`` : callable, optional
+        From scores to (a, b): the value is the mean of a over rows plus that of b over rows with the event, each of
+        weight 1 / N. Replicates of such a metric need no table.
     ``degree`` : float, default 1
         Power of the gaps with which the value grows: 2 for squares.
     ``min_class_size`` : int, default 0

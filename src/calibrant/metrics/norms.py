@@ -1,7 +1,15 @@
 """Norms: from the losses of the bins to one number, ``norm(values, sizes)``, with sizes the rows of each bin.
 
-A norm declares, as attributes: ``takes_absolute`` (bool, default False), whether it takes absolute values first; and
-``interval_method`` (str, optional), the method for losses that declare none (see `calibrant.losses`).
+A norm declares, as attributes:
+
+``takes_absolute`` : bool, default False
+    It takes absolute values first.
+``interval_method`` : str, optional
+    Method for losses that declare none (see `calibrant.losses`).
+``takes_rows`` : bool, default False
+    It also takes arrays with one row per replicate, in which bins may have size 0, and returns one number for each.
+``is_mean`` : bool, default False
+    Of values that are not negative it is the mean, weighted by size.
 """
 
 import math
@@ -20,27 +28,31 @@ __all__ = ["Lp", "Norm", "sup", "weighted_l1", "weighted_l2", "weighted_mean"]
 Norm: TypeAlias = Callable[[Floats, Weights], float]
 
 
+@declare(takes_rows=True, is_mean=True)
 def weighted_mean(values: Floats, sizes: Weights) -> float:
     """Mean, weighted by bin size. It keeps the sign, so it is not a norm in the strict sense."""
-    return float(np.sum(values * sizes) / np.sum(sizes))
+    mean: float = np.sum(values * sizes, axis=-1) / np.sum(sizes, axis=-1)
+    return mean
 
 
-@declare(takes_absolute=True)
+@declare(takes_absolute=True, takes_rows=True, is_mean=True)
 def weighted_l1(values: Floats, sizes: Weights) -> float:
     """Mean of absolute values, weighted by bin size: the norm of ECE and TCE."""
     return weighted_mean(np.abs(values), sizes)
 
 
-@declare(takes_absolute=True)
+@declare(takes_absolute=True, takes_rows=True)
 def weighted_l2(values: Floats, sizes: Weights) -> float:
     """Root mean square, weighted by bin size."""
-    return float(np.sqrt(weighted_mean(np.square(values), sizes)))
+    root: float = np.sqrt(weighted_mean(np.square(values), sizes))
+    return root
 
 
-@declare(takes_absolute=True, interval_method="triangle")
+@declare(takes_absolute=True, interval_method="triangle", takes_rows=True)
 def sup(values: Floats, sizes: Weights) -> float:
-    """Largest absolute value, independent of the sizes."""
-    return float(np.max(np.abs(values)))
+    """Largest absolute value of the bins with rows."""
+    largest: float = np.max(np.abs(np.where(sizes > 0, values, 0.0)), axis=-1)
+    return largest
 
 
 @dataclass(frozen=True)

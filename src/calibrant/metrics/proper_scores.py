@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant import _kernels
+from calibrant._support.typing import Floats
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import need_both_classes
@@ -32,6 +33,10 @@ class Brier(UnbinnedMetric):
         """Return the value."""
         return _kernels.squared_errors(table.score, table.n, table.k) / table.size
 
+    def linear_terms(self, score: Floats) -> tuple[Floats, Floats]:
+        """Return the terms of each score: (1 - p)^2 for an event and p^2 for another row."""
+        return score**2, (1 - score) ** 2 - score**2
+
 
 @dataclass(frozen=True)
 class LogLoss(UnbinnedMetric):
@@ -55,6 +60,12 @@ class LogLoss(UnbinnedMetric):
 
         p, n, k = table.score, table.n, table.k
         return float(0.0 - np.sum(xlogy(k, p) + xlog1py(n - k, -p)) / table.size)
+
+    def linear_terms(self, score: Floats) -> tuple[Floats, Floats]:
+        """Return the terms of each score; infinite for scores of 0 and 1."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            other = -np.log1p(-score)
+            return other, -np.log(score) - other
 
 
 @dataclass(frozen=True)

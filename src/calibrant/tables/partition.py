@@ -11,7 +11,29 @@ from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["Partition"]
+__all__ = ["BinSums", "Partition"]
+
+
+@dataclass(frozen=True, eq=False)
+class BinSums:
+    """Sums of rows, events and n * score over bins, for losses that need no more; the last axis counts bins.
+
+    A bin without rows has mean score and rate 0, and so no gap.
+    """
+
+    n: Weights
+    k: Weights
+    score: Floats
+
+    @cached_property
+    def rate(self) -> Floats:
+        """Event rate of each bin."""
+        return self.k / np.maximum(self.n, 1)
+
+    @cached_property
+    def mean_score(self) -> Floats:
+        """Mean score of each bin."""
+        return np.where(self.n > 0, self.score, 0.0) / np.maximum(self.n, 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,7 +136,7 @@ class Partition:
         return read_only(n), read_only(k), read_only(score)
 
     def with_sums(self, n: Weights, k: Weights, score: Floats) -> "Partition":
-        """Return the same bins with the sums of n, k and n * score of a replicate; empty bins are dropped.
+        """Return the same bins with other sums of n, k and n * score; empty bins are dropped.
 
         Only losses that need sums alone can be computed on the result.
         """

@@ -6,49 +6,17 @@
 #include <optional>
 #include <stdexcept>
 
+#include "arrays.hpp"
 #include "binomial.hpp"
 #include "count.hpp"
 #include "locate.hpp"
 #include "pava.hpp"
-#include "resample.hpp"
+#include "replicates_module.hpp"
 #include "sums.hpp"
 #include "venn_abers.hpp"
 #include "windows.hpp"
 
-namespace nb = nanobind;
 using namespace calibrant;
-
-template <class T>
-using Input = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Output = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-nb::capsule freeing(void* memory) {
-    return nb::capsule(memory, [](void* p) noexcept { Release()(p); });
-}
-
-template <class T>
-class Buffer {  // uninitialised memory that becomes a NumPy array
-  public:
-    explicit Buffer(std::size_t size) : data_(allocate_array<T>(size)), size_(size) {}
-    T* data() { return data_.get(); }
-    Output<T> array() { return array(size_); }
-    Output<T> array(std::size_t used) {  // the first `used` elements
-        T* data = data_.release();
-        return Output<T>(data, {used}, freeing(data));
-    }
-
-  private:
-    std::unique_ptr<T, Release> data_;
-    std::size_t size_;
-};
-
-template <class T>
-Output<T> to_array(const std::vector<T>& values) {
-    Buffer<T> buffer(values.size());
-    std::copy(values.begin(), values.end(), buffer.data());
-    return buffer.array();
-}
 
 // (score, n, k) of the distinct scores, or None if a score or a label is not valid.
 template <class Score, class Label>
@@ -166,77 +134,6 @@ Output<double> distances_in_windows(Input<double> score, Input<double> rate, std
     return out.array();
 }
 
-SFC64 words_of(Input<std::uint64_t> state, std::size_t size) {
-    if (size >= (std::size_t{1} << 32)) throw std::invalid_argument("at most 2^32 - 1 rows can be drawn one by one");
-    if (state.shape(0) != 4) throw std::invalid_argument("the state of SFC64 has four words");
-    return SFC64(state.data());
-}
-
-// The rows of a table with 0 <= k <= n.
-std::size_t size_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k) {
-    const std::size_t rows = score.shape(0);
-    if (n.shape(0) != rows || k.shape(0) != rows) throw std::invalid_argument("score, n and k must be equally long");
-    std::int64_t size = 0;
-    bool bad = false;  // tested after the loop so that the compiler can vectorise it
-    for (std::size_t i = 0; i < rows; ++i) {
-        bad |= (n.data()[i] < 1) | (k.data()[i] < 0) | (n.data()[i] < k.data()[i]);
-        size += n.data()[i];
-    }
-    if (bad) throw std::invalid_argument("n must be at least 1, and k must lie between 0 and n");
-    return static_cast<std::size_t>(size);
-}
-
-Output<std::int64_t> draw_rows(Input<std::uint64_t> state, std::size_t size) {
-    const SFC64 words = words_of(state, size);
-    Buffer<std::int64_t> out(size);
-    {
-        nb::gil_scoped_release release;
-        std::vector<std::uint32_t> times;
-        draw(words, size, times);
-        std::copy(times.begin(), times.end(), out.data());
-    }
-    return out.array();
-}
-
-nb::tuple resample_table(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, Input<std::uint64_t> state) {
-    const std::size_t rows = score.shape(0), size = size_of(score, n, k);
-    const SFC64 words = words_of(state, size);
-    Buffer<double> score_out(rows);
-    Buffer<std::int64_t> n_out(rows), k_out(rows);
-    std::size_t used;
-    {
-        nb::gil_scoped_release release;
-        used = resample(score.data(), n.data(), k.data(), rows, size, words, score_out.data(), n_out.data(), k_out.data());
-    }
-    return nb::make_tuple(score_out.array(used), n_out.array(used), k_out.array(used));
-}
-
-nb::tuple resample_over_bins(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, Input<std::int64_t> start,
-                             Input<std::uint64_t> state) {
-    const std::size_t rows = score.shape(0), bins = start.shape(0), size = size_of(score, n, k);
-    check_starts(start, rows);
-    if (bins == 0 || start.data()[0] != 0) throw std::invalid_argument("the first bin must begin at row 0");
-    const SFC64 words = words_of(state, size);
-    Buffer<std::int64_t> n_out(bins), k_out(bins);
-    Buffer<double> score_out(bins);
-    {
-        nb::gil_scoped_release release;
-        resample_bins(score.data(), n.data(), k.data(), rows, size, start.data(), bins, words, n_out.data(),
-                      k_out.data(), score_out.data());
-    }
-    return nb::make_tuple(n_out.array(), k_out.array(), score_out.array());
-}
-
-Output<std::int64_t> redraw_events(Input<double> score, Input<std::int64_t> n, Input<std::uint64_t> state) {
-    const SFC64 words = words_of(state, size_of(score, n, n));
-    Buffer<std::int64_t> out(score.shape(0));
-    {
-        nb::gil_scoped_release release;
-        redraw(score.data(), n.data(), score.shape(0), words, out.data());
-    }
-    return out.array();
-}
-
 template <class Weight>
 double squared_errors_of(Input<double> score, Input<Weight> n, Input<Weight> k) {
     const std::size_t rows = score.shape(0);
@@ -303,16 +200,10 @@ NB_MODULE(_core, m) {
           nb::arg("n_max"));
     bind_sums<std::int64_t>(m);
     bind_sums<double>(m);
-    m.def("draw", &draw_rows, nb::arg("state").noconvert(), nb::arg("size"));
-    m.def("resample", &resample_table, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
-          nb::arg("k").noconvert(), nb::arg("state").noconvert());
-    m.def("resample_bins", &resample_over_bins, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
-          nb::arg("k").noconvert(), nb::arg("start").noconvert(), nb::arg("state").noconvert());
-    m.def("redraw", &redraw_events, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
-          nb::arg("state").noconvert());
     m.def("locate", &locate_values, nb::arg("edges").noconvert(), nb::arg("values").noconvert());
     m.def("venn_abers", &venn_abers_of<WideCounts>, nb::arg("n").noconvert(), nb::arg("k").noconvert());
     m.def("venn_abers", &venn_abers_of<RealWeights>, nb::arg("n").noconvert(), nb::arg("k").noconvert());
+    bind_replicates(m);
     m.def("free_memory", [] { Pool::instance().clear(); });
     m.def("window_distances", &distances_in_windows, nb::arg("score").noconvert(), nb::arg("rate").noconvert(),
           nb::arg("window"));

@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.random import SFC64, Generator
+from numpy.random import Generator
 
 from calibrant import _kernels
 from calibrant._support.errors import InputError
-from calibrant._support.typing import Column, Ints, Weights
-from calibrant.inference.resampling import check_clusters
+from calibrant._support.random_streams import Stream, Streams
+from calibrant._support.typing import Column, Floats, Ints, Weights
+from calibrant.inference.resampling import THREADS_FROM, check_clusters, one_by_one
 from calibrant.metrics.metric import Metric, declared
 from calibrant.tables.class_probabilities import ClassProbabilities
 from calibrant.tables.class_table import ClassTable, used_rows
@@ -51,6 +52,11 @@ class MulticlassSample:
         return self.cluster is not None
 
     @property
+    def threads_from(self) -> int:
+        """Number of rows from which threads are worth their price."""
+        return THREADS_FROM
+
+    @property
     def has_exact_null(self) -> bool:
         """Whether null replicates are data that could be observed."""
         return not (self.table.importance or self.is_clustered)
@@ -83,38 +89,38 @@ class MulticlassSample:
         """No metric of class probabilities has the interval method "inversion"."""
         raise InputError("metric must have an interval by resampling.", argument="metric")
 
-    def bootstrap(self, metrics: Sequence[Any]) -> Callable[[SFC64], list[float]]:
-        """Return the function that computes the metrics of a bootstrap replicate."""
+    def bootstrap(self, metrics: Sequence[Any]) -> Callable[[Streams], Floats]:
+        """Return the function that computes the metrics of bootstrap replicates."""
         measures = [self._measure(metric) for metric in metrics]
         draws = len(self.table) if self.cluster is None else int(self.cluster.max()) + 1
 
-        def one(bits: SFC64) -> list[float]:
-            weight = self._drawn_weights(bits, draws)
+        def one(stream: Stream) -> list[float]:
+            weight = self._drawn_weights(stream, draws)
             return [measure(None, weight) for measure in measures]
 
-        return one
+        return one_by_one(one)
 
-    def _drawn_weights(self, bits: SFC64, draws: int) -> Weights:
+    def _drawn_weights(self, stream: Stream, draws: int) -> Weights:
         weight = self.table.weight
         if self.cluster is None and weight is not None and not self.table.importance:
             # A frequency of 2 means two rows, each drawn for itself.
-            return Generator(bits).multinomial(int(self.table.size), weight / self.table.size)
-        times = _kernels.draw(bits, draws)
+            return stream.generator().multinomial(int(self.table.size), weight / self.table.size)
+        times = _kernels.draw(stream.key, stream.replicate, draws)
         times = times if self.cluster is None else times[self.cluster]
         return times if weight is None else times * weight
 
-    def null(self, metrics: Sequence[Any]) -> Callable[[SFC64], list[float]]:
-        """Return the function that computes the metrics of a null replicate."""
+    def null(self, metrics: Sequence[Any]) -> Callable[[Streams], Floats]:
+        """Return the function that computes the metrics of null replicates."""
         if not self.has_exact_null:
-            return lambda bits: [float("nan")] * len(metrics)
+            return lambda streams: np.full((streams.count, len(metrics)), np.nan)
         measures = [self._measure(metric) for metric in metrics]
         draw = ClassSampler(self.table)
 
-        def one(bits: SFC64) -> list[float]:
-            code = draw(Generator(bits))
+        def one(stream: Stream) -> list[float]:
+            code = draw(stream.generator())
             return [measure(code, None) for measure in measures]
 
-        return one
+        return one_by_one(one)
 
     def _measure(self, metric: Any) -> Any:
         """Return the prepared metric; preparing one costs more than a replicate, so bootstrap and null share it."""

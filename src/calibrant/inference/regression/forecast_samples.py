@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.random import SFC64, Generator
 
 from calibrant import _kernels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
+from calibrant._support.random_streams import Stream, Streams
 from calibrant._support.typing import Column, Floats, Ints
 from calibrant.forecasts.forecast_table import ForecastTable, read_forecast_table
 from calibrant.forecasts.reading import as_forecast
 from calibrant.inference.metric_values import metric_values
-from calibrant.inference.resampling import check_clusters
+from calibrant.inference.resampling import THREADS_FROM, check_clusters, one_by_one
 from calibrant.inference.samples import largest_unseen_rate
 from calibrant.metrics.metric import Metric
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows, read_mean_table
@@ -53,6 +53,11 @@ class PointSample:
         return self.cluster is not None
 
     @property
+    def threads_from(self) -> int:
+        """Number of rows from which threads are worth their price."""
+        return THREADS_FROM
+
+    @property
     def has_exact_null(self) -> bool:
         """Whether null replicates are data that could be observed: there are none."""
         return False
@@ -72,23 +77,23 @@ class PointSample:
         """No metric of point predictions has the interval method "inversion"."""
         raise InputError("metric must have an interval by resampling.", argument="metric")
 
-    def bootstrap(self, metrics: Sequence[Metric]) -> Callable[[SFC64], list[float]]:
-        """Return the function that computes the metrics of a bootstrap replicate."""
-        return lambda bits: metric_values(metrics, self._replicate(bits))
+    def bootstrap(self, metrics: Sequence[Metric]) -> Callable[[Streams], Floats]:
+        """Return the function that computes the metrics of bootstrap replicates."""
+        return one_by_one(lambda stream: metric_values(metrics, self._replicate(stream)))
 
-    def _replicate(self, bits: SFC64) -> MeanTable:
+    def _replicate(self, stream: Stream) -> MeanTable:
         table = self.table
         w2, n = table.w2, table.n
         if self.cluster is None and not (table.single or table.importance):
-            n = _drawn_frequencies(bits, n)
+            n = _drawn_frequencies(stream, n)
         else:
-            times = _drawn(bits, len(table), self.cluster)
+            times = _drawn(stream, len(table), self.cluster)
             n, w2 = times * n, None if w2 is None else times * w2
         used = n > 0
         columns = (table.prediction[used], n[used], table.mean[used], table.m2[used])
         return MeanTable(*columns, None if w2 is None else w2[used])
 
-    def null(self, metrics: Sequence[Metric]) -> Callable[[SFC64], list[float]]:
+    def null(self, metrics: Sequence[Metric]) -> Callable[[Streams], Floats]:
         """Raise an error: point predictions have no null distribution."""
         raise InputError("metric must have a null distribution; point predictions have none.", argument="metric")
 
@@ -143,6 +148,11 @@ class DistributionSample:
         return self.cluster is not None
 
     @property
+    def threads_from(self) -> int:
+        """Number of rows from which threads are worth their price."""
+        return THREADS_FROM
+
+    @property
     def has_exact_null(self) -> bool:
         """Whether null replicates are data that could be observed."""
         return not self.is_clustered
@@ -162,29 +172,31 @@ class DistributionSample:
         """No metric of distributions has the interval method "inversion"."""
         raise InputError("metric must have an interval by resampling.", argument="metric")
 
-    def bootstrap(self, metrics: Sequence[Any]) -> Callable[[SFC64], list[float]]:
-        """Return the function that computes the metrics of a bootstrap replicate."""
+    def bootstrap(self, metrics: Sequence[Any]) -> Callable[[Streams], Floats]:
+        """Return the function that computes the metrics of bootstrap replicates."""
         values = [metric.row_values(self.table) for metric in metrics]
 
-        def one(bits: SFC64) -> list[float]:
-            times = _drawn(bits, len(self.table), self.cluster)
+        def one(stream: Stream) -> list[float]:
+            times = _drawn(stream, len(self.table), self.cluster)
             return [m.combine(_mean(rows, times), self.table) for m, rows in zip(metrics, values, strict=True)]
 
-        return one
+        return one_by_one(one)
 
-    def null(self, metrics: Sequence[Any]) -> Callable[[SFC64], list[float]]:
-        """Return the function that computes the metrics of a null replicate."""
+    def null(self, metrics: Sequence[Any]) -> Callable[[Streams], Floats]:
+        """Return the function that computes the metrics of null replicates."""
         refusals = [reason for reason in map(self.null_refusal, metrics) if reason]
         if refusals:
             raise InputError(refusals[0], argument="metric")
         if self.cluster is not None:
             return self._signed(metrics, self.cluster)
-        return lambda bits: [metric.value(replicate) for replicate in [self._simulated(bits)] for metric in metrics]
+        return one_by_one(
+            lambda stream: [metric.value(each) for each in [self._simulated(stream)] for metric in metrics]
+        )
 
-    def _simulated(self, bits: SFC64) -> ForecastTable:
-        return self.table.simulate(Generator(bits))
+    def _simulated(self, stream: Stream) -> ForecastTable:
+        return self.table.simulate(stream.generator())
 
-    def _signed(self, metrics: Sequence[Any], cluster: Ints) -> Callable[[SFC64], list[float]]:
+    def _signed(self, metrics: Sequence[Any], cluster: Ints) -> Callable[[Streams], Floats]:
         """Return the null of metrics of gaps, with deviations of random sign for each cluster."""
         expected = [metric.expected(self.table) for metric in metrics]
         sums = [
@@ -192,12 +204,12 @@ class DistributionSample:
             for metric, e in zip(metrics, expected, strict=True)
         ]
 
-        def one(bits: SFC64) -> list[float]:
-            sign = 2.0 * Generator(bits).integers(0, 2, int(cluster.max()) + 1) - 1.0
+        def one(stream: Stream) -> list[float]:
+            sign = 2.0 * stream.generator().integers(0, 2, int(cluster.max()) + 1) - 1.0
             means = [e + sign @ total / len(self.table) for e, total in zip(expected, sums, strict=True)]
             return [metric.combine(mean, self.table) for metric, mean in zip(metrics, means, strict=True)]
 
-        return one
+        return one_by_one(one)
 
     def null_refusal(self, metric: Any) -> str:
         """Return why the metric has no null distribution for this sample; empty where it has one."""
@@ -237,20 +249,20 @@ def regression_sample(table: MeanTable, forecast: Any | None, cluster: Ints | No
     return DistributionSample(ForecastTable(table.mean, forecast, table.notes, table.n_in, table.n_dropped), cluster)
 
 
-def _drawn(bits: SFC64, size: int, cluster: Ints | None) -> Ints:
+def _drawn(stream: Stream, size: int, cluster: Ints | None) -> Ints:
     """Return how often each row is drawn, alone or with its cluster."""
     if cluster is None:
-        return _kernels.draw(bits, size)
-    times: Ints = _kernels.draw(bits, int(cluster.max()) + 1)[cluster]
+        return _kernels.draw(stream.key, stream.replicate, size)
+    times: Ints = _kernels.draw(stream.key, stream.replicate, int(cluster.max()) + 1)[cluster]
     return times
 
 
-def _drawn_frequencies(bits: SFC64, n: Ints) -> Ints:
+def _drawn_frequencies(stream: Stream, n: Ints) -> Ints:
     """Return how many of the rows that each entry stands for are drawn; each of them is drawn for itself."""
     size = int(n.sum())
     if size > _MOST_DRAWS:
-        return np.asarray(Generator(bits).multinomial(size, n / size))
-    return np.add.reduceat(_kernels.draw(bits, size), np.concatenate([[0], np.cumsum(n)[:-1]]))
+        return np.asarray(stream.generator().multinomial(size, n / size))
+    return np.add.reduceat(_kernels.draw(stream.key, stream.replicate, size), np.concatenate([[0], np.cumsum(n)[:-1]]))
 
 
 def _mean(rows: Floats, times: Ints) -> Floats:

@@ -1,0 +1,36 @@
+// The innermost loops of replicates. They are compiled once for each instruction set (loops.cpp) and chosen when the
+// module is loaded; all give bitwise identical results.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "philox.hpp"
+
+namespace calibrant {
+
+constexpr std::size_t kBlock = 64;  // entries of which sums are kept
+constexpr std::size_t kMostCells = 16;
+
+struct Loops {
+    const char* instruction_set;
+
+    // One chunk of random words.
+    void (*fill)(Key key, std::uint32_t stream, std::uint32_t replicate, std::uint32_t chunk, std::uint64_t* words);
+
+    // Whether each of a chunk's 16-bit numbers is below its threshold; returns whether any equals it.
+    bool (*below)(const std::uint16_t* number, const std::uint16_t* threshold, std::uint8_t* out);
+
+    // How many of the `cells` each of a chunk's 16-bit numbers exceeds; returns whether any equals one.
+    bool (*above_cells)(const std::uint16_t* number, const std::uint16_t* cells, std::size_t count, std::uint8_t* out);
+
+    // Sums over blocks of 64 entries, of counts and of counts times x. Products are added in eight lanes, lane l those of
+    // entries l, l + 8, ..., and the lanes as ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)).
+    void (*sum_counts)(const std::uint8_t* count, std::size_t blocks, std::int64_t* sums);
+    void (*sum_products)(const std::uint8_t* count, const double* x, std::size_t blocks, double* sums);
+};
+
+// The loops for this processor, or those that CALIBRANT_INSTRUCTIONS names (generic, avx2, avx512).
+const Loops& loops();
+
+}  // namespace calibrant

@@ -1,0 +1,2 @@
+#define CALIBRANT_INSTRUCTION_SET avx2
+#include "loops.inc"

@@ -1,0 +1,2 @@
+#define CALIBRANT_INSTRUCTION_SET avx512
+#include "loops.inc"

@@ -1,0 +1,2 @@
+#define CALIBRANT_INSTRUCTION_SET generic
+#include "loops.inc"

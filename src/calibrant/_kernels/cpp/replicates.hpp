@@ -1,0 +1,330 @@
+// Sums that metrics need, for many replicates of one table: over fixed bins, bins of equal size and bins of PAVA-BC.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "binomial.hpp"
+#include "draws.hpp"
+#include "loops.hpp"
+#include "pava.hpp"
+
+namespace calibrant {
+
+// What to measure of each replicate.
+struct Plan {
+    struct Blocks {  // bins of PAVA-BC whose scores are tested
+        std::int64_t n_min, n_max;
+        double alpha;
+    };
+    struct Linear {  // sum of n a + k b over all scores, padded to whole blocks
+        std::vector<double> a, b;
+    };
+    std::vector<std::vector<std::int64_t>> fixed;  // first entry of each bin
+    std::vector<std::int64_t> quantiles;           // numbers of bins of equal size
+    std::vector<Blocks> blocks;
+    std::vector<Linear> linear;
+
+    std::size_t bins() const {
+        std::size_t total = 0;
+        for (const auto& starts : fixed) total += starts.size();
+        for (const std::int64_t count : quantiles) total += static_cast<std::size_t>(count);
+        return total;
+    }
+};
+
+// Where the sums of one replicate are written.
+struct Sums {
+    std::int64_t *n, *k;  // per bin
+    double* score;        // per bin
+    double* linear;
+    std::int64_t* rejected;  // per partition of PAVA-BC; -1 if a decision needs SciPy
+};
+
+// Counts of one replicate with sums over blocks of 64 entries before each block.
+template <class Count>
+struct Counts64 {
+    std::vector<Count> count;
+    std::vector<std::int64_t> before;
+
+    void resize(std::size_t entries) {
+        count.assign(padded(entries, kChunkQuarters), Count{0});
+        before.assign(count.size() / kBlock + 1, 0);
+    }
+    std::int64_t up_to(std::size_t entry) const {
+        std::int64_t sum = before[entry / kBlock];
+        for (std::size_t i = entry / kBlock * kBlock; i < entry; ++i) sum += static_cast<std::int64_t>(count[i]);
+        return sum;
+    }
+    void add(const Loops& loops) {
+        sum_blocks(loops, before.data() + 1);
+        for (std::size_t b = 1; b < before.size(); ++b) before[b] += before[b - 1];
+    }
+
+  private:
+    void sum_blocks(const Loops& loops, std::int64_t* sums) const;
+};
+
+template <>
+inline void Counts64<std::uint8_t>::sum_blocks(const Loops& loops, std::int64_t* sums) const {
+    loops.sum_counts(count.data(), count.size() / kBlock, sums);
+}
+
+template <>
+inline void Counts64<std::int64_t>::sum_blocks(const Loops&, std::int64_t* sums) const {
+    for (std::size_t b = 0; b < count.size() / kBlock; ++b) {
+        sums[b] = 0;
+        for (std::size_t i = 0; i < kBlock; ++i) sums[b] += count[b * kBlock + i];
+    }
+}
+
+inline void sum_products(const Loops& loops, const std::uint8_t* count, const double* x, std::size_t blocks, double* sums) {
+    loops.sum_products(count, x, blocks, sums);
+}
+
+inline void sum_products(const Loops&, const std::int64_t* count, const double* x, std::size_t blocks, double* sums) {
+    for (std::size_t b = 0; b < blocks; ++b, count += kBlock, x += kBlock) {
+        double lane[8] = {};
+        for (std::size_t i = 0; i < kBlock; i += 8)
+            for (std::size_t l = 0; l < 8; ++l) lane[l] += static_cast<double>(count[i + l]) * x[i + l];
+        sums[b] = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+    }
+}
+
+// n * score with sums before each block.
+struct Scores64 {
+    std::vector<double> before;
+
+    template <class Count>
+    void add(const Loops& loops, const Counts64<Count>& n, const double* score) {
+        before.resize(n.before.size());
+        before[0] = 0;
+        sum_products(loops, n.count.data(), score, before.size() - 1, before.data() + 1);
+        for (std::size_t b = 1; b < before.size(); ++b) before[b] += before[b - 1];
+    }
+    template <class Count>
+    double up_to(const Counts64<Count>& n, const double* score, std::size_t entry) const {
+        double sum = before[entry / kBlock];
+        for (std::size_t i = entry / kBlock * kBlock; i < entry; ++i) sum += static_cast<double>(n.count[i]) * score[i];
+        return sum;
+    }
+};
+
+// A table and its plan; draws replicates and measures them.
+template <class Count>
+class Replicates {
+  public:
+    Replicates(TableRows rows, const double* poisson, std::size_t values, Plan plan)
+        : rows_(rows), plan_(std::move(plan)), null_(rows), bootstrap_(rows.size, poisson, values) {
+        score_.assign(padded(rows.entries, kChunkQuarters), 0.0);
+        std::copy_n(rows.score, rows.entries, score_.begin());
+        event_.assign(padded(rows.size, kChunkQuarters), 0);
+        std::size_t row = 0;
+        for (std::size_t i = 0; i < rows.entries; row += static_cast<std::size_t>(rows.n[i++]))
+            std::fill_n(event_.begin() + static_cast<std::ptrdiff_t>(row), rows.k[i], std::uint8_t{0xff});
+    }
+
+    void simulate(const Loops& loops, Key key, std::uint32_t first, std::size_t count, Sums out) const {
+        Counts64<Count> n, k;
+        n.resize(rows_.entries);
+        k.resize(rows_.entries);
+        std::copy_n(rows_.n, rows_.entries, n.count.begin());
+        n.add(loops);
+        Scores64 scores;
+        scores.add(loops, n, score_.data());
+        const auto of_rows = linear_sums(loops, n, &Plan::Linear::a);
+        std::vector<std::uint8_t> drawn(event_.size());
+        for (std::size_t r = 0; r < count; ++r) {
+            null_.draw(loops, key, first + static_cast<std::uint32_t>(r), drawn.data());
+            gather(drawn, k.count);
+            k.add(loops);
+            measure(loops, n, k, scores, of_rows, advance(out, r));
+        }
+    }
+
+    void resample(const Loops& loops, Key key, std::uint32_t first, std::size_t count, Sums out) const {
+        Counts64<Count> n, k;
+        n.resize(rows_.entries);
+        k.resize(rows_.entries);
+        Scores64 scores;
+        std::vector<std::uint8_t> times(event_.size()), events(event_.size());
+        for (std::size_t r = 0; r < count; ++r) {
+            bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r), times.data());
+            for (std::size_t i = 0; i < times.size(); ++i) events[i] = times[i] & event_[i];
+            gather(times, n.count);
+            gather(events, k.count);
+            n.add(loops);
+            k.add(loops);
+            scores.add(loops, n, score_.data());
+            measure(loops, n, k, scores, linear_sums(loops, n, &Plan::Linear::a), advance(out, r));
+        }
+    }
+
+    // Given counts, one row per replicate.
+    void measure_all(const Loops& loops, const std::int64_t* n_of, const std::int64_t* k_of, std::size_t count,
+                     Sums out) const {
+        Counts64<std::int64_t> n, k;
+        n.resize(rows_.entries);
+        k.resize(rows_.entries);
+        Scores64 scores;
+        for (std::size_t r = 0; r < count; ++r) {
+            std::copy_n(n_of + r * rows_.entries, rows_.entries, n.count.begin());
+            std::copy_n(k_of + r * rows_.entries, rows_.entries, k.count.begin());
+            n.add(loops);
+            k.add(loops);
+            scores.add(loops, n, score_.data());
+            measure(loops, n, k, scores, linear_sums(loops, n, &Plan::Linear::a), advance(out, r));
+        }
+    }
+
+    // The counts of one replicate.
+    void simulated(const Loops& loops, Key key, std::uint32_t replicate, std::int64_t* k) const {
+        std::vector<std::uint8_t> drawn(event_.size());
+        null_.draw(loops, key, replicate, drawn.data());
+        copy_counts(drawn, k);
+    }
+    void resampled(const Loops& loops, Key key, std::uint32_t replicate, std::int64_t* n, std::int64_t* k) const {
+        std::vector<std::uint8_t> times(event_.size());
+        bootstrap_.draw(loops, key, replicate, times.data());
+        copy_counts(times, n);
+        for (std::size_t i = 0; i < times.size(); ++i) times[i] &= event_[i];
+        copy_counts(times, k);
+    }
+
+    const Plan& plan() const { return plan_; }
+
+  private:
+    Sums advance(Sums out, std::size_t replicates) const {
+        const std::size_t bins = plan_.bins() * replicates;
+        return {out.n + bins, out.k + bins, out.score + bins, out.linear + plan_.linear.size() * replicates,
+                out.rejected + plan_.blocks.size() * replicates};
+    }
+
+    void copy_counts(const std::vector<std::uint8_t>& rows, std::int64_t* out) const {
+        Counts64<Count> counts;
+        counts.resize(rows_.entries);
+        gather(rows, counts.count);
+        std::copy_n(counts.count.begin(), rows_.entries, out);
+    }
+
+    // From rows to entries of the table.
+    void gather(std::vector<std::uint8_t>& rows, std::vector<std::uint8_t>& counts) const {
+        if (rows_.single) return counts.swap(rows);
+        add_rows(rows, counts);
+    }
+    template <class To>
+    void gather(const std::vector<std::uint8_t>& rows, std::vector<To>& counts) const {
+        add_rows(rows, counts);
+    }
+    template <class To>
+    void add_rows(const std::vector<std::uint8_t>& rows, std::vector<To>& counts) const {
+        const std::uint8_t* row = rows.data();
+        for (std::size_t i = 0; i < rows_.entries; ++i) {
+            To sum = 0;
+            for (std::int64_t j = 0; j < rows_.n[i]; ++j) sum = static_cast<To>(sum + *row++);
+            counts[i] = sum;
+        }
+    }
+
+    template <class Drawn>
+    void measure(const Loops& loops, const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
+                 const std::vector<double>& of_rows, Sums out) const {
+        std::vector<std::size_t> start;
+        for (const auto& starts : plan_.fixed) {
+            start.assign(starts.begin(), starts.end());
+            sum_bins(n, k, scores, start, out);
+        }
+        for (const std::int64_t bins : plan_.quantiles) {
+            cut_at_ranks(n, bins, start);
+            sum_bins(n, k, scores, start, out);
+        }
+        const auto of_events = linear_sums(loops, k, &Plan::Linear::b);
+        for (std::size_t i = 0; i < of_rows.size(); ++i) out.linear[i] = of_rows[i] + of_events[i];
+        for (const auto& each : plan_.blocks) *out.rejected++ = count_rejected(n, k, each);
+    }
+
+    // Sums of counts times coefficients over all entries.
+    template <class Drawn>
+    std::vector<double> linear_sums(const Loops& loops, const Counts64<Drawn>& counts,
+                                    std::vector<double> Plan::Linear::* coefficient) const {
+        std::vector<double> sums(counts.before.size() - 1), totals;
+        for (const auto& each : plan_.linear) {
+            sum_products(loops, counts.count.data(), (each.*coefficient).data(), sums.size(), sums.data());
+            double total = 0;
+            for (const double sum : sums) total += sum;
+            totals.push_back(total);
+        }
+        return totals;
+    }
+
+    template <class Drawn>
+    void sum_bins(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
+                  const std::vector<std::size_t>& start, Sums& out) const {
+        for (std::size_t b = 0; b < start.size(); ++b) {
+            const std::size_t begin = start[b], end = b + 1 < start.size() ? start[b + 1] : rows_.entries;
+            *out.n++ = n.up_to(end) - n.up_to(begin);
+            *out.k++ = k.up_to(end) - k.up_to(begin);
+            *out.score++ = scores.up_to(n, score_.data(), end) - scores.up_to(n, score_.data(), begin);
+        }
+    }
+
+    // Bin b begins after the score that contains the row of rank floor(b N / B).
+    template <class Drawn>
+    void cut_at_ranks(const Counts64<Drawn>& n, std::int64_t bins, std::vector<std::size_t>& start) const {
+        start.clear();
+        const std::int64_t total = n.before.back();
+        for (std::int64_t b = 0; b < bins; ++b) {
+            const auto rank = static_cast<std::int64_t>(static_cast<WideProduct>(b) * total / bins);
+            if (rank == 0) {
+                start.push_back(0);
+                continue;
+            }
+            const auto block = std::lower_bound(n.before.begin(), n.before.end(), rank) - n.before.begin() - 1;
+            std::size_t entry = static_cast<std::size_t>(block) * kBlock;
+            for (std::int64_t sum = n.before[static_cast<std::size_t>(block)]; sum < rank; ++entry)
+                sum += static_cast<std::int64_t>(n.count[entry]);
+            start.push_back(entry);
+        }
+    }
+
+    template <class Drawn>
+    std::int64_t count_rejected(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Plan::Blocks& blocks) const {
+        std::vector<double> score;
+        std::vector<std::int64_t> drawn, events;
+        for (std::size_t i = 0; i < rows_.entries; ++i) {
+            if (n.count[i] == 0) continue;
+            score.push_back(score_[i]);
+            drawn.push_back(static_cast<std::int64_t>(n.count[i]));
+            events.push_back(static_cast<std::int64_t>(k.count[i]));
+        }
+        const auto start = pava_bc<WideCounts>(drawn.data(), events.data(), drawn.size(), blocks.n_min, blocks.n_max);
+        std::vector<std::int64_t> doubtful;
+        std::int64_t rejected = 0;
+        for (std::size_t b = 0; b < start.size(); ++b) {
+            const auto begin = static_cast<std::size_t>(start[b]);
+            const std::size_t end = b + 1 < start.size() ? static_cast<std::size_t>(start[b + 1]) : drawn.size();
+            std::int64_t bin_n = 0, bin_k = 0;
+            for (std::size_t i = begin; i < end; ++i) bin_n += drawn[i], bin_k += events[i];
+            rejected += rejected_in_bin(score.data(), drawn.data(), begin, end, static_cast<double>(bin_n),
+                                        static_cast<double>(bin_k), blocks.alpha, doubtful);
+        }
+        return doubtful.empty() ? rejected : -1;
+    }
+
+#if defined(__SIZEOF_INT128__)
+    using WideProduct = __int128;
+#else
+    using WideProduct = std::int64_t;
+#endif
+
+    TableRows rows_;
+    Plan plan_;
+    NullDraws null_;
+    BootstrapDraws bootstrap_;
+    std::vector<double> score_;
+    std::vector<std::uint8_t> event_;  // 0xff for rows with the event
+};
+
+}  // namespace calibrant

@@ -1,0 +1,166 @@
+#include "replicates_module.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "arrays.hpp"
+#include "replicates.hpp"
+
+namespace calibrant {
+namespace {
+
+using Matrix = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Blocks = std::vector<std::tuple<std::int64_t, std::int64_t, double>>;
+using Coefficients = std::vector<std::pair<Input<double>, Input<double>>>;
+constexpr std::int64_t kMostRowsInByte = 32;  // more draws than 255 of so many rows have a probability below 1e-100
+
+TableRows rows_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k) {
+    const std::size_t entries = score.shape(0);
+    if (n.shape(0) != entries || k.shape(0) != entries) throw std::invalid_argument("score, n and k must be equally long");
+    std::int64_t size = 0;
+    for (std::size_t i = 0; i < entries; ++i) {
+        if (n.data()[i] < 1 || k.data()[i] < 0 || n.data()[i] < k.data()[i])
+            throw std::invalid_argument("n must be at least 1, and k must lie between 0 and n");
+        size += n.data()[i];
+    }
+    const auto rows = static_cast<std::size_t>(size);
+    if (rows >= (std::size_t{1} << 32)) throw std::invalid_argument("at most 2^32 - 1 rows can be drawn one by one");
+    return {score.data(), n.data(), k.data(), entries, rows, rows == entries};
+}
+
+std::vector<double> padded_copy(Input<double> values, std::size_t entries) {
+    if (values.shape(0) != entries) throw std::invalid_argument("coefficients must be as long as the table");
+    std::vector<double> copy(padded(entries, kChunkQuarters));
+    std::copy_n(values.data(), entries, copy.begin());
+    return copy;
+}
+
+Plan plan_of(std::size_t entries, const std::vector<Input<std::int64_t>>& fixed, std::vector<std::int64_t> quantiles,
+             const Blocks& blocks, const Coefficients& linear) {
+    Plan plan;
+    for (const auto& starts : fixed) {
+        const std::int64_t* const s = starts.data();
+        for (std::size_t b = 0; b < starts.shape(0); ++b)
+            if (s[b] < (b == 0 ? 0 : s[b - 1]) || static_cast<std::size_t>(s[b]) > entries)
+                throw std::invalid_argument("starts of bins must not fall and must lie in the table");
+        plan.fixed.emplace_back(s, s + starts.shape(0));
+    }
+    for (const std::int64_t bins : quantiles)
+        if (bins < 1) throw std::invalid_argument("a number of bins must be at least 1");
+    plan.quantiles = std::move(quantiles);
+    for (const auto& [n_min, n_max, alpha] : blocks) plan.blocks.push_back({n_min, n_max, alpha});
+    for (const auto& [a, b] : linear) plan.linear.push_back({padded_copy(a, entries), padded_copy(b, entries)});
+    return plan;
+}
+
+// Replicates of a table in Python: keeps the arrays of the table.
+class PyReplicates {
+  public:
+    PyReplicates(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, Input<double> poisson,
+                 const std::vector<Input<std::int64_t>>& fixed, const std::vector<std::int64_t>& quantiles,
+                 const Blocks& blocks, const Coefficients& linear)
+        : score_(score), n_(n), k_(k), replicates_(make(poisson, plan_of(score.shape(0), fixed, quantiles, blocks, linear))) {}
+
+    nb::tuple simulate(std::uint64_t key, std::uint32_t first, std::size_t count) const {
+        return measured(count, [&](const auto& each, Sums out) { each.simulate(loops(), key_of(key), first, count, out); });
+    }
+
+    nb::tuple resample(std::uint64_t key, std::uint32_t first, std::size_t count) const {
+        return measured(count, [&](const auto& each, Sums out) { each.resample(loops(), key_of(key), first, count, out); });
+    }
+
+    nb::tuple measure(Matrix n, Matrix k) const {
+        if (n.shape(1) != score_.shape(0) || k.shape(1) != score_.shape(0) || n.shape(0) != k.shape(0))
+            throw std::invalid_argument("n and k must have one column per entry of the table and equally many rows");
+        return measured(n.shape(0), [&](const auto& each, Sums out) {
+            each.measure_all(loops(), n.data(), k.data(), n.shape(0), out);
+        });
+    }
+
+    Output<std::int64_t> simulated(std::uint64_t key, std::uint32_t replicate) const {
+        Buffer<std::int64_t> k(score_.shape(0));
+        std::visit([&](const auto& each) { each.simulated(loops(), key_of(key), replicate, k.data()); }, replicates_);
+        return k.array();
+    }
+
+    nb::tuple resampled(std::uint64_t key, std::uint32_t replicate) const {
+        Buffer<std::int64_t> n(score_.shape(0)), k(score_.shape(0));
+        std::visit([&](const auto& each) { each.resampled(loops(), key_of(key), replicate, n.data(), k.data()); },
+                   replicates_);
+        return nb::make_tuple(n.array(), k.array());
+    }
+
+    static Key key_of(std::uint64_t key) {
+        return {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
+    }
+
+  private:
+    using Either = std::variant<Replicates<std::uint8_t>, Replicates<std::int64_t>>;
+
+    Either make(Input<double> poisson, Plan plan) const {
+        const TableRows rows = rows_of(score_, n_, k_);
+        const bool narrow = rows.single || *std::max_element(rows.n, rows.n + rows.entries) <= kMostRowsInByte;
+        if (narrow) return Replicates<std::uint8_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
+        return Replicates<std::int64_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
+    }
+
+    // Sums of n, k and n * score per bin, linear sums, and rejected rows, one row per replicate, each flat.
+    template <class Work>
+    nb::tuple measured(std::size_t count, Work work) const {
+        return std::visit(
+            [&](const auto& each) {
+                const Plan& plan = each.plan();
+                Buffer<std::int64_t> n(count * plan.bins()), k(count * plan.bins()), rejected(count * plan.blocks.size());
+                Buffer<double> score(count * plan.bins()), linear(count * plan.linear.size());
+                {
+                    nb::gil_scoped_release release;
+                    work(each, Sums{n.data(), k.data(), score.data(), linear.data(), rejected.data()});
+                }
+                return nb::make_tuple(n.array(), k.array(), score.array(), linear.array(), rejected.array());
+            },
+            replicates_);
+    }
+
+    Input<double> score_;
+    Input<std::int64_t> n_, k_;
+    Either replicates_;
+};
+
+// How often each row occurs in a bootstrap replicate.
+Output<std::int64_t> draw(std::uint64_t key, std::uint32_t replicate, std::size_t size, Input<double> poisson) {
+    if (size >= (std::size_t{1} << 32)) throw std::invalid_argument("at most 2^32 - 1 rows can be drawn one by one");
+    Buffer<std::int64_t> out(size);
+    {
+        nb::gil_scoped_release release;
+        std::vector<std::uint8_t> times(padded(size, kChunkQuarters));
+        BootstrapDraws(size, poisson.data(), poisson.shape(0)).draw(loops(), PyReplicates::key_of(key), replicate, times.data());
+        std::copy_n(times.begin(), size, out.data());
+    }
+    return out.array();
+}
+
+}  // namespace
+
+void bind_replicates(nb::module_& m) {
+    nb::class_<PyReplicates>(m, "Replicates")
+        .def(nb::init<Input<double>, Input<std::int64_t>, Input<std::int64_t>, Input<double>,
+                      const std::vector<Input<std::int64_t>>&, const std::vector<std::int64_t>&, const Blocks&,
+                      const Coefficients&>(),
+             nb::arg("score"), nb::arg("n"), nb::arg("k"), nb::arg("poisson"), nb::arg("fixed"), nb::arg("quantiles"),
+             nb::arg("blocks"), nb::arg("linear"))
+        .def("simulate", &PyReplicates::simulate, nb::arg("key"), nb::arg("first"), nb::arg("count"))
+        .def("resample", &PyReplicates::resample, nb::arg("key"), nb::arg("first"), nb::arg("count"))
+        .def("measure", &PyReplicates::measure, nb::arg("n").noconvert(), nb::arg("k").noconvert())
+        .def("simulated", &PyReplicates::simulated, nb::arg("key"), nb::arg("replicate"))
+        .def("resampled", &PyReplicates::resampled, nb::arg("key"), nb::arg("replicate"));
+    m.def("draw", &draw, nb::arg("key"), nb::arg("replicate"), nb::arg("size"), nb::arg("poisson"));
+    m.def("instruction_set", [] { return loops().instruction_set; });
+}
+
+}  // namespace calibrant

@@ -1,0 +1,169 @@
+"""Replicates of a table in NumPy, with the random numbers and the sums of the compiled kernel."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._kernels.reference import pava_bc, rejected
+from calibrant._kernels.replicate_sums import Plan, Replicates, ReplicateSums, TestedBlocks, poisson_shares
+from calibrant._support.typing import Floats, Ints
+
+__all__ = ["draw", "replicates"]
+
+Words = NDArray[np.uint64]
+
+_ROWS, _TIES, _EXTRA, _STREAMS = 0, 1, 2, 4
+_CHUNK = 32  # counters whose words are stored together
+_BLOCK = 64  # entries of which sums are kept
+_LOW = np.uint64(2**32 - 1)
+
+
+def philox(key: int, stream: int, replicate: int, counter: Words) -> tuple[Words, Words, Words, Words]:
+    """Return the four words of 32 bits of each counter: Philox4x32-10 of Salmon et al. (2011)."""
+    half = np.uint64(32)
+    low, high = key & 0xFFFFFFFF, key >> 32
+    x0, x1, x2, x3 = counter, *(np.full_like(counter, word) for word in (stream, replicate, 0))
+    for _ in range(10):
+        a, b = x0 * np.uint64(0xD2511F53), x2 * np.uint64(0xCD9E8D57)
+        x0, x1, x2, x3 = (b >> half) ^ x1 ^ np.uint64(low), b & _LOW, (a >> half) ^ x3 ^ np.uint64(high), a & _LOW
+        low, high = (low + 0x9E3779B9) & 0xFFFFFFFF, (high + 0xBB67AE85) & 0xFFFFFFFF
+    return x0, x1, x2, x3
+
+
+def _words(key: int, stream: int, replicate: int, chunks: int) -> Words:
+    """Return whole chunks of words: the first two of each of 32 counters, then the other two."""
+    x0, x1, x2, x3 = philox(key, stream, replicate, np.arange(chunks * _CHUNK, dtype=np.uint64))
+    pairs = [(low | (high << np.uint64(32))).reshape(-1, _CHUNK) for low, high in ((x0, x1), (x2, x3))]
+    return np.stack(pairs, axis=1).reshape(-1)
+
+
+def _numbers(key: int, stream: int, replicate: int, count: int, bits: int) -> Words:
+    """Return `count` numbers of 16 or 32 bits."""
+    per_word = 64 // bits
+    words = _words(key, stream, replicate, -(-count // (2 * _CHUNK * per_word)))
+    shifts = np.arange(0, 64, bits, dtype=np.uint64)
+    return ((words[:, None] >> shifts) & np.uint64(2**bits - 1)).reshape(-1)[:count]
+
+
+def _uniform(key: int, stream: int, replicate: int, rows: Ints) -> Floats:
+    """Return a number in [0, 1) with 53 random bits for each row."""
+    x0, x1, _, _ = philox(key, stream, replicate, rows.astype(np.uint64))
+    return ((x1 << np.uint64(32) | x0) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def draw(key: int, replicate: int, size: int) -> Ints:
+    """Return how often each of `size` rows occurs in `size` draws with replacement and equal probabilities.
+
+    Few rows are drawn one by one: a random number h of 32 bits selects row floor(h size / 2^32). Otherwise each row has
+    a Poisson number of draws with a mean slightly below 1, and the missing draws are made one by one. Given their
+    number, Poisson draws are draws with replacement, so the result is exact.
+    """
+    shares, attempt = poisson_shares(size), 0
+    times = np.zeros(size, dtype=np.int64)
+    while shares.size:
+        times = _poisson(key, attempt, replicate, size, shares)
+        if times.sum() <= size:
+            break
+        attempt += 1
+    missing = size - int(times.sum())
+    halves = _numbers(key, _EXTRA + _STREAMS * attempt, replicate, missing, 32)
+    rows = (halves * np.uint64(size)) >> np.uint64(32)
+    return times + np.bincount(rows.astype(np.int64), minlength=size)
+
+
+def _poisson(key: int, attempt: int, replicate: int, size: int, shares: Floats) -> Ints:
+    number = _numbers(key, _ROWS + _STREAMS * attempt, replicate, size, 16).astype(np.int64)
+    cells = np.unique(np.minimum(np.floor(shares * 65536), 65535).astype(np.int64))
+    times = np.searchsorted(cells, number)
+    tied = np.flatnonzero(cells[np.minimum(times, cells.size - 1)] == number)
+    more = _uniform(key, _TIES + _STREAMS * attempt, replicate, tied)
+    times[tied] = np.searchsorted(shares, (number[tied] + more) / 65536, side="right")
+    return times
+
+
+def replicates(score: Floats, n: Ints, k: Ints, plan: Plan) -> Replicates:
+    """Return the replicates of a table."""
+    return _Replicates(score, n, k, plan)
+
+
+class _Replicates:
+    def __init__(self, score: Floats, n: Ints, k: Ints, plan: Plan) -> None:
+        self.score, self.n, self.k, self.plan = score, n, k, plan
+        self.first_row = np.concatenate([[0], np.cumsum(n)])
+
+    def simulated(self, key: int, replicate: int) -> Ints:
+        scaled = np.repeat(self.score, self.n) * 65536
+        whole = np.minimum(np.floor(scaled), 65535)
+        number = _numbers(key, _ROWS, replicate, scaled.size, 16)
+        event = number < whole
+        tied = np.flatnonzero(number == whole)
+        event[tied] = _uniform(key, _TIES, replicate, tied) < scaled[tied] - whole[tied]
+        return self._per_entry(event)[0]
+
+    def resampled(self, key: int, replicate: int) -> tuple[Ints, Ints]:
+        return self._per_entry(draw(key, replicate, int(self.first_row[-1])))
+
+    def _per_entry(self, rows: NDArray[np.generic]) -> tuple[Ints, Ints]:
+        total = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
+        start = self.first_row[:-1]
+        return total[start + self.n] - total[start], total[start + self.k] - total[start]
+
+    def simulate(self, key: int, first: int, count: int) -> ReplicateSums:
+        return self._sums((self.n, self.simulated(key, first + i)) for i in range(count))
+
+    def resample(self, key: int, first: int, count: int) -> ReplicateSums:
+        return self._sums(self.resampled(key, first + i) for i in range(count))
+
+    def measure(self, n: Ints, k: Ints) -> ReplicateSums:
+        return self._sums(zip(n, k, strict=True))
+
+    def _sums(self, replicates: Iterator[tuple[Ints, Ints]]) -> ReplicateSums:
+        found = [self._measure(n, k) for n, k in replicates]
+        columns = ([row[i] for row in found] for i in range(5))
+        n, k, score, linear, refused = (np.array(column) for column in columns)
+        return ReplicateSums(n, k, score, linear, refused)
+
+    def _measure(self, n: Ints, k: Ints) -> tuple[list[int], list[int], list[float], list[float], list[int]]:
+        sum_n, sum_k = (np.concatenate([[0], np.cumsum(column)]) for column in (n, k))
+        starts = [*self.plan.fixed, *(self._ranks(sum_n, bins) for bins in self.plan.quantiles)]
+        begin = np.concatenate([*starts, np.empty(0, dtype=np.int64)]).astype(np.int64)
+        end = np.concatenate([*(np.append(each[1:], n.size) for each in starts), np.empty(0)]).astype(np.int64)
+        before = np.concatenate([[0.0], np.cumsum(_block_sums(n, self.score))])
+        score = [self._score(before, n, b) - self._score(before, n, a) for a, b in zip(begin, end, strict=True)]
+        linear = [_total(_block_sums(n, a)) + _total(_block_sums(k, b)) for a, b in self.plan.linear]
+        refused = [self._rejected(n, k, blocks) for blocks in self.plan.blocks]
+        return (sum_n[end] - sum_n[begin]).tolist(), (sum_k[end] - sum_k[begin]).tolist(), score, linear, refused
+
+    def _ranks(self, sum_n: Ints, bins: int) -> Ints:
+        """Return the first entry of each bin; it begins after the score that contains the row of rank b N / B."""
+        ranks = np.array([b * int(sum_n[-1]) // bins for b in range(bins)], dtype=np.int64)
+        return np.where(ranks > 0, np.searchsorted(sum_n, ranks), 0)
+
+    def _score(self, before: Floats, n: Ints, entry: int) -> float:
+        """Return the sum of n * score of the entries before this one: whole blocks first."""
+        block = entry // _BLOCK
+        inside = slice(block * _BLOCK, entry)
+        return float(np.cumsum([before[block], *(n[inside] * self.score[inside])])[-1])
+
+    def _rejected(self, n: Ints, k: Ints, blocks: TestedBlocks) -> int:
+        used = n > 0
+        score, n, k = self.score[used], n[used], k[used]
+        start = pava_bc(n, k, blocks.n_min, blocks.n_max)
+        bin_n, bin_k = (np.add.reduceat(column, start) for column in (n, k))
+        return int(rejected(score, n, start, bin_n, bin_k, blocks.alpha).sum())
+
+
+def _block_sums(count: Ints, x: Floats) -> Floats:
+    """Return the sums of count * x over blocks of 64 entries, added in eight lanes as in the compiled kernel."""
+    product = np.zeros(-(-count.size // _BLOCK) * _BLOCK)
+    product[: count.size] = count * x
+    lanes = np.zeros((product.size // _BLOCK, 8))
+    for eight in product.reshape(-1, 8, 8).swapaxes(0, 1):
+        lanes = lanes + eight
+    a, b, c, d, e, f, g, h = lanes.T
+    return ((a + e) + (c + g)) + ((b + f) + (d + h))
+
+
+def _total(values: Floats) -> float:
+    return float(np.cumsum(values)[-1]) if values.size else 0.0
