@@ -111,10 +111,44 @@ def rmsce(members):
 # resampling
 
 
-def draw(words, size):
-    """How often each row is drawn: halves of words, low half first, scaled to the rows in whole numbers."""
-    halves = [half for word in words.tolist() for half in (word % 2**32, word // 2**32)][:size]
+def philox(key, stream, replicate, counter):
+    """The four words of Philox4x32-10 (Salmon et al. 2011), in Python's integers."""
+    x, k = [counter, stream, replicate, 0], [key % 2**32, key // 2**32]
+    for _ in range(10):
+        a, b = x[0] * 0xD2511F53, x[2] * 0xCD9E8D57
+        x = [(b >> 32) ^ x[1] ^ k[0], b % 2**32, (a >> 32) ^ x[3] ^ k[1], a % 2**32]
+        k = [(k[0] + 0x9E3779B9) % 2**32, (k[1] + 0xBB67AE85) % 2**32]
+    return x
+
+
+def random_numbers(key, stream, replicate, count, bits):
+    """Numbers of 16 or 32 bits: of 32 counters the first two words each, then the other two; low bits first."""
+    found, chunk = [], 0
+    while len(found) < count:
+        words = [philox(key, stream, replicate, 32 * chunk + i) for i in range(32)]
+        for half in (0, 2):
+            for x in words:
+                found += [x[half + i] >> shift & (2**bits - 1) for i in (0, 1) for shift in range(0, 32, bits)]
+        chunk += 1
+    return found[:count]
+
+
+def uniform(key, stream, replicate, row):
+    x = philox(key, stream, replicate, row)
+    return ((x[1] << 32 | x[0]) >> 11) * 2.0**-53
+
+
+def draw(key, replicate, size):
+    """How often each of few rows is drawn: numbers of 32 bits scaled to the rows."""
     times = np.zeros(size, dtype=np.int64)
-    for half in halves:
-        times[half * size // 2**32] += 1
+    for number in random_numbers(key, 2, replicate, size, 32):
+        times[number * size // 2**32] += 1
     return times
+
+
+def simulated_events(key, replicate, scores):
+    """Whether each row is an event: a number of 16 bits, and 53 more bits, below its score."""
+    numbers = random_numbers(key, 0, replicate, len(scores), 16)
+    return [
+        (u + uniform(key, 1, replicate, i)) / 65536 < p for i, (u, p) in enumerate(zip(numbers, scores, strict=True))
+    ]
