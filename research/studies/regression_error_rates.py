@@ -184,7 +184,7 @@ def rates(question: str, name: str, draw: Callable[[Rng, int], Drawn], n: int, r
         shown = {found.verdict, *found.direction.split(", "), *(note.code for note in found.notes)}
         for column in shown & times.keys():
             times[column] += 1
-        times["significant"] += found.pvalue <= found.alpha
+        times["significant"] += found.pvalue <= found.settings.alpha
     share = {column: f"{100 * count / replications:.1f}" for column, count in times.items()}
     return {"question": question, "design": name, "rows": n, "data sets": replications, **share}
 

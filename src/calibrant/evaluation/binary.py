@@ -9,21 +9,14 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError, Note
-from calibrant.evaluation.binary_details import BinaryDetails, CumulativeDifferences
+from calibrant.evaluation.binary_details import BinaryDetails, MeasuredTable
 from calibrant.evaluation.metric_result import MetricResult
-from calibrant.evaluation.rejection_profile import RejectionProfile
 from calibrant.evaluation.results import Evaluation
-from calibrant.evaluation.sensitivity import Sensitivity
 from calibrant.evaluation.settings import LOG_ODDS_MARGIN, Settings
-from calibrant.evaluation.sizes import n_used
 from calibrant.inference.binary_components import IMPOSSIBLE
-from calibrant.inference.calibration_tests import TESTS
-from calibrant.inference.coefficients import coefficients
 from calibrant.inference.decision import AbsoluteMargin, Decision, decide, decide_without_tests
 from calibrant.inference.design import Design
-from calibrant.inference.equivalence_power import rows_to_decide
 from calibrant.inference.equivalence_tests import Equivalence
-from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.intervals import Interval
 from calibrant.inference.metric_values import metric_values
 from calibrant.inference.nulls import Null
@@ -32,7 +25,6 @@ from calibrant.inference.resampling import PairedRows
 from calibrant.inference.samples import BinarySample
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
-from calibrant.metrics.decompositions import corp_decomposition
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
 from calibrant.tables.score_table import ScoreTable
@@ -40,6 +32,7 @@ from calibrant.tables.score_table import ScoreTable
 __all__ = ["LOG_ODDS_ERROR", "evaluate_table", "rejection_breakdown"]
 
 LOG_ODDS_ERROR = "log-odds error"
+_ABSOLUTE = "ACE of the margin"
 
 
 def evaluate_table(
@@ -59,10 +52,13 @@ def evaluate_table(
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
     design = None if few_clusters else Design(table, rows)
     decision = _decide(table, design, settings)
-    panel = {name: metric for name, metric in settings.metrics.items() if _exists(metric, table)}
+    measured = {**settings.metrics, **({_ABSOLUTE: ACE()} if settings.is_absolute else {})}
+    values = dict(zip(measured, metric_values(list(measured.values()), table), strict=True))
+    panel = {name: metric for name, metric in settings.metrics.items() if not math.isnan(values[name])}
     found = resample_metrics(
-        [*panel.values(), *([ACE()] if settings.is_absolute else [])],
+        [metric for name, metric in measured.items() if not math.isnan(values[name])],
         BinarySample(table, None if few_clusters else rows),
+        values=[value for value in values.values() if not math.isnan(value)],
         seed=seed,
         n_resamples=settings.n_resamples,
         show=show,
@@ -73,20 +69,8 @@ def evaluate_table(
         shown = {name: metric.without_inference() for name, metric in shown.items()}
     equivalence = _equivalence(found, decision, settings, few_clusters)
     breakdowns = _breakdowns(panel, table)
-    drawn = _test_based(breakdowns)
-    for breakdown in (breakdowns[drawn], breakdowns["ACE"]):
-        breakdown.rate_interval(settings.confidence_level)  # stored for diagrams and report
-    details = BinaryDetails(
-        decision=decision,
-        equivalence=equivalence,
-        coefficients=() if design is None else coefficients(design, settings.confidence_level),
-        other_tests=() if design is None else _tests(design, settings, seed),
-        decomposition=corp_decomposition(table),
-        cumulative=CumulativeDifferences.measure(table),
-        sensitivity=Sensitivity.measure(breakdowns[drawn], _breakdown_of_ece(breakdowns)),
-        rejection_profile=RejectionProfile.measure(breakdowns[drawn]),
-        rows_needed=None if equivalence.within else _rows_needed(table, decision, settings),
-    )
+    tested, ece = breakdowns[_test_based(breakdowns)], _breakdown_of_ece(breakdowns)
+    details = BinaryDetails(decision, equivalence, MeasuredTable(table, design, tested, ece, settings, seed))
     return Evaluation("binary", table, shown, breakdowns, details, settings, own_notes=notes)
 
 
@@ -141,28 +125,6 @@ def _metrics(
     missing = [name for name in settings.metrics if name not in shown]
     text = f"Metrics that are undefined for these rows or for most replicates: {', '.join(missing)}."
     return shown, (Note("undefined_metrics", len(missing), text),) if missing else ()
-
-
-def _rows_needed(table: ScoreTable, decision: Decision, settings: Settings) -> int | None:
-    """Return the number of further rows that would probably show a calibrated model to lie within the margin."""
-    if isinstance(settings.margin, AbsoluteMargin) or not decision.information > 0:
-        return None
-    return rows_to_decide(n_used(table), decision.information, settings.margin, settings.alpha)
-
-
-def _exists(metric: Metric, table: ScoreTable) -> bool:
-    return not np.isnan(metric_values([metric], table)[0])
-
-
-def _tests(design: Design, settings: Settings, seed: SeedSequence) -> tuple[TestResult, ...]:
-    """Return the tests that are defined; some are undefined for few rows, or for scores of 0 and 1 only."""
-    found: list[TestResult] = []
-    for test in TESTS:
-        try:
-            found.append(test(design, n_resamples=settings.n_resamples, random_state=seed))
-        except InputError:
-            continue
-    return tuple(found)
 
 
 def _test_based(breakdowns: Mapping[str, Breakdown]) -> str:

@@ -2,7 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from numpy.random import SeedSequence
 
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import format_pvalue
@@ -11,21 +14,26 @@ from calibrant.evaluation import sentences
 from calibrant.evaluation.details import LogOddsDetails
 from calibrant.evaluation.rejection_profile import RejectionProfile
 from calibrant.evaluation.sensitivity import Sensitivity
-from calibrant.evaluation.sizes import mean_score, n_rows, rows_text
+from calibrant.evaluation.settings import Settings
+from calibrant.evaluation.sizes import mean_score, n_rows, n_used, rows_text
 from calibrant.inference.bands import Band, cumulative_band
-from calibrant.inference.calibration_tests import ecce_test
-from calibrant.inference.decision import Decision
+from calibrant.inference.calibration_tests import TESTS, ecce_test
+from calibrant.inference.coefficients import coefficients
+from calibrant.inference.decision import AbsoluteMargin, Decision
+from calibrant.inference.design import Design
+from calibrant.inference.equivalence_power import rows_to_decide
 from calibrant.inference.equivalence_tests import Equivalence
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.cumulative import Ecce, ecce
-from calibrant.metrics.decompositions import CorpDecomposition
+from calibrant.metrics.decompositions import CorpDecomposition, corp_decomposition
 from calibrant.tables.score_table import ScoreTable
 
 if TYPE_CHECKING:
     from calibrant.evaluation.results import Evaluation
 
-__all__ = ["BinaryDetails", "CumulativeDifferences"]
+__all__ = ["BinaryDetails", "CumulativeDifferences", "MeasuredTable"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +63,20 @@ class CumulativeDifferences:
 
 
 @dataclass(frozen=True, eq=False)
+class MeasuredTable:
+    """What details are computed from: the table, its design (None if nothing is tested), and breakdowns."""
+
+    table: ScoreTable
+    design: Design | None
+    tested: Breakdown
+    ece: Breakdown
+    settings: Settings
+    seed: SeedSequence
+
+
+@dataclass(frozen=True, eq=False)
 class BinaryDetails(LogOddsDetails):
-    """Results that only evaluations of probabilities have.
+    """Results that only evaluations of probabilities have; those that the verdict does not need are computed on demand.
 
     Attributes
     ----------
@@ -64,30 +84,58 @@ class BinaryDetails(LogOddsDetails):
         The tests behind the verdict, the log-odds error and its equivalence test.
     equivalence : Equivalence
         The equivalence test that the verdict uses.
-    coefficients : tuple of Estimate
-        Calibration in the large, calibration slope and Cox's intercept, where they exist.
-    other_tests : tuple of TestResult
-        Tests that do not decide the verdict.
-    decomposition : CorpDecomposition
-        CORP decomposition of the Brier score.
-    cumulative : CumulativeDifferences
-    sensitivity : Sensitivity
-        TCE at other significance levels and ECC at other cost ratios, for the sliders of the report.
-    rejection_profile : RejectionProfile or None
-        Decisions of the test of TCE within each bin, for its diagram.
-    rows_needed : int or None
-        Number of further rows that would probably decide an inconclusive verdict, where it is known.
+    measured : MeasuredTable
     """
 
     decision: Decision
     equivalence: Equivalence
-    coefficients: tuple[Estimate, ...]
-    other_tests: tuple[TestResult, ...]
-    decomposition: CorpDecomposition
-    cumulative: CumulativeDifferences
-    sensitivity: Sensitivity
-    rejection_profile: RejectionProfile | None
-    rows_needed: int | None = None
+    measured: MeasuredTable
+
+    @cached_property
+    def coefficients(self) -> tuple[Estimate, ...]:
+        """Calibration in the large, calibration slope and Cox's intercept, where they exist."""
+        design, settings = self.measured.design, self.measured.settings
+        return () if design is None else coefficients(design, settings.confidence_level)
+
+    @cached_property
+    def other_tests(self) -> tuple[TestResult, ...]:
+        """Tests that do not decide the verdict; some are undefined for few rows, or for scores of 0 and 1 only."""
+        design, settings = self.measured.design, self.measured.settings
+        found: list[TestResult] = []
+        for test in TESTS if design is not None else ():
+            try:
+                found.append(test(design, n_resamples=settings.n_resamples, random_state=self.measured.seed))
+            except InputError:
+                continue
+        return tuple(found)
+
+    @cached_property
+    def decomposition(self) -> CorpDecomposition:
+        """CORP decomposition of the Brier score."""
+        return corp_decomposition(self.measured.table)
+
+    @cached_property
+    def cumulative(self) -> CumulativeDifferences:
+        """ECCE with its null band and test."""
+        return CumulativeDifferences.measure(self.measured.table)
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        """TCE at other significance levels and ECC at other cost ratios, for the sliders of the report."""
+        return Sensitivity.measure(self.measured.tested, self.measured.ece)
+
+    @cached_property
+    def rejection_profile(self) -> RejectionProfile | None:
+        """Decisions of the test of TCE within each bin, for its diagram."""
+        return RejectionProfile.measure(self.measured.tested)
+
+    @cached_property
+    def rows_needed(self) -> int | None:
+        """Number of further rows that would probably decide an inconclusive verdict, where it is known."""
+        margin, alpha = self.measured.settings.margin, self.measured.settings.alpha
+        if self.equivalence.within or isinstance(margin, AbsoluteMargin) or not self.decision.information > 0:
+            return None
+        return rows_to_decide(n_used(self.measured.table), self.decision.information, margin, alpha)
 
     def sentences(self, e: "Evaluation") -> list[str]:
         """Return the explanation of the verdict and its consequence at the mean score."""

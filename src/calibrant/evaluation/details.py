@@ -53,7 +53,11 @@ class LogOddsDetails:
     """Details of probabilities, whose deviation is a log-odds error: binary and multiclass."""
 
     decision: Any
-    rows_needed: int | None
+
+    @property
+    def rows_needed(self) -> int | None:
+        """Number of further rows that would probably decide an inconclusive verdict, where it is known."""
+        raise NotImplementedError
 
     @property
     def pvalue(self) -> float:

@@ -61,10 +61,10 @@ class BinaryReplicates:
             for i, reader in enumerate(self._readers):
                 if reader is not None:
                     found[:, i] = reader(sums)
-        for row, stream in zip(found, streams, strict=True):
-            missing = np.flatnonzero(np.isnan(row))
-            if missing.size:
-                row[missing] = metric_values([self.metrics[i] for i in missing], replicate(stream))
+        for i in np.flatnonzero(np.isnan(found).any(axis=1)).tolist():
+            missing = np.flatnonzero(np.isnan(found[i]))
+            table = replicate(Stream(streams.key, streams.first + i))
+            found[i, missing] = metric_values([self.metrics[j] for j in missing], table)
         return found
 
 

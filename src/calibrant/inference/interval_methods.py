@@ -192,6 +192,19 @@ def _from_arcsine(angle: float) -> float:
 
 
 def quantiles(values: Floats, shares: tuple[float, ...]) -> tuple[float, ...]:
-    """Return quantiles by linear interpolation; where some values are infinite (log loss), the nearest value."""
-    method: Any = "linear" if np.isfinite(values).all() else "nearest"
-    return tuple(float(v) for v in np.quantile(values, shares, method=method))
+    """Return quantiles by linear interpolation; where some values are infinite (log loss), the nearest value.
+
+    >>> quantiles(np.array([3.0, 1.0, 2.0, 5.0]), (0.0, 0.5, 0.9))
+    (1.0, 2.5, 4.4)
+    """
+    ordered = np.sort(values)
+    if not np.isfinite(ordered[[0, -1]]).all():
+        return tuple(float(v) for v in np.quantile(ordered, shares, method="nearest"))
+    return tuple(_interpolate(ordered, share * (ordered.size - 1)) for share in shares)
+
+
+def _interpolate(ordered: Floats, place: float) -> float:
+    """Return the value at a place between two values, with the rounding of NumPy."""
+    first = min(int(place), ordered.size - 1)
+    a, b, t = float(ordered[first]), float(ordered[min(first + 1, ordered.size - 1)]), place - first
+    return a + (b - a) * t if t < 0.5 else b - (b - a) * (1 - t)

@@ -58,11 +58,12 @@ def resample_metrics(
     n_resamples: int,
     bootstrap: bool = True,
     null: bool = True,
+    values: Sequence[float] | None = None,
     threads: bool | None = None,
     show: bool | None = None,
     skip_missing: bool = False,
 ) -> list[Replicates]:
-    """Return the replicates of each metric, all from the same resamples.
+    """Return the replicates of each metric, all from the same resamples; `values` are those of the sample, if known.
 
     Threads are used by default where rows are many. A metric that exists in fewer than half of the replicates is an
     error, or, with `skip_missing`, marked by `exists`. Metrics that need counts have no null with weights or clusters.
@@ -74,7 +75,8 @@ def resample_metrics(
         "threads": sample.table.size >= sample.threads_from if threads is None else threads,
         "show": show,
     }
-    values = [metric.value(sample.table) for metric in metrics]
+    if values is None:
+        values = [metric.value(sample.table) for metric in metrics]
     resampled = simulated = np.empty((0, len(metrics)))
     if bootstrap:
         resampled = map_blocks(sample.bootstrap(metrics), purpose="bootstrap", **common)

@@ -78,11 +78,12 @@ def map_blocks(
     """
     key, count = stream_key(seed, PURPOSES.index(purpose)), check_count("n_resamples", n_resamples)
     workers = max(1, min(available_cores(), int(_MOST_ROWS_AT_ONCE / max(rows, 1)))) if threads else 1
-    block = max(1, min(int(_ROWS_PER_BLOCK / max(rows, 1)), -(-count // (_BLOCKS_PER_THREAD * workers))))
+    least = _BLOCKS_PER_THREAD * workers if workers > 1 else 1
+    block = max(1, min(int(_ROWS_PER_BLOCK / max(rows, 1)), -(-count // least)))
     blocks = [Streams(key, first, min(block, count - first)) for first in range(0, count, block)]
     try:
-        found = (row for values in _map_in_order(function, blocks, workers) for row in values)
-        return np.array(list(progress_bar(found, count, f"resampling ({purpose})", show=show)), dtype=np.float64)
+        found = _map_in_order(function, blocks, workers)
+        return np.concatenate(list(progress_bar(found, len(blocks), f"resampling ({purpose})", show=show)))
     finally:
         _kernels.free_memory()
 
