@@ -16,6 +16,7 @@ Words = NDArray[np.uint64]
 _ROWS, _TIES, _EXTRA, _STREAMS = 0, 1, 2, 4
 _CHUNK = 32  # counters whose words are stored together
 _BLOCK = 64  # entries of which sums are kept
+_LANES = 32  # of sums over all entries
 _LOW = np.uint64(2**32 - 1)
 
 
@@ -131,7 +132,7 @@ class _Replicates:
         end = np.concatenate([*(np.append(each[1:], n.size) for each in starts), np.empty(0)]).astype(np.int64)
         before = np.concatenate([[0.0], np.cumsum(_block_sums(n, self.score))])
         score = [self._score(before, n, b) - self._score(before, n, a) for a, b in zip(begin, end, strict=True)]
-        linear = [_total(_block_sums(n, a)) + _total(_block_sums(k, b)) for a, b in self.plan.linear]
+        linear = [_total(n, a) + _total(k, b) for a, b in self.plan.linear]
         refused = [self._rejected(n, k, blocks) for blocks in self.plan.blocks]
         return (sum_n[end] - sum_n[begin]).tolist(), (sum_k[end] - sum_k[begin]).tolist(), score, linear, refused
 
@@ -165,5 +166,9 @@ def _block_sums(count: Ints, x: Floats) -> Floats:
     return ((a + e) + (c + g)) + ((b + f) + (d + h))
 
 
-def _total(values: Floats) -> float:
-    return float(np.cumsum(values)[-1]) if values.size else 0.0
+def _total(count: Ints, x: Floats) -> float:
+    """Return the sum of count * x, added in 32 lanes."""
+    product = np.zeros(-(-count.size // _LANES) * _LANES)
+    product[: count.size] = count * x
+    lanes = np.cumsum(product.reshape(-1, _LANES), axis=0)[-1]
+    return float(np.cumsum(lanes)[-1])

@@ -10,10 +10,10 @@ from calibrant._support.columns import ColumnData, refuse_missing
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Ints
 
-__all__ = ["GROUP_HINT", "MAX_GROUPS", "check_group_count", "group_columns", "groups_name", "observed_groups"]
+__all__ = ["FEWEST_ROWS", "GROUP_HINT", "MANY_GROUPS", "check_group_count", "group_columns", "groups_name", "observed_groups"]
 
-# More groups than this are evaluated by mistake: a number or a time was not rounded.
-MAX_GROUPS = 1_000
+# More groups than this with few rows each are a mistake: an id, or a number or a time that was not rounded.
+MANY_GROUPS, FEWEST_ROWS = 1_000, 20
 
 GROUP_HINT = "Pass one column, a list of columns, a mapping of names to columns, or a frame."
 
@@ -111,11 +111,14 @@ def observed_groups(columns: Sequence[ColumnData]) -> list[tuple[Any, Ints]]:
     return groups
 
 
-def check_group_count(count: int) -> None:
-    """Raise an error if there are more groups than an evaluation takes."""
-    if count > MAX_GROUPS:
+def check_group_count(count: int, rows: int) -> None:
+    """Raise an error if there are many groups with few rows each, as of a column of ids."""
+    if count > MANY_GROUPS and rows < FEWEST_ROWS * count:
         raise InputError(
-            Argument("by") + f" must have at most {MAX_GROUPS:,} groups; got {count:,}.",
-            hint="Round times to days or weeks, and numbers to groups.",
+            Argument("by")
+            + f" must have at most {MANY_GROUPS:,} groups, or at least {FEWEST_ROWS} rows per group on average; got "
+            f"{count:,} groups of {rows / count:.3g} rows.",
+            hint="Leave out columns of ids; round times to days or weeks, and numbers to groups. To evaluate such "
+            "groups nevertheless, pass a mapping of tables: {key: cb.ScoreTable.from_arrays(y_true, y_prob)}.",
             value=count,
         )

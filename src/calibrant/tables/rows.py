@@ -190,7 +190,7 @@ class Rows:
     def split(self) -> "dict[Any, Rows]":
         """Return the rows of each group, sorted by key: a label, or a tuple of labels if there are several columns."""
         groups = observed_groups(self.by) if self.by else []
-        check_group_count(len(groups))
+        check_group_count(len(groups), len(self))
         # Notes about how a column was read belong to the whole.
         y, *forecasts = (_without_notes(each) for each in (self.y, *self.forecasts))
         plain = replace(self, y=y, forecasts=tuple(forecasts))

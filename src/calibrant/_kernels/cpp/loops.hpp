@@ -10,7 +10,7 @@
 namespace calibrant {
 
 constexpr std::size_t kBlock = 64;  // entries of which sums are kept
-constexpr std::size_t kMostCells = 16;
+constexpr std::size_t kLanes = 32;  // of sums over all entries
 
 struct Loops {
     const char* instruction_set;
@@ -28,6 +28,9 @@ struct Loops {
     // entries l, l + 8, ..., and the lanes as ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)).
     void (*sum_counts)(const std::uint8_t* count, std::size_t blocks, std::int64_t* sums);
     void (*sum_products)(const std::uint8_t* count, const double* x, std::size_t blocks, double* sums);
+
+    // Adds counts times x of all blocks to 32 lanes, lane l those of entries l, l + 32, ...
+    void (*add_products)(const std::uint8_t* count, const double* x, std::size_t blocks, double* lanes);
 };
 
 // The loops for this processor, or those that CALIBRANT_INSTRUCTIONS names (generic, avx2, avx512).

@@ -93,6 +93,16 @@ inline void sum_products(const Loops&, const std::int64_t* count, const double* 
     }
 }
 
+inline void add_products(const Loops& loops, const std::uint8_t* count, const double* x, std::size_t blocks,
+                         double* lanes) {
+    loops.add_products(count, x, blocks, lanes);
+}
+
+inline void add_products(const Loops&, const std::int64_t* count, const double* x, std::size_t blocks, double* lanes) {
+    for (std::size_t i = 0; i < blocks * kBlock; i += kLanes)
+        for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += static_cast<double>(count[i + l]) * x[i + l];
+}
+
 // n * score with sums before each block.
 struct Scores64 {
     std::vector<double> before;
@@ -249,11 +259,11 @@ class Replicates {
     template <class Drawn>
     std::vector<double> linear_sums(const Loops& loops, const Counts64<Drawn>& counts,
                                     std::vector<double> Plan::Linear::* coefficient) const {
-        std::vector<double> sums(counts.before.size() - 1), totals;
+        std::vector<double> totals;
         for (const auto& each : plan_.linear) {
-            sum_products(loops, counts.count.data(), (each.*coefficient).data(), sums.size(), sums.data());
-            double total = 0;
-            for (const double sum : sums) total += sum;
+            double lanes[kLanes] = {}, total = 0;
+            add_products(loops, counts.count.data(), (each.*coefficient).data(), counts.before.size() - 1, lanes);
+            for (const double lane : lanes) total += lane;
             totals.push_back(total);
         }
         return totals;
@@ -262,11 +272,21 @@ class Replicates {
     template <class Drawn>
     void sum_bins(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
                   const std::vector<std::size_t>& start, Sums& out) const {
+        struct Before {
+            std::int64_t n, k;
+            double score;
+        };
+        const auto before = [&](std::size_t entry) -> Before {
+            return {n.up_to(entry), k.up_to(entry), scores.up_to(n, score_.data(), entry)};
+        };
+        if (start.empty()) return;
+        Before begin = before(start[0]);
         for (std::size_t b = 0; b < start.size(); ++b) {
-            const std::size_t begin = start[b], end = b + 1 < start.size() ? start[b + 1] : rows_.entries;
-            *out.n++ = n.up_to(end) - n.up_to(begin);
-            *out.k++ = k.up_to(end) - k.up_to(begin);
-            *out.score++ = scores.up_to(n, score_.data(), end) - scores.up_to(n, score_.data(), begin);
+            const Before end = before(b + 1 < start.size() ? start[b + 1] : rows_.entries);
+            *out.n++ = end.n - begin.n;
+            *out.k++ = end.k - begin.k;
+            *out.score++ = end.score - begin.score;
+            begin = end;
         }
     }
 
