@@ -6,7 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "binomial.hpp"
+#include "acceptance.hpp"
 #include "count.hpp"
 #include "locate.hpp"
 #include "pava.hpp"
@@ -145,10 +145,10 @@ nb::tuple rejected(Input<double> score, Input<std::int64_t> n, Input<std::int64_
     std::vector<std::int64_t> doubtful;
     {
         nb::gil_scoped_release release;
+        AcceptanceCache cache(alpha, std::min<std::size_t>(bins, 4096));  // small bins repeat (n, k)
         for (std::size_t b = 0; b < bins; ++b) {
             total.data()[b] = rejected_in_bin(score.data(), n.data(), static_cast<std::size_t>(start.data()[b]),
-                                              bin_end(start, b, rows), static_cast<double>(bin_n.data()[b]),
-                                              static_cast<double>(bin_k.data()[b]), alpha, doubtful);
+                                              bin_end(start, b, rows), bin_n.data()[b], bin_k.data()[b], cache, doubtful);
         }
     }
     return nb::make_tuple(total.array(), to_array(doubtful));
