@@ -330,7 +330,7 @@ class AcceptanceCache {
         sets_.resize(size);
     }
 
-    double alpha() const { return level_.alpha; }
+    const Level& level() const { return level_; }
 
     // Valid until the next call.
     const AcceptanceSet& get(std::int64_t n, std::int64_t k) {
@@ -387,15 +387,70 @@ void decide_rows(const double* score, std::size_t begin, std::size_t end, const 
     if (begin < end) reject(begin, end);
 }
 
-// Entries [begin, end) are one bin with bin_k events of bin_n. Appends to `doubtful` the undecided entries, which need
-// SciPy; returns the sum of n over the rejected entries.
+// The tests of single scores of a bin with k events of n.
+class SingleTests {
+  public:
+    SingleTests(std::int64_t bin_n, std::int64_t bin_k, double alpha)
+        : n_(static_cast<double>(bin_n)), k_(static_cast<double>(bin_k)), above_(k_, n_, alpha), below_(n_ - k_, n_, alpha) {}
+
+    Decision decide(double p) const {
+        // SciPy compares k with the rounded product n p; the p-value is 1 if they are equal.
+        if (k_ == n_ * p) return Decision::accepted;
+        return k_ < n_ * p ? above_.decide({p, 1 - p}) : below_.decide({1 - p, p});
+    }
+
+    // Whether all scores between two are certainly accepted. Quick if one is beyond z, the normal limit of acceptance.
+    bool accept_all(double low, double high, double z) const {
+        if (far(low, z) || far(high, z)) return false;
+        return (k_ <= n_ * low || below_.accepts_up_to({1 - low, low})) &&
+               (n_ * high <= k_ || above_.accepts_up_to({high, 1 - high}));
+    }
+
+  private:
+    // Whether the distance from the rate, with continuity correction, is more than z standard deviations.
+    bool far(double p, double z) const {
+        const double distance = std::max(0.0, std::fabs(n_ * p - k_) - 0.5);
+        return distance * distance > z * z * n_ * p * (1 - p);
+    }
+
+    double n_, k_;
+    SingleTest above_, below_;
+};
+
+// Decides the scores [begin, end) of one bin with bin_k events of bin_n: from its set if the cache holds it or if bin_n is
+// at most `repeated` (then it may be used again); otherwise single tests are tried first. A set takes as long as about
+// eight single tests. Calls reject(a, b) for runs of rejected scores and doubt(i) for undecided scores, which need SciPy.
+template <class Reject, class Doubt>
+void decide_bin(const double* score, std::size_t begin, std::size_t end, std::int64_t bin_n, std::int64_t bin_k,
+                std::int64_t repeated, AcceptanceCache& cache, Reject reject, Doubt doubt) {
+    constexpr std::size_t few = 8;
+    const Level& level = cache.level();
+    if (begin < end && bin_n > repeated && decidable(static_cast<double>(bin_n), level.alpha) &&
+        !cache.holds(bin_n, bin_k)) {
+        const SingleTests tests(bin_n, bin_k, level.alpha);
+        if (end - begin > 1 && tests.accept_all(score[begin], score[end - 1], level.z)) return;
+        if (end - begin <= few) {
+            for (std::size_t i = begin; i < end; ++i) {
+                const Decision decision = tests.decide(score[i]);
+                if (decision == Decision::rejected) reject(i, i + 1);
+                if (decision == Decision::undecided) doubt(i);
+            }
+            return;
+        }
+    }
+    decide_rows(score, begin, end, cache.get(bin_n, bin_k), reject, doubt);
+}
+
+// Entries [begin, end) of a replicate are one bin with bin_k events of bin_n. Appends to `doubtful` the undecided entries,
+// which need SciPy; returns the sum of n over the rejected entries.
 template <class Count>
 std::int64_t rejected_rows(const double* score, const Entries<Count>& entries, std::size_t begin, std::size_t end,
                            std::int64_t bin_n, std::int64_t bin_k, AcceptanceCache& cache,
                            std::vector<std::int64_t>& doubtful) {
+    constexpr std::int64_t repeated = 4096;  // larger bins of replicates are seldom equal
     std::int64_t rejected = 0;
-    decide_rows(
-        score, begin, end, cache.get(bin_n, bin_k),
+    decide_bin(
+        score, begin, end, bin_n, bin_k, repeated, cache,
         [&](std::size_t a, std::size_t b) { rejected += entries.sum_n(a, b); },
         [&](std::size_t i) {
             if (entries.n[i] > 0) doubtful.push_back(static_cast<std::int64_t>(i));
@@ -403,33 +458,15 @@ std::int64_t rejected_rows(const double* score, const Entries<Count>& entries, s
     return rejected;
 }
 
-// Decides one score without its set, which takes about as long as five scores.
-inline Decision decide_row(double score, double n, double k, double alpha) {
-    // SciPy compares k with the rounded product n p; the p-value is 1 if they are equal.
-    if (k == n * score) return Decision::accepted;
-    if (k < n * score) return SingleTest(k, n)({score, 1 - score}, alpha);
-    return SingleTest(n - k, n)({1 - score, score}, alpha);
-}
-
-// The same as `rejected_rows` for a table without prefix sums.
-inline std::int64_t rejected_in_bin(const double* score, const std::int64_t* n, std::size_t begin, std::size_t end,
-                                    std::int64_t bin_n, std::int64_t bin_k, AcceptanceCache& cache,
-                                    std::vector<std::int64_t>& doubtful) {
-    constexpr std::size_t few = 5;
-    const double trials = static_cast<double>(bin_n), events = static_cast<double>(bin_k);
+// The same for a single table, without prefix sums.
+inline std::int64_t rejected_rows(const double* score, const std::int64_t* n, std::size_t begin, std::size_t end,
+                                  std::int64_t bin_n, std::int64_t bin_k, AcceptanceCache& cache,
+                                  std::vector<std::int64_t>& doubtful) {
     std::int64_t rejected = 0;
-    const auto doubt = [&](std::size_t i) { doubtful.push_back(static_cast<std::int64_t>(i)); };
-    if (end - begin > few || !decidable(trials, cache.alpha()) || cache.holds(bin_n, bin_k)) {
-        decide_rows(
-            score, begin, end, cache.get(bin_n, bin_k),
-            [&](std::size_t a, std::size_t b) { rejected += sum_of(n, a, b); }, doubt);
-        return rejected;
-    }
-    for (std::size_t i = begin; i < end; ++i) {
-        const Decision decision = decide_row(score[i], trials, events, cache.alpha());
-        if (decision == Decision::rejected) rejected += n[i];
-        if (decision == Decision::undecided) doubt(i);
-    }
+    decide_bin(
+        score, begin, end, bin_n, bin_k, 0, cache,
+        [&](std::size_t a, std::size_t b) { rejected += sum_of(n, a, b); },
+        [&](std::size_t i) { doubtful.push_back(static_cast<std::int64_t>(i)); });
     return rejected;
 }
 

@@ -145,22 +145,41 @@ enum class Decision { rejected, accepted, undecided };
 // mean whose probability is at most that of k.
 class SingleTest {
   public:
-    SingleTest(double events, double trials) : k_(events), x_(trials) {}
+    SingleTest(double events, double trials, double alpha)
+        : k_(events),
+          x_(trials),
+          reject_at_(alpha * (1 - pvalue_band(trials))),
+          accept_above_(alpha * (1 + pvalue_band(trials))) {}
 
-    Decision operator()(Probability pr, double alpha) const {
+    Decision decide(Probability pr) const {
         if (pr.q == 0) return Decision::rejected;  // the p-value is 0
         const double log_pmf_k = x_.log_pmf(k_, pr);
         const double lower = std::exp(log_pmf_k) * x_.lower_tail_over_pmf(k_, pr);
+        if (lower > accept_above_) return Decision::accepted;
         const Opposite j = opposite(pr, log_pmf_k);
-        const double band = pvalue_band(x_.n);
-        if (lower + x_.upper_tail(j.low, pr) <= alpha * (1 - band)) return Decision::rejected;
-        if (lower + x_.upper_tail(j.high, pr) > alpha * (1 + band)) return Decision::accepted;
-        return Decision::undecided;
+        const double pvalue = lower + j.tail;
+        const double at_most = j.low == j.x ? pvalue : lower + x_.upper_tail(j.low, pr);
+        if (at_most <= reject_at_) return Decision::rejected;
+        const double at_least = j.high == j.x ? pvalue : lower + x_.upper_tail(j.high, pr);
+        return at_least > accept_above_ ? Decision::accepted : Decision::undecided;
+    }
+
+    // Whether the test certainly accepts all probabilities from k / n to this one. Below it the p-value is smaller by
+    // less than P(X = k): see acceptance.hpp.
+    bool accepts_up_to(Probability pr) const {
+        if (pr.q == 0) return false;
+        const double log_pmf_k = x_.log_pmf(k_, pr), pmf_k = std::exp(log_pmf_k);
+        const double lower = pmf_k * x_.lower_tail_over_pmf(k_, pr);
+        if (lower > accept_above_) return true;  // the lower tail decreases in p
+        if (3 * lower < accept_above_) return false;
+        const Opposite j = opposite(pr, log_pmf_k);
+        return j.high == j.x && lower + j.tail - pmf_k > accept_above_;
     }
 
   private:
     struct Opposite {
-        double low, high;  // they differ if rounding error leaves j undecided
+        double x, tail;    // j and P(X >= j)
+        double low, high;  // they differ from j if rounding error leaves it undecided
     };
 
     // The first x above the mean with log_pmf(x) <= log_pmf(k) + ln(1 + 1e-7), by Newton's method inside a
@@ -180,11 +199,13 @@ class SingleTest {
             x += excess <= 0 ? std::min(-1.0, std::ceil(excess / fall)) : std::max(1.0, std::ceil(excess / fall));
         }
         const double band = tie_band(n);
-        return {excess_out < band ? in - 1 : in, excess_in > -band ? in + 1 : in};
+        const double tail = in > n ? 0 : std::exp(excess_in + threshold) * x_.upper_tail_over_pmf(in, pr);
+        return {in, tail, excess_out < band ? in - 1 : in, excess_in > -band ? in + 1 : in};
     }
 
     double k_;
     Binomial x_;
+    double reject_at_, accept_above_;
 };
 
 }  // namespace calibrant
