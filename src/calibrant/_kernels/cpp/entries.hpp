@@ -12,11 +12,12 @@ inline constexpr std::size_t kEntriesPerBlock = 64;
 
 inline std::size_t blocks_of(std::size_t size) { return (size + kEntriesPerBlock - 1) / kEntriesPerBlock; }
 
-// Sum of 64 counts; eight bytes at a time, in lanes of 16 bits (at most 64 * 255 each).
-inline std::int64_t block_sum(const std::uint8_t* counts) {
+// Sum of `size` counts, a multiple of eight up to 64; eight bytes at a time, in lanes of 16 bits.
+template <std::size_t size>
+std::int64_t group_sum(const std::uint8_t* counts) {
     constexpr std::uint64_t even = 0x00ff00ff00ff00ff;
     std::uint64_t lanes = 0;
-    for (std::size_t i = 0; i < kEntriesPerBlock; i += 8) {
+    for (std::size_t i = 0; i < size; i += 8) {
         std::uint64_t word;
         std::memcpy(&word, counts + i, 8);
         lanes += (word & even) + ((word >> 8) & even);
@@ -24,9 +25,10 @@ inline std::int64_t block_sum(const std::uint8_t* counts) {
     return static_cast<std::int64_t>((lanes * 0x0001000100010001) >> 48);
 }
 
-inline std::int64_t block_sum(const std::int64_t* counts) {
+template <std::size_t size>
+std::int64_t group_sum(const std::int64_t* counts) {
     std::int64_t sum = 0;
-    for (std::size_t i = 0; i < kEntriesPerBlock; ++i) sum += counts[i];
+    for (std::size_t i = 0; i < size; ++i) sum += counts[i];
     return sum;
 }
 
@@ -43,7 +45,7 @@ void fill_prefix(const Count* counts, std::size_t size, std::int64_t* prefix) {
     const std::size_t whole = size / kEntriesPerBlock;
     std::int64_t sum = 0;
     prefix[0] = 0;
-    for (std::size_t b = 0; b < whole; ++b) prefix[b + 1] = sum += block_sum(counts + b * kEntriesPerBlock);
+    for (std::size_t b = 0; b < whole; ++b) prefix[b + 1] = sum += group_sum<kEntriesPerBlock>(counts + b * kEntriesPerBlock);
     if (whole < blocks_of(size)) prefix[whole + 1] = sum + sum_of(counts, whole * kEntriesPerBlock, size);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -100,6 +101,9 @@ class Pooling {
         return true;
     }
 
+    // Whether the next rows merge into `top_` whatever their rates.
+    bool grows() const { return top_.n + static_cast<Weight>(kEntriesPerBlock) <= n_min_; }
+
     // Adds the last n_min rows.
     void add_tail(std::size_t row, Weight n) {
         if (any_ && (top_.n < n_min_ || top_.n + n <= n_max_)) return;
@@ -172,6 +176,33 @@ std::size_t tail_start(const Entries<Count>& entries, std::int64_t n_min) {
     return start;
 }
 
+// Adds the entries [begin, end), at most 64. Groups of eight are tried if `grouped`; returns whether groups pay in the
+// next entries.
+template <class Arithmetic, class Count>
+bool add_entries(Pooling<Arithmetic>& blocks, const Count* n, const Count* k, std::size_t begin, std::size_t end,
+                 bool grouped) {
+    std::size_t i = begin, added = 0;
+    if (grouped) {
+        for (; i + 8 <= end; i += 8) {
+            if (blocks.add_all(group_sum<8>(n + i), group_sum<8>(k + i))) {
+                ++added;
+            } else {
+                for (std::size_t j = i; j < i + 8; ++j) blocks.add_entry(j, n[j], k[j]);
+            }
+        }
+        for (; i < end; ++i) blocks.add_entry(i, n[i], k[i]);
+        return added > 1;
+    }
+    std::size_t present = 0;
+    std::array<std::size_t, kEntriesPerBlock> rows;
+    for (; i < end; ++i) {
+        rows[present] = i;
+        present += n[i] != 0;
+    }
+    for (std::size_t j = 0; j < present; ++j) blocks.add(rows[j], n[rows[j]], k[rows[j]]);
+    return false;
+}
+
 template <class Arithmetic, class Count>
 std::vector<std::size_t> pava_bc(const Entries<Count>& entries, std::int64_t n_min, std::int64_t n_max) {
     const Count *const n = entries.n, *const k = entries.k;
@@ -186,16 +217,16 @@ std::vector<std::size_t> pava_bc(const Entries<Count>& entries, std::int64_t n_m
         blocks.begin(i, n[i], k[i]);
         ++i;
     }
+    bool grouped = true;
     while (i < body) {
         const std::size_t b = i / kEntriesPerBlock;
         const std::size_t next = std::min(body, (b + 1) * kEntriesPerBlock);
         const bool whole = next - i == kEntriesPerBlock;
-        if (whole && blocks.add_all(entries.prefix_n[b + 1] - entries.prefix_n[b],
-                                    entries.prefix_k[b + 1] - entries.prefix_k[b])) {
-            i = next;
-        } else {
-            for (; i < next; ++i) blocks.add_entry(i, n[i], k[i]);
+        if (!(whole && blocks.add_all(entries.prefix_n[b + 1] - entries.prefix_n[b],
+                                      entries.prefix_k[b + 1] - entries.prefix_k[b]))) {
+            grouped = add_entries(blocks, n, k, i, next, grouped || b % 16 == 0 || blocks.grows());
         }
+        i = next;
     }
     const std::size_t tail = present(body, entries.size);
     if (tail < entries.size) blocks.add_tail(tail, entries.sum_n(tail, entries.size));
