@@ -1,5 +1,4 @@
-// The exact two-sided binomial test of the scores of a bin. Bounds on the p-value decide whole runs of
-// scores at once; scores that the bounds cannot decide are returned as undecided.
+// The exact two-sided binomial test: tails of the binomial distribution, and the test of one score.
 //
 // The code treats k < n p, where the observed side is the lower tail; the other case is its mirror image
 // (k -> n - k, p -> 1 - p). p and q = 1 - p are passed together, each as accurate as possible.
@@ -9,9 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <vector>
 
 namespace calibrant {
 
@@ -126,172 +123,89 @@ class Binomial {
     double stirling_n_;
 };
 
-// One bin whose scores exceed its rate: k events observed, n p > k expected.
-class Side {
+// ln(1 + 1e-7) with an error of 5e-15: outcomes with a probability within a relative 1e-7 of that of k are ties, as in
+// SciPy and R.
+inline constexpr double kTie = 1e-7;
+
+// log_pmf has a relative error of about 1e-14, the pmf of SciPy 5e-13: within this distance from a tie, which is wider
+// than both, a comparison of two log_pmf is undecided.
+inline double tie_band(double n) { return std::max(1e-9, 2e-14 * n); }
+
+// This p-value and that of SciPy differ by a relative 6e-14 for small n and 3e-17 n for large n (measured up to
+// n = 1e8). This band around alpha is over thirty times as wide: some more scores are undecided.
+inline double pvalue_band(double n) { return std::max(1e-9, 1e-14 * n); }
+
+// Whether bins of n rows are decided here: the accuracy of both p-values was measured up to n = 1e8. Tails below 1e-200
+// are close to subnormal doubles; above 0.999 the mean itself may be in the tail.
+inline bool decidable(double n, double alpha) { return n <= 1e8 && alpha >= 1e-200 && alpha <= 0.999; }
+
+enum class Decision { rejected, accepted, undecided };
+
+// The test of one score p for k events of n, k < n p. The p-value is P(X <= k) + P(X >= j); j is the first x above the
+// mean whose probability is at most that of k.
+class SingleTest {
   public:
-    Side(double events, double trials) : k(events), x_(trials) {}
+    SingleTest(double events, double trials, double alpha)
+        : k_(events),
+          x_(trials),
+          reject_at_(alpha * (1 - pvalue_band(trials))),
+          accept_above_(alpha * (1 + pvalue_band(trials))) {}
 
-    const double k;
-    double n() const { return x_.n; }
-
-    // The p-value of a score is P(X <= k) + P(X >= j). j is the first x above the mean whose probability is at
-    // most that of k (with the tolerance of 1e-7 of SciPy and R). `j_low` and `j_high`, and their upper tails,
-    // differ if rounding error leaves j undecided.
-    struct Point {
-        Probability pr;
-        double lower, j_low, j_high, tail_at_low, tail_at_high;
-
-        double at_most() const { return lower + tail_at_low; }
-        double at_least() const { return lower + tail_at_high; }
-    };
-
-    Point at(Probability pr, double guess) const {
-        if (pr.q == 0) return {pr, 0, n() + 1, n() + 1, 0, 0};
-        const double log_pmf_k = x_.log_pmf(k, pr);
-        const double lower = std::exp(log_pmf_k) * x_.lower_tail_over_pmf(k, pr);
-        const Opposite j = opposite(pr, log_pmf_k, guess);
-        const double tail = j.x > n() ? 0 : std::exp(j.log_pmf) * x_.upper_tail_over_pmf(j.x, pr);
-        return {pr,
-                lower,
-                j.low,
-                j.high,
-                j.low == j.x ? tail : x_.upper_tail(j.low, pr),
-                j.high == j.x ? tail : x_.upper_tail(j.high, pr)};
+    Decision decide(Probability pr) const {
+        if (pr.q == 0) return Decision::rejected;  // the p-value is 0
+        const double log_pmf_k = x_.log_pmf(k_, pr);
+        const double lower = std::exp(log_pmf_k) * x_.lower_tail_over_pmf(k_, pr);
+        if (lower > accept_above_) return Decision::accepted;
+        const Opposite j = opposite(pr, log_pmf_k);
+        const double pvalue = lower + j.tail;
+        const double at_most = j.low == j.x ? pvalue : lower + x_.upper_tail(j.low, pr);
+        if (at_most <= reject_at_) return Decision::rejected;
+        const double at_least = j.high == j.x ? pvalue : lower + x_.upper_tail(j.high, pr);
+        return at_least > accept_above_ ? Decision::accepted : Decision::undecided;
     }
 
-    // Bounds of the p-value over all scores from a to b, a < b: the lower tail decreases in p; the upper tail
-    // increases in p and decreases in j, which does not decrease in p.
-    double at_most(const Point& a, const Point& b) const {
-        return a.lower + (a.j_low == b.j_low ? b.tail_at_low : x_.upper_tail(a.j_low, b.pr));
-    }
-    double at_least(const Point& a, const Point& b) const {
-        return b.lower + (a.j_high == b.j_high ? a.tail_at_high : x_.upper_tail(b.j_high, a.pr));
+    // Whether the test certainly accepts all probabilities from k / n to this one. Below it the p-value is smaller by
+    // less than P(X = k): see acceptance.hpp.
+    bool accepts_up_to(Probability pr) const {
+        if (pr.q == 0) return false;
+        const double log_pmf_k = x_.log_pmf(k_, pr), pmf_k = std::exp(log_pmf_k);
+        const double lower = pmf_k * x_.lower_tail_over_pmf(k_, pr);
+        if (lower > accept_above_) return true;  // the lower tail decreases in p
+        if (3 * lower < accept_above_) return false;
+        const Opposite j = opposite(pr, log_pmf_k);
+        return j.high == j.x && lower + j.tail - pmf_k > accept_above_;
     }
 
   private:
     struct Opposite {
-        double x, log_pmf, low, high;
+        double x, tail;    // j and P(X >= j)
+        double low, high;  // they differ from j if rounding error leaves it undecided
     };
 
     // The first x above the mean with log_pmf(x) <= log_pmf(k) + ln(1 + 1e-7), by Newton's method inside a
     // bracket; above the mean the log of the pmf is decreasing and concave.
-    Opposite opposite(Probability pr, double log_pmf_k, double guess) const {
-        const double threshold = log_pmf_k + 1e-7;  // ln(1 + 1e-7) with an error of 5e-15
+    Opposite opposite(Probability pr, double log_pmf_k) const {
+        const double n = x_.n, threshold = log_pmf_k + kTie;
         const double odds = pr.p / pr.q;
-        double out = std::ceil(n() * pr.p) - 1, in = n() + 1;  // last x outside the tail, first x inside it
+        double out = std::ceil(n * pr.p) - 1, in = n + 1;  // last x outside the tail, first x inside it
         double excess_out = std::numeric_limits<double>::infinity(), excess_in = -excess_out;
-        double x = guess;
+        double x = std::floor(2 * n * pr.p - k_);
         while (in - out > 1) {
             if (!(x > out && x < in)) x = std::floor((out + in) / 2);
             const double excess = x_.log_pmf(x, pr) - threshold;
             (excess <= 0 ? in : out) = x;
             (excess <= 0 ? excess_in : excess_out) = excess;
-            const double fall = -std::log(odds * (n() - x + 0.5) / (x + 0.5));
+            const double fall = -std::log(odds * (n - x + 0.5) / (x + 0.5));
             x += excess <= 0 ? std::min(-1.0, std::ceil(excess / fall)) : std::max(1.0, std::ceil(excess / fall));
         }
-        // This log_pmf has a relative error of about 1e-14, the pmf of SciPy 5e-13: this band is wider than both.
-        const double band = std::max(1e-9, 2e-14 * n());
-        return {in, excess_in + threshold, excess_out < band ? in - 1 : in, excess_in > -band ? in + 1 : in};
+        const double band = tie_band(n);
+        const double tail = in > n ? 0 : std::exp(excess_in + threshold) * x_.upper_tail_over_pmf(in, pr);
+        return {in, tail, excess_out < band ? in - 1 : in, excess_in > -band ? in + 1 : in};
     }
 
+    double k_;
     Binomial x_;
-};
-
-// Decides the scores of one bin; `score(i)`, i = 0 .. count - 1, returns them in increasing order.
-template <class ScoreAt, class Reject, class Doubt>
-class Decider {
-  public:
-    Decider(Side side, double alpha, ScoreAt score, Reject reject, Doubt doubt)
-        : side_(side),
-          // This p-value and that of SciPy differ by a relative 6e-14 for small n and 3e-17 n for large n
-          // (measured up to n = 1e8). This band is over thirty times as wide: some more scores are undecided.
-          reject_at_(alpha * (1 - std::max(1e-9, 1e-14 * side.n()))),
-          accept_above_(alpha * (1 + std::max(1e-9, 1e-14 * side.n()))),
-          score_(score),
-          reject_(reject),
-          doubt_(doubt) {}
-
-    void run(std::size_t count) {
-        if (count == 0) return;
-        const auto first = decide(0, 2 * side_.n() * score_(0).p - side_.k);
-        if (count == 1) return;
-        const auto last = decide(count - 1, 2 * side_.n() * score_(count - 1).p - side_.k);
-        between(0, first, count - 1, last);
-    }
-
-  private:
-    using Point = Side::Point;
-
-    Point decide(std::size_t i, double guess) {
-        const Point point = side_.at(score_(i), std::floor(guess));
-        if (point.at_most() <= reject_at_) {
-            reject_(i, i + 1);
-        } else if (!(point.at_least() > accept_above_)) {
-            doubt_(i);
-        }
-        return point;
-    }
-
-    // The scores strictly between a and b; the decisions at both ends select the bound to compute.
-    void between(std::size_t a, const Point& at_a, std::size_t b, const Point& at_b) {
-        if (b - a < 2) return;
-        const bool a_rejected = at_a.at_most() <= reject_at_, b_rejected = at_b.at_most() <= reject_at_;
-        if (a_rejected && b_rejected && side_.at_most(at_a, at_b) <= reject_at_) return reject_(a + 1, b);
-        if (!a_rejected && !b_rejected && side_.at_least(at_a, at_b) > accept_above_) return;
-        const std::size_t middle = a + (b - a) / 2;
-        const Point at_middle = decide(middle, (at_a.j_low + at_b.j_low) / 2);
-        between(a, at_a, middle, at_middle);
-        between(middle, at_middle, b, at_b);
-    }
-
-    Side side_;
     double reject_at_, accept_above_;
-    ScoreAt score_;
-    Reject reject_;
-    Doubt doubt_;
 };
-
-template <class ScoreAt, class Reject, class Doubt>
-void decide_side(Side side, double alpha, std::size_t count, ScoreAt score, Reject reject, Doubt doubt) {
-    Decider<ScoreAt, Reject, Doubt>(side, alpha, score, reject, doubt).run(count);
-}
-
-// Above this size every score is undecided: the accuracy of both p-values was measured up to here.
-inline constexpr double kLargestBin = 1e8;
-
-// Rows [begin, end) of a table are one bin with k events of n. Appends to `doubtful` the undecided rows,
-// which need SciPy; returns the sum of n over the rejected rows.
-inline std::int64_t rejected_in_bin(const double* score, const std::int64_t* count, std::size_t begin, std::size_t end,
-                                    double bin_n, double bin_k, double alpha, std::vector<std::int64_t>& doubtful) {
-    // Tails below 1e-200 are close to subnormal doubles; above 0.999 the mean itself may be in the tail.
-    if (bin_n > kLargestBin || alpha < 1e-200 || alpha > 0.999) {
-        for (std::size_t i = begin; i < end; ++i) doubtful.push_back(static_cast<std::int64_t>(i));
-        return 0;
-    }
-    std::int64_t rejected = 0;
-    // SciPy compares k with the rounded product n p: sorted scores form runs below, equal (p-value 1) and above.
-    const double* above = std::upper_bound(score + begin, score + end, bin_k,
-                                           [&](double k, double p) { return k < bin_n * p; });
-    const double* equal = std::lower_bound(score + begin, above, bin_k,
-                                           [&](double p, double k) { return bin_n * p < k; });
-    const auto first_above = static_cast<std::size_t>(above - score);
-    const auto last_below = static_cast<std::size_t>(equal - score) - 1;  // wraps around if there is none; then unused
-
-    decide_side(
-        {bin_k, bin_n}, alpha, end - first_above,
-        [&](std::size_t i) { return Probability{score[first_above + i], 1 - score[first_above + i]}; },
-        [&](std::size_t a, std::size_t b) {
-            for (std::size_t i = first_above + a; i < first_above + b; ++i) rejected += count[i];
-        },
-        [&](std::size_t i) { doubtful.push_back(static_cast<std::int64_t>(first_above + i)); });
-    decide_side(
-        {bin_n - bin_k, bin_n}, alpha, static_cast<std::size_t>(equal - score) - begin,
-        [&](std::size_t i) { return Probability{1 - score[last_below - i], score[last_below - i]}; },
-        [&](std::size_t a, std::size_t b) {
-            for (std::size_t i = a; i < b; ++i) rejected += count[last_below - i];
-        },
-        [&](std::size_t i) { doubtful.push_back(static_cast<std::int64_t>(last_below - i)); });
-    return rejected;
-}
 
 }  // namespace calibrant

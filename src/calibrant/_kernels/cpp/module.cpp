@@ -6,8 +6,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "acceptance.hpp"
 #include "arrays.hpp"
-#include "binomial.hpp"
 #include "count.hpp"
 #include "locate.hpp"
 #include "pava.hpp"
@@ -36,15 +36,32 @@ nb::object count_rows(Input<Score> score, Input<Label> label) {
                           Output<std::int64_t>(k, {size}, owner));
 }
 
+// First entry of each block, over counts of any size and with absent entries (n = 0).
+template <class Count>
+Output<std::int64_t> pava_bc_entries(Input<Count> n, Input<Count> k, std::int64_t n_min, std::int64_t n_max) {
+    const std::size_t size = n.shape(0);
+    if (k.shape(0) != size) throw std::invalid_argument("n and k must be equally long");
+    std::vector<std::size_t> starts;
+    {
+        nb::gil_scoped_release release;
+        const auto prefix = allocate_array<std::int64_t>(2 * (blocks_of(size) + 1));
+        std::int64_t *const prefix_n = prefix.get(), *const prefix_k = prefix_n + blocks_of(size) + 1;
+        fill_prefix(n.data(), size, prefix_n);
+        fill_prefix(k.data(), size, prefix_k);
+        starts = pava_bc(Entries<Count>{n.data(), k.data(), prefix_n, prefix_k, size}, n_min, n_max);
+    }
+    return to_array(std::vector<std::int64_t>(starts.begin(), starts.end()));
+}
+
 Output<std::int64_t> pava_bc_counts(Input<std::int64_t> n, Input<std::int64_t> k, std::int64_t n_min,
                                     std::int64_t n_max) {
     if (n.shape(0) != k.shape(0)) throw std::invalid_argument("n and k must be equally long");
+    // Sums over groups of rows pay for themselves if blocks contain many groups.
+    if (n_min >= 32 && n.shape(0) >= 512) return pava_bc_entries(n, k, n_min, n_max);
     std::vector<std::int64_t> starts;
     {
         nb::gil_scoped_release release;
-        std::int64_t total = 0;
-        for (std::size_t i = 0; i < n.shape(0); ++i) total += n.data()[i];
-        const bool narrow = total < (std::int64_t{1} << 31);
+        const bool narrow = sum_of(n.data(), 0, n.shape(0)) < (std::int64_t{1} << 31);
         starts = narrow ? pava_bc<NarrowCounts>(n.data(), k.data(), n.shape(0), n_min, n_max)
                         : pava_bc<WideCounts>(n.data(), k.data(), n.shape(0), n_min, n_max);
     }
@@ -113,10 +130,10 @@ nb::tuple rejected(Input<double> score, Input<std::int64_t> n, Input<std::int64_
     std::vector<std::int64_t> doubtful;
     {
         nb::gil_scoped_release release;
+        AcceptanceCache cache(alpha, std::min<std::size_t>(bins, 4096));  // small bins repeat (n, k)
         for (std::size_t b = 0; b < bins; ++b) {
-            total.data()[b] = rejected_in_bin(score.data(), n.data(), static_cast<std::size_t>(start.data()[b]),
-                                              bin_end(start, b, rows), static_cast<double>(bin_n.data()[b]),
-                                              static_cast<double>(bin_k.data()[b]), alpha, doubtful);
+            total.data()[b] = rejected_rows(score.data(), n.data(), static_cast<std::size_t>(start.data()[b]),
+                                            bin_end(start, b, rows), bin_n.data()[b], bin_k.data()[b], cache, doubtful);
         }
     }
     return nb::make_tuple(total.array(), to_array(doubtful));
@@ -198,6 +215,10 @@ NB_MODULE(_core, m) {
           nb::arg("n_max"));
     m.def("pava_bc", &pava_bc_weights, nb::arg("n").noconvert(), nb::arg("k").noconvert(), nb::arg("n_min"),
           nb::arg("n_max"));
+    m.def("pava_bc_entries", &pava_bc_entries<std::uint8_t>, nb::arg("n").noconvert(), nb::arg("k").noconvert(),
+          nb::arg("n_min"), nb::arg("n_max"));
+    m.def("pava_bc_entries", &pava_bc_entries<std::int64_t>, nb::arg("n").noconvert(), nb::arg("k").noconvert(),
+          nb::arg("n_min"), nb::arg("n_max"));
     bind_sums<std::int64_t>(m);
     bind_sums<double>(m);
     m.def("locate", &locate_values, nb::arg("edges").noconvert(), nb::arg("values").noconvert());

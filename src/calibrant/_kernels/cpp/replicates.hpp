@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "binomial.hpp"
+#include "acceptance.hpp"
 #include "draws.hpp"
+#include "entries.hpp"
 #include "loops.hpp"
 #include "pava.hpp"
 
@@ -121,6 +123,17 @@ struct Scores64 {
         return sum;
     }
 };
+
+// The acceptance sets of this thread, which replicates and groups share.
+inline AcceptanceCache& cache_of(double alpha) {
+    thread_local std::vector<std::unique_ptr<AcceptanceCache>> caches;
+    for (auto& cache : caches)
+        if (cache->level().alpha == alpha) return *cache;
+    constexpr std::size_t most = 4;
+    if (caches.size() == most) caches.erase(caches.begin());
+    caches.push_back(std::make_unique<AcceptanceCache>(alpha));
+    return *caches.back();
+}
 
 // A table and its plan; draws replicates and measures them.
 template <class Count>
@@ -311,24 +324,18 @@ class Replicates {
 
     template <class Drawn>
     std::int64_t count_rejected(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Plan::Blocks& blocks) const {
-        std::vector<double> score;
-        std::vector<std::int64_t> drawn, events;
-        for (std::size_t i = 0; i < rows_.entries; ++i) {
-            if (n.count[i] == 0) continue;
-            score.push_back(score_[i]);
-            drawn.push_back(static_cast<std::int64_t>(n.count[i]));
-            events.push_back(static_cast<std::int64_t>(k.count[i]));
-        }
-        const auto start = pava_bc<WideCounts>(drawn.data(), events.data(), drawn.size(), blocks.n_min, blocks.n_max);
+        const Entries<Drawn> entries{n.count.data(), k.count.data(), n.before.data(), k.before.data(), rows_.entries};
+        const auto start = pava_bc(entries, blocks.n_min, blocks.n_max);
+        AcceptanceCache& cache = cache_of(blocks.alpha);
         std::vector<std::int64_t> doubtful;
-        std::int64_t rejected = 0;
+        std::int64_t rejected = 0, n_before = 0, k_before = 0;
         for (std::size_t b = 0; b < start.size(); ++b) {
-            const auto begin = static_cast<std::size_t>(start[b]);
-            const std::size_t end = b + 1 < start.size() ? static_cast<std::size_t>(start[b + 1]) : drawn.size();
-            std::int64_t bin_n = 0, bin_k = 0;
-            for (std::size_t i = begin; i < end; ++i) bin_n += drawn[i], bin_k += events[i];
-            rejected += rejected_in_bin(score.data(), drawn.data(), begin, end, static_cast<double>(bin_n),
-                                        static_cast<double>(bin_k), blocks.alpha, doubtful);
+            const std::size_t end = b + 1 < start.size() ? start[b + 1] : rows_.entries;
+            const std::int64_t n_after = n.up_to(end), k_after = k.up_to(end);
+            rejected += rejected_rows(score_.data(), entries, start[b], end, n_after - n_before, k_after - k_before, cache,
+                                      doubtful);
+            n_before = n_after;
+            k_before = k_after;
         }
         return doubtful.empty() ? rejected : -1;
     }
