@@ -114,7 +114,14 @@ class _Replicates:
         return self._sums((self.n, self.simulated(key, first + i)) for i in range(count))
 
     def resample(self, key: int, first: int, count: int) -> ReplicateSums:
-        return self._sums(self.resampled(key, first + i) for i in range(count))
+        size = int(self.first_row[-1])
+        times = [draw(key, first + i, size) for i in range(count)]
+        sums = self._sums(self._per_entry(each) for each in times)
+        # Linear sums add up rows, not scores, as in the compiled kernel.
+        event = np.arange(size) - np.repeat(self.first_row[:-1], self.n) < np.repeat(self.k, self.n)
+        terms = [np.where(event, np.repeat(a + b, self.n), np.repeat(a, self.n)) for a, b in self.plan.linear]
+        linear = np.array([[_total(each, term) for term in terms] for each in times])
+        return sums._replace(linear=linear.reshape(count, -1))
 
     def measure(self, n: Ints, k: Ints) -> ReplicateSums:
         return self._sums(zip(n, k, strict=True))

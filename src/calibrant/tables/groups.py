@@ -10,7 +10,15 @@ from calibrant._support.columns import ColumnData, refuse_missing
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Ints
 
-__all__ = ["FEWEST_ROWS", "GROUP_HINT", "MANY_GROUPS", "check_group_count", "group_columns", "groups_name", "observed_groups"]
+__all__ = [
+    "FEWEST_ROWS",
+    "GROUP_HINT",
+    "MANY_GROUPS",
+    "check_group_count",
+    "group_columns",
+    "groups_name",
+    "observed_groups",
+]
 
 # More groups than this with few rows each are a mistake: an id, or a number or a time that was not rounded.
 MANY_GROUPS, FEWEST_ROWS = 1_000, 20

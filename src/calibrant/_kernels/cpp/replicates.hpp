@@ -21,8 +21,8 @@ struct Plan {
         std::int64_t n_min, n_max;
         double alpha;
     };
-    struct Linear {  // sum of n a + k b over all scores, padded to whole blocks
-        std::vector<double> a, b;
+    struct Linear {  // sum of n a + k b over all scores; `rows` has a, or a + b for an event; padded to whole blocks
+        std::vector<double> a, b, rows;
     };
     std::vector<std::vector<std::int64_t>> fixed;  // first entry of each bin
     std::vector<std::int64_t> quantiles;           // numbers of bins of equal size
@@ -124,6 +124,21 @@ struct Scores64 {
     }
 };
 
+// Whether the exact test of k in n accepts all scores from `lowest` to `highest`, by a bound that costs nothing: at most
+// z standard deviations from the mean each tail has a probability of at least Phi(-z) - 0.4748 / sd (Berry and Esseen,
+// with the constant of Shevtsova 2011), and the p-value is at least that of one tail. Both conditions hold between two
+// scores if they hold at both.
+inline bool surely_accepts(double n, double k, double lowest, double highest, double alpha) {
+    const double variance = n * std::min(lowest * (1 - lowest), highest * (1 - highest));
+    const auto within = [&](double z, double tail) {
+        const double least = 0.4748 / (tail - alpha);
+        if (!(tail > alpha) || !(variance > 1.01 * least * least)) return false;
+        const auto near = [&](double p) { return (k - n * p) * (k - n * p) < 0.999 * z * z * n * p * (1 - p); };
+        return near(lowest) && near(highest);
+    };
+    return within(1.0, 0.158655) || within(0.5, 0.308537);
+}
+
 // The acceptance sets of this thread, which replicates and groups share.
 inline AcceptanceCache& cache_of(double alpha) {
     thread_local std::vector<std::unique_ptr<AcceptanceCache>> caches;
@@ -147,6 +162,13 @@ class Replicates {
         std::size_t row = 0;
         for (std::size_t i = 0; i < rows.entries; row += static_cast<std::size_t>(rows.n[i++]))
             std::fill_n(event_.begin() + static_cast<std::ptrdiff_t>(row), rows.k[i], std::uint8_t{0xff});
+        for (auto& linear : plan_.linear) {
+            linear.rows.reserve(event_.size());
+            for (std::size_t i = 0; i < rows.entries; ++i)
+                for (std::int64_t j = 0; j < rows.n[i]; ++j)
+                    linear.rows.push_back(j < rows.k[i] ? linear.a[i] + linear.b[i] : linear.a[i]);
+            linear.rows.resize(event_.size());
+        }
     }
 
     void simulate(const Loops& loops, Key key, std::uint32_t first, std::size_t count, Sums out) const {
@@ -157,13 +179,13 @@ class Replicates {
         n.add(loops);
         Scores64 scores;
         scores.add(loops, n, score_.data());
-        const auto of_rows = linear_sums(loops, n, &Plan::Linear::a);
+        const auto of_rows = linear_sums(loops, n.count, &Plan::Linear::a);
         std::vector<std::uint8_t> drawn(event_.size());
         for (std::size_t r = 0; r < count; ++r) {
             null_.draw(loops, key, first + static_cast<std::uint32_t>(r), drawn.data());
             gather(drawn, k.count);
             k.add(loops);
-            measure(loops, n, k, scores, of_rows, advance(out, r));
+            measure(loops, n, k, scores, add(of_rows, linear_sums(loops, k.count, &Plan::Linear::b)), advance(out, r));
         }
     }
 
@@ -175,13 +197,14 @@ class Replicates {
         std::vector<std::uint8_t> times(event_.size()), events(event_.size());
         for (std::size_t r = 0; r < count; ++r) {
             bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r), times.data());
+            const auto linear = linear_sums(loops, times, &Plan::Linear::rows);
             for (std::size_t i = 0; i < times.size(); ++i) events[i] = times[i] & event_[i];
             gather(times, n.count);
             gather(events, k.count);
             n.add(loops);
             k.add(loops);
             scores.add(loops, n, score_.data());
-            measure(loops, n, k, scores, linear_sums(loops, n, &Plan::Linear::a), advance(out, r));
+            measure(loops, n, k, scores, linear, advance(out, r));
         }
     }
 
@@ -198,7 +221,8 @@ class Replicates {
             n.add(loops);
             k.add(loops);
             scores.add(loops, n, score_.data());
-            measure(loops, n, k, scores, linear_sums(loops, n, &Plan::Linear::a), advance(out, r));
+            const auto linear = add(linear_sums(loops, n.count, &Plan::Linear::a), linear_sums(loops, k.count, &Plan::Linear::b));
+            measure(loops, n, k, scores, linear, advance(out, r));
         }
     }
 
@@ -253,7 +277,7 @@ class Replicates {
 
     template <class Drawn>
     void measure(const Loops& loops, const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
-                 const std::vector<double>& of_rows, Sums out) const {
+                 const std::vector<double>& linear, Sums out) const {
         std::vector<std::size_t> start;
         for (const auto& starts : plan_.fixed) {
             start.assign(starts.begin(), starts.end());
@@ -263,19 +287,23 @@ class Replicates {
             cut_at_ranks(n, bins, start);
             sum_bins(n, k, scores, start, out);
         }
-        const auto of_events = linear_sums(loops, k, &Plan::Linear::b);
-        for (std::size_t i = 0; i < of_rows.size(); ++i) out.linear[i] = of_rows[i] + of_events[i];
+        std::copy(linear.begin(), linear.end(), out.linear);
         for (const auto& each : plan_.blocks) *out.rejected++ = count_rejected(n, k, each);
     }
 
-    // Sums of counts times coefficients over all entries.
+    static std::vector<double> add(std::vector<double> sums, const std::vector<double>& more) {
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += more[i];
+        return sums;
+    }
+
+    // Sums of counts times coefficients over all entries, or all rows.
     template <class Drawn>
-    std::vector<double> linear_sums(const Loops& loops, const Counts64<Drawn>& counts,
+    std::vector<double> linear_sums(const Loops& loops, const std::vector<Drawn>& counts,
                                     std::vector<double> Plan::Linear::* coefficient) const {
         std::vector<double> totals;
         for (const auto& each : plan_.linear) {
             double lanes[kLanes] = {}, total = 0;
-            add_products(loops, counts.count.data(), (each.*coefficient).data(), counts.before.size() - 1, lanes);
+            add_products(loops, counts.data(), (each.*coefficient).data(), counts.size() / kBlock, lanes);
             for (const double lane : lanes) total += lane;
             totals.push_back(total);
         }
@@ -332,8 +360,10 @@ class Replicates {
         for (std::size_t b = 0; b < start.size(); ++b) {
             const std::size_t end = b + 1 < start.size() ? start[b + 1] : rows_.entries;
             const std::int64_t n_after = n.up_to(end), k_after = k.up_to(end);
-            rejected += rejected_rows(score_.data(), entries, start[b], end, n_after - n_before, k_after - k_before, cache,
-                                      doubtful);
+            const std::int64_t bin_n = n_after - n_before, bin_k = k_after - k_before;
+            const bool accepted = surely_accepts(static_cast<double>(bin_n), static_cast<double>(bin_k),
+                                                 score_[start[b]], score_[end - 1], blocks.alpha);
+            if (!accepted) rejected += rejected_rows(score_.data(), entries, start[b], end, bin_n, bin_k, cache, doubtful);
             n_before = n_after;
             k_before = k_after;
         }

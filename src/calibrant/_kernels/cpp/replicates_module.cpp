@@ -55,7 +55,7 @@ Plan plan_of(std::size_t entries, const std::vector<Input<std::int64_t>>& fixed,
         if (bins < 1) throw std::invalid_argument("a number of bins must be at least 1");
     plan.quantiles = std::move(quantiles);
     for (const auto& [n_min, n_max, alpha] : blocks) plan.blocks.push_back({n_min, n_max, alpha});
-    for (const auto& [a, b] : linear) plan.linear.push_back({padded_copy(a, entries), padded_copy(b, entries)});
+    for (const auto& [a, b] : linear) plan.linear.push_back({padded_copy(a, entries), padded_copy(b, entries), {}});
     return plan;
 }
 
