@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from numpy.random import Generator
 
 import calibrant as cb
 from calibrant.inference import samples
+from calibrant.inference.resampling import one_by_one
 from calibrant.inference.samples import BinarySample, read_sample
 from calibrant.metrics import UnbinnedMetric
 
@@ -61,11 +61,11 @@ class NumberSample:
 
     def bootstrap(self, metrics):
         errors = self.table.error
-        return lambda bits: [m.value(Errors(Generator(bits).choice(errors, errors.size))) for m in metrics]
+        return one_by_one(lambda s: [m.value(Errors(s.generator().choice(errors, errors.size))) for m in metrics])
 
     def null(self, metrics):
         size = self.table.size
-        return lambda bits: [m.value(Errors(Generator(bits).standard_normal(size))) for m in metrics]
+        return one_by_one(lambda s: [m.value(Errors(s.generator().standard_normal(size))) for m in metrics])
 
     def interval_refusal(self, metric):
         return ""

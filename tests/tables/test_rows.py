@@ -226,7 +226,7 @@ def test_one_column_of_groups_has_labels_as_keys():
         ({"a": Y, "b": Y[:199]}, r"by\['b'\] has 199 rows, y_true has 200"),
         ({}, "by must have at least one column, each with its own name"),
         (np.ones((200, 2)), "by must have one dimension.*a list of columns, a mapping of names to columns, or a frame"),
-        (P, "by must have at most 1,000 groups; got 2,000. Round times"),
+        (P, "by must have at most 1,000 groups, or at least 20 rows per group on average; got 2,000 groups of 1 rows"),
     ],
 )
 def test_bad_groups_are_refused(by, message):

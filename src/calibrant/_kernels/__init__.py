@@ -7,14 +7,14 @@ The kernel is chosen once, on import: the compiled one if it was built. The envi
 import importlib.util
 import os
 
-from calibrant._kernels.replicate_sums import Plan, Replicates, ReplicateSums, TestedBlocks
+from calibrant._kernels.replicate_sums import Plan, ReplicateSums, TableReplicates, TestedBlocks
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 
 __all__ = [
     "KERNEL",
     "Plan",
     "ReplicateSums",
-    "Replicates",
+    "TableReplicates",
     "TestedBlocks",
     "bin_sums",
     "binomial_pvalue",

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._kernels import _core
-from calibrant._kernels.replicate_sums import Plan, Replicates, ReplicateSums, poisson_shares
+from calibrant._kernels.replicate_sums import Plan, ReplicateSums, TableReplicates, poisson_shares
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.typing import Floats, Ints, Weights
 
@@ -61,7 +61,7 @@ def draw(key: int, replicate: int, size: int) -> Ints:
     return _plain(_core.draw(key, replicate, size, poisson_shares(size)))
 
 
-def replicates(score: Floats, n: Ints, k: Ints, plan: Plan) -> Replicates:
+def replicates(score: Floats, n: Ints, k: Ints, plan: Plan) -> TableReplicates:
     return _Replicates(score, n, k, plan)
 
 

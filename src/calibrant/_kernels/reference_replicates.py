@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._kernels.reference import pava_bc, rejected
-from calibrant._kernels.replicate_sums import Plan, Replicates, ReplicateSums, TestedBlocks, poisson_shares
+from calibrant._kernels.replicate_sums import Plan, ReplicateSums, TableReplicates, TestedBlocks, poisson_shares
 from calibrant._support.typing import Floats, Ints
 
 __all__ = ["draw", "replicates"]
@@ -83,7 +83,7 @@ def _poisson(key: int, attempt: int, replicate: int, size: int, shares: Floats) 
     return times
 
 
-def replicates(score: Floats, n: Ints, k: Ints, plan: Plan) -> Replicates:
+def replicates(score: Floats, n: Ints, k: Ints, plan: Plan) -> TableReplicates:
     """Return the replicates of a table."""
     return _Replicates(score, n, k, plan)
 

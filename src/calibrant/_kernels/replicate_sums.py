@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant._support.typing import Floats, Ints
 
-__all__ = ["Plan", "ReplicateSums", "Replicates", "TestedBlocks", "poisson_shares"]
+__all__ = ["Plan", "ReplicateSums", "TableReplicates", "TestedBlocks", "poisson_shares"]
 
 # With fewer rows, they are drawn one by one.
 _FEWEST_FOR_POISSON = 4096
@@ -65,7 +65,7 @@ class ReplicateSums(NamedTuple):
     rejected: Ints
 
 
-class Replicates(Protocol):
+class TableReplicates(Protocol):
     """Replicates of a table and the sums that a plan needs.
 
     Row i of replicate r uses the same random numbers on both kernels, with any number of threads and for any plan.

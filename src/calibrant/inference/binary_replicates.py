@@ -13,7 +13,7 @@ from calibrant.inference.resampling import CountSampler, compact
 from calibrant.metrics.bins import PAVA, PAVABC, Quantile
 from calibrant.metrics.losses import RejectionRate
 from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
-from calibrant.tables.partition import BinSums, Partition
+from calibrant.tables.partition import BinTotals, Partition
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["BinaryReplicates"]
@@ -113,12 +113,12 @@ class _Plan:
                 return None
         return lambda sums: _values_over(metric, self._of_fixed(sums, bins), self.table)
 
-    def _of_fixed(self, sums: _kernels.ReplicateSums, bins: object) -> BinSums:
+    def _of_fixed(self, sums: _kernels.ReplicateSums, bins: object) -> BinTotals:
         before = list(self.fixed)[: list(self.fixed).index(bins)]
         first = sum(len(self.fixed[each]) for each in before)
         return _columns(sums, first, len(self.fixed[bins]))
 
-    def _of_quantiles(self, sums: _kernels.ReplicateSums, n_bins: int) -> BinSums:
+    def _of_quantiles(self, sums: _kernels.ReplicateSums, n_bins: int) -> BinTotals:
         counts = list(self.quantiles)
         first = sum(map(len, self.fixed.values())) + sum(counts[: counts.index(n_bins)])
         return _columns(sums, first, n_bins)
@@ -137,15 +137,15 @@ class _Plan:
         return lambda sums: np.where(sums.rejected[:, column] < 0, np.nan, 100 * sums.rejected[:, column] / size)
 
 
-def _columns(sums: _kernels.ReplicateSums, first: int, count: int) -> BinSums:
+def _columns(sums: _kernels.ReplicateSums, first: int, count: int) -> BinTotals:
     which = slice(first, first + count)
-    return BinSums(sums.n[:, which], sums.k[:, which], sums.score[:, which])
+    return BinTotals(sums.n[:, which], sums.k[:, which], sums.score[:, which])
 
 
-def _values_over(metric: BinnedMetric, sums: BinSums, table: ScoreTable) -> Floats:
+def _values_over(metric: BinnedMetric, sums: BinTotals, table: ScoreTable) -> Floats:
     """Return the metric of each replicate: of all at once if loss and norm declare it, else one by one."""
     if getattr(metric.loss, "is_elementwise", False) and getattr(metric.norm, "takes_rows", False):
-        loss: Callable[[BinSums], Floats] = metric.loss  # type: ignore[assignment]  # declared to take them
+        loss: Callable[[BinTotals], Floats] = metric.loss  # type: ignore[assignment]  # declared to take them
         return np.asarray(metric.norm(loss(sums), sums.n))
     rows = zip(sums.n, sums.k, sums.score, strict=True)
     parts = ((n[n > 0], k[n > 0], score[n > 0]) for n, k, score in rows)

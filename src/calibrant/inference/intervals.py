@@ -121,7 +121,7 @@ def interval(
     >>> from calibrant import ECE, ScoreTable
     >>> table = ScoreTable.from_counts([0.2, 0.5, 0.8], [300, 300, 300], [100, 160, 210])
     >>> interval(ECE(), table, random_state=0)
-    Interval(ECE = 0.0889, 95% CI 0.0579 to 0.1192)
+    Interval(ECE = 0.0889, 95% CI 0.0561 to 0.1212)
     """
     measured = as_metric(metric)
     level, seed = check_share("confidence_level", confidence_level), seed_sequence(random_state)

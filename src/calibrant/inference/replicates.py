@@ -11,7 +11,7 @@ from numpy.random import SeedSequence
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.typing import Floats
 from calibrant.inference.metric_values import drop_missing, mostly_exist
-from calibrant.inference.resampling import map_blocks
+from calibrant.inference.resampling import THREADS_FROM, map_blocks
 from calibrant.inference.samples import Sample
 from calibrant.metrics.metric import Metric, declared
 
@@ -72,7 +72,7 @@ def resample_metrics(
         "n_resamples": n_resamples,
         "seed": seed,
         "rows": sample.table.size,
-        "threads": sample.table.size >= sample.threads_from if threads is None else threads,
+        "threads": sample.table.size >= getattr(sample, "threads_from", THREADS_FROM) if threads is None else threads,
         "show": show,
     }
     if values is None:

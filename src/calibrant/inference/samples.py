@@ -45,7 +45,8 @@ class ErrorBounds(Protocol):
 class Sample(Protocol):
     """Rows of one kind of forecast, as `interval`, `null`, `equivalence` and `consistency` use them.
 
-    A kind joins these functions by a class with these members and an entry in `READERS`.
+    A kind joins these functions by a class with these members and an entry in `READERS`. It may declare `threads_from`,
+    the number of rows from which threads are worth their price.
     """
 
     @property
@@ -67,10 +68,6 @@ class Sample(Protocol):
     @property
     def is_clustered(self) -> bool:
         """Whether rows are in clusters."""
-
-    @property
-    def threads_from(self) -> int:
-        """Number of rows from which threads are worth their price."""
 
     @property
     def error_bounds(self) -> ErrorBounds:

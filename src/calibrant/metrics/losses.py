@@ -46,7 +46,7 @@ from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.metrics import significance
 from calibrant.metrics.costs import Cost, LinearCost, check_cost, evaluate_cost
 from calibrant.metrics.significance import Test
-from calibrant.tables.partition import BinSums, Partition
+from calibrant.tables.partition import BinTotals, Partition
 
 __all__ = [
     "CostLoss",
@@ -91,19 +91,19 @@ _WEIGHTED_TEST = Note(
 
 
 @declare(keeps_sign=True, needs_sums_only=True, is_elementwise=True, range=(-1.0, 1.0))
-def signed_gap(partition: Partition | BinSums) -> Floats:
+def signed_gap(partition: Partition | BinTotals) -> Floats:
     """Mean score minus event rate: positive where predictions overestimate."""
     return partition.mean_score - partition.rate
 
 
 @declare(measures_gaps=True, needs_sums_only=True, is_elementwise=True, range=(0.0, 1.0))
-def absolute_gap(partition: Partition | BinSums) -> Floats:
+def absolute_gap(partition: Partition | BinTotals) -> Floats:
     """Distance between mean score and event rate."""
     return np.abs(signed_gap(partition))
 
 
 @declare(measures_gaps=True, needs_sums_only=True, is_elementwise=True, degree=2, range=(0.0, 1.0))
-def squared_gap(partition: Partition | BinSums) -> Floats:
+def squared_gap(partition: Partition | BinTotals) -> Floats:
     """Squared distance between mean score and event rate."""
     return np.square(signed_gap(partition))
 

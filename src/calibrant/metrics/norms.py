@@ -15,7 +15,7 @@ A norm declares, as attributes:
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -31,8 +31,7 @@ Norm: TypeAlias = Callable[[Floats, Weights], float]
 @declare(takes_rows=True, is_mean=True)
 def weighted_mean(values: Floats, sizes: Weights) -> float:
     """Mean, weighted by bin size. It keeps the sign, so it is not a norm in the strict sense."""
-    mean: float = np.sum(values * sizes, axis=-1) / np.sum(sizes, axis=-1)
-    return mean
+    return _plain(np.sum(values * sizes, axis=-1) / np.sum(sizes, axis=-1))
 
 
 @declare(takes_absolute=True, takes_rows=True, is_mean=True)
@@ -44,15 +43,19 @@ def weighted_l1(values: Floats, sizes: Weights) -> float:
 @declare(takes_absolute=True, takes_rows=True)
 def weighted_l2(values: Floats, sizes: Weights) -> float:
     """Root mean square, weighted by bin size."""
-    root: float = np.sqrt(weighted_mean(np.square(values), sizes))
-    return root
+    return _plain(np.sqrt(weighted_mean(np.square(values), sizes)))
 
 
 @declare(takes_absolute=True, interval_method="triangle", takes_rows=True)
 def sup(values: Floats, sizes: Weights) -> float:
     """Largest absolute value of the bins with rows."""
-    largest: float = np.max(np.abs(np.where(sizes > 0, values, 0.0)), axis=-1)
-    return largest
+    return _plain(np.max(np.abs(np.where(sizes > 0, values, 0.0)), axis=-1))
+
+
+def _plain(found: Any) -> float:
+    """Return one number as a Python float; numbers of several replicates stay an array."""
+    number: float = float(found) if np.ndim(found) == 0 else found
+    return number
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["BinSums", "Partition"]
+__all__ = ["BinTotals", "Partition"]
 
 
 @dataclass(frozen=True, eq=False)
-class BinSums:
+class BinTotals:
     """Sums of rows, events and n * score over bins, for losses that need no more; the last axis counts bins.
 
     A bin without rows has mean score and rate 0, and so no gap.

@@ -13,7 +13,7 @@ from calibrant import _kernels
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Stream, Streams
 from calibrant._support.typing import Column, Floats, Ints, Weights
-from calibrant.inference.resampling import THREADS_FROM, check_clusters, one_by_one
+from calibrant.inference.resampling import check_clusters, one_by_one
 from calibrant.metrics.metric import Metric, declared
 from calibrant.tables.class_probabilities import ClassProbabilities
 from calibrant.tables.class_table import ClassTable, used_rows
@@ -50,11 +50,6 @@ class MulticlassSample:
     def is_clustered(self) -> bool:
         """Whether rows are in clusters."""
         return self.cluster is not None
-
-    @property
-    def threads_from(self) -> int:
-        """Number of rows from which threads are worth their price."""
-        return THREADS_FROM
 
     @property
     def has_exact_null(self) -> bool:

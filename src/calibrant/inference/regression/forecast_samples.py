@@ -14,7 +14,7 @@ from calibrant._support.typing import Column, Floats, Ints
 from calibrant.forecasts.forecast_table import ForecastTable, read_forecast_table
 from calibrant.forecasts.reading import as_forecast
 from calibrant.inference.metric_values import metric_values
-from calibrant.inference.resampling import THREADS_FROM, check_clusters, one_by_one
+from calibrant.inference.resampling import check_clusters, one_by_one
 from calibrant.inference.samples import largest_unseen_rate
 from calibrant.metrics.metric import Metric
 from calibrant.tables.mean_table import ONE_COLUMN, MeanTable, check_means, need_rows, read_mean_table
@@ -51,11 +51,6 @@ class PointSample:
     def is_clustered(self) -> bool:
         """Whether rows are in clusters."""
         return self.cluster is not None
-
-    @property
-    def threads_from(self) -> int:
-        """Number of rows from which threads are worth their price."""
-        return THREADS_FROM
 
     @property
     def has_exact_null(self) -> bool:
@@ -146,11 +141,6 @@ class DistributionSample:
     def is_clustered(self) -> bool:
         """Whether rows are in clusters."""
         return self.cluster is not None
-
-    @property
-    def threads_from(self) -> int:
-        """Number of rows from which threads are worth their price."""
-        return THREADS_FROM
 
     @property
     def has_exact_null(self) -> bool:
