@@ -308,28 +308,39 @@ inline AcceptanceSet acceptance_set(std::int64_t n, std::int64_t k, const Level&
     // One further unit in the last place: the score and its complement are rounded.
     const auto down = [](double p) { return std::nextafter(p, -1.0); };
     const auto up = [](double p) { return std::nextafter(p, 2.0); };
-    Interval main{0, 0, 1, 1};
+    Interval interval{0, 0, 1, 1};  // the next interval
     if (k > 0) {
         const Borders lower = BorderSearch(trials - events, trials, level).run();
-        for (std::size_t i = lower.count; i-- > 1; --i) {
-            set.at[set.count++] = {down(lower.at[i].far.q), up(lower.at[i].near.q), down(lower.at[i - 1].far.q),
-                                   up(lower.at[i - 1].near.q)};
-        }
-        main.outer_low = down(lower.at[0].far.q);
-        main.low = up(lower.at[0].near.q);
-    }
-    std::size_t middle = set.count++;
-    if (k < n) {
-        const Borders upper = BorderSearch(events, trials, level).run();
-        main.high = down(upper.at[0].near.q < 0.5 ? 1 - upper.at[0].near.q : upper.at[0].near.p);
-        main.outer_high = up(upper.at[0].far.q < 0.5 ? 1 - upper.at[0].far.q : upper.at[0].far.p);
-        for (std::size_t i = 1; i < upper.count; i += 2) {
-            const auto score = [&](Probability pr) { return pr.q < 0.5 ? 1 - pr.q : pr.p; };
-            set.at[set.count++] = {down(score(upper.at[i].near)), up(score(upper.at[i].far)),
-                                   down(score(upper.at[i + 1].near)), up(score(upper.at[i + 1].far))};
+        for (std::size_t i = lower.count; i-- > 0;) {
+            const double far = down(lower.at[i].far.q), near = up(lower.at[i].near.q);
+            if (i % 2 == 0) {  // the beginning of an interval
+                interval.outer_low = far;
+                interval.low = near;
+            } else {
+                interval.high = far;
+                interval.outer_high = near;
+                set.at[set.count++] = interval;
+            }
         }
     }
-    set.at[middle] = main;
+    interval.high = interval.outer_high = 1;
+    if (k == n) {
+        set.at[set.count++] = interval;
+        return set;
+    }
+    const Borders upper = BorderSearch(events, trials, level).run();
+    const auto score = [](Probability pr) { return pr.q < 0.5 ? 1 - pr.q : pr.p; };
+    for (std::size_t i = 0; i < upper.count; ++i) {
+        const double near = down(score(upper.at[i].near)), far = up(score(upper.at[i].far));
+        if (i % 2 == 0) {  // the end of an interval
+            interval.high = near;
+            interval.outer_high = far;
+            set.at[set.count++] = interval;
+        } else {
+            interval.outer_low = near;
+            interval.low = far;
+        }
+    }
     return set;
 }
 
@@ -462,7 +473,7 @@ template <class Count>
 std::int64_t rejected_rows(const double* score, const Entries<Count>& entries, std::size_t begin, std::size_t end,
                            std::int64_t bin_n, std::int64_t bin_k, AcceptanceCache& cache,
                            std::vector<std::int64_t>& doubtful) {
-    constexpr std::int64_t repeated = 4096;  // larger bins of replicates are seldom equal
+    constexpr std::int64_t repeated = 512;  // larger bins of replicates are seldom equal
     std::int64_t rejected = 0;
     decide_bin(
         score, begin, end, bin_n, bin_k, repeated, cache,

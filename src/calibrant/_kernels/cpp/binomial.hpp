@@ -143,7 +143,7 @@ inline double pvalue_band(double n) { return std::max(1e-9, 1e-14 * n); }
 struct Accuracy {
     double tolerance, band;
 
-    static Accuracy quick(double n) { return {1e-6, 1e-5 + pvalue_band(n)}; }
+    static Accuracy quick(double n) { return {1e-6, 2e-6 + pvalue_band(n)}; }
     static Accuracy full(double n) { return {1e-12, pvalue_band(n)}; }
 };
 
