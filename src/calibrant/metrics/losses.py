@@ -227,7 +227,7 @@ class RejectionRate:
     needs_counts: ClassVar[bool] = True
     tests_scores: ClassVar[bool] = True
 
-    # In larger bins scipy tests each distinct score (kLargestBin of the compiled kernel).
+    # In larger bins scipy tests each distinct score (`decidable` in the compiled kernel).
     largest_bin: ClassVar[int] = 10**8
 
     def __post_init__(self) -> None:

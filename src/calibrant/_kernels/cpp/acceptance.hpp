@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include "binomial.hpp"
@@ -73,29 +72,38 @@ class BorderSearch {
           alpha_(level.alpha),
           z_(level.z),
           tie_(tie_band(trials)),
-          band_(pvalue_band(trials)) {}
+          accuracy_(Accuracy::quick(trials)) {}
 
     Borders run() {
-        bracket();
-        double j = above_->j;
-        Step start = *below_;
-        first_accepted_ = start;
-        if (after(start) > alpha_) {  // h_j begins above alpha
-            undecided(after(start));
-            push_root(j, start, 0, above_->pr.q > 0 ? above_->log_odds - start.log_odds : kInfinity);
-        } else {
-            undecided(after(start));
-            push_step(start);
+        search();
+        if (doubt_) {
+            accuracy_ = Accuracy::full(x_.n);
+            search();
         }
-        undecided(above_->pvalue);
-        for (Step end = start; has_hole(end); end = first_accepted_) push_hole(end);
-        if (doubt_ || found_.count % 2 == 0 || overlap()) return one_band();
+        if (doubt_ || overlap()) return one_band();
         std::reverse(found_.at.begin(), found_.at.begin() + static_cast<std::ptrdiff_t>(found_.count));
         return found_;
     }
 
   private:
     static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+    // Fills `found_` from outside. Sets `doubt_` if a p-value that decides is too close to alpha.
+    void search() {
+        doubt_ = false;
+        found_.count = 0;
+        bracket();
+        const Step& start = below_;
+        first_accepted_ = start;
+        undecided(above_.pvalue);
+        undecided(after(start));
+        if (after(start) > alpha_) {
+            push_root(above_.j, start, 0, above_.log_odds - start.log_odds);
+        } else {
+            push_step(start);
+        }
+        for (Step end = start; has_hole(end); end = first_accepted_) push_hole(end);
+    }
 
     // The last probability at which x = j is in the upper tail.
     struct Step {
@@ -110,11 +118,14 @@ class BorderSearch {
     Step step(double j) const {
         const double n = x_.n;
         const Probability middle{(k_ + j) / (2 * n), (2 * n - k_ - j) / (2 * n)};
-        const Probability pr = shifted(middle, (kTie + x_.log_pmf(k_, middle) - x_.log_pmf(j, middle)) / (j - k_));
-        const double pmf_k = std::exp(x_.log_pmf(k_, pr)), pmf_j = pmf_k * (1 + kTie);
-        const bool beyond_mean = j > n * pr.p;  // otherwise few x lie between k and j: the p-value is above 0.999
-        const double pvalue =
-            beyond_mean ? pmf_k * x_.lower_tail_over_pmf(k_, pr) + pmf_j * x_.upper_tail_over_pmf(j, pr) : 1;
+        Probability pr = shifted(middle, (kTie + x_.log_pmf(k_, middle) - x_.log_pmf(j, middle)) / (j - k_));
+        // The upper tail begins above the mean. For n > 1e7 an x below the mean can be a tie of k.
+        const bool below_mean = n * pr.p > j;
+        if (below_mean) pr = {j / n, (n - j) / n};
+        const double pmf_k = std::exp(x_.log_pmf(k_, pr));
+        const double pmf_j = below_mean ? std::exp(x_.log_pmf(j, pr)) : pmf_k * (1 + kTie);
+        const double pvalue = pmf_k * x_.lower_tail_over_pmf(k_, pr, accuracy_.tolerance) +
+                              pmf_j * x_.upper_tail_over_pmf(j, pr, accuracy_.tolerance);
         return {j, std::log(pr.p / pr.q), pr, pmf_k, pmf_j, pvalue};
     }
 
@@ -137,7 +148,8 @@ class BorderSearch {
     // and 0 at p = 1, which is the end of the scores with j = n + 1.
     void bracket() {
         double low = k_ + 1, high = x_.n + 1, j = guess();
-        above_ = Step{high, kInfinity, {1, 0}, 0, 0, 0};
+        below_.j = 0;
+        above_ = {high, kInfinity, {1, 0}, 0, 0, 0};
         while (high - low > 1) {
             if (!(j > low && j < high)) j = std::floor((low + high) / 2);
             const Step found = step(j);
@@ -152,7 +164,7 @@ class BorderSearch {
                 j = std::min(j - 1, target - 1);
             }
         }
-        if (!below_) below_ = step(low);
+        if (below_.j != low) below_ = step(low);
     }
 
     // P-value and its derivative with respect to the log odds.
@@ -162,22 +174,23 @@ class BorderSearch {
 
     Value value(double j, Probability pr) const {
         const double pmf_k = std::exp(x_.log_pmf(k_, pr));
-        double pvalue = pmf_k * x_.lower_tail_over_pmf(k_, pr), slope = -pmf_k * (x_.n - k_) * pr.p;
+        const double tolerance = Accuracy::full(x_.n).tolerance;
+        double pvalue = pmf_k * x_.lower_tail_over_pmf(k_, pr, tolerance), slope = -pmf_k * (x_.n - k_) * pr.p;
         if (j <= x_.n) {
             const double pmf_j = std::exp(x_.log_pmf(j, pr));
-            pvalue += pmf_j * x_.upper_tail_over_pmf(j, pr);
+            pvalue += pmf_j * x_.upper_tail_over_pmf(j, pr, tolerance);
             slope += pmf_j * j * pr.q;
         }
         return {pvalue, slope};
     }
 
     // A p-value this close to alpha leaves the decision around it to SciPy. Eight bands are enough for `push_root`.
-    void undecided(double pvalue) { doubt_ = doubt_ || std::fabs(pvalue - alpha_) <= 8 * band_ * alpha_; }
+    void undecided(double pvalue) { doubt_ = doubt_ || std::fabs(pvalue - alpha_) <= 8 * accuracy_.band * alpha_; }
 
     // Whether some score between the step before `end` and `end` may be rejected, where the p-value at `end` is above
     // alpha. Sets `least_`, the distance from `end` in log odds to the least p-value.
     bool has_hole(const Step& end) {
-        const double n = x_.n, limit = alpha_ * (1 + 8 * band_);
+        const double n = x_.n, limit = alpha_ * (1 + 8 * accuracy_.band);
         if (end.j <= k_ + 1) return false;  // the p-value is 1
         least_ = (end.log_odds - kTie - std::log(end.j / (n - k_))) / (end.j - k_ - 1);
         if (least_ >= 0) {  // h_j decreases up to `end`
@@ -226,14 +239,15 @@ class BorderSearch {
     // different sides of alpha, and h_j has no extremum between them at which it is within eight bands of alpha.
     void push_root(double j, const Step& from, double a, double b) {
         if (doubt_) return;
+        const double band = pvalue_band(x_.n);
         double at = std::isinf(b) ? a : (a + b) / 2;
         const bool decreasing = std::isinf(b) || value(j, shifted(from.pr, a)).pvalue > alpha_;
         for (int i = 0; i < 200; ++i) {
             const Probability pr = shifted(from.pr, at);
             const Value v = value(j, pr);
             const double rest = std::log(v.pvalue / alpha_), slope = v.slope / v.pvalue;
-            if (std::fabs(rest) < 0.01 * band_) {
-                const double width = 2 * band_ / std::fabs(slope) + 1e-15;
+            if (std::fabs(rest) < 0.01 * band) {
+                const double width = 2 * band / std::fabs(slope) + 1e-15;
                 return push({shifted(pr, -width), shifted(pr, width)});
             }
             ((rest > 0) == decreasing ? a : b) = at;
@@ -254,15 +268,16 @@ class BorderSearch {
     Borders one_band() const {
         Borders one;
         one.at[0].near = step_border(first_accepted_).near;
-        one.at[0].far = above_->pr.q > 0 ? step_border(*above_).far : above_->pr;
+        one.at[0].far = above_.pr.q > 0 ? step_border(above_).far : above_.pr;
         one.count = 1;
         return one;
     }
 
     double k_;
     Binomial x_;
-    double alpha_, z_, tie_, band_;
-    std::optional<Step> below_, above_;
+    double alpha_, z_, tie_;
+    Accuracy accuracy_;
+    Step below_{}, above_{};  // adjacent steps: the p-value is above alpha at the first, at most alpha at the second
     Step first_accepted_{};  // all scores up to this step are accepted
     double least_ = 0;
     bool doubt_ = false;
@@ -293,28 +308,39 @@ inline AcceptanceSet acceptance_set(std::int64_t n, std::int64_t k, const Level&
     // One further unit in the last place: the score and its complement are rounded.
     const auto down = [](double p) { return std::nextafter(p, -1.0); };
     const auto up = [](double p) { return std::nextafter(p, 2.0); };
-    Interval main{0, 0, 1, 1};
+    Interval interval{0, 0, 1, 1};  // the next interval
     if (k > 0) {
         const Borders lower = BorderSearch(trials - events, trials, level).run();
-        for (std::size_t i = lower.count; i-- > 1; --i) {
-            set.at[set.count++] = {down(lower.at[i].far.q), up(lower.at[i].near.q), down(lower.at[i - 1].far.q),
-                                   up(lower.at[i - 1].near.q)};
-        }
-        main.outer_low = down(lower.at[0].far.q);
-        main.low = up(lower.at[0].near.q);
-    }
-    std::size_t middle = set.count++;
-    if (k < n) {
-        const Borders upper = BorderSearch(events, trials, level).run();
-        main.high = down(upper.at[0].near.q < 0.5 ? 1 - upper.at[0].near.q : upper.at[0].near.p);
-        main.outer_high = up(upper.at[0].far.q < 0.5 ? 1 - upper.at[0].far.q : upper.at[0].far.p);
-        for (std::size_t i = 1; i < upper.count; i += 2) {
-            const auto score = [&](Probability pr) { return pr.q < 0.5 ? 1 - pr.q : pr.p; };
-            set.at[set.count++] = {down(score(upper.at[i].near)), up(score(upper.at[i].far)),
-                                   down(score(upper.at[i + 1].near)), up(score(upper.at[i + 1].far))};
+        for (std::size_t i = lower.count; i-- > 0;) {
+            const double far = down(lower.at[i].far.q), near = up(lower.at[i].near.q);
+            if (i % 2 == 0) {  // the beginning of an interval
+                interval.outer_low = far;
+                interval.low = near;
+            } else {
+                interval.high = far;
+                interval.outer_high = near;
+                set.at[set.count++] = interval;
+            }
         }
     }
-    set.at[middle] = main;
+    interval.high = interval.outer_high = 1;
+    if (k == n) {
+        set.at[set.count++] = interval;
+        return set;
+    }
+    const Borders upper = BorderSearch(events, trials, level).run();
+    const auto score = [](Probability pr) { return pr.q < 0.5 ? 1 - pr.q : pr.p; };
+    for (std::size_t i = 0; i < upper.count; ++i) {
+        const double near = down(score(upper.at[i].near)), far = up(score(upper.at[i].far));
+        if (i % 2 == 0) {  // the end of an interval
+            interval.high = near;
+            interval.outer_high = far;
+            set.at[set.count++] = interval;
+        } else {
+            interval.outer_low = near;
+            interval.low = far;
+        }
+    }
     return set;
 }
 
@@ -447,7 +473,7 @@ template <class Count>
 std::int64_t rejected_rows(const double* score, const Entries<Count>& entries, std::size_t begin, std::size_t end,
                            std::int64_t bin_n, std::int64_t bin_k, AcceptanceCache& cache,
                            std::vector<std::int64_t>& doubtful) {
-    constexpr std::int64_t repeated = 4096;  // larger bins of replicates are seldom equal
+    constexpr std::int64_t repeated = 512;  // larger bins of replicates are seldom equal
     std::int64_t rejected = 0;
     decide_bin(
         score, begin, end, bin_n, bin_k, repeated, cache,

@@ -70,14 +70,16 @@ class Binomial {
     }
 
     // P(X >= x) if x > n p; otherwise 1, which is sufficient for an upper bound.
-    double upper_tail(double x, Probability pr) const {
+    double upper_tail(double x, Probability pr, double tolerance) const {
         if (x > n) return 0;
         if (x <= n * pr.p) return 1;
-        return std::exp(log_pmf(x, pr)) * upper_tail_over_pmf(x, pr);
+        return std::exp(log_pmf(x, pr)) * upper_tail_over_pmf(x, pr, tolerance);
     }
 
     // P(X <= x) / P(X = x) for x < n p: the upper tail of the trials that failed.
-    double lower_tail_over_pmf(double x, Probability pr) const { return upper_tail_over_pmf(n - x, {pr.q, pr.p}); }
+    double lower_tail_over_pmf(double x, Probability pr, double tolerance) const {
+        return upper_tail_over_pmf(n - x, {pr.q, pr.p}, tolerance);
+    }
 
     // P(X >= x) / P(X = x) for x > n p: q times the continued fraction of the incomplete beta function
     // I_p(a, b) with a = x, b = n - x + 1 (DLMF 8.17.22), in its even part,
@@ -86,9 +88,10 @@ class Binomial {
     //     c_m = (a+m-1) (a+b+m-1) p / ((e-2)(e-1)) * m (b-m) p / ((e-1) e),
     //     d_m = m (b-m) p / ((e-1) e) + ((a+m) (g + m (1+q)) + m (e+1)) / (e (e+1)),
     //
-    // with d_m rewritten to avoid cancellation. Two standard deviations above the mean it takes
-    // about 35 steps at n = 10^4 and 65 at n = 10^8.
-    double upper_tail_over_pmf(double x, Probability pr) const {
+    // with d_m rewritten to avoid cancellation. c_m and d_m are positive, so the limit lies between two successive
+    // convergents; `tolerance` is their relative difference at the end. Two standard deviations above the mean 1e-12 takes
+    // about 35 steps at n = 10^4 and 65 at n = 10^8, and 1e-6 a third of them.
+    double upper_tail_over_pmf(double x, Probability pr, double tolerance) const {
         const double a = x, b = n - x + 1, p = pr.p, q = pr.q;
         const double gap = p < q ? 1 + a - (n + 1) * p : (n + 1) * q - (n - x);
         double numerator_old = 0, denominator_old = 1;
@@ -108,7 +111,7 @@ class Binomial {
             numerator = numerator_new;
             denominator = denominator_new;
             const double cross = numerator * denominator_old;
-            if (std::fabs(cross - numerator_old * denominator) <= 1e-12 * cross) break;
+            if (std::fabs(cross - numerator_old * denominator) <= tolerance * cross) break;
             if (denominator < 1e-100) {  // the factors are below 1: avoid underflow
                 numerator *= 1e100;
                 denominator *= 1e100;
@@ -135,6 +138,15 @@ inline double tie_band(double n) { return std::max(1e-9, 2e-14 * n); }
 // n = 1e8). This band around alpha is over thirty times as wide: some more scores are undecided.
 inline double pvalue_band(double n) { return std::max(1e-9, 1e-14 * n); }
 
+// The accuracy of tails, as the tolerance of their continued fraction: a quick one, which is sufficient for p-values that
+// differ from alpha by more than `band`, and one for the others.
+struct Accuracy {
+    double tolerance, band;
+
+    static Accuracy quick(double n) { return {1e-6, 2e-6 + pvalue_band(n)}; }
+    static Accuracy full(double n) { return {1e-12, pvalue_band(n)}; }
+};
+
 // Whether bins of n rows are decided here: the accuracy of both p-values was measured up to n = 1e8. Tails below 1e-200
 // are close to subnormal doubles; above 0.999 the mean itself may be in the tail.
 inline bool decidable(double n, double alpha) { return n <= 1e8 && alpha >= 1e-200 && alpha <= 0.999; }
@@ -145,38 +157,42 @@ enum class Decision { rejected, accepted, undecided };
 // mean whose probability is at most that of k.
 class SingleTest {
   public:
-    SingleTest(double events, double trials, double alpha)
-        : k_(events),
-          x_(trials),
-          reject_at_(alpha * (1 - pvalue_band(trials))),
-          accept_above_(alpha * (1 + pvalue_band(trials))) {}
+    SingleTest(double events, double trials, double level) : k_(events), x_(trials), alpha_(level) {}
 
     Decision decide(Probability pr) const {
         if (pr.q == 0) return Decision::rejected;  // the p-value is 0
-        const double log_pmf_k = x_.log_pmf(k_, pr);
-        const double lower = std::exp(log_pmf_k) * x_.lower_tail_over_pmf(k_, pr);
-        if (lower > accept_above_) return Decision::accepted;
-        const Opposite j = opposite(pr, log_pmf_k);
-        const double pvalue = lower + j.tail;
-        const double at_most = j.low == j.x ? pvalue : lower + x_.upper_tail(j.low, pr);
-        if (at_most <= reject_at_) return Decision::rejected;
-        const double at_least = j.high == j.x ? pvalue : lower + x_.upper_tail(j.high, pr);
-        return at_least > accept_above_ ? Decision::accepted : Decision::undecided;
+        const Decision quick = decide(pr, Accuracy::quick(x_.n));
+        return quick != Decision::undecided ? quick : decide(pr, Accuracy::full(x_.n));
     }
 
     // Whether the test certainly accepts all probabilities from k / n to this one. Below it the p-value is smaller by
     // less than P(X = k): see acceptance.hpp.
     bool accepts_up_to(Probability pr) const {
         if (pr.q == 0) return false;
+        const Accuracy accuracy = Accuracy::quick(x_.n);
+        const double accept_above = alpha_ * (1 + accuracy.band);
         const double log_pmf_k = x_.log_pmf(k_, pr), pmf_k = std::exp(log_pmf_k);
-        const double lower = pmf_k * x_.lower_tail_over_pmf(k_, pr);
-        if (lower > accept_above_) return true;  // the lower tail decreases in p
-        if (3 * lower < accept_above_) return false;
-        const Opposite j = opposite(pr, log_pmf_k);
-        return j.high == j.x && lower + j.tail - pmf_k > accept_above_;
+        const double lower = pmf_k * x_.lower_tail_over_pmf(k_, pr, accuracy.tolerance);
+        if (lower > accept_above) return true;  // the lower tail decreases in p
+        if (3 * lower < accept_above) return false;
+        const Opposite j = opposite(pr, log_pmf_k, accuracy);
+        return j.high == j.x && lower + j.tail - pmf_k > accept_above;
     }
 
   private:
+    Decision decide(Probability pr, Accuracy accuracy) const {
+        const double reject_at = alpha_ * (1 - accuracy.band), accept_above = alpha_ * (1 + accuracy.band);
+        const double log_pmf_k = x_.log_pmf(k_, pr);
+        const double lower = std::exp(log_pmf_k) * x_.lower_tail_over_pmf(k_, pr, accuracy.tolerance);
+        if (lower > accept_above) return Decision::accepted;
+        const Opposite j = opposite(pr, log_pmf_k, accuracy);
+        const double pvalue = lower + j.tail;
+        const double at_most = j.low == j.x ? pvalue : lower + x_.upper_tail(j.low, pr, accuracy.tolerance);
+        if (at_most <= reject_at) return Decision::rejected;
+        const double at_least = j.high == j.x ? pvalue : lower + x_.upper_tail(j.high, pr, accuracy.tolerance);
+        return at_least > accept_above ? Decision::accepted : Decision::undecided;
+    }
+
     struct Opposite {
         double x, tail;    // j and P(X >= j)
         double low, high;  // they differ from j if rounding error leaves it undecided
@@ -184,7 +200,7 @@ class SingleTest {
 
     // The first x above the mean with log_pmf(x) <= log_pmf(k) + ln(1 + 1e-7), by Newton's method inside a
     // bracket; above the mean the log of the pmf is decreasing and concave.
-    Opposite opposite(Probability pr, double log_pmf_k) const {
+    Opposite opposite(Probability pr, double log_pmf_k, Accuracy accuracy) const {
         const double n = x_.n, threshold = log_pmf_k + kTie;
         const double odds = pr.p / pr.q;
         double out = std::ceil(n * pr.p) - 1, in = n + 1;  // last x outside the tail, first x inside it
@@ -199,13 +215,13 @@ class SingleTest {
             x += excess <= 0 ? std::min(-1.0, std::ceil(excess / fall)) : std::max(1.0, std::ceil(excess / fall));
         }
         const double band = tie_band(n);
-        const double tail = in > n ? 0 : std::exp(excess_in + threshold) * x_.upper_tail_over_pmf(in, pr);
+        const double tail = in > n ? 0 : std::exp(excess_in + threshold) * x_.upper_tail_over_pmf(in, pr, accuracy.tolerance);
         return {in, tail, excess_out < band ? in - 1 : in, excess_in > -band ? in + 1 : in};
     }
 
     double k_;
     Binomial x_;
-    double reject_at_, accept_above_;
+    double alpha_;
 };
 
 }  // namespace calibrant

@@ -139,6 +139,29 @@ nb::tuple rejected(Input<double> score, Input<std::int64_t> n, Input<std::int64_
     return nb::make_tuple(total.array(), to_array(doubtful));
 }
 
+// The same for a replicate: `n` may be 0.
+nb::tuple rejected_entries(Input<double> score, Input<std::uint8_t> n, Input<std::int64_t> start,
+                           Input<std::int64_t> bin_n, Input<std::int64_t> bin_k, double alpha) {
+    const std::size_t size = score.shape(0), bins = start.shape(0);
+    if (n.shape(0) != size || bin_n.shape(0) != bins || bin_k.shape(0) != bins)
+        throw std::invalid_argument("score and n, and start, bin_n and bin_k, must be equally long");
+    check_starts(start, size);
+    Buffer<std::int64_t> total(bins);
+    std::vector<std::int64_t> doubtful;
+    {
+        nb::gil_scoped_release release;
+        std::vector<std::int64_t> prefix(blocks_of(size) + 1);
+        fill_prefix(n.data(), size, prefix.data());
+        const Entries<std::uint8_t> entries{n.data(), nullptr, prefix.data(), nullptr, size};
+        AcceptanceCache cache(alpha);
+        for (std::size_t b = 0; b < bins; ++b) {
+            total.data()[b] = rejected_rows(score.data(), entries, static_cast<std::size_t>(start.data()[b]),
+                                            bin_end(start, b, size), bin_n.data()[b], bin_k.data()[b], cache, doubtful);
+        }
+    }
+    return nb::make_tuple(total.array(), to_array(doubtful));
+}
+
 Output<double> distances_in_windows(Input<double> score, Input<double> rate, std::size_t window) {
     const std::size_t rows = score.shape(0);
     if (rate.shape(0) != rows || window < 1 || window > rows)
@@ -230,4 +253,6 @@ NB_MODULE(_core, m) {
           nb::arg("window"));
     m.def("rejected", &rejected, nb::arg("score").noconvert(), nb::arg("n").noconvert(), nb::arg("start").noconvert(),
           nb::arg("bin_n").noconvert(), nb::arg("bin_k").noconvert(), nb::arg("alpha"));
+    m.def("rejected_entries", &rejected_entries, nb::arg("score").noconvert(), nb::arg("n").noconvert(),
+          nb::arg("start").noconvert(), nb::arg("bin_n").noconvert(), nb::arg("bin_k").noconvert(), nb::arg("alpha"));
 }
