@@ -120,16 +120,26 @@ class BinarySample:
     def bootstrap(self, metrics: Sequence[Metric]) -> ReplicateValues:
         """Return the function that computes the metrics of bootstrap replicates."""
         if self.has_exact_null:
-            return BinaryReplicates(self.table, metrics).bootstrap
+            return self._replicates(metrics).bootstrap
         rows, sampler = self.rows, bootstrap_sampler(self.table)
         return one_by_one(lambda stream: metric_values(metrics, sampler(stream) if rows is None else rows(stream)[0]))
 
     def null(self, metrics: Sequence[Metric]) -> ReplicateValues:
         """Return the function that computes the metrics of null replicates."""
         if self.has_exact_null:
-            return BinaryReplicates(self.table, metrics).null
+            return self._replicates(metrics).null
         sampler = null_sampler(self.table, self.rows)
         return one_by_one(lambda stream: metric_values(metrics, sampler(stream)))
+
+    def _replicates(self, metrics: Sequence[Metric]) -> BinaryReplicates:
+        """Return the replicates of these metrics, which bootstrap and null share."""
+        if not (self._last and self._last[0].metrics == list(metrics)):
+            self._last[:] = [BinaryReplicates(self.table, metrics)]
+        return self._last[0]
+
+    @cached_property
+    def _last(self) -> list[BinaryReplicates]:
+        return []
 
     def interval_refusal(self, metric: Metric) -> str:
         """Return why the metric has no interval for this sample; empty where it has one."""

@@ -117,7 +117,8 @@ class BootstrapDraws {
             std::memcpy(numbers, words, sizeof numbers);
             if (!loops.above_cells(numbers, cells_.data(), cells_.size(), times + row)) continue;
             for (std::size_t i = 0; i < kChunkQuarters && row + i < size_; ++i) {
-                if (std::find(cells_.begin(), cells_.end(), numbers[i]) == cells_.end()) continue;
+                const std::size_t next = times[row + i];  // the first cell that the number does not exceed
+                if (next == cells_.size() || cells_[next] != numbers[i]) continue;
                 const auto of_row = static_cast<std::uint32_t>(row + i);
                 const double more = uniform(key, kTies + kStreams * attempt, replicate, of_row);
                 const double share = (numbers[i] + more) / 65536;
