@@ -16,7 +16,7 @@ Words = NDArray[np.uint64]
 _ROWS, _TIES, _EXTRA, _STREAMS = 0, 1, 2, 4
 _CHUNK = 32  # counters whose words are stored together
 _BLOCK = 64  # entries of which sums are kept
-_LANES = 32  # of sums over all entries
+_BLOCK_LANES, _LANES = 16, 32  # of sums before blocks, and over all entries
 _LOW = np.uint64(2**32 - 1)
 
 
@@ -137,7 +137,7 @@ class _Replicates:
         starts = [*self.plan.fixed, *(self._ranks(sum_n, bins) for bins in self.plan.quantiles)]
         begin = np.concatenate([*starts, np.empty(0, dtype=np.int64)]).astype(np.int64)
         end = np.concatenate([*(np.append(each[1:], n.size) for each in starts), np.empty(0)]).astype(np.int64)
-        before = np.concatenate([[0.0], np.cumsum(_block_sums(n, self.score))])
+        before = _sums_before(n, self.score)
         score = [self._score(before, n, b) - self._score(before, n, a) for a, b in zip(begin, end, strict=True)]
         linear = [_total(n, a) + _total(k, b) for a, b in self.plan.linear]
         refused = [self._rejected(n, k, blocks) for blocks in self.plan.blocks]
@@ -152,7 +152,7 @@ class _Replicates:
         """Return the sum of n * score of the entries before this one: whole blocks first."""
         block = entry // _BLOCK
         inside = slice(block * _BLOCK, entry)
-        return float(np.cumsum([before[block], *(n[inside] * self.score[inside])])[-1])
+        return float(np.cumsum([*before[block], *(n[inside] * self.score[inside])])[-1])
 
     def _rejected(self, n: Ints, k: Ints, blocks: TestedBlocks) -> int:
         used = n > 0
@@ -162,15 +162,13 @@ class _Replicates:
         return int(rejected(score, n, start, bin_n, bin_k, blocks.alpha).sum())
 
 
-def _block_sums(count: Ints, x: Floats) -> Floats:
-    """Return the sums of count * x over blocks of 64 entries, added in eight lanes as in the compiled kernel."""
+def _sums_before(count: Ints, x: Floats) -> Floats:
+    """Return the sums of count * x before each block of 64 entries and before the end, in 16 lanes."""
     product = np.zeros(-(-count.size // _BLOCK) * _BLOCK)
     product[: count.size] = count * x
-    lanes = np.zeros((product.size // _BLOCK, 8))
-    for eight in product.reshape(-1, 8, 8).swapaxes(0, 1):
-        lanes = lanes + eight
-    a, b, c, d, e, f, g, h = lanes.T
-    return ((a + e) + (c + g)) + ((b + f) + (d + h))
+    lanes = np.cumsum(product.reshape(-1, _BLOCK_LANES), axis=0)
+    each = _BLOCK // _BLOCK_LANES
+    return np.concatenate([np.zeros((1, _BLOCK_LANES)), lanes[each - 1 :: each]])
 
 
 def _total(count: Ints, x: Floats) -> float:

@@ -10,7 +10,7 @@
 namespace calibrant {
 
 constexpr std::size_t kBlock = 64;  // entries of which sums are kept
-constexpr std::size_t kLanes = 32;  // of sums over all entries
+constexpr std::size_t kBlockLanes = 16, kLanes = 32;  // of sums before blocks, and over all entries
 
 struct Loops {
     const char* instruction_set;
@@ -24,10 +24,11 @@ struct Loops {
     // How many of the `cells` each of a chunk's 16-bit numbers exceeds; returns whether any equals one.
     bool (*above_cells)(const std::uint16_t* number, const std::uint16_t* cells, std::size_t count, std::uint8_t* out);
 
-    // Sums over blocks of 64 entries, of counts and of counts times x. Products are added in eight lanes, lane l those of
-    // entries l, l + 8, ..., and the lanes as ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)).
+    // Sums of counts over blocks of 64 entries.
     void (*sum_counts)(const std::uint8_t* count, std::size_t blocks, std::int64_t* sums);
-    void (*sum_products)(const std::uint8_t* count, const double* x, std::size_t blocks, double* sums);
+
+    // Sums of counts times x before each block, and before the end, in 16 lanes: lane l adds entries l, l + 16, ...
+    void (*sum_products)(const std::uint8_t* count, const double* x, std::size_t blocks, double* before);
 
     // Adds counts times x of all blocks to 32 lanes, lane l those of entries l, l + 32, ...
     void (*add_products)(const std::uint8_t* count, const double* x, std::size_t blocks, double* lanes);

@@ -82,17 +82,19 @@ inline void Counts64<std::int64_t>::sum_blocks(const Loops&, std::int64_t* sums)
     }
 }
 
-inline void sum_products(const Loops& loops, const std::uint8_t* count, const double* x, std::size_t blocks, double* sums) {
-    loops.sum_products(count, x, blocks, sums);
+inline void sum_products(const Loops& loops, const std::uint8_t* count, const double* x, std::size_t blocks,
+                         double* before) {
+    loops.sum_products(count, x, blocks, before);
 }
 
-inline void sum_products(const Loops&, const std::int64_t* count, const double* x, std::size_t blocks, double* sums) {
-    for (std::size_t b = 0; b < blocks; ++b, count += kBlock, x += kBlock) {
-        double lane[8] = {};
-        for (std::size_t i = 0; i < kBlock; i += 8)
-            for (std::size_t l = 0; l < 8; ++l) lane[l] += static_cast<double>(count[i + l]) * x[i + l];
-        sums[b] = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+inline void sum_products(const Loops&, const std::int64_t* count, const double* x, std::size_t blocks, double* before) {
+    double lane[kBlockLanes] = {};
+    for (std::size_t b = 0; b < blocks; ++b, count += kBlock, x += kBlock, before += kBlockLanes) {
+        std::copy_n(lane, kBlockLanes, before);
+        for (std::size_t i = 0; i < kBlock; i += kBlockLanes)
+            for (std::size_t l = 0; l < kBlockLanes; ++l) lane[l] += static_cast<double>(count[i + l]) * x[i + l];
     }
+    std::copy_n(lane, kBlockLanes, before);
 }
 
 inline void add_products(const Loops& loops, const std::uint8_t* count, const double* x, std::size_t blocks,
@@ -105,21 +107,21 @@ inline void add_products(const Loops&, const std::int64_t* count, const double* 
         for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += static_cast<double>(count[i + l]) * x[i + l];
 }
 
-// n * score with sums before each block.
+// n * score with sums before each block, in lanes.
 struct Scores64 {
     std::vector<double> before;
 
     template <class Count>
     void add(const Loops& loops, const Counts64<Count>& n, const double* score) {
-        before.resize(n.before.size());
-        before[0] = 0;
-        sum_products(loops, n.count.data(), score, before.size() - 1, before.data() + 1);
-        for (std::size_t b = 1; b < before.size(); ++b) before[b] += before[b - 1];
+        before.resize(n.before.size() * kBlockLanes);
+        sum_products(loops, n.count.data(), score, n.before.size() - 1, before.data());
     }
     template <class Count>
     double up_to(const Counts64<Count>& n, const double* score, std::size_t entry) const {
-        double sum = before[entry / kBlock];
-        for (std::size_t i = entry / kBlock * kBlock; i < entry; ++i) sum += static_cast<double>(n.count[i]) * score[i];
+        const std::size_t block = entry / kBlock;
+        double sum = 0;
+        for (std::size_t l = 0; l < kBlockLanes; ++l) sum += before[block * kBlockLanes + l];
+        for (std::size_t i = block * kBlock; i < entry; ++i) sum += static_cast<double>(n.count[i]) * score[i];
         return sum;
     }
 };
@@ -198,7 +200,7 @@ class Replicates {
         for (std::size_t r = 0; r < count; ++r) {
             bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r), times.data());
             const auto linear = linear_sums(loops, times, &Plan::Linear::rows);
-            for (std::size_t i = 0; i < times.size(); ++i) events[i] = times[i] & event_[i];
+            keep_events(times, events);
             gather(times, n.count);
             gather(events, k.count);
             n.add(loops);
@@ -236,8 +238,9 @@ class Replicates {
         std::vector<std::uint8_t> times(event_.size());
         bootstrap_.draw(loops, key, replicate, times.data());
         copy_counts(times, n);
-        for (std::size_t i = 0; i < times.size(); ++i) times[i] &= event_[i];
-        copy_counts(times, k);
+        std::vector<std::uint8_t> events(times.size());
+        keep_events(times, events);
+        copy_counts(events, k);
     }
 
     const Plan& plan() const { return plan_; }
@@ -254,6 +257,13 @@ class Replicates {
         counts.resize(rows_.entries);
         gather(rows, counts.count);
         std::copy_n(counts.count.begin(), rows_.entries, out);
+    }
+
+    void keep_events(const std::vector<std::uint8_t>& times, std::vector<std::uint8_t>& events) const {
+        const std::uint8_t *const from = times.data(), *const mask = event_.data();
+        std::uint8_t* const to = events.data();
+        const std::size_t size = times.size();  // not read in the loop, so that it is vectorised
+        for (std::size_t i = 0; i < size; ++i) to[i] = from[i] & mask[i];
     }
 
     // From rows to entries of the table.
