@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -29,10 +30,9 @@ from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["LOG_ODDS_ERROR", "evaluate_table", "rejection_breakdown"]
+__all__ = ["LOG_ODDS_ERROR", "complete_evaluation", "evaluate_table", "rejection_breakdown"]
 
 LOG_ODDS_ERROR = "log-odds error"
-_ABSOLUTE = "ACE of the margin"
 
 
 def evaluate_table(
@@ -52,13 +52,14 @@ def evaluate_table(
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
     design = None if few_clusters else Design(table, rows)
     decision = _decide(table, design, settings)
-    measured = {**settings.metrics, **({_ABSOLUTE: ACE()} if settings.is_absolute else {})}
-    values = dict(zip(measured, metric_values(list(measured.values()), table), strict=True))
+    breakdowns = _breakdowns(settings.metrics, table)
+    values = {name: _value(metric, table, breakdowns.get(name)) for name, metric in settings.metrics.items()}
     panel = {name: metric for name, metric in settings.metrics.items() if not math.isnan(values[name])}
+    of_margin = [ACE()] if settings.is_absolute else []
     found = resample_metrics(
-        [metric for name, metric in measured.items() if not math.isnan(values[name])],
+        [*panel.values(), *of_margin],
         BinarySample(table, None if few_clusters else rows),
-        values=[value for value in values.values() if not math.isnan(value)],
+        values=[*(values[name] for name in panel), *(metric.value(table) for metric in of_margin)],
         seed=seed,
         n_resamples=settings.n_resamples,
         show=show,
@@ -68,10 +69,18 @@ def evaluate_table(
     if few_clusters:
         shown = {name: metric.without_inference() for name, metric in shown.items()}
     equivalence = _equivalence(found, decision, settings, few_clusters)
-    breakdowns = _breakdowns(panel, table)
     tested, ece = breakdowns[_test_based(breakdowns)], _breakdown_of_ece(breakdowns)
     details = BinaryDetails(decision, equivalence, MeasuredTable(table, design, tested, ece, settings, seed))
     return Evaluation("binary", table, shown, breakdowns, details, settings, own_notes=notes)
+
+
+def complete_evaluation(evaluation: Evaluation) -> None:
+    """Compute the details of an evaluation of probabilities, and the intervals of rates that diagrams draw."""
+    details = evaluation.details
+    assert isinstance(details, BinaryDetails)
+    details.complete()
+    for breakdown in (details.measured.tested, evaluation.breakdowns["ACE"]):
+        breakdown.rate_interval(evaluation.settings.confidence_level)
 
 
 def _decide(table: ScoreTable, design: Design | None, settings: Settings) -> Decision:
@@ -89,7 +98,18 @@ def _breakdowns(panel: Mapping[str, Metric], table: ScoreTable) -> dict[str, Bre
             chosen[name] = metric
         elif metric not in chosen.values():
             chosen[f"{name} (default)"] = metric
-    return {name: metric(table) for name, metric in chosen.items()}
+    found: dict[str, Breakdown] = {}
+    for name, metric in chosen.items():
+        with suppress(InputError):  # undefined for these rows
+            found[name] = metric(table)
+    return found
+
+
+def _value(metric: Metric, table: ScoreTable, breakdown: Breakdown | None) -> float:
+    """Return the value of a metric, that of its breakdown if it has one; NaN where it is undefined."""
+    if breakdown is not None:
+        return breakdown.value
+    return math.nan if has_bins(metric) else metric_values([metric], table)[0]
 
 
 def _equivalence(

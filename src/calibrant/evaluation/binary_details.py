@@ -137,6 +137,12 @@ class BinaryDetails(LogOddsDetails):
             return None
         return rows_to_decide(n_used(self.measured.table), self.decision.information, margin, alpha)
 
+    def complete(self) -> None:
+        """Compute all results now."""
+        for name, member in vars(BinaryDetails).items():
+            if isinstance(member, cached_property):
+                getattr(self, name)
+
     def sentences(self, e: "Evaluation") -> list[str]:
         """Return the explanation of the verdict and its consequence at the mean score."""
         return [text for text in (sentences.explanation(e), sentences.consequence(e)) if text]

@@ -8,7 +8,7 @@ from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Column
-from calibrant.evaluation.binary import evaluate_table
+from calibrant.evaluation.binary import complete_evaluation, evaluate_table
 from calibrant.evaluation.pipeline import ROW_OPTIONS, GroupedSample, Kind
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import Settings
@@ -99,4 +99,6 @@ def _evaluate(sample: _Sample, settings: Settings, seed: SeedSequence, progress:
     return evaluate_table(sample.table, settings, seed, show=progress, rows=sample.rows, few_clusters=few)
 
 
-BINARY = Kind("binary", _read, _evaluate, options=("costs", "metrics", "pos_label", *ROW_OPTIONS))
+BINARY = Kind(
+    "binary", _read, _evaluate, options=("costs", "metrics", "pos_label", *ROW_OPTIONS), complete=complete_evaluation
+)

@@ -10,7 +10,7 @@ from numpy.random import SeedSequence
 from calibrant._support.errors import Note
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column
-from calibrant.evaluation.binary import LOG_ODDS_ERROR, evaluate_table
+from calibrant.evaluation.binary import LOG_ODDS_ERROR, complete_evaluation, evaluate_table
 from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.differences import (
     DECIDING_TEST,
@@ -70,6 +70,8 @@ def compare_scores(
         name: evaluate_table(table, settings, seed, show=progress, rows=None if cluster is None else paired.only(i))
         for i, (name, table) in enumerate(zip(names, tables, strict=True))
     }
+    for evaluation in models.values():
+        complete_evaluation(evaluation)
     shared = set.intersection(*(set(evaluation.metrics) for evaluation in models.values()))
     others = range(1, len(names))
     pairs = [calibration_difference(paired, tables, i, 0) for i in others]

@@ -66,6 +66,8 @@ class Kind(Generic[S]):
         Names of the options that not all kinds have.
     resamples_groups : bool
         Whether groups have replicates too; otherwise only of metrics that were given.
+    complete : callable
+        Computes results of the whole that groups compute on demand, so that diagrams and reports compute nothing.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Kind(Generic[S]):
     evaluate: Callable[[S, Settings, SeedSequence, bool | None], Evaluation]
     options: tuple[str, ...] = ROW_OPTIONS
     resamples_groups: bool = True
+    complete: Callable[[Evaluation], None] = lambda whole: None
 
 
 def evaluate_kind(
@@ -102,6 +105,7 @@ def evaluate_kind(
     if n_resamples is None and sample.is_large:
         settings = replace(settings, n_resamples=FEWER_RESAMPLES)
     whole = kind.evaluate(sample.whole, settings, seed, progress)
+    kind.complete(whole)
     alone = settings if kind.resamples_groups or settings.metrics else replace(settings, n_resamples=0)
     return evaluate_groups(
         whole,
