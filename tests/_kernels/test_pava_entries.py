@@ -90,5 +90,5 @@ def test_tables_give_the_blocks_of_the_reference(rng, shape):
     for rows in (500, 512, 5000):
         n = rng.choice([1, 1, 1, 2, 5], rows)
         k = rng.binomial(n, SHAPES[shape](np.linspace(0, 1, rows)))
-        for n_min, n_max in ((0, rows), (31, 100), (32, 100), (rows // 20, rows // 5), (rows, rows)):
+        for n_min, n_max in ((0, rows), (15, 100), (16, 100), (rows // 20, rows // 5), (rows, rows)):
             assert np.array_equal(_kernels.pava_bc(n, k, n_min, n_max), reference.pava_bc(n, k, n_min, n_max))

@@ -57,7 +57,7 @@ Output<std::int64_t> pava_bc_counts(Input<std::int64_t> n, Input<std::int64_t> k
                                     std::int64_t n_max) {
     if (n.shape(0) != k.shape(0)) throw std::invalid_argument("n and k must be equally long");
     // Sums over groups of rows pay for themselves if blocks contain many groups.
-    if (n_min >= 32 && n.shape(0) >= 512) return pava_bc_entries(n, k, n_min, n_max);
+    if (n_min >= 16 && n.shape(0) >= 512) return pava_bc_entries(n, k, n_min, n_max);
     std::vector<std::int64_t> starts;
     {
         nb::gil_scoped_release release;
