@@ -256,8 +256,9 @@ void decide_side(Side side, double alpha, std::size_t count, ScoreAt score, Reje
     Decider<ScoreAt, Reject, Doubt>(side, alpha, score, reject, doubt).run(count);
 }
 
-// Above this size every score is undecided: the accuracy of both p-values was measured up to here.
-inline constexpr double kLargestBin = 1e8;
+// Above this size every score is undecided: decisions near the limits were compared with SciPy's up to here. Beyond
+// 4e9 the band of `opposite` would span several x.
+inline constexpr double kLargestBin = 1e9;
 
 // Rows [begin, end) of a table are one bin with k events of n. Appends to `doubtful` the undecided rows,
 // which need SciPy; returns the sum of n over the rejected rows.
