@@ -1,6 +1,6 @@
 """Counting of torch tensors on their device; only the counts are copied to the host.
 
-The counts are bitwise those of the other kernels. torch is not imported: whoever passes a tensor has imported it.
+The counts are bitwise those of the other kernels. torch is not imported: the caller, who passes a tensor, has imported it.
 """
 
 import sys
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._support.typing import Floats, Ints
 
-__all__ = ["are_on_device", "count", "is_tensor", "to_host"]
+__all__ = ["are_on_device", "count", "is_tensor", "is_valid", "to_host"]
 
 # Kinds of devices on which tensors are counted; those of other devices are copied to the host first.
 DEVICES = ("cuda",)
@@ -43,7 +43,7 @@ def count(score: Any, label: Any) -> tuple[Floats, Ints, Ints] | None:
     score, label = score.detach(), label.detach()
     if score.dtype == torch.bfloat16:
         score = score.float()
-    if score.dtype not in (torch.float32, torch.float64) or not score.numel() or not _is_valid(score, label):
+    if score.dtype not in (torch.float32, torch.float64) or not score.numel() or not is_valid(score, label):
         return None
     parts = [_runs(score[i : i + _PART], label[i : i + _PART]) for i in range(0, score.numel(), _PART)]
     keys, rows = parts[0]
@@ -61,7 +61,8 @@ def count(score: Any, label: Any) -> tuple[Floats, Ints, Ints] | None:
     return to_host(distinct), to_host(rows[first]), to_host(events[first])
 
 
-def _is_valid(score: Any, label: Any) -> bool:
+def is_valid(score: Any, label: Any) -> bool:
+    """Return whether all scores are in [0, 1] and all labels are 0 or 1."""
     torch: Any = sys.modules["torch"]
     low, high = score.aminmax()  # NaN if one is
     valid = (low >= 0) & (high <= 1)

@@ -28,7 +28,8 @@ def top_label(
 ) -> ScoreTable:
     """The table of each row's highest probability and whether that class was right ("confidence calibration").
 
-    Of equal probabilities the first column counts. Arguments as for `classwise`. CUDA tensors are counted on their device.
+    Of equal probabilities the first column counts. Arguments as for `classwise`. CUDA tensors are
+    counted on their device.
 
     Examples
     --------
