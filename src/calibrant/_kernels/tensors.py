@@ -1,6 +1,7 @@
 """Counting of torch tensors on their device; only the counts are copied to the host.
 
-The counts are bitwise those of the other kernels. torch is not imported: the caller, who passes a tensor, has imported it.
+The counts are bitwise those of the other kernels. torch is not imported here: the caller, who passes a tensor, has done
+so.
 """
 
 import sys
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant._support.typing import Floats, Ints
 
-__all__ = ["are_on_device", "count", "is_tensor", "is_valid", "to_host"]
+__all__ = ["are_on_device", "count", "is_tensor", "is_valid", "runs", "to_host"]
 
 # Kinds of devices on which tensors are counted; those of other devices are copied to the host first.
 DEVICES = ("cuda",)
@@ -45,7 +46,7 @@ def count(score: Any, label: Any) -> tuple[Floats, Ints, Ints] | None:
         score = score.float()
     if score.dtype not in (torch.float32, torch.float64) or not score.numel() or not is_valid(score, label):
         return None
-    parts = [_runs(score[i : i + _PART], label[i : i + _PART]) for i in range(0, score.numel(), _PART)]
+    parts = [runs(score[i : i + _PART], label[i : i + _PART]) for i in range(0, score.numel(), _PART)]
     keys, rows = parts[0]
     if len(parts) > 1:
         keys, place = torch.unique(torch.cat([part[0] for part in parts]), return_inverse=True)
@@ -76,7 +77,7 @@ def is_valid(score: Any, label: Any) -> bool:
     return bool(valid)
 
 
-def _runs(score: Any, label: Any) -> tuple[Any, Any]:
+def runs(score: Any, label: Any) -> tuple[Any, Any]:
     """Return the distinct keys of score and label in increasing order, and the rows with each.
 
     The bits of scores from 0 to 1 increase with them and leave two bits unused, so that twice the bits plus the label

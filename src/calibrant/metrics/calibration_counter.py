@@ -49,7 +49,7 @@ class _CountedModule(torch.nn.Module):  # type: ignore[misc]
     def merge_state(self, incoming_state: Any) -> None:
         """Add the rows of another counter."""
         for state, other in zip(self.buffers(), incoming_state.buffers(), strict=True):
-            state += other.to(state.device)
+            state.add_(other.to(state.device))
 
     def forward(self, preds: Any, target: Any) -> Any:
         """Count a batch, and return its own value."""
