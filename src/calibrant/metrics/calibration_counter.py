@@ -188,12 +188,13 @@ class CalibrationCounter(_Base):  # type: ignore[misc]
         if score.dtype != torch.float32 or math.frexp(self.resolution)[0] != 0.5:
             score = score.double()
         event = label == 1 if label.is_floating_point() else label
-        key = torch.div(score, self.resolution).round_().to(torch.int64).mul_(2).add_(event).to(self.counts.device)
+        key = torch.div(score, self.resolution).round_().to(torch.int32).mul_(2).add_(event).to(self.counts.device)
         cells = self.counts.view(-1)
-        if key.numel() < cells.numel() // 16:  # no second grid for a small batch
-            cells.index_add_(0, key, torch.ones_like(key))
-        else:
+        if key.device.type == "cpu" and key.numel() > cells.numel() // 16:
             cells += torch.bincount(key, minlength=cells.numel())
+        else:  # a device counts slowly where many rows have one score, but sorts fast
+            places, rows = torch.unique(key, return_counts=True)
+            cells.index_add_(0, places, rows)
 
     def compute(self) -> Any:
         """Return the value of the metric over all batches, and over all processes."""
