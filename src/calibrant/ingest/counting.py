@@ -23,6 +23,7 @@ __all__ = [
     "CheckedBatch",
     "CountAdder",
     "CountOptions",
+    "CountedTable",
     "EngineSums",
     "MemoryGuard",
     "RowCounter",
@@ -314,6 +315,17 @@ class CountAdder:
         self._kept = []
         table = add_up(*columns)
         return table if self.step is None else table.round(self.step)
+
+
+@dataclass(frozen=True)
+class CountedTable:
+    """The table of rows that an engine counted, with the notes about them."""
+
+    counted: ScoreTable
+
+    def table(self, *, notes: tuple[Note, ...] = ()) -> ScoreTable:
+        """Return the table, with further notes."""
+        return self.counted.with_notes(notes)
 
 
 def grid_cells(step: float) -> int:

@@ -1,6 +1,6 @@
 """`ScoreTable`: for each distinct score the number of rows and the number of events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from numbers import Real
@@ -452,6 +452,15 @@ def add_up(score: Floats, event: Bools, n: Weights, w2: Floats | None = None) ->
     n = n.astype(np.int64, copy=False) if w2 is None else n
     squares = () if w2 is None else (w2, np.where(event, w2, 0.0))
     return ScoreTable(*_merge(score, n, np.where(event, n, n.dtype.type(0)), *squares))
+
+
+def add_tables(tables: Sequence[ScoreTable]) -> ScoreTable:
+    """Return the sum of tables of counts, faster than one by one; without their notes and numbers of rows read."""
+    if len(tables) < 2:
+        return tables[0] if tables else ScoreTable.empty()
+    columns = [np.concatenate([getattr(table, name) for table in tables]) for name in ("score", "n", "k")]
+    _check_total(float(columns[1].sum(dtype=np.float64)), "n")
+    return ScoreTable(*_merge(*columns))
 
 
 def _look_swapped(y: _columns.ColumnData, p: _columns.ColumnData) -> bool:
