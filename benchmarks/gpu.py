@@ -1,17 +1,14 @@
 """Tensors counted on a CUDA device: exact TCE of 1,000,000,000 scores, and `CalibrationCounter` beside torchmetrics.
 
-``python benchmarks/gpu.py`` needs a device with 40 GB of free memory, torch and torchmetrics. It writes
-docs/studies/gpu.csv, which docs/performance.rst shows. Scores are float32 with normal log-odds, outcomes bool, both
-on the device before a measurement begins. The first call includes the initialisation of torch's kernels and memory; the
-other times are medians of five calls.
+``make bench-gpu`` needs a device with 40 GB of free memory, torch and torchmetrics; docs/performance.rst has the
+numbers. Scores are float32 with normal log-odds, outcomes bool, both on the device before a measurement begins. The first
+call includes the initialisation of torch's kernels and memory; the other times are medians of seven calls.
 """
 
-import csv
 import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,8 +17,7 @@ from torchmetrics.classification import BinaryCalibrationError
 import calibrant as cb
 from calibrant._kernels import tensors
 
-STUDIES = Path(__file__).parent.parent / "docs" / "studies"
-CALLS = 5
+CALLS = 7
 
 
 def rows(size: int, seed: int = 0) -> tuple[Any, Any]:
@@ -80,7 +76,9 @@ def counter_rows(size: int) -> list[dict[str, Any]]:
         "CalibrationCounter.table and ECE": median(lambda: cb.ece(ours.table())),
         "torchmetrics BinaryCalibrationError.update and compute": median(theirs),
     }
-    return [{"what": name, "rows": size, "distinct scores": "", "ms": 1000 * s} for name, s in found.items()]
+    return [
+        {"what": name, "rows": size, "distinct scores": len(ours.table()), "ms": 1000 * s} for name, s in found.items()
+    ]
 
 
 def check(size: int) -> None:
@@ -100,18 +98,12 @@ def check(size: int) -> None:
 
 
 def main() -> None:
-    """Check, measure and write the table; sizes may be given: rows of TCE, rows of the counter."""
+    """Check, measure and print; sizes may be given: rows of TCE, rows of the counter."""
     sizes = [int(float(size)) for size in sys.argv[1:3]] or [10**9, 10**8]
     check(10**7)
-    found = tce_rows(sizes[0]) + counter_rows(sizes[1])
-    for row in found:
-        row["ms"] = f"{row['ms']:.3g}"
-        print(row, flush=True)
-    with (STUDIES / "gpu.csv").open("w", newline="") as out:
-        writer = csv.DictWriter(out, fieldnames=list(found[0]))
-        writer.writeheader()
-        writer.writerows(found)
     print(torch.cuda.get_device_name(), torch.__version__)
+    for row in tce_rows(sizes[0]) + counter_rows(sizes[1]):
+        print(f"{row['what']:<56} {row['rows']:>13,} rows {row['distinct scores']:>13,} scores {row['ms']:>8.1f} ms")
 
 
 if __name__ == "__main__":

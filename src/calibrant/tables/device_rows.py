@@ -59,4 +59,9 @@ def count_top_label(y_true: Any, proba: Any, labels: Sequence[Any] | None) -> Sc
 
 def _counted(score: Any, label: Any, notes: tuple[Note, ...]) -> ScoreTable | None:
     counts = tensors.count(score, label)
-    return None if counts is None else ScoreTable(*counts, n_in=score.numel(), _notes=notes)
+    if counts is None:
+        return None
+    table = ScoreTable(*counts, n_in=score.numel(), _notes=notes)
+    table.__dict__["size"] = score.numel()  # known, so that a large table is not added up on the host
+    table.__dict__["positives"] = int(label.sum())
+    return table
