@@ -22,7 +22,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
-	study study-calibrators study-costs study-regression study-scikit-learn bench bench-decisions bench-files bench-spark oracles sanitize
+	study study-calibrators study-costs study-regression study-scikit-learn bench bench-decisions bench-files bench-gpu bench-spark oracles sanitize
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +111,9 @@ bench: $(VENV)/dev.stamp  ## compare the speed with that of other libraries, in 
 
 bench-spark: $(VENV)/spark.stamp  ## measure 100,000,000 rows on a local Spark cluster: time, shuffle, memory (10 minutes, 1 GB of disk)
 	$(BIN)/python benchmarks/spark.py
+
+bench-gpu: $(VENV)/dev.stamp  ## measure 1,000,000,000 rows on a CUDA device; torch and torchmetrics must be installed (1 minute)
+	$(BIN)/python benchmarks/gpu.py
 
 bench-files: $(VENV)/dev.stamp  ## measure 100,000,000 rows in a Parquet file: time and memory (5 minutes, 0.8 GB of disk)
 	$(BIN)/python benchmarks/files.py

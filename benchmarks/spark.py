@@ -1,8 +1,9 @@
 """Rows counted by a Spark cluster: time, shuffled bytes and memory, and a model of them for larger sizes.
 
 ``make bench-spark`` starts a master and two workers on loopback (executors of one core and 2 GB), counts 1e6 to 1e8
-rows exactly and on a grid, and writes docs/studies/spark.csv and spark_model.csv, which docs/spark_and_databases.rst
-shows.
+rows exactly and on a grid by SQL, and exactly by the kernel in Python workers. It writes docs/studies/spark.csv,
+spark_workers.csv and spark_model.csv, which docs/spark_and_databases.rst shows.
+``python benchmarks/spark.py workers 2e7`` compares the two exact ways at one size.
 
 The model: a task with n rows sends D(n) distinct pairs of score and outcome. N rows in m tasks send m D(N / m) pairs,
 and D(N) of them reach the driver. If scores have density f and neighbours have distance d, then D(n) is the sum over
@@ -34,16 +35,16 @@ DRIVER_MEMORY = {None: "4g", GRID: "1g"}
 Floats = NDArray[np.float64]
 
 
-def measure(url: str, rows: int, resolution: float | None) -> dict[str, float]:
-    """Run one count in a separate driver process."""
-    command = [sys.executable, __file__, "driver", url, str(rows), json.dumps(resolution)]
+def measure(url: str, rows: int, resolution: float | None, *, workers: bool = False) -> dict[str, float]:
+    """Run one count in a separate driver process, by SQL or in Python workers."""
+    command = [sys.executable, __file__, "driver", url, str(rows), json.dumps(resolution), json.dumps(workers)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr[-4000:])
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def drive(url: str, rows: int, resolution: float | None) -> dict[str, float]:
+def drive(url: str, rows: int, resolution: float | None, workers: bool) -> dict[str, float]:
     """Count in this process, and return the metrics of Spark."""
     from pyspark.sql import SparkSession
 
@@ -56,6 +57,7 @@ def drive(url: str, rows: int, resolution: float | None) -> dict[str, float]:
         "spark.driver.memory": memory,
         "spark.driver.maxResultSize": memory,
         "spark.ui.enabled": "false",
+        "spark.calibrant.pythonWorkers": json.dumps(workers),
         "spark.log.level": "ERROR",
     }.items():
         builder = builder.config(name, value)
@@ -142,10 +144,22 @@ def peak(process: int) -> float:
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
 
 
+def compare_ways(url: str, rows: int) -> list[dict[str, Any]]:
+    """Count exactly by SQL and in Python workers, one after the other."""
+    found = []
+    for way, workers in (("SQL", False), ("Python workers", True)):
+        row = measure(url, rows, None, workers=workers)
+        names = ("seconds", "tasks", "shuffle_bytes", "scores", "python_mib", "jvm_mib")
+        found.append({"way": way, "rows": rows, **{name: row[name] for name in names}})
+        print(json.dumps(found[-1]), flush=True)
+    return found
+
+
 def main() -> None:
     """Measure all sizes, exactly and on the grid, and predict larger ones."""
     found: list[dict[str, Any]] = []
     with spark_cluster(workers=2, memory="2g") as cluster:
+        write("spark_workers.csv", compare_ways(cluster.url, ROWS[-1]))
         for way, resolution in (("exact, float32", None), ("grid", GRID)):
             for rows in ROWS:
                 row = measure(cluster.url, rows, resolution)
@@ -171,6 +185,9 @@ def write(name: str, rows: list[dict[str, Any]]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["driver"]:
-        print(json.dumps(drive(sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4]))))
+        print(json.dumps(drive(sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4]), json.loads(sys.argv[5]))))
+    elif sys.argv[1:2] == ["workers"]:
+        with spark_cluster(workers=2, memory="2g") as local:
+            write("spark_workers.csv", compare_ways(local.url, int(float(sys.argv[2]))))
     else:
         main()

@@ -72,6 +72,7 @@ from calibrant.metrics.bins import Quantile as Quantile
 from calibrant.metrics.breakdown import Breakdown as Breakdown
 from calibrant.metrics.calbin_calloss import calbin as calbin
 from calibrant.metrics.calbin_calloss import calloss as calloss
+from calibrant.metrics.calibration_counter import CalibrationCounter as CalibrationCounter
 from calibrant.metrics.calibration_errors import ACE as ACE
 from calibrant.metrics.calibration_errors import ECC as ECC
 from calibrant.metrics.calibration_errors import ECE as ECE
@@ -100,8 +101,6 @@ from calibrant.metrics.decompositions import mcb as mcb
 from calibrant.metrics.decompositions import murphy_decomposition as murphy_decomposition
 from calibrant.metrics.discrimination import auc as auc
 from calibrant.metrics.gce import GCE as GCE
-from calibrant.metrics.isotonic_gaps import emax as emax
-from calibrant.metrics.isotonic_gaps import ici as ici
 from calibrant.metrics.labels import proportions as proportions
 from calibrant.metrics.log_odds import LogOddsError as LogOddsError
 from calibrant.metrics.log_odds import log_odds_error as log_odds_error

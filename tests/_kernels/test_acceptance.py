@@ -168,7 +168,7 @@ def test_hardly_any_score_is_left_to_scipy(rng, alpha):
 
 
 def test_absent_scores_are_never_undecided():
-    n, k = 10**9, 10**6  # beyond the verified size, so all scores are undecided
+    n, k = 2 * 10**9, 10**6  # beyond the verified size, so all scores are undecided
     p = np.array([0.0009, 0.001, 0.0010001])
     arguments = np.array([0]), np.array([n]), np.array([k]), 0.05
     total, undecided = _core.rejected_entries(p, np.array([1, 0, 2], dtype=np.uint8), *arguments)

@@ -254,7 +254,7 @@ def test_the_accepted_scores_are_not_an_interval(alpha, n, k):
     assert total[0] == (binomial_pvalue(np.full(5000, k), np.full(5000, n), dense) <= alpha).sum()
 
 
-@pytest.mark.parametrize("n", [10**5, 10**6, 10**7, 10**8])
+@pytest.mark.parametrize("n", [10**5, 10**6, 10**7, 10**8, 10**9])
 @pytest.mark.parametrize("rate", [1e-6, 0.01, 0.5, 0.97])
 def test_runs_of_scores_in_large_bins_are_decided_like_single_ones(rng, n, rate):
     k = round(n * rate)
@@ -265,7 +265,7 @@ def test_runs_of_scores_in_large_bins_are_decided_like_single_ones(rng, n, rate)
 
 
 def test_bins_beyond_the_verified_size_use_scipy():
-    n, k = 10**9, 10**6
+    n, k = 10**10, 10**7
     p = np.array([0.0009, 0.001, 0.0010001])
     total = _kernels.rejected(p, np.array([5, 7, 11]), np.array([0]), np.array([n]), np.array([k]), 0.05)
     each = [binomtest(k, n, float(q)).pvalue <= 0.05 for q in p]
@@ -323,3 +323,22 @@ def test_sums_over_a_table_have_the_same_bits_and_are_those_of_rows(table):
     for p, n, k in zip(table.score, table.n, table.k, strict=True):
         path.append(path[-1] + (k - n * p))
     assert _kernels.cumulative_extremes(table.score, table.n, table.k) == (min(path), max(path))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_bins_that_are_shared_among_threads_give_the_same_sums_and_decisions(rng, monkeypatch, threads):
+    compiled = pytest.importorskip("calibrant._kernels.compiled", reason="no compiled kernel", exc_type=ImportError)
+    score = np.unique(rng.random(5000))
+    n = rng.integers(1, 9, score.size)
+    k = rng.binomial(n, score)
+    for start in ([0], [0, 1], [0, 4998], np.arange(0, score.size, 7), np.arange(score.size)):
+        start = np.asarray(start, dtype=np.int64)  # noqa: PLW2901
+        monkeypatch.setattr(compiled, "_SHARED", 2**21)
+        sums = compiled.bin_sums(score, n, k, start)
+        rejected = compiled.rejected(score, n, start, sums[0], sums[1], 0.05)
+        monkeypatch.setattr(compiled, "_SHARED", 0)
+        monkeypatch.setattr(compiled, "available_cores", lambda: threads)
+        for one, other in zip(sums, compiled.bin_sums(score, n, k, start), strict=True):
+            assert one.tobytes() == other.tobytes()
+            assert one.dtype == other.dtype
+        assert np.array_equal(compiled.rejected(score, n, start, sums[0], sums[1], 0.05), rejected)

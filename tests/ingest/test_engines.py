@@ -15,6 +15,7 @@ import spark_driver
 import calibrant as cb
 from calibrant import regression as rg
 from calibrant._support.errors import InputError
+from calibrant.ingest.spark import WORKERS_OPTION
 from tests.ingest.test_frames import DATA, TABLE
 from tools import servers
 
@@ -79,8 +80,8 @@ SETTINGS = {
 class Spark:
     """Rows in Parquet files of a Spark session."""
 
-    def __init__(self, session, folder):
-        self.session, self.folder = session, folder
+    def __init__(self, session, folder, workers):
+        self.session, self.folder, self.workers = session, folder, workers
 
     def keep(self, table):
         path = self.folder / f"{len(list(self.folder.iterdir()))}.parquet"
@@ -88,6 +89,7 @@ class Spark:
         return self.session.read.parquet(str(path))
 
     def tables(self, frame, **options):
+        self.session.conf.set(WORKERS_OPTION, str(self.workers).lower())
         return cb.tables_from_frame(frame, **options)
 
 
@@ -142,6 +144,7 @@ def _cells(column):
 
 @pytest.fixture(scope="module", params=[
     pytest.param("spark, local", marks=[needs_spark, pytest.mark.xdist_group("spark")]),
+    pytest.param("spark, SQL alone, local", marks=[needs_spark, pytest.mark.xdist_group("spark")]),
     pytest.param("spark, standalone", marks=[needs_spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]),
     pytest.param("postgresql", marks=[needs_postgresql, pytest.mark.xdist_group("postgresql")]),
     pytest.param("sqlite", marks=pytest.mark.xdist_group("databases")),
@@ -150,7 +153,7 @@ def _cells(column):
 def engine(request, tmp_path_factory):
     if request.param.startswith("spark"):
         session = request.getfixturevalue(f"spark_{request.param.split()[-1]}")
-        yield Spark(session, tmp_path_factory.mktemp("rows"))
+        yield Spark(session, tmp_path_factory.mktemp("rows"), workers="SQL" not in request.param)
         return
     if request.param == "postgresql":
         import psycopg
@@ -506,6 +509,79 @@ def test_spark_connect_counts_too(tmp_path):
     pytest.importorskip("grpc", reason="grpcio, which Spark Connect needs, is not installed")
     pytest.importorskip("grpc_status", reason="grpcio-status, which Spark Connect needs, is not installed")
     with run_driver("connect", tmp_path, rows=30_000) as driver:
+        said = driver.communicate(timeout=180)[0]
+    assert driver.returncode == 0, said
+    assert cb.ScoreTable.from_parquet(tmp_path / "table.parquet") == expected_of(30_000)
+
+
+@pytest.fixture
+def by_kernel(monkeypatch):
+    """Fail if SQL counts."""
+
+    def refuse(*_):
+        raise AssertionError("SQL counted the frame")
+
+    monkeypatch.setattr("calibrant.ingest.spark._count_by_sql", refuse)
+
+
+@needs_spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.usefixtures("by_kernel")
+@pytest.mark.parametrize("y", ["y", "CAST(y AS BIGINT)", "y = 1"])
+@pytest.mark.parametrize("options", [{}, {"resolution": 2**-10}, {"missing": "drop"}], ids=str)
+def test_python_workers_count_with_the_kernel(spark_local, tmp_path, y, options):
+    rows = ROWS
+    if options.get("missing"):
+        absent = np.arange(ROWS.num_rows) % 7
+        columns = {"y": ROWS.column("y").to_numpy(), "p": ROWS.column("p").to_numpy(), "q": ROWS.column("q").to_numpy()}
+        rows = pa.table({name: pa.array(column, mask=absent == i) for i, (name, column) in enumerate(columns.items())})
+    pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=ROWS.num_rows // 3)
+    spark_local.conf.set(WORKERS_OPTION, "true")
+    spark_local.conf.set("spark.sql.files.maxPartitionBytes", "50000")
+    try:
+        frame = spark_local.read.parquet(str(tmp_path / "rows.parquet")).selectExpr(f"{y} AS y", "p", "q")
+        assert frame.rdd.getNumPartitions() > 1
+        found = cb.tables_from_frame(frame, y="y", p=["p", "q"], **options)
+    finally:
+        spark_local.conf.unset("spark.sql.files.maxPartitionBytes")
+    same(found, cb.tables_from_frame(rows, y="y", p=["p", "q"], **options))
+
+
+@needs_spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.usefixtures("by_kernel")
+def test_scores_of_many_chunks_and_parts_are_merged(spark_local):
+    spark_local.conf.set(WORKERS_OPTION, "true")
+    rows = 300_000
+    frame = spark_local.range(0, rows, 1, 5).selectExpr(
+        "CAST(id * 2654435761 % 1048583 / 1048583D AS FLOAT) AS p", "id * 40503 % 1009 < 400 AS y"
+    )
+    assert cb.from_frame(frame, y="y", p="p") == expected_of(rows)
+    wide = frame.selectExpr("y", "CAST(p AS DOUBLE) AS p")
+    assert cb.from_frame(wide, y="y", p="p") == expected_of(rows)
+
+
+@needs_spark
+@pytest.mark.xdist_group("spark")
+def test_workers_without_this_version_leave_the_count_to_sql(spark_local, monkeypatch):
+    from calibrant.ingest import spark
+
+    monkeypatch.setattr(spark, "_tried", {})
+    monkeypatch.setattr(spark, "__version__", "0.0")
+    spark_local.conf.set(WORKERS_OPTION, "true")
+    frame = spark_local.range(1000).selectExpr("id % 2 AS y", "id / 1000D AS p")
+    found = cb.from_frame(frame, y="y", p="p")
+    assert list(spark._tried.values()) == [False]
+    assert found == cb.ScoreTable.from_arrays(np.arange(1000) % 2, np.arange(1000) / 1000)
+
+
+@needs_spark
+@pytest.mark.xdist_group("spark")
+def test_workers_that_cannot_import_the_package_leave_the_count_to_sql(tmp_path):
+    hidden = tmp_path / "python"  # a Python of workers that finds no installed package
+    hidden.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    hidden.chmod(0o755)
+    with run_driver("local[2]", tmp_path, rows=30_000, settings={"spark.pyspark.python": str(hidden)}) as driver:
         said = driver.communicate(timeout=180)[0]
     assert driver.returncode == 0, said
     assert cb.ScoreTable.from_parquet(tmp_path / "table.parquet") == expected_of(30_000)

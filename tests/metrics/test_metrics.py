@@ -403,8 +403,8 @@ def test_notes_are_printed():
     assert (breakdown.n_in, breakdown.n_used, breakdown.n_dropped) == (3, 2, 1)
 
 
-def test_bins_of_more_than_1e8_rows_are_noted():
-    table = ScoreTable.from_counts([0.2, 0.5], [10**9, 10**9], [2 * 10**8, 5 * 10**8])
+def test_bins_of_more_than_1e9_rows_are_noted():
+    table = ScoreTable.from_counts([0.2, 0.5], [2 * 10**9, 2 * 10**9], [4 * 10**8, 10**9])
     breakdown = cb.TCE()(table)
     assert [note.code for note in breakdown.notes] == ["large_bins"]
     assert breakdown.value == 0

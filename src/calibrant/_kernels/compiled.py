@@ -1,6 +1,8 @@
 """The compiled kernel; `reference` documents each function."""
 
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +11,7 @@ from calibrant._kernels import _core
 from calibrant._kernels.replicate_sums import Plan, ReplicateSums, TableReplicates, poisson_shares
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.typing import Floats, Ints, Weights
+from calibrant._support.workers import available_cores
 
 __all__ = [
     "bin_sums",
@@ -26,6 +29,10 @@ __all__ = [
 ]
 
 
+R = TypeVar("R")
+_SHARED = 2**21  # rows of a table whose bins are shared among threads
+
+
 def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None:
     counts = _core.count(score, label)
     return None if counts is None else (counts[0], _plain(counts[1]), _plain(counts[2]))
@@ -36,17 +43,45 @@ def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:
 
 
 def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weights, Weights, Floats]:
-    sum_n, sum_k, sum_score = _core.bin_sums(score, n, k, start)
+    def sums(bins: slice, rows: slice) -> tuple[Weights, Weights, Floats]:
+        return _core.bin_sums(score[rows], n[rows], k[rows], start[bins] - rows.start)
+
+    sum_n, sum_k, sum_score = _joined(_each_share(sums, start, score.size))
     return _plain(sum_n), _plain(sum_k), sum_score
 
 
 def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alpha: float) -> Ints:
-    total, undecided = _core.rejected(score, n, start, bin_n, bin_k, alpha)
+    def decide(bins: slice, rows: slice) -> tuple[Ints, Ints]:
+        total, undecided = _core.rejected(
+            score[rows], n[rows], start[bins] - rows.start, bin_n[bins], bin_k[bins], alpha
+        )
+        return total, undecided + rows.start
+
+    total, undecided = _joined(_each_share(decide, start, score.size))
     if undecided.size:
         bin_index = np.searchsorted(start, undecided, side="right") - 1
         reject = binomial_pvalue(bin_k[bin_index], bin_n[bin_index], score[undecided]) <= alpha
         np.add.at(total, bin_index[reject], n[undecided[reject]])
     return _plain(total)
+
+
+def _each_share(function: Callable[[slice, slice], R], start: Ints, rows: int) -> list[R]:
+    """Call the function with bins and their rows; the bins of a large table are shared among threads.
+
+    Each bin is computed by one thread, so results do not depend on their number.
+    """
+    if rows < _SHARED or start.size < 2:
+        return [function(slice(0, start.size), slice(0, rows))]
+    threads = min(available_cores(), start.size)
+    cuts = np.unique(np.searchsorted(start, np.linspace(0, rows, threads + 1)[1:-1]))
+    bins = [0, *cuts[(cuts > 0) & (cuts < start.size)].tolist(), start.size]
+    firsts = [*start[bins[:-1]].tolist(), rows]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, map(slice, bins[:-1], bins[1:]), map(slice, firsts[:-1], firsts[1:])))
+
+
+def _joined(shares: list[Any]) -> Any:
+    return shares[0] if len(shares) == 1 else map(np.concatenate, zip(*shares, strict=True))
 
 
 def squared_errors(score: Floats, n: Weights, k: Weights) -> float:

@@ -142,9 +142,8 @@ def _read_values(column: Column, name: str, hint: str | None) -> tuple[NDArray[A
         missing, column = np.ma.getmaskarray(column), np.ma.getdata(column)
     elif hasattr(column, "__dlpack__") and not hasattr(column, "__array__"):
         column = np.from_dlpack(column)
-    elif hasattr(column, "detach"):  # a torch tensor; NumPy has no bfloat16
-        column = column.detach().cpu()
-        column = column.float().numpy() if "bfloat16" in str(column.dtype) else column.numpy()
+    elif hasattr(column, "detach"):
+        column = tensor_array(column)
     else:
         if hasattr(column, "dictionary_decode"):  # a categorical column of Arrow
             column = column.dictionary_decode()
@@ -165,6 +164,13 @@ def _missing_values(values: NDArray[Any]) -> Bools | None:
     if values.dtype.kind == "O":
         return np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
     return None
+
+
+def tensor_array(tensor: Any) -> NDArray[Any]:
+    """Return a torch tensor as an array on the host; NumPy has no bfloat16."""
+    tensor = tensor.detach().cpu()
+    values: NDArray[Any] = tensor.float().numpy() if "bfloat16" in str(tensor.dtype) else tensor.numpy()
+    return values
 
 
 def as_array(column: Column, name: str) -> NDArray[Any]:
@@ -196,12 +202,16 @@ def _is_missing(cell: object) -> bool:
     return cell is None or type(cell).__name__ in ("NAType", "NaTType")  # of pandas, which is optional
 
 
+def one_column_note(name: str) -> Note:
+    """Return the note that a column had two dimensions."""
+    return Note("one_column", 1, f"{name} had shape (n, 1) and was read as one column.")
+
+
 def _one_dimension(values: NDArray[Any], name: str, hint: str | None = None) -> tuple[NDArray[Any], tuple[Note, ...]]:
     if values.ndim == 1:
         return values, ()
     if values.ndim == 2 and values.shape[1] == 1:
-        note = Note("one_column", 1, f"{name} had shape (n, 1) and was read as one column.")
-        return values.reshape(-1), (note,)
+        return values.reshape(-1), (one_column_note(name),)
     if hint is None and values.ndim == 2 and values.shape[1] == 2:
         hint = f"Two columns: pass the one of the event, {name}[:, 1]."
     elif hint is None and values.ndim == 2:

@@ -51,7 +51,8 @@ def _read(
     """Read rows, one table, or a mapping of tables by group."""
     if isinstance(y_true, Mapping):
         return _read_tables(y_true, {"y_prob": y_prob, "by": by, "cluster": cluster, **options})
-    if not isinstance(y_true, ScoreTable) and y_prob is not None and not isinstance(y_prob, Mapping):
+    are_rows = not isinstance(y_true, ScoreTable) and y_prob is not None and not isinstance(y_prob, Mapping)
+    if are_rows and (by is not None or cluster is not None):
         rows = Rows.read(y_true, {"y_prob": y_prob}, cluster=cluster, by=by, **options)
         return GroupedSample.from_rows(rows, _Sample.from_rows)
     if by is not None:

@@ -1,5 +1,6 @@
 """Counting rows that come in batches, exactly or on a grid of scores."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,21 +18,25 @@ from calibrant.tables.rows import Missing, Rows, missing_note, zero_weight_note
 from calibrant.tables.score_table import ScoreTable, add_up, check_resolution, count_rows
 
 __all__ = [
+    "FINEST_GRID",
     "BatchReader",
     "CheckedBatch",
     "CountAdder",
     "CountOptions",
+    "CountedTable",
     "EngineSums",
     "MemoryGuard",
     "RowCounter",
     "Weighting",
+    "grid_cells",
+    "grid_table",
 ]
 
 # Bytes per row of exact counting, at most: the row, its sorted key with scratch space, and its place in the result.
 # A weight is sorted along, and squared.
 _BYTES_PER_ROW, _BYTES_PER_WEIGHT = 32, 64
 _SHARE_OF_MEMORY = 0.8
-_FINEST_GRID = 2**22  # cells of a grid that is kept as one array
+FINEST_GRID = 2**22  # cells of a grid that is kept as one array
 _FOLD = 1 << 21  # rows on a grid that are kept before they are counted
 
 
@@ -188,7 +193,7 @@ class RowCounter:
         self.n_in = self.used = self._held = 0
         self._kept: list[list[NDArray[Any]]] = []
         self._folded = ScoreTable.empty()
-        fits = step is not None and 1 / step <= _FINEST_GRID
+        fits = step is not None and 1 / step <= FINEST_GRID
         self._grid = _Grid(step) if cells and fits and step is not None and weighting is None else None
 
     def add(self, batch: CheckedBatch, rows: Any = slice(None)) -> None:
@@ -312,14 +317,37 @@ class CountAdder:
         return table if self.step is None else table.round(self.step)
 
 
+@dataclass(frozen=True)
+class CountedTable:
+    """The table of rows that an engine counted, with the notes about them."""
+
+    counted: ScoreTable
+
+    def table(self, *, notes: tuple[Note, ...] = ()) -> ScoreTable:
+        """Return the table, with further notes."""
+        return self.counted.with_notes(notes)
+
+
+def grid_cells(step: float) -> int:
+    """Return the number of multiples of a step from 0 to 1, and one beyond, for scores that are rounded up."""
+    return math.floor(1 / step) + 2
+
+
+def grid_table(n: Ints, k: Ints, step: float) -> ScoreTable:
+    """Return the table of the numbers of rows and events at each multiple of a step."""
+    used = np.flatnonzero(n)
+    # The last cell may lie beyond 1, where no score is.
+    score = np.minimum(used * step, 1.0).astype(np.float64)
+    return ScoreTable(score, n[used], k[used]).round(step)
+
+
 class _Grid:
     """Numbers of rows and events in each cell of a grid of scores."""
 
     def __init__(self, step: float) -> None:
         self.step = step
-        size = int(np.floor(1 / step)) + 2
-        self.n: Ints = np.zeros(size, dtype=np.int64)
-        self.k: Ints = np.zeros(size, dtype=np.int64)
+        self.n: Ints = np.zeros(grid_cells(step), dtype=np.int64)
+        self.k: Ints = np.zeros(grid_cells(step), dtype=np.int64)
 
     def add(self, event: NDArray[Any], score: Floats) -> None:
         place = np.rint(score.astype(np.float64) / self.step).astype(np.int64)
@@ -327,7 +355,4 @@ class _Grid:
         self.k += np.bincount(place[event == 1], minlength=self.k.size)
 
     def table(self) -> ScoreTable:
-        used = np.flatnonzero(self.n)
-        # The last cell may lie beyond 1, where no score is.
-        score = np.minimum(used * self.step, 1.0).astype(np.float64)
-        return ScoreTable(score, self.n[used], self.k[used]).round(self.step)
+        return grid_table(self.n, self.k, self.step)

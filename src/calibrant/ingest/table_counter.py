@@ -11,6 +11,7 @@ from calibrant._support.errors import Argument, InputError
 from calibrant.ingest.counting import (
     BatchReader,
     CountAdder,
+    CountedTable,
     CountOptions,
     EngineSums,
     MemoryGuard,
@@ -55,7 +56,7 @@ class TableCounter:
         self.names = list(dict.fromkeys([y, *models, *keys, *weights]))
         self.numbers = list(dict.fromkeys([*models, *weights]))
         self._readers = {model: BatchReader(options, weighting) for model in models}
-        self._counters: dict[tuple[str, Any], RowCounter | CountAdder] = {}
+        self._counters: dict[tuple[str, Any], Any] = {}
         self._guard = MemoryGuard(max_memory)
         self.expected: int | None = None  # number of rows of all batches, if known
 
@@ -75,7 +76,13 @@ class TableCounter:
         for group, rows in _groups(keys):
             self._counter(model, group, counted=True).add(checked, rows)
 
-    def _counter(self, model: str, group: Any, *, counted: bool = False) -> RowCounter | CountAdder:
+    def add_table(self, model: str, table: ScoreTable) -> None:
+        """Add the table of all rows of one model, where they are not split into groups."""
+        if self.options.resolution is None:
+            self._guard.add(len(table), False)
+        self._counters[model, None] = CountedTable(table)
+
+    def _counter(self, model: str, group: Any, *, counted: bool = False) -> Any:
         if (model, group) not in self._counters:
             if len(self._counters) >= _MAX_TABLES * len(self.models):
                 raise InputError(

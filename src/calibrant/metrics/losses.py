@@ -228,7 +228,7 @@ class RejectionRate:
     tests_scores: ClassVar[bool] = True
 
     # In larger bins scipy tests each distinct score (`decidable` in the compiled kernel).
-    largest_bin: ClassVar[int] = 10**8
+    largest_bin: ClassVar[int] = 10**9
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
@@ -249,7 +249,7 @@ class RejectionRate:
         count = int((partition.n > self.largest_bin).sum())
         if not self.is_exact or count == 0:
             return ()
-        return (Note("large_bins", count, "Bins of more than 1e8 rows, in which scipy tested each score: {count}."),)
+        return (Note("large_bins", count, "Bins of more than 1e9 rows, in which scipy tested each score: {count}."),)
 
     @property
     def is_exact(self) -> bool:

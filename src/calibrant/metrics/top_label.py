@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from calibrant._kernels.tensors import are_on_device
 from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Column, Ints, Weights
 from calibrant.metrics.multiclass import FromBinaryMetric, Measure, ScoreCounter, read_class_table
 from calibrant.tables.class_table import ClassTable
+from calibrant.tables.device_rows import count_top_label
 from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
 
@@ -26,7 +28,8 @@ def top_label(
 ) -> ScoreTable:
     """The table of each row's highest probability and whether that class was right ("confidence calibration").
 
-    Of equal probabilities the first column counts. Arguments as for `classwise`.
+    Of equal probabilities the first column counts. Arguments as for `classwise`. CUDA tensors are
+    counted on their device.
 
     Examples
     --------
@@ -35,6 +38,11 @@ def top_label(
     >>> table.score, table.k
     (array([0.5, 0.7, 0.8]), array([0, 1, 1]))
     """
+    plain = sample_weight is None and frequency is None and missing in ("raise", "drop")
+    if plain and are_on_device(y_true, proba):
+        counted = count_top_label(y_true, proba, labels)
+        if counted is not None:
+            return counted
     return read_class_table(
         y_true, proba, labels, sample_weight=sample_weight, frequency=frequency, missing=missing
     ).top_label()

@@ -14,7 +14,7 @@ from calibrant._support.typing import Bools, Floats
 
 __all__ = ["ClassProbabilities"]
 
-_EXACT = 1e-12  # difference of a sum from 1 that needs no note
+EXACT_SUM = 1e-12  # difference of a sum from 1 that needs no note
 _FLOAT16_TOLERANCE = 2.0**-10
 
 
@@ -100,8 +100,8 @@ def _numbers(proba: Any, name: str, names: list[Any] | None) -> tuple[Any, Bools
             missing = np.column_stack([column.mask for column in columns])
     else:
         masked = np.ma.getmaskarray(proba) if isinstance(proba, np.ma.MaskedArray) else None
-        if hasattr(proba, "detach"):  # a torch tensor
-            proba = proba.detach().cpu().numpy()
+        if hasattr(proba, "detach"):
+            proba = _columns.tensor_array(proba)
         matrix = _columns.as_array(proba, name)
         if matrix.ndim != 2:
             raise InputError(
@@ -174,7 +174,10 @@ def _check_sums(matrix: Floats, name: str, missing: Bools | None, tolerance: flo
             row=row,
             value=float(matrix[row].sum()),
         )
-    inexact = int((off > _EXACT).sum())
-    return [Note("row_sums", inexact, f"Rows of {name} that sum to 1 only within {off.max():.1g}: {{count}}.")] * (
-        inexact > 0
-    )
+    inexact = int((off > EXACT_SUM).sum())
+    return [row_sums_note(name, inexact, off.max())] * (inexact > 0)
+
+
+def row_sums_note(name: str, count: int, worst: float) -> Note:
+    """Return the note about rows whose sum is not exactly 1."""
+    return Note("row_sums", count, f"Rows of {name} that sum to 1 only within {worst:.1g}: {{count}}.")

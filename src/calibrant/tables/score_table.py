@@ -1,6 +1,6 @@
 """`ScoreTable`: for each distinct score the number of rows and the number of events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from numbers import Real
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _kernels
+from calibrant._kernels.tensors import are_on_device
 from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
@@ -104,7 +105,8 @@ class ScoreTable:
         ----------
         y_true : column of n outcomes
             0 and 1 of any numeric or boolean type; other labels need `pos_label`. Lists, NumPy arrays, columns
-            of pandas, polars or Arrow and torch tensors are read, of shape (n,) or (n, 1).
+            of pandas, polars or Arrow and torch tensors are read, of shape (n,) or (n, 1). CUDA tensors are counted on
+            their device.
         y_prob : column of n scores in [0, 1]
             Predicted probabilities of the event. float32 scores are compared as the values they hold.
             Values within 1e-6 of the range are clipped, and a note counts them.
@@ -131,6 +133,13 @@ class ScoreTable:
         >>> ScoreTable.from_arrays([0, 1], [0.2, 0.7], sample_weight=[3, 2])
         ScoreTable(total weight 5, 2 distinct scores, 2 positives)
         """
+        plain = sample_weight is None and frequency is None and pos_label is None and missing in ("raise", "drop")
+        if plain and are_on_device(y_true, y_prob):
+            from calibrant.tables import device_rows
+
+            counted = device_rows.count_scores(y_true, y_prob)
+            if counted is not None:
+                return counted
         rows = Rows.read(
             y_true,
             {"y_prob": y_prob},
@@ -199,6 +208,8 @@ class ScoreTable:
     @cached_property
     def has_both_classes(self) -> bool:
         """Whether some rows have the event and some do not."""
+        if not self.importance:
+            return 0 < self.positives < self.size
         return bool((self.k > 0).any() and (self.k < self.n).any())
 
     @property
@@ -441,6 +452,15 @@ def add_up(score: Floats, event: Bools, n: Weights, w2: Floats | None = None) ->
     n = n.astype(np.int64, copy=False) if w2 is None else n
     squares = () if w2 is None else (w2, np.where(event, w2, 0.0))
     return ScoreTable(*_merge(score, n, np.where(event, n, n.dtype.type(0)), *squares))
+
+
+def add_tables(tables: Sequence[ScoreTable]) -> ScoreTable:
+    """Return the sum of tables of counts, faster than one by one; without their notes and numbers of rows read."""
+    if len(tables) < 2:
+        return tables[0] if tables else ScoreTable.empty()
+    columns = [np.concatenate([getattr(table, name) for table in tables]) for name in ("score", "n", "k")]
+    _check_total(float(columns[1].sum(dtype=np.float64)), "n")
+    return ScoreTable(*_merge(*columns))
 
 
 def _look_swapped(y: _columns.ColumnData, p: _columns.ColumnData) -> bool:

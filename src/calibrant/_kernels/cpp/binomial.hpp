@@ -147,9 +147,9 @@ struct Accuracy {
     static Accuracy full(double n) { return {1e-12, pvalue_band(n)}; }
 };
 
-// Whether bins of n rows are decided here: the accuracy of both p-values was measured up to n = 1e8. Tails below 1e-200
+// Whether bins of n rows are decided here: decisions near the limits were compared with SciPy's up to n = 1e9. Tails below 1e-200
 // are close to subnormal doubles; above 0.999 the mean itself may be in the tail.
-inline bool decidable(double n, double alpha) { return n <= 1e8 && alpha >= 1e-200 && alpha <= 0.999; }
+inline bool decidable(double n, double alpha) { return n <= 1e9 && alpha >= 1e-200 && alpha <= 0.999; }
 
 enum class Decision { rejected, accepted, undecided };
 
