@@ -4,10 +4,8 @@ The kernel is chosen once, on import: the compiled one if it was built. The envi
 ``CALIBRANT_KERNEL=reference`` (or ``compiled``) overrides the choice. `reference` documents each function.
 """
 
-import importlib.util
-import os
-
 from calibrant._kernels.scipy_binomial import binomial_pvalue
+from calibrant._support.kernel_choice import choose_kernel
 
 __all__ = [
     "KERNEL",
@@ -29,23 +27,7 @@ __all__ = [
 ]
 
 
-def _choose() -> str:
-    wanted = os.environ.get("CALIBRANT_KERNEL", "")
-    if wanted not in ("", "compiled", "reference"):
-        raise ImportError(f"CALIBRANT_KERNEL must be 'compiled' or 'reference'; got {wanted!r}.")
-    if wanted == "reference":
-        return "reference"
-    # find_spec, not a try block: a kernel that was built but cannot be loaded must raise.
-    built = importlib.util.find_spec(f"{__name__}._core") is not None
-    if wanted == "compiled" and not built:
-        raise ImportError(
-            "CALIBRANT_KERNEL must be 'reference' in this build, which has no compiled kernel; got 'compiled'. "
-            "Install a C++ compiler and reinstall calibrant."
-        )
-    return "compiled" if built else "reference"
-
-
-KERNEL = _choose()
+KERNEL = choose_kernel()
 
 if KERNEL == "compiled":
     from calibrant._kernels.compiled import (

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from calibrant._support.roots import find_root
 from calibrant._support.typing import Floats
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.tables.score_table import ScoreTable
@@ -46,8 +47,6 @@ class SmoothECE(UnbinnedMetric):
 
     def value(self, table: ScoreTable) -> float:
         """Return the value."""
-        from scipy.optimize import brentq
-
         coefficients = _cosine_coefficients(table)
         # smECE decreases with the bandwidth, and is at most 1 at bandwidth 1: there is one crossing. Small bandwidths
         # are the slowest, so the crossing is bracketed from above.
@@ -62,7 +61,7 @@ class SmoothECE(UnbinnedMetric):
             if low == _MIN_BANDWIDTH:
                 return at_low
             high = low
-        return float(brentq(lambda sigma: smooth_ece_at(coefficients, sigma) - sigma, low, high, xtol=1e-13))
+        return find_root(lambda sigma: smooth_ece_at(coefficients, sigma) - sigma, low, high, xtol=1e-13)
 
 
 smooth_ece = metric_function(SmoothECE)
