@@ -22,6 +22,8 @@ __all__ = [
     "rejected",
     "resample",
     "resample_bins",
+    "row_squared_errors",
+    "row_sums",
     "squared_errors",
     "venn_abers",
     "window_distances",
@@ -40,6 +42,15 @@ def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:
 def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weights, Weights, Floats]:
     sum_n, sum_k, sum_score = _core.bin_sums(score, n, k, start)
     return _plain(sum_n), _plain(sum_k), sum_score
+
+
+def row_sums(score: NDArray[Any], label: NDArray[Any], edges: Floats) -> tuple[Ints, Ints, Floats] | None:
+    sums = _core.row_sums(score, label, edges)
+    return None if sums is None else (_plain(sums[0]), _plain(sums[1]), sums[2])
+
+
+def row_squared_errors(score: NDArray[Any], label: NDArray[Any]) -> tuple[int, float] | None:
+    return _core.row_squared_errors(score, label)
 
 
 def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alpha: float) -> Ints:

@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant import _kernels
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
@@ -31,6 +32,11 @@ class Brier(UnbinnedMetric):
     def value(self, table: ScoreTable) -> float:
         """Return the value."""
         return _kernels.squared_errors(table.score, table.n, table.k) / table.size
+
+    def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
+        """Return the value of rows in any order, or None where a table is needed; see `Metric`."""
+        sums = _kernels.row_squared_errors(score, label)
+        return None if sums is None or not 0 < sums[0] < label.size else sums[1] / label.size
 
 
 @dataclass(frozen=True)
