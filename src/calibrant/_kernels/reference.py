@@ -215,12 +215,12 @@ def _drawn(n: Ints, k: Ints, bits: SFC64) -> tuple[Ints, Ints]:
 
 
 def resample_bins(score: Floats, n: Ints, k: Ints, start: Ints, bits: SFC64) -> tuple[Ints, Ints, Floats]:
-    """Return the sums of n, k and n * score, from left to right, of one bootstrap replicate over fixed bins.
+    """Return the sums of `bin_sums` for one bootstrap replicate, over fixed bins; 0 for empty bins.
 
     The replicate equals that of `resample`, but its table is not built.
     """
     drawn, events = _drawn(n, k, bits)
-    return _bin_sums_in_order(score, drawn, events, start)
+    return bin_sums(score, drawn, events, start)
 
 
 def redraw(score: Floats, n: Ints, bits: SFC64) -> Ints:

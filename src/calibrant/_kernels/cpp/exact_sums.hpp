@@ -55,32 +55,41 @@ struct Limbs {
 
 class ExactSum {
   public:
-    void add(std::int64_t a, std::int64_t b, std::int64_t c) {
-        a_ += a;
-        b_ += b;
-        c_ += c;
-    }
+    void add(std::int64_t a, std::int64_t b, std::int64_t c) { add(a, b, c, 1); }
 
     // Adds a number in [0, 1] several times.
     void add(double value, std::int64_t times) {
         const Limbs limbs(value);
-        add(limbs.a * times, limbs.b * times, limbs.c * times);
+        add(limbs.a, limbs.b, limbs.c, times);
     }
 
     // The nearest double of a precise sum of this many numbers; negative if it is not precise.
     double round(std::int64_t size) const {
         if (size >= std::int64_t{1} << 31) return -1;
-        const std::int64_t b = b_ + (c_ >> 26), a = a_ + (b >> 26);  // shifts round down, also below 0
-        const std::int64_t low = ((b & kLimb) << 26) | (c_ & kLimb);
+        const auto c = static_cast<std::int64_t>(c_);
+        const std::int64_t b = static_cast<std::int64_t>(b_) + (c >> 26);  // shifts round down, also below 0
+        const std::int64_t a = static_cast<std::int64_t>(a_) + (b >> 26);
+        const std::int64_t low = ((b & kLimb) << 26) | (c & kLimb);
         if (a < 2 * size) return -1;  // the mean is below 2^-25
         if (a < std::int64_t{1} << 53)  // both addends are exact, so their sum is rounded once
             return std::ldexp(std::ldexp(static_cast<double>(a), 52) + static_cast<double>(low), -78);
         return std::ldexp(static_cast<double>((a << 5) | (low != 0)), -31);  // the last bit decides ties
     }
 
+    double round_or(std::int64_t size, double otherwise) const {
+        const double rounded = size > 0 ? round(size) : -1;
+        return rounded < 0 ? otherwise : rounded;
+    }
+
   private:
+    void add(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t times) {
+        a_ += static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(times);
+        b_ += static_cast<std::uint64_t>(b) * static_cast<std::uint64_t>(times);
+        c_ += static_cast<std::uint64_t>(c) * static_cast<std::uint64_t>(times);
+    }
+
     static constexpr std::int64_t kLimb = (1 << 26) - 1;
-    std::int64_t a_ = 0, b_ = 0, c_ = 0;
+    std::uint64_t a_ = 0, b_ = 0, c_ = 0;  // modulo 2^64: of too many rows, which are not rounded, sums may overflow
 };
 
 // 0.0 or 1.0 for a label of 0 or 1; without a conversion, which only newer processors do for several integers at once.
@@ -150,7 +159,7 @@ template <class Score, class Label>
 CALIBRANT_INLINE RowCheck sum_rows(const Score* score, const Label* label, std::size_t rows, const double* edges, std::size_t bins,
                   BinSums* out) {
     struct Packed {
-        std::int64_t first = 0;  // sum of a, number of rows in bits 40 to 51, of events in bits 52 to 63
+        std::uint64_t first = 0;  // sum of a, number of rows in bits 40 to 51, of events in bits 52 to 63
         std::int64_t rest = 0;
     };
     const std::size_t lanes = bins <= 64 ? 4 : 1;  // rows of the same bin do not wait for each other
@@ -172,15 +181,17 @@ CALIBRANT_INLINE RowCheck sum_rows(const Score* score, const Label* label, std::
         }
         for (std::size_t i = 0; i < size; ++i) {
             Packed& own = packed[lanes * static_cast<std::size_t>(block.bin[i]) + i % lanes];
-            own.first += block.first[i];
+            own.first += static_cast<std::uint64_t>(block.first[i]);
             own.rest += block.rest[i];
         }
         for (std::size_t place = 0; place < packed.size(); ++place) {
-            const std::int64_t both = packed[place].first, tail = packed[place].rest;
+            const std::uint64_t both = packed[place].first;
+            const std::int64_t tail = packed[place].rest;
             BinSums& own = out[place / lanes];
-            own.score.add(both & ((std::int64_t{1} << 40) - 1), tail >> 26, tail & ((1 << 26) - 1));
-            own.n += (both >> 40) & 0xFFF;
-            own.k += static_cast<std::int64_t>(static_cast<std::uint64_t>(both) >> 52);
+            const auto sum = static_cast<std::int64_t>(both & ((std::uint64_t{1} << 40) - 1));
+            own.score.add(sum, tail >> 26, tail & ((1 << 26) - 1));
+            own.n += static_cast<std::int64_t>((both >> 40) & 0xFFF);
+            own.k += static_cast<std::int64_t>(both >> 52);
             packed[place] = Packed();
         }
     }

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "exact_sums.hpp"
+
 namespace calibrant {
 
 // The generator of Chris Doty-Humphrey; its words equal those of numpy.random.SFC64 with the same state.
@@ -86,8 +88,8 @@ inline std::size_t resample(const double* score, const std::int64_t* n, const st
     return gather(score, n, k, rows, large, score_out, n_out, k_out);
 }
 
-// Sums of n, k and n * score of one replicate over fixed bins, without gathering its rows. They are added from left to
-// right, as those of a table; rows that were not drawn add 0, which changes no bit.
+// Sums of n, k and n * score of one replicate over fixed bins, without gathering its rows, as those of a
+// table; rows that were not drawn add 0, which changes no bit.
 template <class Count>
 void sum_bins(const double* score, const std::int64_t* n, const std::int64_t* k, std::size_t rows,
               const std::int64_t* start, std::size_t bins, const std::vector<Count>& times, std::int64_t* n_out,
@@ -97,6 +99,7 @@ void sum_bins(const double* score, const std::int64_t* n, const std::int64_t* k,
         const std::size_t end = b + 1 < bins ? static_cast<std::size_t>(start[b + 1]) : rows;
         std::int64_t total_n = 0, total_k = 0;
         double total_score = 0;
+        ExactSum exact;
         for (auto i = static_cast<std::size_t>(start[b]); i < end; ++i) {
             std::int64_t drawn = *next++, events = drawn * k[i];
             if (n[i] != 1) {
@@ -111,10 +114,11 @@ void sum_bins(const double* score, const std::int64_t* n, const std::int64_t* k,
             total_n += drawn;
             total_k += events;
             total_score += static_cast<double>(drawn) * score[i];
+            exact.add(score[i], drawn);
         }
         n_out[b] = total_n;
         k_out[b] = total_k;
-        score_out[b] = total_score;
+        score_out[b] = exact.round_or(total_n, total_score);
     }
 }
 
@@ -127,6 +131,7 @@ void sum_bins_of_single_rows(const double* score, const std::int64_t* k, std::si
         std::size_t at, end;
         std::int64_t n = 0, k = 0;
         double score = 0;
+        ExactSum exact{};
     };
     const Count* const time = times.data();
     const auto step = [&](Run& run) {
@@ -134,6 +139,7 @@ void sum_bins_of_single_rows(const double* score, const std::int64_t* k, std::si
         run.n += drawn;
         run.k += drawn * k[run.at];
         run.score += static_cast<double>(drawn) * score[run.at];
+        run.exact.add(score[run.at], drawn);
         ++run.at;
     };
     for (std::size_t first = 0; first < bins; first += 4) {
@@ -156,7 +162,7 @@ void sum_bins_of_single_rows(const double* score, const std::int64_t* k, std::si
             while (run[j].at < run[j].end) step(run[j]);
             n_out[first + j] = run[j].n;
             k_out[first + j] = run[j].k;
-            score_out[first + j] = run[j].score;
+            score_out[first + j] = run[j].exact.round_or(run[j].n, run[j].score);
         }
     }
 }

@@ -25,8 +25,7 @@ double squared_errors(const double* score, const Weight* n, const Weight* k, std
             size += n[i];
         }
     }
-    const double rounded = size > 0 ? exact.round(size) : -1;
-    return rounded < 0 ? total : rounded;
+    return exact.round_or(size, total);
 }
 
 // Sums of n, k and n * score of the rows of one bin; the last one is exact for counts, if exact sums are precise.
@@ -45,10 +44,7 @@ void sum_bin(const double* score, const Weight* n, const Weight* k, std::size_t 
     sum_n = total_n;
     sum_k = total_k;
     sum_score = total;
-    if constexpr (std::is_integral_v<Weight>) {
-        const double rounded = total_n > 0 ? exact.round(total_n) : -1;
-        if (rounded >= 0) sum_score = rounded;
-    }
+    if constexpr (std::is_integral_v<Weight>) sum_score = exact.round_or(total_n, total);
 }
 
 struct Extremes {
