@@ -88,11 +88,22 @@ def test_importing_loads_neither_numpy_nor_anything_heavy():
     assert python(code) == "[]"
 
 
-def test_counting_and_gap_metrics_load_neither_scipy_stats_nor_narwhals():
-    code = (
-        "import sys, calibrant as cb; cb.ece([0, 1, 1], [0.1, 0.8, 0.7]);"
-        "print([m for m in ('scipy.stats', 'scipy.special', 'narwhals', 'pandas') if m in sys.modules])"
-    )
+# Calls that need only a part of the libraries, and what they must not load.
+ROWS = "import numpy as np; p = np.linspace(0.05, 0.95, 200); y = (np.arange(200) % 7 < 7 * p).astype(int)"
+LARGE = ["matplotlib", "narwhals", "pandas", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn"]
+LEAN = {
+    "cb.ece([0, 1, 1], [0.1, 0.8, 0.7])": [*LARGE, "scipy.special"],
+    "cb.tce(y, p)": [*LARGE, "scipy.special"],
+    "cb.evaluate(y, p, n_resamples=39)": LARGE,
+    "str(cb.evaluate(y, p, n_resamples=39, by=y))": LARGE,
+    "cb.inference.benjamini_hochberg([0.1, 0.2])": LARGE,
+    "cb.proportions([0, 1, 1, 0], [0, 1, 0, 1])": LARGE,
+}
+
+
+@pytest.mark.parametrize("call", LEAN)
+def test_large_libraries_are_loaded_only_where_they_are_used(call):
+    code = f"import sys, calibrant as cb; {ROWS}; {call}; print([m for m in {LEAN[call]} if m in sys.modules])"
     assert python(code) == "[]"
 
 

@@ -34,6 +34,22 @@ def test_help_imports_no_large_library(arguments):
     assert not set(LARGE) & set(done.stderr.split())
 
 
+def loaded(arguments):
+    watch = f"import sys, calibrant.cli.main as m; code = m.run({arguments}); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", watch], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_the_version_is_printed_without_a_large_library():
+    assert not set(LARGE) & loaded(["--version"])
+
+
+def test_evaluating_a_csv_file_loads_only_what_it_uses(scores):
+    modules = loaded(["evaluate", "scores.csv", "-y", "y", "-p", "p", *FEW])
+    unused = {"matplotlib", "narwhals", "pandas", "pyarrow.compute", "scipy.optimize", "scipy.stats", "sklearn"}
+    assert not unused & modules
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command, call):
     text = call(command, "--help")

@@ -368,3 +368,22 @@ def test_calbin_names_the_rows_it_needs():
     for window, most in ((0, "of at least 1"), (3, "from 1 to 2"), (1.5, "of at least 1")):
         with pytest.raises(cb.InputError, match=f"window must be a whole number {most}"):
             cb.calbin([0, 1], [0.1, 0.9], window=window)
+
+
+@pytest.mark.parametrize("size", [3, 40, 1000, 16_000])
+@pytest.mark.parametrize("power", [1.0, 2.0])
+def test_both_grids_of_smooth_ece_give_the_same_value(rng, monkeypatch, size, power):
+    p = rng.beta(0.7, 2, size)
+    table = ScoreTable.from_arrays(rng.random(size) < p**power, p)
+    value = smooth_calibration.SmoothECE().value(table)
+    monkeypatch.setattr(smooth_calibration, "_FEW_SCORES", 0)
+    assert smooth_calibration.SmoothECE().value(table) == pytest.approx(value, rel=1e-6)
+
+
+def test_scores_at_both_ends_are_part_of_smooth_ece():
+    table = ScoreTable.from_counts([0.0, 1.0], [10, 10], [4, 3])
+    exact = smooth_ece_by_quadrature(
+        np.r_[np.ones(4), np.zeros(6), np.ones(3), np.zeros(7)], np.repeat([0.0, 1.0], 10), 0.3
+    )
+    at = smooth_calibration.smooth_ece_at(smooth_calibration._cosine_coefficients(table), 0.3)
+    assert at == pytest.approx(exact, abs=1e-6)

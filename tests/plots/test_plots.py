@@ -162,6 +162,22 @@ def test_files_are_the_same_bytes_for_the_same_input(display, rows, tmp_path):
     assert digests[0] == digests[1]
 
 
+@each_display
+def test_a_figure_that_was_shown_or_saved_before_gives_the_same_file(display, rows):
+    first = display.from_predictions(*rows, fig=Figure(), **DISPLAYS[display])
+    shown = display.from_predictions(*rows, fig=Figure(), **DISPLAYS[display])
+    shown.figure_.draw_without_rendering()
+    assert len({plots.svg(first), plots.svg(first), plots.svg(shown)}) == 1
+
+
+def test_axes_that_the_user_placed_stay_there(rows):
+    drawn = plots.CumulativeDisplay.from_predictions(*rows, fig=page())
+    (ax,) = drawn.figure_.axes
+    ax.set_position([0.3, 0.3, 0.4, 0.5])
+    plots.svg(drawn)
+    assert ax.get_position().bounds == pytest.approx((0.3, 0.3, 0.4, 0.5))
+
+
 def test_files_are_the_same_bytes_in_another_process(rows):
     script = (
         "import numpy as np, calibrant as cb\n"

@@ -4,11 +4,9 @@ The kernel is chosen once, on import: the compiled one if it was built. The envi
 ``CALIBRANT_KERNEL=reference`` (or ``compiled``) overrides the choice. `reference` documents each function.
 """
 
-import importlib.util
-import os
-
 from calibrant._kernels.replicate_sums import Plan, ReplicateSums, TableReplicates, TestedBlocks
 from calibrant._kernels.scipy_binomial import binomial_pvalue
+from calibrant._support.kernel_choice import choose_kernel
 
 __all__ = [
     "KERNEL",
@@ -26,29 +24,15 @@ __all__ = [
     "pava_bc",
     "rejected",
     "replicates",
+    "row_squared_errors",
+    "row_sums",
     "squared_errors",
     "venn_abers",
     "window_distances",
 ]
 
 
-def _choose() -> str:
-    wanted = os.environ.get("CALIBRANT_KERNEL", "")
-    if wanted not in ("", "compiled", "reference"):
-        raise ImportError(f"CALIBRANT_KERNEL must be 'compiled' or 'reference'; got {wanted!r}.")
-    if wanted == "reference":
-        return "reference"
-    # find_spec, not a try block: a kernel that was built but cannot be loaded must raise.
-    built = importlib.util.find_spec(f"{__name__}._core") is not None
-    if wanted == "compiled" and not built:
-        raise ImportError(
-            "CALIBRANT_KERNEL must be 'reference' in this build, which has no compiled kernel; got 'compiled'. "
-            "Install a C++ compiler and reinstall calibrant."
-        )
-    return "compiled" if built else "reference"
-
-
-KERNEL = _choose()
+KERNEL = choose_kernel()
 
 if KERNEL == "compiled":
     from calibrant._kernels.compiled import (
@@ -61,6 +45,8 @@ if KERNEL == "compiled":
         pava_bc,
         rejected,
         replicates,
+        row_squared_errors,
+        row_sums,
         squared_errors,
         venn_abers,
         window_distances,
@@ -74,6 +60,8 @@ else:
         locate,
         pava_bc,
         rejected,
+        row_squared_errors,
+        row_sums,
         squared_errors,
         venn_abers,
         window_distances,

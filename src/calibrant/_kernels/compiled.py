@@ -23,6 +23,8 @@ __all__ = [
     "pava_bc",
     "rejected",
     "replicates",
+    "row_squared_errors",
+    "row_sums",
     "squared_errors",
     "venn_abers",
     "window_distances",
@@ -48,6 +50,15 @@ def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weight
 
     sum_n, sum_k, sum_score = _joined(_each_share(sums, start, score.size))
     return _plain(sum_n), _plain(sum_k), sum_score
+
+
+def row_sums(score: NDArray[Any], label: NDArray[Any], edges: Floats) -> tuple[Ints, Ints, Floats] | None:
+    sums = _core.row_sums(score, label, edges)
+    return None if sums is None else (_plain(sums[0]), _plain(sums[1]), sums[2])
+
+
+def row_squared_errors(score: NDArray[Any], label: NDArray[Any]) -> tuple[int, float] | None:
+    return _core.row_squared_errors(score, label)
 
 
 def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alpha: float) -> Ints:

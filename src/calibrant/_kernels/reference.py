@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._kernels import exact_sums
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.typing import Floats, Ints, Weights
 
@@ -19,6 +20,8 @@ __all__ = [
     "locate",
     "pava_bc",
     "rejected",
+    "row_squared_errors",
+    "row_sums",
     "squared_errors",
     "venn_abers",
     "window_distances",
@@ -81,7 +84,18 @@ def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:
 
 
 def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weights, Weights, Floats]:
-    """Return the sums of n, k and n * score over the rows of each bin, added from left to right."""
+    """Return the sums of n, k and n * score over the rows of each bin.
+
+    The sums of scores of counts are exact, rounded once, so that they do not depend on the order of rows; see
+    `exact_sums`. Others are added from left to right.
+    """
+    sum_n, sum_k, sum_score = _bin_sums_in_order(score, n, k, start)
+    if n.dtype.kind == "i" and start.size:
+        sum_score = exact_sums.round_or(exact_sums.bin_totals(score, n, start), sum_n, sum_score)
+    return sum_n, sum_k, sum_score
+
+
+def _bin_sums_in_order(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weights, Weights, Floats]:
     if start.size == 0:
         return n[:0], k[:0], score[:0]
     # bincount adds from left to right, reduceat does not: the order decides the last bits of the sum.
@@ -95,6 +109,45 @@ def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weight
     return add(n), add(k), add(n * score)
 
 
+def row_sums(score: NDArray[Any], label: NDArray[Any], edges: Floats) -> tuple[Ints, Ints, Floats] | None:
+    """Return the number of rows, of events and the sum of scores in each bin, in one pass over rows in any order.
+
+    Bin b holds edges[b] <= score < edges[b + 1]; the first edge is -inf, the last one inf, and the others equal b / B
+    up to one unit in the last place. The sums are bitwise those of `bin_sums`. None if a score or a label is invalid,
+    if all scores are 0 or 1, or if a sum is not precise: a table then decides.
+    """
+    if not _is_plain(score, label):
+        return None
+    values = score.astype(np.float64)
+    bins = np.searchsorted(edges[1:-1], values, side="right")
+    order = np.argsort(bins, kind="stable")
+    n = np.bincount(bins, minlength=edges.size - 1).astype(np.int64)
+    used = np.flatnonzero(n)
+    start = np.concatenate([[0], np.cumsum(n[used])[:-1]])
+    rounded = exact_sums.round_or(exact_sums.bin_totals(values[order], np.ones_like(order), start), n[used], None)
+    if rounded is None:
+        return None
+    total = np.zeros(n.size)
+    total[used] = rounded
+    return n, np.bincount(bins[label == 1], minlength=n.size).astype(np.int64), total
+
+
+def row_squared_errors(score: NDArray[Any], label: NDArray[Any]) -> tuple[int, float] | None:
+    """Return the number of events and the sum of squared errors, in one pass over rows; None as in `row_sums`."""
+    if not _is_plain(score, label):
+        return None
+    positive = label == 1
+    distance = np.where(positive, 1 - score.astype(np.float64), score.astype(np.float64))
+    one, start = np.ones(score.size, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    total = exact_sums.round_or(exact_sums.bin_totals(distance * distance, one, start), np.array([score.size]), None)
+    return None if total is None else (int(positive.sum()), float(total[0]))
+
+
+def _is_plain(score: NDArray[Any], label: NDArray[Any]) -> bool:
+    valid = np.all((score >= 0) & (score <= 1)) and np.all((label == 0) | (label == 1))
+    return bool(valid and np.any((score != 0) & (score != 1)))
+
+
 def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alpha: float) -> Ints:
     """Return per bin the number of rows whose score the exact binomial test of bin_k in bin_n rejects."""
     bin_index = np.repeat(np.arange(start.size), np.diff(np.append(start, score.size)))
@@ -105,9 +158,16 @@ def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alph
 
 
 def squared_errors(score: Floats, n: Weights, k: Weights) -> float:
-    """Return the sum of squared differences of scores and outcomes, added from left to right."""
+    """Return the sum of squared differences of scores and outcomes; exact for counts, as in `bin_sums`."""
     rest = 1 - score
-    return _total(k * (rest * rest) + (n - k) * (score * score))
+    in_order = _total(k * (rest * rest) + (n - k) * (score * score))
+    if n.dtype.kind != "i" or not n.size:
+        return in_order
+    start = np.zeros(1, dtype=np.int64)
+    missed = exact_sums.bin_totals(rest * rest, k, start)
+    other = exact_sums.bin_totals(score * score, n - k, start)
+    size = np.array([n.sum()])
+    return float(exact_sums.round_or([missed[0] + other[0]], size, np.array([in_order]))[0])
 
 
 def cumulative_extremes(score: Floats, n: Weights, k: Weights) -> tuple[float, float]:

@@ -79,10 +79,10 @@ def write_option(argument: Argument, names: dict[str, str]) -> str:
 def _print_version(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
     if not asked or context.resilient_parsing:
         return
-    from calibrant._kernels import KERNEL
+    from calibrant._support.kernel_choice import choose_kernel
     from calibrant.versions import __version__
 
-    click.echo(f"calibrant {__version__} ({KERNEL} kernel)")
+    click.echo(f"calibrant {__version__} ({choose_kernel()} kernel)")
     context.exit()
 
 

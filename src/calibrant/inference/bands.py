@@ -6,6 +6,7 @@ import numpy as np
 
 from calibrant._support.option_checks import check_share
 from calibrant._support.random_streams import RandomState, Stream, seed_sequence
+from calibrant._support.roots import find_root
 from calibrant._support.typing import Floats
 from calibrant.inference.resampling import THREADS_FROM, PairedRows, map_replicates, null_sampler
 from calibrant.inference.tails import brownian_maximum_tail
@@ -94,14 +95,12 @@ def cumulative_band(
     >>> round(float(cumulative_band(table).high[0]), 4)
     0.0507
     """
-    from scipy.optimize import brentq
-
     level = check_share("confidence_level", confidence_level)
     if rows is not None and rows.cluster is not None:
         reach = _cluster_quantile(table, rows, level, n_resamples, random_state)
     else:
         spread = float(np.sqrt(np.sum(residual_variance(table))) / table.size)
-        reach = spread * float(brentq(lambda x: brownian_maximum_tail(x) - (1 - level), 0.3, 50.0))
+        reach = spread * find_root(lambda x: brownian_maximum_tail(x) - (1 - level), 0.3, 50.0)
     return Band(np.full(len(table), -reach), np.full(len(table), reach), level)
 
 

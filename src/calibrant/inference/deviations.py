@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.json_values import plain
+from calibrant._support.roots import find_root
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.cluster_sums import box_moments, sum_covariance, sums_by_cluster
 from calibrant.inference.regression.distribution_components import merged_levels
@@ -151,15 +152,13 @@ def _moments(sums: BinSums, covariance: Floats) -> tuple[float, float, float]:
 
 def _invert(below: Callable[[float], float], unit: float, alpha: float) -> tuple[float, float]:
     """Return bounds of a size from the probability, decreasing in the size, of a statistic below the observed one."""
-    from scipy.optimize import brentq
-
     first = below(0.0)
 
     def solve(probability: float) -> float:
         high = unit
         while below(high) > probability and high < _MAX_RATIO * unit:
             high *= 2
-        return float(brentq(lambda size: below(size) - probability, 0.0, high, xtol=1e-6 * unit))
+        return find_root(lambda size: below(size) - probability, 0.0, high, xtol=1e-6 * unit)
 
     low = 0.0 if first <= 1 - alpha else solve(1 - alpha)
     return low, solve(alpha * first) if first > 0 else 0.0

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from calibrant._support.formatting import round_up
+from calibrant._support.roots import find_root
 from calibrant._support.typing import Floats
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, SMALLEST_PROBABILITY
 from calibrant.metrics import log_odds
@@ -109,7 +110,6 @@ def information_needed(
 
     `scores` is a table of expected scores, or one typical score; 0 means rare events, which need the most.
     """
-    from scipy.optimize import brentq
 
     def lacking(log_information: float) -> float:
         return power - equivalence_power(scores, float(np.exp(log_information)), margin, alpha)
@@ -117,12 +117,11 @@ def information_needed(
     low = high = float(np.log(MIN_INFORMATION))
     while lacking(high) > 0:
         low, high = high, high + 0.5
-    return float(np.exp(brentq(lacking, low, high, xtol=1e-4))) if high > low else MIN_INFORMATION
+    return float(np.exp(find_root(lacking, low, high, xtol=1e-4))) if high > low else MIN_INFORMATION
 
 
 def _largest_statistic(information: float, bins: float, margin: float, alpha: float) -> float:
     """Return the largest T with which an error is shown to lie within the margin; 0 where none is."""
-    from scipy.optimize import brentq
     from scipy.special import chdtr, chdtri, chndtr
 
     edge = margin**2 * information
@@ -131,7 +130,7 @@ def _largest_statistic(information: float, bins: float, margin: float, alpha: fl
         return float(chndtr(value, bins, edge) / chdtr(bins, value)) - alpha
 
     low, high = float(chdtri(bins, 1 - SMALLEST_PROBABILITY)), 2 * (edge + bins) + 100
-    return float(brentq(beyond, low, high)) if beyond(low) < 0 else 0.0
+    return find_root(beyond, low, high) if beyond(low) < 0 else 0.0
 
 
 def rows_to_decide(rows: float, information: float, margin: float, alpha: float) -> int:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from calibrant._support.roots import find_root
 from calibrant._support.typing import Floats
 from calibrant.inference.design import Design
 from calibrant.inference.information_bins import coarse_bins, fine_bins
@@ -183,7 +184,6 @@ def _distribution(matrix: Floats, degrees: float) -> Cdf:
 
 def _solve(cdf: Cdf, value: float, level: float, unit: float) -> float:
     """Return the noncentrality at which `value` has this probability; `unit` is the scale of both."""
-    from scipy.optimize import brentq
 
     def falling(centre: float) -> float:
         return cdf(value, centre) - level
@@ -191,6 +191,6 @@ def _solve(cdf: Cdf, value: float, level: float, unit: float) -> float:
     high = 4 * value + 60 * unit
     for _ in range(60):
         if falling(high) < 0:
-            return float(brentq(falling, 0.0, high, xtol=1e-9 * (unit + value))) if falling(0.0) > 0 else 0.0
+            return find_root(falling, 0.0, high, xtol=1e-9 * (unit + value)) if falling(0.0) > 0 else 0.0
         high *= 4
     return float("inf")

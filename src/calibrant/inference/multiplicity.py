@@ -37,10 +37,12 @@ def benjamini_hochberg(pvalues: object) -> Floats:
     >>> benjamini_hochberg([0.01, 0.04, 0.03])
     array([0.03, 0.04, 0.04])
     """
-    from scipy.stats import false_discovery_control
-
     p = _check_pvalues(pvalues)
-    return np.asarray(false_discovery_control(p, method="bh")) if p.size else p
+    order = np.argsort(p)[::-1]
+    rank = np.arange(p.size, 0, -1)
+    adjusted = np.empty(p.size)
+    adjusted[order] = np.minimum(np.minimum.accumulate(p[order] * (p.size / rank)), 1.0)
+    return adjusted
 
 
 def _check_pvalues(pvalues: object) -> Floats:

@@ -9,6 +9,7 @@ from calibrant._kernels import binomial_pvalue
 from calibrant._support.errors import InputError
 from calibrant._support.json_values import plain
 from calibrant._support.option_checks import check_count, check_share, known_keywords
+from calibrant._support.roots import find_root
 from calibrant._support.typing import Ints
 
 __all__ = ["Detectable", "detectable"]
@@ -109,7 +110,6 @@ def _rejections(n: int, rate: float, alpha: float) -> tuple[int, int]:
 
 def _root(n: int, last_low: int, first_high: int, rate: float, end: float, power: float) -> float:
     """Return the true rate nearest to `rate`, towards `end`, at which the test rejects with probability `power`."""
-    from scipy.optimize import brentq
     from scipy.stats import binom
 
     def missing(true: float) -> float:
@@ -119,4 +119,4 @@ def _root(n: int, last_low: int, first_high: int, rate: float, end: float, power
         return float("nan")
     if missing(rate) <= 0:
         return rate
-    return float(brentq(missing, rate, end, xtol=1e-14, rtol=1e-14))
+    return find_root(missing, rate, end, xtol=1e-14, rtol=1e-14)

@@ -14,6 +14,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, MissingExtraError
 from calibrant._support.option_checks import known_keywords
 from calibrant._support.progress import progress_bar
+from calibrant.ingest.arrow_arrays import missing_cells, parse_labels, read_values
 from calibrant.ingest.counting import CountOptions, Weighting
 from calibrant.ingest.formats import File, Format, guess_format, source_query
 from calibrant.ingest.table_counter import TableCounter, check_names
@@ -278,31 +279,10 @@ def _read(connection: Any, file: File, source: str, names: list[str], *, labels:
 
 def _column(array: Any, name: str, file: File, labels: bool) -> _columns.ColumnData:
     """Read a column of a batch; labels that are written as text become numbers or booleans if all of them are."""
-    shown = f"{name} in {file.name}"
-    missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None
-    kind = str(array.type)
-    if missing is not None and kind.startswith(("int", "uint", "float", "double", "half", "bool")):
-        array = array.fill_null(False if kind == "bool" else 0)
-    text = labels and file.format != "parquet" and "string" in kind
-    values = _labels(array) if text else array.to_numpy(zero_copy_only=False)
-    return _columns.read(values, shown, missing=missing)
-
-
-def _labels(array: Any) -> Any:
-    """Return text as booleans or numbers if all of it can be read so, else as text."""
-    import pyarrow as pa
-
-    encoded = array.dictionary_encode()
-    words = encoded.dictionary.to_pylist()
-    codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    if not words:
-        return array.to_numpy(zero_copy_only=False)
-    if all(word.lower() in ("true", "false") for word in words):
-        return np.array([word.lower() == "true" for word in words])[codes]
-    try:
-        return np.array([float(word) for word in words])[codes]
-    except ValueError:
-        return pa.array(words).take(pa.array(codes)).to_numpy(zero_copy_only=False)
+    missing = missing_cells(array)
+    text = labels and file.format != "parquet" and "string" in str(array.type)
+    values = parse_labels(array, missing) if text else read_values(array, missing)
+    return _columns.read(values, f"{name} in {file.name}", missing=missing)
 
 
 def _file_error(file: File, error: Exception) -> InputError:

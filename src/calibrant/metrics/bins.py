@@ -102,6 +102,14 @@ class EqualWidth:
         edges[-1] = high
         return _between(table, edges, self.closed)
 
+    def row_edges(self) -> Floats:
+        """Return the edges of bins of probabilities that are closed on the left, from -inf to inf."""
+        edges: Floats = np.arange(self.n_bins + 1) / self.n_bins
+        if self.closed == "right":
+            edges = np.nextafter(edges, 2)
+        edges[0], edges[-1] = -np.inf, np.inf
+        return edges
+
 
 @dataclass(frozen=True)
 class Quantile:

@@ -7,7 +7,9 @@ from dataclasses import FrozenInstanceError, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from calibrant import _kernels
 from calibrant._support.errors import InputError, join_notes
 from calibrant._support.option_checks import KnownKeywords
 from calibrant._support.typing import Column
@@ -22,6 +24,8 @@ from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import read_score_table
 
 __all__ = ["GCE"]
+
+_MOST_EDGES = 1001  # of bins in which rows are added up without a table
 
 
 class _Immutable:
@@ -109,6 +113,20 @@ class GCE(KnownKeywords, _Immutable):
     def value(self, table: ScoreTable) -> float:
         """Return the value without a `Breakdown`, as replicates need it."""
         return self.value_over(self.bins(table))
+
+    def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
+        """Return the value of rows in any order, or None where a table is needed; see `Metric`."""
+        if not (hasattr(self.bins, "row_edges") and self.needs_sums_only) or hasattr(self.loss, "notes"):
+            return None
+        edges = self.bins.row_edges()
+        sums = _kernels.row_sums(score, label, edges) if edges.size <= _MOST_EDGES else None
+        if sums is None:
+            return None
+        n, k, total = sums
+        if not 0 < k.sum() < label.size:  # one class is noted
+            return None
+        used = np.flatnonzero(n)
+        return self.value_over(Partition.from_sums(ScoreTable.empty(), n[used], k[used], total[used]))
 
     def value_over(self, partition: Partition) -> float:
         """Return the value over given bins, which metrics with equal bins can share."""

@@ -270,6 +270,10 @@ class RejectionRate:
         if self._tests_weights(partition) and w2 is not None and k2 is not None:
             k, n = partition.k[bins], partition.n[bins]
             return significance.weighted(k, n, score, w2=w2[bins], k2=k2[bins]) <= self.alpha
+        if self.is_exact:
+            one = np.ones(score.size, dtype=np.int64)
+            each = np.arange(score.size)  # as if each score were a bin of its own
+            return _kernels.rejected(score, one, each, partition.n[bins], partition.k[bins], self.alpha) > 0
         events, size = partition.effective_k, partition.effective_n
         return np.asarray(self.test(events[bins], size[bins], score) <= self.alpha)
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, ParamSpec, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
-from calibrant._support.errors import Note
+from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import number
 from calibrant._support.option_checks import KnownKeywords
 from calibrant.tables.partition import Partition
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import ScoreTable, plain_rows
 from calibrant.tables.table_functions import Measured, TableReader, TakesRows, read_score_table
 
 __all__ = [
@@ -63,6 +63,9 @@ class Metric(Protocol):
         Power of the gaps with which the value grows: 2 for squares.
     ``min_class_size`` : int, default 0
         Fewest rows of each class for which an interval exists.
+    ``value_of_rows`` : callable, optional
+        From the scores and labels of rows in any order to the value, bitwise that of their table, or None where a table
+        is needed (values to refuse, or notes about the rows). The lower-case function asks it first.
     """
 
     @property
@@ -247,6 +250,18 @@ def metric_function(cls: Callable[P, _MeasuresRows]) -> MetricFunction[P]:
     def measure(table: Any, /, **settings: Any) -> Measured:
         return cls(**settings)(table)  # type: ignore[call-arg]
 
+    def of_rows(y_true: Any, y_prob: Any, **settings: Any) -> float | None:
+        rows = plain_rows(y_true, y_prob)
+        if rows is None or not hasattr(cls, "value_of_rows"):
+            return None
+        try:
+            metric: Any = cls(**settings)  # type: ignore[call-arg]
+        except (InputError, TypeError):  # raised again where the table is measured, after errors about the columns
+            return None
+        value: float | None = metric.value_of_rows(*rows)
+        return value
+
+    measure.of_rows = of_rows  # type: ignore[attr-defined]
     reader: TableReader[Any] = getattr(cls, "reader", read_score_table)
     first = inspect.Parameter("table", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     settings = inspect.signature(cls).parameters.values()

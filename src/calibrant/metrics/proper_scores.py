@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant import _kernels
 from calibrant._support.typing import Floats
@@ -36,6 +37,11 @@ class Brier(UnbinnedMetric):
     def linear_terms(self, score: Floats) -> tuple[Floats, Floats]:
         """Return the terms of each score: (1 - p)^2 for an event and p^2 for another row."""
         return score**2, (1 - score) ** 2 - score**2
+
+    def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
+        """Return the value of rows in any order, or None where a table is needed; see `Metric`."""
+        sums = _kernels.row_squared_errors(score, label)
+        return None if sums is None or not 0 < sums[0] < label.size else sums[1] / label.size
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ Scale: TypeAlias = Literal["linear", "log", "logit"]
 # With more bins than this, all shapes of a kind are one artist without ids per bin, which keeps files small.
 MOST_SINGLE = 200
 
+_PASSES_OF_FIXED_ASPECT = 3  # a fourth one moves axes by less than half a point
 _ONE_AT_A_TIME = Lock()  # rc_context is global: settings of one file must not affect another
 _TAG = re.compile(r"<[^>]*>")
 _ID = re.compile(r' id="([^"]*)"')
@@ -99,10 +100,22 @@ def save(display: DrawnDisplay, path: str | PathLike[str], *, dpi: float = 150) 
 
 
 def _drawn_figure(display: DrawnDisplay) -> Figure:
-    """Return the figure after two layout passes: the layout engine changes nothing in a third one."""
+    """Return the figure, ready for the layout pass of `savefig`; with a fixed aspect after the passes before it.
+
+    The layout begins at the places of the grid, so that a figure that was shown or saved before gives the same file.
+    """
     figure = _whole(display)
-    for _ in range(2 if figure.get_layout_engine() is not None else 0):
-        figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    if engine is None:
+        return figure
+    for ax in figure.axes:
+        place = ax.get_subplotspec()
+        if place is not None and ax.get_in_layout():  # not where the user placed it
+            ax.set_subplotspec(place)
+    # Axes with a fixed aspect shrink within their place, and the layout adapts to that in the next pass.
+    fixed = any(ax.get_aspect() != "auto" for ax in figure.axes)
+    for _ in range(_PASSES_OF_FIXED_ASPECT - 1 if fixed else 0):
+        engine.execute(figure)
     return figure
 
 

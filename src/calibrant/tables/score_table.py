@@ -425,17 +425,31 @@ def _count_plain(rows: Rows) -> ScoreTable | None:
     y, p = rows.y, rows.forecasts[0]
     values, scores = y.values, p.values
     plain = rows.weight is None and y.missing is None and p.missing is None and len(y) > 0
-    if not plain or values.dtype.kind not in "biuf" or scores.dtype not in (np.float32, np.float64):
+    columns = kernel_columns(values, scores) if plain else None
+    counts = None if columns is None else _kernels.count(*columns)
+    if counts is None:
+        return None
+    return ScoreTable(*counts, n_in=rows.n_in, n_dropped=rows.n_dropped, _notes=y.notes + p.notes + rows.dropped)
+
+
+def kernel_columns(values: NDArray[Any], scores: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Return scores and labels of plain numbers as the kernel takes them; None if they have other types."""
+    if values.dtype.kind not in "biuf" or scores.dtype not in (np.float32, np.float64):
         return None
     values, scores = _contiguous(values), _contiguous(scores)
     if values.dtype.kind in "bu":  # the bits of 0 and 1 are the same signed; large values become negative, so invalid
         values = values.view(f"i{values.dtype.itemsize}")
     elif values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
         values = values.astype(np.float64)
-    counts = _kernels.count(scores, values)
-    if counts is None:
+    return scores, values
+
+
+def plain_rows(y_true: object, y_prob: object) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Return scores and labels of arrays that need no conversion, for functions that add up rows without a table."""
+    if type(y_true) is not np.ndarray or type(y_prob) is not np.ndarray:
         return None
-    return ScoreTable(*counts, n_in=rows.n_in, n_dropped=rows.n_dropped, _notes=y.notes + p.notes + rows.dropped)
+    plain = y_true.ndim == y_prob.ndim == 1 and y_true.size == y_prob.size > 1
+    return kernel_columns(y_true, y_prob) if plain else None
 
 
 def _contiguous(values: NDArray[Any]) -> NDArray[Any]:

@@ -115,9 +115,18 @@ class TableReader(Generic[T]):
         return self._wrap(with_rows, function)
 
     def as_number(self, function: Callable[Concatenate[T, P], float | Measured]) -> Any:
-        """As `takes_rows`, for functions that return a number: it cannot carry notes, so they become warnings."""
+        """As `takes_rows`, for functions that return a number: it cannot carry notes, so they become warnings.
+
+        If the function has an attribute `of_rows`, a function of two columns and the same options, it is asked first
+        where no option for reading rows is given; None means that a table is needed.
+        """
+        of_rows: Callable[..., float | None] | None = getattr(function, "of_rows", None)
 
         def number(*columns: Any, **options: Any) -> float:
+            if of_rows is not None and len(columns) == 2 and not options.keys() & self.parameters.keys():
+                value = of_rows(*columns, **options)
+                if value is not None:
+                    return value
             table, result = self._call(number, function, columns, options)
             for note in table.notes if isinstance(result, float) else result.notes:
                 warnings.warn(note.text, CalibrantWarning, stacklevel=2)

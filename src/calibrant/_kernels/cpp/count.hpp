@@ -103,8 +103,9 @@ class Counts {
             const bool fresh = (here >> 1) != value;
             value = here >> 1;
             row += fresh;
-            count = fresh ? 1 : count + 1;
-            positives = fresh ? positive : positives + positive;
+            const std::int64_t kept = static_cast<std::int64_t>(fresh) - 1;  // all bits if the score is the last one
+            count = (count & kept) + 1;
+            positives = (positives & kept) + positive;
             score[row] = static_cast<double>(Packing<Score>::score(here));
             n[row] = count;
             k[row] = positives;

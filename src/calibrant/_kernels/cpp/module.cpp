@@ -9,6 +9,7 @@
 #include "acceptance.hpp"
 #include "arrays.hpp"
 #include "count.hpp"
+#include "exact_sums.hpp"
 #include "locate.hpp"
 #include "pava.hpp"
 #include "replicates_module.hpp"
@@ -53,6 +54,46 @@ Output<std::int64_t> pava_bc_entries(Input<Count> n, Input<Count> k, std::int64_
     return to_array(std::vector<std::int64_t>(starts.begin(), starts.end()));
 }
 
+// (n, k, sum of scores) of each bin, or None if a value is not valid, or a table must decide the value or its notes.
+template <class Score, class Label>
+nb::object row_sums(Input<Score> score, Input<Label> label, Input<double> edges) {
+    const std::size_t rows = score.shape(0), bins = edges.shape(0) - 1;
+    if (label.shape(0) != rows || edges.shape(0) < 2)
+        throw std::invalid_argument("score and label must be equally long, and edges at least two");
+    std::vector<BinSums> sums(bins);
+    RowCheck check;
+    {
+        nb::gil_scoped_release release;
+        check = sum_rows_in_bins(score.data(), label.data(), rows, edges.data(), bins, sums.data());
+    }
+    Buffer<std::int64_t> n(bins), k(bins);
+    Buffer<double> total(bins);
+    bool precise = check.invalid == 0 && check.between != 0;
+    for (std::size_t b = 0; b < bins; ++b) {
+        n.data()[b] = sums[b].n;
+        k.data()[b] = sums[b].k;
+        total.data()[b] = sums[b].n == 0 ? 0.0 : sums[b].score.round(sums[b].n);
+        precise &= total.data()[b] >= 0;
+    }
+    if (!precise) return nb::none();
+    return nb::make_tuple(n.array(), k.array(), total.array());
+}
+
+// (number of events, sum of squared errors), or None as for row_sums.
+template <class Score, class Label>
+nb::object row_squared_errors(Input<Score> score, Input<Label> label) {
+    if (label.shape(0) != score.shape(0)) throw std::invalid_argument("score and label must be equally long");
+    BinSums sums;
+    RowCheck check;
+    {
+        nb::gil_scoped_release release;
+        check = sum_row_errors(score.data(), label.data(), score.shape(0), sums);
+    }
+    const double total = sums.score.round(sums.n);
+    if (check.invalid != 0 || check.between == 0 || total < 0) return nb::none();
+    return nb::make_tuple(sums.k, total);
+}
+
 Output<std::int64_t> pava_bc_counts(Input<std::int64_t> n, Input<std::int64_t> k, std::int64_t n_min,
                                     std::int64_t n_max) {
     if (n.shape(0) != k.shape(0)) throw std::invalid_argument("n and k must be equally long");
@@ -91,8 +132,7 @@ inline void check_starts(Input<std::int64_t> start, std::size_t rows) {
     }
 }
 
-// Sums of n, k and n * score in each bin, added from left to right so that both kernels give bitwise
-// identical results.
+// Sums of n, k and n * score in each bin.
 template <class Weight>
 nb::tuple bin_sums(Input<double> score, Input<Weight> n, Input<Weight> k, Input<std::int64_t> start) {
     const std::size_t rows = score.shape(0), bins = start.shape(0);
@@ -103,17 +143,8 @@ nb::tuple bin_sums(Input<double> score, Input<Weight> n, Input<Weight> k, Input<
     {
         nb::gil_scoped_release release;
         for (std::size_t b = 0; b < bins; ++b) {
-            Weight total_n = 0, total_k = 0;
-            double total_score = 0;
-            const std::size_t end = bin_end(start, b, rows);
-            for (auto i = static_cast<std::size_t>(start.data()[b]); i < end; ++i) {
-                total_n += n.data()[i];
-                total_k += k.data()[i];
-                total_score += static_cast<double>(n.data()[i]) * score.data()[i];
-            }
-            sum_n.data()[b] = total_n;
-            sum_k.data()[b] = total_k;
-            sum_score.data()[b] = total_score;
+            sum_bin(score.data(), n.data(), k.data(), static_cast<std::size_t>(start.data()[b]),
+                    bin_end(start, b, rows), sum_n.data()[b], sum_k.data()[b], sum_score.data()[b]);
         }
     }
     return nb::make_tuple(sum_n.array(), sum_k.array(), sum_score.array());
@@ -228,6 +259,12 @@ void bind_sums(nb::module_& m) {
 template <class Score, class... Labels>
 void bind_count(nb::module_& m) {
     (m.def("count", &count_rows<Score, Labels>, nb::arg("score").noconvert(), nb::arg("label").noconvert()), ...);
+    (m.def("row_sums", &row_sums<Score, Labels>, nb::arg("score").noconvert(), nb::arg("label").noconvert(),
+           nb::arg("edges").noconvert()),
+     ...);
+    (m.def("row_squared_errors", &row_squared_errors<Score, Labels>, nb::arg("score").noconvert(),
+           nb::arg("label").noconvert()),
+     ...);
 }
 
 NB_MODULE(_core, m) {

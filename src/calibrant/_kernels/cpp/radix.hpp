@@ -1,16 +1,21 @@
 // Radix sort of unsigned keys by their leading digits; only keys with equal digits are sorted further.
+//
+// The last bit of a key is the label of its row. Keys that differ only there may come out in any order: they have the
+// same score, and are counted together.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace calibrant {
 
 inline constexpr std::size_t kInsertion = 24;                // keys up to which insertion sort is fastest
 inline constexpr std::size_t kInCache = std::size_t{1} << 16;  // number of keys whose two buffers fit into a level-2 cache
 inline constexpr int kSplitBits = 11;                        // log2 of the streams that a split can write at full speed
+inline constexpr int kPartBits = 12;  // log2 of the keys of a part: enough for two passes over it to be worth their tables
 inline constexpr int kSpareBits = 8;  // prefix bits beyond log2(n): few unequal keys then share a prefix
 
 template <class Key>
@@ -20,12 +25,12 @@ int bit_width(Key value) {
     return width;
 }
 
-// Number of low bits in which the keys differ: the bits that must be sorted.
+// Number of low bits in which the keys differ: the bits that must be sorted; 0 if only labels differ.
 template <class Key>
 int differing_bits(const Key* keys, std::size_t n) {
     Key differing = 0;
     for (std::size_t i = 1; i < n; ++i) differing |= keys[i] ^ keys[0];
-    return bit_width(differing);
+    return differing >> 1 == 0 ? 0 : bit_width(differing);
 }
 
 template <class Key>
@@ -38,12 +43,27 @@ void insertion_sort(Key* keys, std::size_t n) {
     }
 }
 
-template <class Key, class Count>
-void scatter(const Key* from, Key* to, std::size_t n, int shift, Key mask, Count* next) {
-    for (std::size_t i = 0; i < n; ++i) {
-        const Key key = from[i];
-        to[next[(key >> shift) & mask]++] = key;
-    }
+// The first bits of the value of a score in [0, 1] as a binary fraction, rounded; 2^bits if it is 1. Adding 1 makes the
+// exponents of all scores equal.
+inline std::size_t leading_digit(std::uint64_t key, int bits) {
+    double score;
+    std::memcpy(&score, &(key >>= 1), sizeof score);
+    score += 1;
+    std::memcpy(&key, &score, sizeof key);
+    return static_cast<std::size_t>((key - 0x3FF0000000000000) >> (52 - bits));
+}
+
+inline std::size_t leading_digit(std::uint32_t key, int bits) {
+    float score;
+    std::memcpy(&score, &(key >>= 1), sizeof score);
+    score += 1;
+    std::memcpy(&key, &score, sizeof key);
+    return static_cast<std::size_t>((key - 0x3F800000) >> (23 - bits));
+}
+
+template <class Key, class Count, class Digit>
+void scatter(const Key* from, Key* to, std::size_t n, Digit digit, Count* next) {
+    for (std::size_t i = 0; i < n; ++i) to[next[digit(from[i])]++] = from[i];
 }
 
 template <class Count>
@@ -59,14 +79,16 @@ void counts_to_starts(Count* count, std::size_t size) {
 template <class Key>
 void radix_sort(Key* keys, Key* spare, std::size_t n);
 
-// Sorts each run of keys that are equal above `shift`.
+// Sorts each run of keys that are equal above `shift` and not yet in order. Runs of equal scores are in order, so that
+// ties cost no mispredicted branch.
 template <class Key>
 void sort_runs(Key* keys, Key* spare, std::size_t n, int shift) {
-    for (std::size_t i = 0; i + 1 < n; ++i) {
-        if (((keys[i] ^ keys[i + 1]) >> shift) != 0) continue;
-        std::size_t end = i + 2;
-        while (end < n && ((keys[i] ^ keys[end]) >> shift) == 0) ++end;
-        radix_sort(keys + i, spare + i, end - i);
+    for (std::size_t i = 1; i < n; ++i) {
+        if (keys[i - 1] >> 1 <= keys[i] >> 1) continue;
+        std::size_t begin = i - 1, end = i + 1;
+        while (begin > 0 && ((keys[begin - 1] ^ keys[i]) >> shift) == 0) --begin;
+        while (end < n && ((keys[end] ^ keys[i]) >> shift) == 0) ++end;
+        radix_sort(keys + begin, spare + begin, end - begin);
         i = end - 1;
     }
 }
@@ -89,36 +111,61 @@ void sort_in_cache(Key* keys, Key* spare, std::size_t n, int bits) {
     }
     counts_to_starts(low.data(), radix);
     counts_to_starts(high.data(), radix);
-    scatter(keys, spare, n, shift, mask, low.data());
-    scatter(spare, keys, n, shift + digit, mask, high.data());
+    scatter(keys, spare, n, [=](Key key) { return (key >> shift) & mask; }, low.data());
+    scatter(spare, keys, n, [=](Key key) { return (key >> (shift + digit)) & mask; }, high.data());
     if (shift > 0) sort_runs(keys, spare, n, shift);
 }
 
-// One pass that splits the keys by their first digit; each part is then sorted.
-template <class Key>
-void split_and_sort(Key* keys, Key* spare, std::size_t n, int bits) {
-    constexpr std::size_t radix = std::size_t{1} << kSplitBits;
-    const int shift = std::max(0, bits - kSplitBits);
-    std::array<std::size_t, radix> next{};
-    for (std::size_t i = 0; i < n; ++i) ++next[(keys[i] >> shift) & (radix - 1)];
-    counts_to_starts(next.data(), radix);
-    scatter(keys, spare, n, shift, static_cast<Key>(radix - 1), next.data());
+// Splits the keys by a digit that does not decrease with the key; each part is then sorted, unless `sorted`.
+template <class Key, class Digit>
+void split_and_sort(Key* keys, Key* spare, std::size_t n, Digit digit, bool sorted) {
+    std::array<std::size_t, std::size_t{1} << kSplitBits> next{};
+    for (std::size_t i = 0; i < n; ++i) ++next[digit(keys[i])];
+    counts_to_starts(next.data(), next.size());
+    scatter(keys, spare, n, digit, next.data());
     std::size_t begin = 0;
     for (const std::size_t end : next) {  // after the scatter, next[v] is where digit v ends
-        if (shift > 0) radix_sort(spare + begin, keys + begin, end - begin);
+        if (!sorted) radix_sort(spare + begin, keys + begin, end - begin);
         std::copy(spare + begin, spare + end, keys + begin);
         begin = end;
     }
 }
 
-// Sorts keys[0, n); spare[0, n) is scratch.
+// Expected size of the part to which a key belongs after a split, from a sample of keys.
+template <class Key, class Digit>
+double part_size(const Key* keys, std::size_t n, Digit digit) {
+    constexpr std::size_t sample = 1024;
+    std::array<std::uint16_t, std::size_t{1} << kSplitBits> count{};
+    double sum = 0;
+    for (std::size_t i = 0; i < sample; ++i) sum += 2 * count[digit(keys[n / sample * i])]++ + 1;
+    return sum / (sample * sample) * static_cast<double>(n);
+}
+
+// Splits by the leading bits. Most of these are bits of the exponent if one score is 0, and the parts are then uneven:
+// a split by the value of the scores is used if its parts are smaller.
+template <class Key>
+void split_evenly(Key* keys, Key* spare, std::size_t n, int bits) {
+    constexpr std::size_t last = (std::size_t{1} << kSplitBits) - 1;
+    const int shift = std::max(0, bits - kSplitBits);
+    const auto by_bits = [=](Key key) { return static_cast<std::size_t>(key >> shift) & last; };
+    const double size = part_size(keys, n, by_bits);
+    if (shift > 0 && size > kInCache / 2) {
+        const int digit = std::min(bit_width(n >> kPartBits), kSplitBits);
+        const std::size_t most = (std::size_t{1} << digit) - 1;
+        const auto by_value = [=](Key key) { return std::min(leading_digit(key, digit), most); };
+        if (part_size(keys, n, by_value) < size) return split_and_sort(keys, spare, n, by_value, false);
+    }
+    split_and_sort(keys, spare, n, by_bits, shift == 0);
+}
+
+// Sorts keys[0, n) by all but their last bit; spare[0, n) is scratch.
 template <class Key>
 void radix_sort(Key* keys, Key* spare, std::size_t n) {
     if (n <= kInsertion) return insertion_sort(keys, n);
     const int bits = differing_bits(keys, n);
     if (bits == 0) return;
     if (n <= kInCache) return sort_in_cache(keys, spare, n, bits);
-    split_and_sort(keys, spare, n, bits);
+    split_evenly(keys, spare, n, bits);
 }
 
 }  // namespace calibrant

@@ -3,18 +3,48 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "exact_sums.hpp"
 
 namespace calibrant {
 
-// Sum of squared differences of scores and outcomes.
+// Sum of squared differences of scores and outcomes; exact for counts, if exact sums are precise.
 template <class Weight>
 double squared_errors(const double* score, const Weight* n, const Weight* k, std::size_t rows) {
     double total = 0;
+    ExactSum exact;
+    std::int64_t size = 0;
     for (std::size_t i = 0; i < rows; ++i) {
         const double p = score[i], q = 1 - p;
         total += static_cast<double>(k[i]) * (q * q) + static_cast<double>(n[i] - k[i]) * (p * p);
+        if constexpr (std::is_integral_v<Weight>) {
+            exact.add(q * q, k[i]);
+            exact.add(p * p, n[i] - k[i]);
+            size += n[i];
+        }
     }
-    return total;
+    return exact.round_or(size, total);
+}
+
+// Sums of n, k and n * score of the rows of one bin; the last one is exact for counts, if exact sums are precise.
+template <class Weight>
+void sum_bin(const double* score, const Weight* n, const Weight* k, std::size_t begin, std::size_t end, Weight& sum_n,
+             Weight& sum_k, double& sum_score) {
+    Weight total_n = 0, total_k = 0;
+    double total = 0;
+    ExactSum exact;
+    for (std::size_t i = begin; i < end; ++i) {
+        total_n += n[i];
+        total_k += k[i];
+        total += static_cast<double>(n[i]) * score[i];
+        if constexpr (std::is_integral_v<Weight>) exact.add(score[i], n[i]);
+    }
+    sum_n = total_n;
+    sum_k = total_k;
+    sum_score = total;
+    if constexpr (std::is_integral_v<Weight>) sum_score = exact.round_or(total_n, total);
 }
 
 struct Extremes {

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from calibrant._support.roots import find_root
 from calibrant._support.typing import Bools, Floats
 from calibrant.inference.multiclass.components import Cells
 from calibrant.inference.residual_tests import covariance_traces
@@ -171,7 +172,6 @@ class ClasswiseDeviation:
 
     def _solve(self, level: float, spread: float) -> float:
         """Return the expectation of U under which a value at most that observed has this probability."""
-        from scipy.optimize import brentq
 
         def falling(centre: float) -> float:
             return self.chance_below(centre, spread) - level
@@ -179,6 +179,6 @@ class ClasswiseDeviation:
         high = 4 * abs(self.form) + 60 * self._shape[1] ** 0.5
         for _ in range(60):
             if falling(high) < 0:
-                return float(brentq(falling, 0.0, high, xtol=1e-9 * high)) if falling(0.0) > 0 else 0.0
+                return find_root(falling, 0.0, high, xtol=1e-9 * high) if falling(0.0) > 0 else 0.0
             high *= 4
         return float("inf")

@@ -1,0 +1,30 @@
+"""The choice of the kernel, which needs neither NumPy nor the kernel itself: ``calibrant --version`` prints it."""
+
+import os
+import sys
+from pathlib import Path
+
+__all__ = ["choose_kernel"]
+
+
+def choose_kernel() -> str:
+    """Return "compiled" or "reference": the compiled kernel if it was built, unless ``CALIBRANT_KERNEL`` names one."""
+    wanted = os.environ.get("CALIBRANT_KERNEL", "")
+    if wanted not in ("", "compiled", "reference"):
+        raise ImportError(f"CALIBRANT_KERNEL must be 'compiled' or 'reference'; got {wanted!r}.")
+    if wanted == "reference":
+        return "reference"
+    # Found, not tried: a kernel that was built but cannot be loaded must raise.
+    built = _is_built()
+    if wanted == "compiled" and not built:
+        raise ImportError(
+            "CALIBRANT_KERNEL must be 'reference' in this build, which has no compiled kernel; got 'compiled'. "
+            "Install a C++ compiler and reinstall calibrant."
+        )
+    return "compiled" if built else "reference"
+
+
+def _is_built() -> bool:
+    # importlib.util.find_spec would import the package calibrant._kernels, and with it NumPy.
+    folder = [str(Path(__file__).parents[1] / "_kernels")]
+    return any(finder.find_spec("calibrant._kernels._core", folder) is not None for finder in sys.meta_path)
