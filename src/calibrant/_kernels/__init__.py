@@ -7,11 +7,13 @@ The kernel is chosen once, on import: the compiled one if it was built. The envi
 import importlib.util
 import os
 
-from calibrant._kernels.replicate_sums import Plan, ReplicateSums, TableReplicates, TestedBlocks
+from calibrant._kernels.replicate_sums import Bytes, Order, Plan, ReplicateSums, TableReplicates, TestedBlocks
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 
 __all__ = [
     "KERNEL",
+    "Bytes",
+    "Order",
     "Plan",
     "ReplicateSums",
     "TableReplicates",
@@ -21,11 +23,13 @@ __all__ = [
     "count",
     "cumulative_extremes",
     "draw",
+    "draws",
     "free_memory",
     "locate",
     "pava_bc",
     "rejected",
     "replicates",
+    "signed_sums",
     "squared_errors",
     "venn_abers",
     "window_distances",
@@ -56,11 +60,13 @@ if KERNEL == "compiled":
         count,
         cumulative_extremes,
         draw,
+        draws,
         free_memory,
         locate,
         pava_bc,
         rejected,
         replicates,
+        signed_sums,
         squared_errors,
         venn_abers,
         window_distances,
@@ -78,4 +84,4 @@ else:
         venn_abers,
         window_distances,
     )
-    from calibrant._kernels.reference_replicates import draw, replicates
+    from calibrant._kernels.reference_replicates import draw, draws, replicates, signed_sums

@@ -23,6 +23,7 @@ from calibrant.inference.nulls import Null
 from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.inference.resampling import PairedRows
 from calibrant.inference.samples import BinarySample
+from calibrant.inference.shared_draws import StoredReplicates
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.losses import tests_scores
@@ -43,10 +44,12 @@ def evaluate_table(
     show: bool | None,
     rows: PairedRows | None = None,
     few_clusters: bool = False,
+    stored: StoredReplicates | None = None,
 ) -> Evaluation:
     """Evaluate one table, without groups.
 
-    `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested.
+    `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested. `stored` holds bootstrap
+    replicates that were drawn for several tables.
     """
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
@@ -57,7 +60,7 @@ def evaluate_table(
     panel = {name: metric for name, metric in settings.metrics.items() if not math.isnan(values[name])}
     found = resample_metrics(
         [metric for name, metric in measured.items() if not math.isnan(values[name])],
-        BinarySample(table, None if few_clusters else rows),
+        BinarySample(table, None if few_clusters else rows, stored),
         values=[value for value in values.values() if not math.isnan(value)],
         seed=seed,
         n_resamples=settings.n_resamples,

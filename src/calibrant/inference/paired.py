@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -13,7 +14,8 @@ from calibrant.inference.design import Design
 from calibrant.inference.information_bins import coarse_bins
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.metric_values import drop_missing, metric_values
-from calibrant.inference.resampling import PairedRows, map_replicates
+from calibrant.inference.resampling import THREADS_FROM, THREADS_FROM_IN_KERNEL, PairedRows, map_blocks, map_replicates
+from calibrant.inference.shared_draws import SharedDraws
 from calibrant.inference.tails import student_two_sided
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.metric import Metric
@@ -285,16 +287,20 @@ def paired_replicates(
     *,
     n_resamples: int,
     seed: SeedSequence,
-    threads: bool,
     show: bool | None = None,
 ) -> Floats:
     """Return bootstrap values of shape (replicates, models, metrics); a replicate has the same rows for all models."""
+    options: dict[str, Any] = {"purpose": "bootstrap", "n_resamples": n_resamples, "seed": seed, "show": show}
+    shape = (n_resamples, len(rows.scores), len(metrics))
+    if rows.weight is None and rows.cluster is None:
+        work = float(rows.event.size * len(rows.scores))
+        draws = SharedDraws(rows, metrics)
+        return map_blocks(draws, rows=work, threads=work >= THREADS_FROM_IN_KERNEL, **options).reshape(shape)
 
     def values(stream: Stream) -> list[float]:
         return [value for table in rows(stream) for value in metric_values(metrics, table)]
 
-    found = map_replicates(values, purpose="bootstrap", n_resamples=n_resamples, seed=seed, threads=threads, show=show)
-    return found.reshape(n_resamples, -1, len(metrics))
+    return map_replicates(values, threads=rows.event.size >= THREADS_FROM, **options).reshape(shape)
 
 
 def bootstrap_difference(value: float, replicates: Floats, level: float) -> tuple[float, float, float]:

@@ -192,22 +192,22 @@ class Replicates {
     }
 
     void resample(const Loops& loops, Key key, std::uint32_t first, std::size_t count, Sums out) const {
-        Counts64<Count> n, k;
-        n.resize(rows_.entries);
-        k.resize(rows_.entries);
-        Scores64 scores;
-        std::vector<std::uint8_t> times(event_.size()), events(event_.size());
-        for (std::size_t r = 0; r < count; ++r) {
-            bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r), times.data());
-            const auto linear = linear_sums(loops, times, &Plan::Linear::rows);
-            keep_events(times, events);
-            gather(times, n.count);
-            gather(events, k.count);
-            n.add(loops);
-            k.add(loops);
-            scores.add(loops, n, score_.data());
-            measure(loops, n, k, scores, linear, advance(out, r));
-        }
+        resample_by(loops, count, out, [&](std::size_t r, std::uint8_t* times) {
+            bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r), times);
+        });
+    }
+
+    // Rows drawn elsewhere, one row of `drawn` per replicate: row i of the table is row order[i] of what was drawn, or row
+    // i if `order` is null.
+    void resample_drawn(const Loops& loops, const std::uint8_t* drawn, const std::int32_t* order, std::size_t count,
+                        Sums out) const {
+        resample_by(loops, count, out, [&](std::size_t r, std::uint8_t* times) {
+            const std::uint8_t* const of_replicate = drawn + r * rows_.size;
+            if (order == nullptr) std::copy_n(of_replicate, rows_.size, times);
+            else
+                for (std::size_t i = 0; i < rows_.size; ++i) times[i] = of_replicate[order[i]];
+            std::fill(times + rows_.size, times + event_.size(), std::uint8_t{0});
+        });
     }
 
     // Given counts, one row per replicate.
@@ -244,8 +244,30 @@ class Replicates {
     }
 
     const Plan& plan() const { return plan_; }
+    std::size_t size() const { return rows_.size; }
 
   private:
+    // `draw` writes how often each row occurs in replicate r.
+    template <class Draw>
+    void resample_by(const Loops& loops, std::size_t count, Sums out, Draw draw) const {
+        Counts64<Count> n, k;
+        n.resize(rows_.entries);
+        k.resize(rows_.entries);
+        Scores64 scores;
+        std::vector<std::uint8_t> times(event_.size()), events(event_.size());
+        for (std::size_t r = 0; r < count; ++r) {
+            draw(r, times.data());
+            const auto linear = linear_sums(loops, times, &Plan::Linear::rows);
+            keep_events(times, events);
+            gather(times, n.count);
+            gather(events, k.count);
+            n.add(loops);
+            k.add(loops);
+            scores.add(loops, n, score_.data());
+            measure(loops, n, k, scores, linear, advance(out, r));
+        }
+    }
+
     Sums advance(Sums out, std::size_t replicates) const {
         const std::size_t bins = plan_.bins() * replicates;
         return {out.n + bins, out.k + bins, out.score + bins, out.linear + plan_.linear.size() * replicates,
