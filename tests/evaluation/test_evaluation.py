@@ -175,9 +175,7 @@ def test_bad_groups_are_named():
     with pytest.raises(cb.InputError, match="by has 1 missing value"):
         quick(y, p, by=[None, *["a"] * 29])
     big = np.zeros(2000, dtype=int)
-    with pytest.raises(
-        cb.InputError, match=r"at least 20 rows per group.*got 2,000 groups.*round times"
-    ):
+    with pytest.raises(cb.InputError, match=r"at least 20 rows per group.*got 2,000 groups.*round times"):
         quick(big, np.full(2000, 0.1), by=np.arange(2000))
 
 
