@@ -74,12 +74,9 @@ inline void Counts64<std::uint8_t>::sum_blocks(const Loops& loops, std::int64_t*
     loops.sum_counts(count.data(), count.size() / kBlock, sums);
 }
 
-template <>
-inline void Counts64<std::int64_t>::sum_blocks(const Loops&, std::int64_t* sums) const {
-    for (std::size_t b = 0; b < count.size() / kBlock; ++b) {
-        sums[b] = 0;
-        for (std::size_t i = 0; i < kBlock; ++i) sums[b] += count[b * kBlock + i];
-    }
+template <class Count>
+void Counts64<Count>::sum_blocks(const Loops&, std::int64_t* sums) const {
+    for (std::size_t b = 0; b < count.size() / kBlock; ++b) sums[b] = group_sum<kBlock>(count.data() + b * kBlock);
 }
 
 inline void sum_products(const Loops& loops, const std::uint8_t* count, const double* x, std::size_t blocks,
@@ -87,7 +84,8 @@ inline void sum_products(const Loops& loops, const std::uint8_t* count, const do
     loops.sum_products(count, x, blocks, before);
 }
 
-inline void sum_products(const Loops&, const std::int64_t* count, const double* x, std::size_t blocks, double* before) {
+template <class Count>
+void sum_products(const Loops&, const Count* count, const double* x, std::size_t blocks, double* before) {
     double lane[kBlockLanes] = {};
     for (std::size_t b = 0; b < blocks; ++b, count += kBlock, x += kBlock, before += kBlockLanes) {
         std::copy_n(lane, kBlockLanes, before);
@@ -102,7 +100,8 @@ inline void add_products(const Loops& loops, const std::uint8_t* count, const do
     loops.add_products(count, x, blocks, lanes);
 }
 
-inline void add_products(const Loops&, const std::int64_t* count, const double* x, std::size_t blocks, double* lanes) {
+template <class Count>
+void add_products(const Loops&, const Count* count, const double* x, std::size_t blocks, double* lanes) {
     for (std::size_t i = 0; i < blocks * kBlock; i += kLanes)
         for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += static_cast<double>(count[i + l]) * x[i + l];
 }
@@ -161,6 +160,8 @@ class Replicates {
         score_.assign(padded(rows.entries, kChunkQuarters), 0.0);
         std::copy_n(rows.score, rows.entries, score_.begin());
         event_.assign(padded(rows.size, kChunkQuarters), 0);
+        for (std::size_t i = 0; i < rows.entries; ++i)
+            if (rows.n[i] > 1) tied_.push_back(i);
         std::size_t row = 0;
         for (std::size_t i = 0; i < rows.entries; row += static_cast<std::size_t>(rows.n[i++]))
             std::fill_n(event_.begin() + static_cast<std::ptrdiff_t>(row), rows.k[i], std::uint8_t{0xff});
@@ -300,11 +301,16 @@ class Replicates {
     template <class To>
     void add_rows(const std::vector<std::uint8_t>& rows, std::vector<To>& counts) const {
         const std::uint8_t* row = rows.data();
-        for (std::size_t i = 0; i < rows_.entries; ++i) {
-            To sum = 0;
-            for (std::int64_t j = 0; j < rows_.n[i]; ++j) sum = static_cast<To>(sum + *row++);
-            counts[i] = sum;
+        To* const to = counts.data();
+        std::size_t entry = 0;
+        for (const std::size_t tied : tied_) {
+            for (; entry < tied; ++entry) to[entry] = *row++;
+            std::int64_t sum = 0;
+            for (std::int64_t j = 0; j < rows_.n[tied]; ++j) sum += row[j];
+            row += rows_.n[tied];
+            to[entry++] = static_cast<To>(sum);
         }
+        for (; entry < rows_.entries; ++entry) to[entry] = *row++;
     }
 
     template <class Drawn>
@@ -414,6 +420,7 @@ class Replicates {
     BootstrapDraws bootstrap_;
     std::vector<double> score_;
     std::vector<std::uint8_t> event_;  // 0xff for rows with the event
+    std::vector<std::size_t> tied_;    // entries of several rows
 };
 
 }  // namespace calibrant

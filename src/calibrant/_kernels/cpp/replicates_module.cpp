@@ -21,7 +21,8 @@ using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::dev
 using Values = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Blocks = std::vector<std::tuple<std::int64_t, std::int64_t, double>>;
 using Coefficients = std::vector<std::pair<Input<double>, Input<double>>>;
-constexpr std::int64_t kMostRowsInByte = 32;  // more draws than 255 of so many rows have a probability below 1e-100
+// More draws of so many rows than 255, or than 65,535, have a probability below 1e-100.
+constexpr std::int64_t kMostRowsInByte = 32, kMostRowsInTwoBytes = 60'000;
 
 TableRows rows_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k) {
     const std::size_t entries = score.shape(0);
@@ -120,12 +121,14 @@ class PyReplicates {
             throw std::invalid_argument("order must have a row of the data for each row of the table");
     }
 
-    using Either = std::variant<Replicates<std::uint8_t>, Replicates<std::int64_t>>;
+    using Either = std::variant<Replicates<std::uint8_t>, Replicates<std::uint16_t>, Replicates<std::int64_t>>;
 
     Either make(Input<double> poisson, Plan plan) const {
         const TableRows rows = rows_of(score_, n_, k_);
-        const bool narrow = rows.single || *std::max_element(rows.n, rows.n + rows.entries) <= kMostRowsInByte;
-        if (narrow) return Replicates<std::uint8_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
+        const std::int64_t most = rows.entries == 0 ? 0 : *std::max_element(rows.n, rows.n + rows.entries);
+        if (most <= kMostRowsInByte) return Replicates<std::uint8_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
+        if (most <= kMostRowsInTwoBytes)
+            return Replicates<std::uint16_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
         return Replicates<std::int64_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
     }
 
