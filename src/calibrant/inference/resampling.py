@@ -269,7 +269,7 @@ class PairedRows:
         """
         used = check_scores(rows)
         tables = [count_checked(replace(used, forecasts=(forecast,))) for forecast in used.forecasts]
-        places = tuple(np.searchsorted(t.score, f.values) for t, f in zip(tables, used.forecasts, strict=True))
+        places = tuple(_places(forecast.values) for forecast in used.forecasts)
         event, cluster, weight = used.y.values.astype(np.int64), used.cluster_codes, used.size
         if weight is not None and not used.importance and cluster is None:
             if weight.sum() > _MOST_ROWS:
@@ -331,6 +331,15 @@ class PairedRows:
         squared = [] if self.weight is None or not importance else [weight * self.weight]
         squares = [total(column) for square in squared for column in (square, square * self.event)]
         return compact(score, total(weight), total(weight * self.event), *squares)
+
+
+def _places(values: Floats) -> Ints:
+    """Return the rank of each value among the distinct values."""
+    order = np.argsort(values)
+    ordered = values[order]
+    places = np.empty(values.size, dtype=np.int64)
+    places[order] = np.cumsum(np.append(False, ordered[1:] != ordered[:-1])[: values.size])
+    return places
 
 
 def read_rows(
