@@ -11,7 +11,7 @@ from calibrant.inference.regression.signed_errors import SignedErrors
 from calibrant.inference.resampling import THREADS_FROM, map_blocks
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["TestBasedError", "tce_with_null"]
+__all__ = ["TestBasedError", "single_rows", "tce_with_null"]
 
 _ROWS_PER_WORK = 16  # rows with random signs that cost as much as one row of another replicate
 
@@ -41,7 +41,7 @@ def tce_with_null(
     progress: bool | None,
 ) -> TestBasedError:
     """Return TCE and its null distribution: errors, centred in each bin, with a random sign per row or cluster."""
-    table, cluster = _rows(table, cluster)
+    table, cluster = single_rows(table, cluster)
     bins = fine_bins(table)
     found = bias_by_bin.of_table(table, bins=bins, alpha=alpha)
     partition = bins(table)
@@ -63,7 +63,7 @@ def tce_with_null(
     return TestBasedError(found.tce, float(drawn.mean()), float(low), float(high), float(pvalue), drawn.size)
 
 
-def _rows(table: MeanTable, cluster: Ints | None) -> tuple[MeanTable, Ints | None]:
+def single_rows(table: MeanTable, cluster: Ints | None) -> tuple[MeanTable, Ints | None]:
     """Return single rows in an order that does not depend on that of the data, and their clusters.
 
     Frequency 2 means two rows, each with its own sign.
