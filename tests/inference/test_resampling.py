@@ -156,6 +156,7 @@ LARGE_TABLES = {
     "up to 100 rows of a score": cb.ScoreTable.from_arrays(
         np.random.default_rng(4).random(20_000) < LARGE, np.where(LARGE < 0.99, LARGE.round(4), 0.995)
     ),
+    "60,100 rows of a score": cb.ScoreTable.from_counts([0.2, 0.5, 0.51], [3, 60_100, 1], [1, 30_000, 1]),
 }
 
 
@@ -191,6 +192,8 @@ def bytes_of_sums():
         found += b"".join(
             each.tobytes() for sums in (kernel.simulate(1, 0, 3), kernel.resample(1, 0, 3)) for each in sums
         )
+    start = np.arange(0, LARGE.size, 777)
+    found += _kernels.signed_sums(1, 0, 3, np.column_stack([LARGE] * 5), start, None).tobytes()
     return hashlib.sha256(found).hexdigest()
 
 

@@ -4,12 +4,14 @@ The kernel is chosen once, on import: the compiled one if it was built. The envi
 ``CALIBRANT_KERNEL=reference`` (or ``compiled``) overrides the choice. `reference` documents each function.
 """
 
-from calibrant._kernels.replicate_sums import Plan, ReplicateSums, TableReplicates, TestedBlocks
+from calibrant._kernels.replicate_sums import Bytes, Order, Plan, ReplicateSums, TableReplicates, TestedBlocks
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.kernel_choice import choose_kernel
 
 __all__ = [
     "KERNEL",
+    "Bytes",
+    "Order",
     "Plan",
     "ReplicateSums",
     "TableReplicates",
@@ -19,6 +21,7 @@ __all__ = [
     "count",
     "cumulative_extremes",
     "draw",
+    "draws",
     "free_memory",
     "locate",
     "pava_bc",
@@ -26,6 +29,7 @@ __all__ = [
     "replicates",
     "row_squared_errors",
     "row_sums",
+    "signed_sums",
     "squared_errors",
     "venn_abers",
     "window_distances",
@@ -40,6 +44,7 @@ if KERNEL == "compiled":
         count,
         cumulative_extremes,
         draw,
+        draws,
         free_memory,
         locate,
         pava_bc,
@@ -47,6 +52,7 @@ if KERNEL == "compiled":
         replicates,
         row_squared_errors,
         row_sums,
+        signed_sums,
         squared_errors,
         venn_abers,
         window_distances,
@@ -66,4 +72,4 @@ else:
         venn_abers,
         window_distances,
     )
-    from calibrant._kernels.reference_replicates import draw, replicates
+    from calibrant._kernels.reference_replicates import draw, draws, replicates, signed_sums

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._kernels import _core
-from calibrant._kernels.replicate_sums import Plan, ReplicateSums, TableReplicates, poisson_shares
+from calibrant._kernels.replicate_sums import Bytes, Order, Plan, ReplicateSums, TableReplicates, poisson_shares
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant._support.workers import available_cores
@@ -18,6 +18,7 @@ __all__ = [
     "count",
     "cumulative_extremes",
     "draw",
+    "draws",
     "free_memory",
     "locate",
     "pava_bc",
@@ -25,6 +26,7 @@ __all__ = [
     "replicates",
     "row_squared_errors",
     "row_sums",
+    "signed_sums",
     "squared_errors",
     "venn_abers",
     "window_distances",
@@ -107,6 +109,16 @@ def draw(key: int, replicate: int, size: int) -> Ints:
     return _plain(_core.draw(key, replicate, size, poisson_shares(size)))
 
 
+def draws(key: int, first: int, count: int, size: int) -> Bytes:
+    return _core.draw_many(key, first, count, size, poisson_shares(size)).reshape(count, size)
+
+
+def signed_sums(key: int, first: int, count: int, values: Floats, start: Ints, unit: Ints | None) -> Floats:
+    unit = np.empty(0, dtype=np.int64) if unit is None else unit
+    units = int(unit.max()) + 1 if unit.size else 0
+    return _core.sum_signed(key, first, count, values, start, unit, units).reshape(count, start.size, -1)
+
+
 def replicates(score: Floats, n: Ints, k: Ints, plan: Plan) -> TableReplicates:
     return _Replicates(score, n, k, plan)
 
@@ -136,6 +148,10 @@ class _Replicates:
 
     def resample(self, key: int, first: int, count: int) -> ReplicateSums:
         return _sums(self._core.resample(key, first, count), count)
+
+    def resample_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
+        order = np.empty(0, dtype=np.int32) if order is None else order
+        return _sums(self._core.resample_drawn(drawn, order), len(drawn))
 
     def measure(self, n: Ints, k: Ints) -> ReplicateSums:
         return _sums(self._core.measure(n, k), len(n))

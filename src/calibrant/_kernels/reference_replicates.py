@@ -6,14 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._kernels.reference import pava_bc, rejected
-from calibrant._kernels.replicate_sums import Plan, ReplicateSums, TableReplicates, TestedBlocks, poisson_shares
+from calibrant._kernels.replicate_sums import (
+    Bytes,
+    Order,
+    Plan,
+    ReplicateSums,
+    TableReplicates,
+    TestedBlocks,
+    poisson_shares,
+)
 from calibrant._support.typing import Floats, Ints
 
-__all__ = ["draw", "replicates"]
+__all__ = ["draw", "draws", "replicates", "signed_sums"]
 
 Words = NDArray[np.uint64]
 
-_ROWS, _TIES, _EXTRA, _STREAMS = 0, 1, 2, 4
+_ROWS, _TIES, _EXTRA, _SIGNS, _STREAMS = 0, 1, 2, 3, 4
 _CHUNK = 32  # counters whose words are stored together
 _BLOCK = 64  # entries of which sums are kept
 _BLOCK_LANES, _LANES = 16, 32  # of sums before blocks, and over all entries
@@ -73,6 +81,51 @@ def draw(key: int, replicate: int, size: int) -> Ints:
     return times + np.bincount(rows.astype(np.int64), minlength=size)
 
 
+def draws(key: int, first: int, count: int, size: int) -> Bytes:
+    """Return how often each row occurs in replicates, one row each; see `draw`."""
+    return np.array([draw(key, first + i, size) for i in range(count)], dtype=np.uint8).reshape(count, size)
+
+
+def signed_sums(key: int, first: int, count: int, values: Floats, start: Ints, unit: Ints | None) -> Floats:
+    """Return sums of rows of `values` with random signs, of shape (replicates, bins, columns).
+
+    Bin b begins with row ``start[b]``. Rows of one unit share their sign; without units each row has its own. The sign
+    of unit i of replicate r is the i-th bit of a stream of its own, and + where the bit is set.
+    """
+    size, columns = values.shape
+    place, block, inside = _parts(start, size)
+    padded = np.concatenate([values, np.zeros((-size % _BLOCK, columns))]).reshape(-1, _BLOCK, columns)
+    parts = np.where(inside[:, :, None], padded[block], 0.0)
+    found = np.zeros((count, start.size, columns))
+    for i, sums in enumerate(found):
+        sign = _signs(key, first + i, size if unit is None else int(unit.max()) + 1)
+        sign = sign[:size] if unit is None else sign[unit]
+        sign = np.concatenate([sign, np.ones(-size % _BLOCK)]).reshape(-1, _BLOCK)[block]
+        a, b, c, d = np.moveaxis((sign[:, :, None] * parts).reshape(-1, _BLOCK // 4, 4, columns), 2, 0)
+        groups = (a + b) + (c + d)
+        total = np.zeros((block.size, columns))
+        for j in range(_BLOCK // 4):
+            total = total + groups[:, j]
+        np.add.at(sums, place, total)
+    return found
+
+
+def _parts(start: Ints, size: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Return bin and block of each part of a bin that lies in one block of 64 rows, and which of them it has."""
+    begin = np.union1d(start[start < size], np.arange(0, size, _BLOCK))
+    end = np.append(begin[1:], size)
+    place, block = np.searchsorted(start, begin, side="right") - 1, begin // _BLOCK
+    row = block[:, None] * _BLOCK + np.arange(_BLOCK)
+    return place, block, (row >= begin[:, None]) & (row < end[:, None])
+
+
+def _signs(key: int, replicate: int, units: int) -> Floats:
+    """Return a random sign for each unit, and for some more."""
+    words = _words(key, _SIGNS, replicate, -(-units // (2 * _CHUNK * 64)))
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
+    return 2 * bits.astype(np.float64) - 1
+
+
 def _poisson(key: int, attempt: int, replicate: int, size: int, shares: Floats) -> Ints:
     number = _numbers(key, _ROWS + _STREAMS * attempt, replicate, size, 16).astype(np.int64)
     cells = np.unique(np.minimum(np.floor(shares * 65536), 65535).astype(np.int64))
@@ -114,14 +167,19 @@ class _Replicates:
         return self._sums((self.n, self.simulated(key, first + i)) for i in range(count))
 
     def resample(self, key: int, first: int, count: int) -> ReplicateSums:
-        size = int(self.first_row[-1])
-        times = [draw(key, first + i, size) for i in range(count)]
+        return self._of_rows([draw(key, first + i, int(self.first_row[-1])) for i in range(count)])
+
+    def _of_rows(self, times: list[Ints]) -> ReplicateSums:
+        """Return the sums of replicates, given how often each row occurs."""
         sums = self._sums(self._per_entry(each) for each in times)
         # Linear sums add up rows, not scores, as in the compiled kernel.
-        event = np.arange(size) - np.repeat(self.first_row[:-1], self.n) < np.repeat(self.k, self.n)
+        event = np.arange(self.first_row[-1]) - np.repeat(self.first_row[:-1], self.n) < np.repeat(self.k, self.n)
         terms = [np.where(event, np.repeat(a + b, self.n), np.repeat(a, self.n)) for a, b in self.plan.linear]
         linear = np.array([[_total(each, term) for term in terms] for each in times])
-        return sums._replace(linear=linear.reshape(count, -1))
+        return sums._replace(linear=linear.reshape(len(times), -1))
+
+    def resample_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
+        return self._of_rows([(times if order is None else times[order]).astype(np.int64) for times in drawn])
 
     def measure(self, n: Ints, k: Ints) -> ReplicateSums:
         return self._sums(zip(n, k, strict=True))

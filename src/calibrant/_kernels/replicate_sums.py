@@ -3,13 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant._support.typing import Floats, Ints
 
-__all__ = ["Plan", "ReplicateSums", "TableReplicates", "TestedBlocks", "poisson_shares"]
+__all__ = ["Bytes", "Order", "Plan", "ReplicateSums", "TableReplicates", "TestedBlocks", "poisson_shares"]
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Order: TypeAlias = NDArray[np.int32]
 
 # With fewer rows, they are drawn one by one.
 _FEWEST_FOR_POISSON = 4096
@@ -86,6 +90,13 @@ class TableReplicates(Protocol):
 
     def resample(self, key: int, first: int, count: int) -> ReplicateSums:
         """Return the sums of bootstrap replicates."""
+
+    def resample_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
+        """Return the sums of replicates whose rows were drawn together with those of other tables.
+
+        `drawn` says how often each row of the data occurs, one row per replicate. Row i of the table, in order of score
+        with events first, is row ``order[i]`` of the data; without an order, they are the same.
+        """
 
     def measure(self, n: Ints, k: Ints) -> ReplicateSums:
         """Return the sums of replicates with these counts, one row each."""

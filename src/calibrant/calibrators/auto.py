@@ -43,7 +43,7 @@ from calibrant.calibrators.score_map import ScoreMap
 from calibrant.inference.intervals import interval
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.paired import bootstrap_difference, paired_replicates
-from calibrant.inference.resampling import THREADS_FROM, PairedRows, check_resamples
+from calibrant.inference.resampling import PairedRows, check_resamples
 from calibrant.metrics.metric import Metric, declared
 from calibrant.metrics.registry import MetricLike, as_metric
 
@@ -334,10 +334,9 @@ class AutoCalibrator(ModelWithCalibrator):
         columns = [rows.column(proba) for proba in scored.values()]
         paired, tables = PairedRows.read(rows.y, columns, cluster=rows.cluster, sample_weight=rows.weight)
         seed = seed_sequence(self.random_state)
-        threads = tables[0].size >= THREADS_FROM
-        draws = paired_replicates(
-            paired, [metric], n_resamples=self.n_resamples, seed=seed, threads=threads, show=self.progress
-        )[:, :, 0]
+        draws = paired_replicates(paired, [metric], n_resamples=self.n_resamples, seed=seed, show=self.progress)[
+            :, :, 0
+        ]
         values = np.array([metric.value(table) for table in tables])
         with np.errstate(invalid="ignore"):  # the difference of two infinite log losses
             gains, drawn = sign * (values[0] - values), sign * (draws[:, :1] - draws)

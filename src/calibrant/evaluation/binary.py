@@ -24,6 +24,7 @@ from calibrant.inference.nulls import Null
 from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.inference.resampling import PairedRows
 from calibrant.inference.samples import BinarySample
+from calibrant.inference.shared_draws import StoredReplicates
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.losses import tests_scores
@@ -43,10 +44,12 @@ def evaluate_table(
     show: bool | None,
     rows: PairedRows | None = None,
     few_clusters: bool = False,
+    stored: StoredReplicates | None = None,
 ) -> Evaluation:
     """Evaluate one table, without groups.
 
-    `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested.
+    `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested. `stored` holds bootstrap
+    replicates that were drawn for several tables.
     """
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
@@ -58,7 +61,7 @@ def evaluate_table(
     of_margin = [ACE()] if settings.is_absolute else []
     found = resample_metrics(
         [*panel.values(), *of_margin],
-        BinarySample(table, None if few_clusters else rows),
+        BinarySample(table, None if few_clusters else rows, stored),
         values=[*(values[name] for name in panel), *(metric.value(table) for metric in of_margin)],
         seed=seed,
         n_resamples=settings.n_resamples,

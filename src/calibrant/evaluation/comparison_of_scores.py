@@ -22,6 +22,7 @@ from calibrant.evaluation.differences import (
 from calibrant.evaluation.settings import Settings, check_settings
 from calibrant.inference.decision import Margin
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
+from calibrant.inference.metric_values import metric_values
 from calibrant.inference.paired import (
     bootstrap_difference,
     brier_difference,
@@ -29,7 +30,9 @@ from calibrant.inference.paired import (
     log_loss_difference,
     paired_replicates,
 )
-from calibrant.inference.resampling import THREADS_FROM, PairedRows
+from calibrant.inference.resampling import PairedRows
+from calibrant.inference.shared_draws import StoredReplicates
+from calibrant.metrics.calibration_errors import ACE
 from calibrant.metrics.costs import Cost
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier, LogLoss
@@ -66,8 +69,16 @@ def compare_scores(
     seed = seed_sequence(random_state)
     paired, tables = PairedRows.read(y_true, forecasts, name="forecasts", cluster=cluster, **rows)
     names = list(forecasts)
+    stored = _shared_replicates(paired, tables, settings, seed, progress)
     models = {
-        name: evaluate_table(table, settings, seed, show=progress, rows=None if cluster is None else paired.only(i))
+        name: evaluate_table(
+            table,
+            settings,
+            seed,
+            show=progress,
+            rows=None if cluster is None else paired.only(i),
+            stored=stored[i] if stored else None,
+        )
         for i, (name, table) in enumerate(zip(names, tables, strict=True))
     }
     for evaluation in models.values():
@@ -86,37 +97,51 @@ def compare_scores(
         for metric, several in tested.items()
         for name, each in zip(names[1:], several, strict=True)
     ]
-    found += _from_replicates(paired, tables, names, rest, settings, seed, progress)
+    smooth = {name: metric for name, metric in rest.items() if not metric.measures_gaps}
+    if not stored and smooth:
+        stored = _stored(paired, list(smooth.values()), settings, seed, progress)
+    found += _from_replicates(tables, names, rest, stored, settings)
     little = sum(pair.has_little_information for pair in pairs)
     notes = (Note("little_information", little, _LITTLE),) if little else ()
     return Comparison(models, adjust_differences(found), settings, notes)
 
 
+def _shared_replicates(
+    rows: PairedRows, tables: Sequence[ScoreTable], settings: Settings, seed: SeedSequence, show: bool | None
+) -> list[StoredReplicates]:
+    """Return the bootstrap replicates of each model, from the same draws; none with weights or clusters."""
+    if rows.weight is not None or rows.cluster is not None or not rows.event.size:
+        return []
+    measured = [*settings.metrics.values(), *([ACE()] if settings.is_absolute else [])]
+    missing = np.isnan([metric_values(measured, table) for table in tables])
+    exist = [metric for i, metric in enumerate(measured) if not missing[:, i].any()]
+    return _stored(rows, exist, settings, seed, show)
+
+
+def _stored(
+    rows: PairedRows, metrics: list[Metric], settings: Settings, seed: SeedSequence, show: bool | None
+) -> list[StoredReplicates]:
+    found = paired_replicates(rows, metrics, n_resamples=settings.n_resamples, seed=seed, show=show)
+    return [StoredReplicates(metrics, values) for values in found.swapaxes(0, 1)]
+
+
 def _from_replicates(
-    rows: PairedRows,
     tables: Sequence[ScoreTable],
     names: list[str],
     metrics: Mapping[str, Metric],
+    stored: Sequence[StoredReplicates],
     settings: Settings,
-    seed: SeedSequence,
-    show: bool | None,
 ) -> list[Difference]:
     """Differences of other metrics: metrics of gaps without, others with an interval by the bootstrap."""
     level = settings.confidence_level
-    smooth = [name for name, metric in metrics.items() if not metric.measures_gaps]
-    draws = np.empty((0, len(names), 0))
-    if smooth:
-        chosen = [metrics[name] for name in smooth]
-        threads = tables[0].size >= THREADS_FROM
-        draws = paired_replicates(rows, chosen, n_resamples=settings.n_resamples, seed=seed, threads=threads, show=show)
     found = []
     for name, metric in metrics.items():
         values = [metric.value(table) for table in tables]
         for i in range(1, len(names)):
             value, low, high, pvalue, test = values[i] - values[0], math.nan, math.nan, math.nan, ""
-            if name in smooth:
-                drawn = draws[:, :, smooth.index(name)]
-                low, high, pvalue = bootstrap_difference(value, drawn[:, i] - drawn[:, 0], level)
+            if not metric.measures_gaps:
+                drawn = stored[i].of(metric) - stored[0].of(metric)
+                low, high, pvalue = bootstrap_difference(value, drawn, level)
                 test = "bootstrap"
             found.append(Difference(names[i], names[0], name, value, low, high, level, pvalue, metric.unit, test))
     return found

@@ -16,7 +16,7 @@ from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.text_tables import text_table
 from calibrant._support.typing import Column
 from calibrant.inference.paired import bootstrap_difference, paired_replicates
-from calibrant.inference.resampling import THREADS_FROM, PairedRows
+from calibrant.inference.resampling import PairedRows
 from calibrant.metrics.decision_cost import DecisionCost
 from calibrant.tables.table_functions import row_options
 
@@ -150,7 +150,6 @@ def decisions(
         [metric],
         n_resamples=n_resamples,
         seed=seed_sequence(random_state),
-        threads=tables[0].size >= THREADS_FROM,
         show=progress,
     )[:, :, 0]
     lines = []

@@ -121,7 +121,7 @@ def _evaluate_rows(rows: _Sample, settings: Settings, seed: SeedSequence, progre
     if rows.forecast is not None:
         u, ties = settle_ties(transforms(table.mean, rows.forecast, random_state=seed), table.mean, rows.forecast)
         covered = coverage_by_level(table.mean, rows.forecast, rows.cluster, level)
-        uniformity = _uniformity(u, rows.forecast)
+        uniformity = _uniformity(np.sort(u), rows.forecast)
     kind = "point" if rows.forecast is None else "distribution"
     joint, deviation, found = _judge(rows, halves, estimates["mean error"], u, settings)
     breakdowns = {"bias by bin": _bins(halves, settings)} | ({} if covered is None else {"coverage": covered})

@@ -7,7 +7,7 @@ import numpy as np
 from calibrant import _kernels
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Stream, Streams
-from calibrant._support.typing import Floats
+from calibrant._support.typing import Floats, Ints
 from calibrant.inference.metric_values import metric_values
 from calibrant.inference.resampling import CountSampler, compact
 from calibrant.metrics.bins import PAVA, PAVABC, Quantile
@@ -42,6 +42,25 @@ class BinaryReplicates:
     def null(self, streams: Streams) -> Floats:
         """Return the values of null replicates, one row each."""
         return self._values(streams, self._sampler.null_sums, self._null_table)
+
+    def of_draws(self, streams: Streams, drawn: _kernels.Bytes, order: _kernels.Order | None) -> Floats:
+        """Return the values of replicates whose rows were drawn for several tables; see `Replicates.resample_drawn`."""
+
+        def measure(streams: Streams) -> _kernels.ReplicateSums:
+            return self._sampler.kernel.resample_drawn(drawn, order)
+
+        def replicate(stream: Stream) -> ScoreTable:
+            times = drawn[stream.replicate - streams.first]
+            return compact(self.table.score, *self._counts(times if order is None else times[order]))
+
+        return self._values(streams, measure, replicate)
+
+    def _counts(self, times: _kernels.Bytes) -> tuple[Ints, Ints]:
+        """Return rows and events of each score, given how often each row occurs."""
+        before = np.concatenate([[0], np.cumsum(times, dtype=np.int64)])
+        end = np.cumsum(self.table.n)
+        start = end - self.table.n
+        return before[end] - before[start], before[start + self.table.k] - before[start]
 
     def _bootstrap_table(self, stream: Stream) -> ScoreTable:
         return compact(self.table.score, *self._sampler.bootstrap(stream))

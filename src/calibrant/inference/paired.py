@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -13,7 +15,8 @@ from calibrant.inference.design import Design
 from calibrant.inference.information_bins import coarse_bins
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.metric_values import drop_missing, metric_values
-from calibrant.inference.resampling import PairedRows, map_replicates
+from calibrant.inference.resampling import THREADS_FROM, THREADS_FROM_IN_KERNEL, PairedRows, map_blocks, map_replicates
+from calibrant.inference.shared_draws import SharedDraws
 from calibrant.inference.tails import student_two_sided
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.metric import Metric
@@ -95,6 +98,35 @@ class PairedDifference:
         return self.value - reach, self.value + reach
 
 
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Two models on the same rows: their coarse bins and the covariance of the errors of all bins."""
+
+    rows: PairedRows
+    tables: Sequence[ScoreTable]
+    model: int
+    baseline: int
+
+    @cached_property
+    def designs(self) -> list[Design]:
+        cluster = self.rows.cluster
+        return [
+            Design(self.tables[i], None if cluster is None else self.rows.only(i)) for i in (self.model, self.baseline)
+        ]
+
+    @cached_property
+    def bins(self) -> list[LogOddsBins]:
+        return [coarse_bins(design) for design in self.designs]
+
+    @property
+    def places(self) -> list[Ints]:
+        return [self.rows.places[i] for i in (self.model, self.baseline)]
+
+    @cached_property
+    def covariance(self) -> Floats:
+        return joint_covariance(self.rows, self.places, self.bins)
+
+
 def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: int, baseline: int) -> PairedDifference:
     r"""Return the difference of the debiased squared log-odds errors of two models on the same rows.
 
@@ -111,23 +143,25 @@ def log_odds_difference(rows: PairedRows, tables: Sequence[ScoreTable], model: i
     rows, or of clusters, around the scores shifted by d, so it holds for miscalibrated models and for any dependence
     between the two models.
     """
-    designs = [_design(rows, tables, i) for i in (model, baseline)]
-    bins = [coarse_bins(design) for design in designs]
+    return _log_odds_difference(_Pair(rows, tables, model, baseline))
+
+
+def _log_odds_difference(pair: "_Pair") -> PairedDifference:
+    designs, bins = pair.designs, pair.bins
     information = min(design.information for design in designs)
-    if tables[0].importance:  # heavy weights make the distribution of D skewed
+    if pair.tables[0].importance:  # heavy weights make the distribution of D skewed
         information *= MIN_INFORMATION / _MIN_WEIGHTED_INFORMATION
     if min(float(each.information.sum()) for each in bins) <= 0:  # scores of 0 and 1 alone
         return PairedDifference(math.nan, math.nan, math.inf, 0.0)
     d = np.concatenate([each.error for each in bins])
     shares = [each.information / each.information.sum() for each in bins]
     weight = np.concatenate([shares[0], -shares[1]])
-    places = [rows.places[i] for i in (model, baseline)]
-    covariance = joint_covariance(rows, places, bins)
+    covariance = pair.covariance
     expected = float(weight @ np.diag(covariance))
     squared = float(weight @ covariance**2 @ weight)
     moved = weight * d
     variance = max(4 * float(moved @ covariance @ moved) - 2 * squared, 2 * squared, 0.0)
-    variance += _score_variance(rows, places, bins)
+    variance += _score_variance(pair.rows, pair.places, bins)
     degrees = min(design.degrees for design in designs)
     return PairedDifference(float(weight @ d**2) - expected, variance, degrees, information)
 
@@ -140,10 +174,11 @@ def calibration_difference(
     Models with equal errors on one scale may differ on the other. A difference is shown only if the squared log-odds
     errors, the mean absolute gaps and the mean squared gaps differ significantly in the same direction.
     """
-    found = log_odds_difference(rows, tables, model, baseline)
+    pair = _Pair(rows, tables, model, baseline)
+    found = _log_odds_difference(pair)
     if found.has_little_information:
         return found
-    return replace(found, others=gap_differences(rows, tables, model, baseline))
+    return replace(found, others=_gap_differences(pair))
 
 
 def gap_differences(
@@ -155,17 +190,20 @@ def gap_differences(
     uses its derivative: the probability of a normal estimate above 0 less that below 0, so that bins whose gap may be 0
     have little weight.
     """
+    return _gap_differences(_Pair(rows, tables, model, baseline))
+
+
+def _gap_differences(pair: "_Pair") -> tuple[PairedDifference, PairedDifference]:
     from scipy.special import ndtr
 
-    designs = [_design(rows, tables, i) for i in (model, baseline)]
-    bins = [coarse_bins(design) for design in designs]
+    bins = pair.bins
     gap = np.concatenate([each.residual / each.n for each in bins])
     size = np.concatenate([each.n for each in bins])
     weight = np.concatenate([bins[0].n / bins[0].n.sum(), -bins[1].n / bins[1].n.sum()])
     curvature = np.concatenate([each.curvature(each.error) for each in bins])
     scale = curvature / size
-    covariance = joint_covariance(rows, [rows.places[i] for i in (model, baseline)], bins) * np.outer(scale, scale)
-    degrees = min(design.degrees for design in designs)
+    covariance = pair.covariance * np.outer(scale, scale)
+    degrees = min(design.degrees for design in pair.designs)
     deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     slope = weight * (1 - 2 * ndtr(-gap / deviation))
     absolute = PairedDifference(float(weight @ np.abs(gap)), float(slope @ covariance @ slope), degrees)
@@ -235,10 +273,6 @@ def half_events(bins: LogOddsBins) -> Floats:
     return np.where(without, bins.variance(bins.error), 0.0)
 
 
-def _design(rows: PairedRows, tables: Sequence[ScoreTable], i: int) -> Design:
-    return Design(tables[i], None if rows.cluster is None else rows.only(i))
-
-
 def mean_difference(
     losses: Floats, others: Floats, weight: Weights | None = None, cluster: Ints | None = None
 ) -> PairedDifference:
@@ -285,16 +319,20 @@ def paired_replicates(
     *,
     n_resamples: int,
     seed: SeedSequence,
-    threads: bool,
     show: bool | None = None,
 ) -> Floats:
     """Return bootstrap values of shape (replicates, models, metrics); a replicate has the same rows for all models."""
+    options: dict[str, Any] = {"purpose": "bootstrap", "n_resamples": n_resamples, "seed": seed, "show": show}
+    shape = (n_resamples, len(rows.scores), len(metrics))
+    if rows.weight is None and rows.cluster is None:
+        work = float(rows.event.size * len(rows.scores))
+        draws = SharedDraws(rows, metrics)
+        return map_blocks(draws, rows=work, threads=work >= THREADS_FROM_IN_KERNEL, **options).reshape(shape)
 
     def values(stream: Stream) -> list[float]:
         return [value for table in rows(stream) for value in metric_values(metrics, table)]
 
-    found = map_replicates(values, purpose="bootstrap", n_resamples=n_resamples, seed=seed, threads=threads, show=show)
-    return found.reshape(n_resamples, -1, len(metrics))
+    return map_replicates(values, threads=rows.event.size >= THREADS_FROM, **options).reshape(shape)
 
 
 def bootstrap_difference(value: float, replicates: Floats, level: float) -> tuple[float, float, float]:

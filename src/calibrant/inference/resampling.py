@@ -30,6 +30,7 @@ from calibrant.tables.table_functions import read_score_table
 _MAX_ROWS_PER_SCORE = 16
 _MOST_ROWS = 2**27  # beyond, the probabilities of single rows would differ by more than 3 % (see the kernel's draw)
 THREADS_FROM = 100_000  # rows: below, most of the time is spent in Python, which runs one thread at a time
+THREADS_FROM_IN_KERNEL = 10_000  # rows, where the kernel does all the work
 _BLOCKS_PER_THREAD = 8
 _ROWS_PER_BLOCK = 1e7  # of all replicates of a block
 _MOST_ROWS_AT_ONCE = 5e8  # of the replicates in memory, about 6 bytes each
@@ -268,7 +269,7 @@ class PairedRows:
         """
         used = check_scores(rows)
         tables = [count_checked(replace(used, forecasts=(forecast,))) for forecast in used.forecasts]
-        places = tuple(np.searchsorted(t.score, f.values) for t, f in zip(tables, used.forecasts, strict=True))
+        places = tuple(_places(forecast.values) for forecast in used.forecasts)
         event, cluster, weight = used.y.values.astype(np.int64), used.cluster_codes, used.size
         if weight is not None and not used.importance and cluster is None:
             if weight.sum() > _MOST_ROWS:
@@ -330,6 +331,15 @@ class PairedRows:
         squared = [] if self.weight is None or not importance else [weight * self.weight]
         squares = [total(column) for square in squared for column in (square, square * self.event)]
         return compact(score, total(weight), total(weight * self.event), *squares)
+
+
+def _places(values: Floats) -> Ints:
+    """Return the rank of each value among the distinct values."""
+    order = np.argsort(values)
+    ordered = values[order]
+    places = np.empty(values.size, dtype=np.int64)
+    places[order] = np.cumsum(np.append(False, ordered[1:] != ordered[:-1])[: values.size])
+    return places
 
 
 def read_rows(

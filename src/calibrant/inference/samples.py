@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
@@ -17,12 +17,14 @@ from calibrant.inference.log_odds_deviation import LogOddsDeviation
 from calibrant.inference.metric_values import metric_values
 from calibrant.inference.resampling import (
     THREADS_FROM,
+    THREADS_FROM_IN_KERNEL,
     PairedRows,
     bootstrap_sampler,
     null_sampler,
     one_by_one,
     read_rows,
 )
+from calibrant.inference.shared_draws import StoredReplicates
 from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
 from calibrant.tables.partition import Partition
 from calibrant.tables.residuals import event_squares
@@ -92,6 +94,7 @@ class BinarySample:
 
     table: ScoreTable
     rows: PairedRows | None = None
+    stored: StoredReplicates | None = None  # bootstrap replicates that were drawn for several tables
 
     @classmethod
     def read(cls, y_true: Any, y_prob: Any, cluster: Column | None, options: Mapping[str, Any]) -> "BinarySample":
@@ -106,7 +109,7 @@ class BinarySample:
     @property
     def threads_from(self) -> int:
         """Number of rows from which threads are worth their price: fewer where the kernel does all the work."""
-        return 10_000 if self.has_exact_null else THREADS_FROM
+        return THREADS_FROM_IN_KERNEL if self.has_exact_null else THREADS_FROM
 
     @property
     def _cluster(self) -> Ints | None:
@@ -119,6 +122,8 @@ class BinarySample:
 
     def bootstrap(self, metrics: Sequence[Metric]) -> ReplicateValues:
         """Return the function that computes the metrics of bootstrap replicates."""
+        if self.stored is not None and self.stored.has(metrics):
+            return partial(self.stored.lookup, metrics)
         if self.has_exact_null:
             return self._replicates(metrics).bootstrap
         rows, sampler = self.rows, bootstrap_sampler(self.table)

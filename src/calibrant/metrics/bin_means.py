@@ -29,14 +29,15 @@ class BinMeans:
     ----------
     mean, error, m : ndarray
         Mean, standard error and effective number of rows of each bin; the error is NaN for a single row.
-    skewness : float
-        Median of the skewness of the bins; 0 where rows are merged.
+    skewness : float or ndarray
+        Median of the skewness of the bins; 0 where rows are merged. A column where means and errors have one row per
+        replicate.
     """
 
     mean: Floats
     error: Floats
     m: Floats
-    skewness: float
+    skewness: float | Floats
 
     @property
     def _a(self) -> Floats:

@@ -15,7 +15,7 @@ from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats
 from calibrant.forecasts.reading import read_outcomes
 
-__all__ = ["NEAREST", "miscalibration", "pit", "read_pit", "transforms"]
+__all__ = ["NEAREST", "miscalibration", "pit", "read_pit", "rising", "transforms"]
 
 NEAREST = 2.0**-54  # a PIT value nearer to 1 rounds to 1; values nearer to 0 count as that far from it
 
@@ -67,6 +67,11 @@ def read_pit(u: Column) -> tuple[Floats, tuple[Note, ...]]:
     return column.values, join_notes(column.notes, _at_the_ends(column.values))
 
 
+def rising(u: Floats) -> Floats:
+    """Return the values in rising order; several tests of the same values need not sort them again."""
+    return u if bool((u[1:] >= u[:-1]).all()) else np.sort(u)
+
+
 def _at_the_ends(values: Floats) -> tuple[Note, ...]:
     ends = int(np.count_nonzero((values < NEAREST) | (values == 1)))
     text = "PIT values within 2^-54 of 0 or 1: {count}. The forecasts give these outcomes almost no probability."
@@ -88,7 +93,7 @@ def miscalibration(u: Column) -> float:
     for note in notes:
         if note.code != "pit_at_end":  # 0 and 1 are valid ends here
             warnings.warn(note.text, CalibrantWarning, stacklevel=2)
-    values = np.sort(given)
+    values = rising(given)
     x = np.concatenate([[0.0], values, [1.0]])
     share = np.arange(values.size + 1) / values.size
     # On each piece the gap |share - x| is linear, and may cross 0.

@@ -208,9 +208,7 @@ class MeanTable:
 
     def merged(self) -> "MeanTable":
         """Return the table with one entry for each distinct prediction, in increasing order."""
-        order = np.lexsort(
-            (self.mean, self.prediction)
-        )  # outcomes too, so that sums do not depend on the order of rows
+        order = self.rising()
         p = self.prediction[order]
         start = np.flatnonzero(np.concatenate([[True], p[1:] != p[:-1]]))
         if start.size == p.size and self.has_rows:
@@ -224,6 +222,21 @@ class MeanTable:
         if self.has_rows:  # equal outcomes have spread 0, in spite of rounding
             m2[same] = 0.0
         return self._with(p[start], n, mean, m2, order, start)
+
+    def rising(self) -> Ints:
+        """Return the entries in rising order of prediction and outcome, so that sums do not depend on that of rows.
+
+        Predictions are sorted alone; outcomes are compared only where predictions are equal.
+        """
+        if not self.single:  # equal entries may differ in weight
+            return np.lexsort((self.mean, self.prediction))
+        order = np.argsort(self.prediction)
+        ordered = self.prediction[order]
+        equal = ordered[1:] == ordered[:-1]
+        tied = np.append(equal, False) | np.append(False, equal)
+        rows = order[tied]
+        order[tied] = rows[np.lexsort((self.mean[rows], self.prediction[rows]))]
+        return order
 
     @cached_property
     def extremes(self) -> tuple[float, float]:

@@ -25,8 +25,8 @@ std::int64_t group_sum(const std::uint8_t* counts) {
     return static_cast<std::int64_t>((lanes * 0x0001000100010001) >> 48);
 }
 
-template <std::size_t size>
-std::int64_t group_sum(const std::int64_t* counts) {
+template <std::size_t size, class Count>
+std::int64_t group_sum(const Count* counts) {
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < size; ++i) sum += counts[i];
     return sum;

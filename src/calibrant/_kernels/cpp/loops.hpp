@@ -11,6 +11,13 @@ namespace calibrant {
 
 constexpr std::size_t kBlock = 64;  // entries of which sums are kept
 constexpr std::size_t kBlockLanes = 16, kLanes = 32;  // of sums before blocks, and over all entries
+constexpr std::size_t kGroup = 4;  // rows whose signed sums are tabulated
+constexpr std::size_t kGroups = kBlock / kGroup;
+constexpr std::size_t kSigns = std::size_t{1} << kGroup;
+constexpr std::size_t kColumns = 4;  // that are added up together
+
+// Signed sums of the groups of a block of 64 rows: bit i of the index is set where row i counts positively.
+using SignedGroups = double[kGroups][kSigns][kColumns];
 
 struct Loops {
     const char* instruction_set;
@@ -32,6 +39,12 @@ struct Loops {
 
     // Adds counts times x of all blocks to 32 lanes, lane l those of entries l, l + 32, ...
     void (*add_products)(const std::uint8_t* count, const double* x, std::size_t blocks, double* lanes);
+
+    // The signed sums of all groups of a block, from its values.
+    void (*tabulate_signs)(const double (*x)[kColumns], SignedGroups groups);
+
+    // For each of `count` words of signs, the sums of its groups in their order.
+    void (*add_signed)(const SignedGroups groups, const std::uint64_t* signs, std::size_t count, double (*sums)[kColumns]);
 };
 
 // The loops for this processor, or those that CALIBRANT_INSTRUCTIONS names (generic, avx2, avx512).

@@ -13,7 +13,7 @@ struct Key {
 };
 
 // Streams of random words of one replicate.
-enum Stream : std::uint32_t { kRows = 0, kTies = 1, kExtra = 2, kStreams = 4 };
+enum Stream : std::uint32_t { kRows = 0, kTies = 1, kExtra = 2, kSignBits = 3, kStreams = 4 };
 
 // Words come in chunks of 32 counters: the first two words of each counter, then the other two.
 constexpr std::size_t kChunkCounters = 32;

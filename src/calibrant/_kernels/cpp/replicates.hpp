@@ -74,12 +74,9 @@ inline void Counts64<std::uint8_t>::sum_blocks(const Loops& loops, std::int64_t*
     loops.sum_counts(count.data(), count.size() / kBlock, sums);
 }
 
-template <>
-inline void Counts64<std::int64_t>::sum_blocks(const Loops&, std::int64_t* sums) const {
-    for (std::size_t b = 0; b < count.size() / kBlock; ++b) {
-        sums[b] = 0;
-        for (std::size_t i = 0; i < kBlock; ++i) sums[b] += count[b * kBlock + i];
-    }
+template <class Count>
+void Counts64<Count>::sum_blocks(const Loops&, std::int64_t* sums) const {
+    for (std::size_t b = 0; b < count.size() / kBlock; ++b) sums[b] = group_sum<kBlock>(count.data() + b * kBlock);
 }
 
 inline void sum_products(const Loops& loops, const std::uint8_t* count, const double* x, std::size_t blocks,
@@ -87,7 +84,8 @@ inline void sum_products(const Loops& loops, const std::uint8_t* count, const do
     loops.sum_products(count, x, blocks, before);
 }
 
-inline void sum_products(const Loops&, const std::int64_t* count, const double* x, std::size_t blocks, double* before) {
+template <class Count>
+void sum_products(const Loops&, const Count* count, const double* x, std::size_t blocks, double* before) {
     double lane[kBlockLanes] = {};
     for (std::size_t b = 0; b < blocks; ++b, count += kBlock, x += kBlock, before += kBlockLanes) {
         std::copy_n(lane, kBlockLanes, before);
@@ -102,7 +100,8 @@ inline void add_products(const Loops& loops, const std::uint8_t* count, const do
     loops.add_products(count, x, blocks, lanes);
 }
 
-inline void add_products(const Loops&, const std::int64_t* count, const double* x, std::size_t blocks, double* lanes) {
+template <class Count>
+void add_products(const Loops&, const Count* count, const double* x, std::size_t blocks, double* lanes) {
     for (std::size_t i = 0; i < blocks * kBlock; i += kLanes)
         for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += static_cast<double>(count[i + l]) * x[i + l];
 }
@@ -161,6 +160,8 @@ class Replicates {
         score_.assign(padded(rows.entries, kChunkQuarters), 0.0);
         std::copy_n(rows.score, rows.entries, score_.begin());
         event_.assign(padded(rows.size, kChunkQuarters), 0);
+        for (std::size_t i = 0; i < rows.entries; ++i)
+            if (rows.n[i] > 1) tied_.push_back(i);
         std::size_t row = 0;
         for (std::size_t i = 0; i < rows.entries; row += static_cast<std::size_t>(rows.n[i++]))
             std::fill_n(event_.begin() + static_cast<std::ptrdiff_t>(row), rows.k[i], std::uint8_t{0xff});
@@ -192,22 +193,22 @@ class Replicates {
     }
 
     void resample(const Loops& loops, Key key, std::uint32_t first, std::size_t count, Sums out) const {
-        Counts64<Count> n, k;
-        n.resize(rows_.entries);
-        k.resize(rows_.entries);
-        Scores64 scores;
-        std::vector<std::uint8_t> times(event_.size()), events(event_.size());
-        for (std::size_t r = 0; r < count; ++r) {
-            bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r), times.data());
-            const auto linear = linear_sums(loops, times, &Plan::Linear::rows);
-            keep_events(times, events);
-            gather(times, n.count);
-            gather(events, k.count);
-            n.add(loops);
-            k.add(loops);
-            scores.add(loops, n, score_.data());
-            measure(loops, n, k, scores, linear, advance(out, r));
-        }
+        resample_by(loops, count, out, [&](std::size_t r, std::uint8_t* times) {
+            bootstrap_.draw(loops, key, first + static_cast<std::uint32_t>(r), times);
+        });
+    }
+
+    // Rows drawn elsewhere, one row of `drawn` per replicate: row i of the table is row order[i] of what was drawn, or row
+    // i if `order` is null.
+    void resample_drawn(const Loops& loops, const std::uint8_t* drawn, const std::int32_t* order, std::size_t count,
+                        Sums out) const {
+        resample_by(loops, count, out, [&](std::size_t r, std::uint8_t* times) {
+            const std::uint8_t* const of_replicate = drawn + r * rows_.size;
+            if (order == nullptr) std::copy_n(of_replicate, rows_.size, times);
+            else
+                for (std::size_t i = 0; i < rows_.size; ++i) times[i] = of_replicate[order[i]];
+            std::fill(times + rows_.size, times + event_.size(), std::uint8_t{0});
+        });
     }
 
     // Given counts, one row per replicate.
@@ -244,8 +245,30 @@ class Replicates {
     }
 
     const Plan& plan() const { return plan_; }
+    std::size_t size() const { return rows_.size; }
 
   private:
+    // `draw` writes how often each row occurs in replicate r.
+    template <class Draw>
+    void resample_by(const Loops& loops, std::size_t count, Sums out, Draw draw) const {
+        Counts64<Count> n, k;
+        n.resize(rows_.entries);
+        k.resize(rows_.entries);
+        Scores64 scores;
+        std::vector<std::uint8_t> times(event_.size()), events(event_.size());
+        for (std::size_t r = 0; r < count; ++r) {
+            draw(r, times.data());
+            const auto linear = linear_sums(loops, times, &Plan::Linear::rows);
+            keep_events(times, events);
+            gather(times, n.count);
+            gather(events, k.count);
+            n.add(loops);
+            k.add(loops);
+            scores.add(loops, n, score_.data());
+            measure(loops, n, k, scores, linear, advance(out, r));
+        }
+    }
+
     Sums advance(Sums out, std::size_t replicates) const {
         const std::size_t bins = plan_.bins() * replicates;
         return {out.n + bins, out.k + bins, out.score + bins, out.linear + plan_.linear.size() * replicates,
@@ -278,11 +301,16 @@ class Replicates {
     template <class To>
     void add_rows(const std::vector<std::uint8_t>& rows, std::vector<To>& counts) const {
         const std::uint8_t* row = rows.data();
-        for (std::size_t i = 0; i < rows_.entries; ++i) {
-            To sum = 0;
-            for (std::int64_t j = 0; j < rows_.n[i]; ++j) sum = static_cast<To>(sum + *row++);
-            counts[i] = sum;
+        To* const to = counts.data();
+        std::size_t entry = 0;
+        for (const std::size_t tied : tied_) {
+            for (; entry < tied; ++entry) to[entry] = *row++;
+            std::int64_t sum = 0;
+            for (std::int64_t j = 0; j < rows_.n[tied]; ++j) sum += row[j];
+            row += rows_.n[tied];
+            to[entry++] = static_cast<To>(sum);
         }
+        for (; entry < rows_.entries; ++entry) to[entry] = *row++;
     }
 
     template <class Drawn>
@@ -392,6 +420,7 @@ class Replicates {
     BootstrapDraws bootstrap_;
     std::vector<double> score_;
     std::vector<std::uint8_t> event_;  // 0xff for rows with the event
+    std::vector<std::size_t> tied_;    // entries of several rows
 };
 
 }  // namespace calibrant

@@ -11,14 +11,18 @@
 
 #include "arrays.hpp"
 #include "replicates.hpp"
+#include "signed_sums.hpp"
 
 namespace calibrant {
 namespace {
 
 using Matrix = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Values = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Blocks = std::vector<std::tuple<std::int64_t, std::int64_t, double>>;
 using Coefficients = std::vector<std::pair<Input<double>, Input<double>>>;
-constexpr std::int64_t kMostRowsInByte = 32;  // more draws than 255 of so many rows have a probability below 1e-100
+// More draws of so many rows than 255, or than 65,535, have a probability below 1e-100.
+constexpr std::int64_t kMostRowsInByte = 32, kMostRowsInTwoBytes = 60'000;
 
 TableRows rows_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k) {
     const std::size_t entries = score.shape(0);
@@ -75,6 +79,16 @@ class PyReplicates {
         return measured(count, [&](const auto& each, Sums out) { each.resample(loops(), key_of(key), first, count, out); });
     }
 
+    nb::tuple resample_drawn(Bytes drawn, Input<std::int32_t> order) const {
+        const std::size_t size = std::visit([](const auto& each) { return each.size(); }, replicates_);
+        const bool same = order.shape(0) == 0;
+        if (!same) check_order(order, size);
+        if (drawn.shape(1) != size) throw std::invalid_argument("drawn must have one column per row");
+        return measured(drawn.shape(0), [&](const auto& each, Sums out) {
+            each.resample_drawn(loops(), drawn.data(), same ? nullptr : order.data(), drawn.shape(0), out);
+        });
+    }
+
     nb::tuple measure(Matrix n, Matrix k) const {
         if (n.shape(1) != score_.shape(0) || k.shape(1) != score_.shape(0) || n.shape(0) != k.shape(0))
             throw std::invalid_argument("n and k must have one column per entry of the table and equally many rows");
@@ -101,12 +115,20 @@ class PyReplicates {
     }
 
   private:
-    using Either = std::variant<Replicates<std::uint8_t>, Replicates<std::int64_t>>;
+    static void check_order(Input<std::int32_t> order, std::size_t size) {
+        const auto inside = [size](std::int32_t row) { return row >= 0 && static_cast<std::size_t>(row) < size; };
+        if (order.shape(0) != size || !std::all_of(order.data(), order.data() + size, inside))
+            throw std::invalid_argument("order must have a row of the data for each row of the table");
+    }
+
+    using Either = std::variant<Replicates<std::uint8_t>, Replicates<std::uint16_t>, Replicates<std::int64_t>>;
 
     Either make(Input<double> poisson, Plan plan) const {
         const TableRows rows = rows_of(score_, n_, k_);
-        const bool narrow = rows.single || *std::max_element(rows.n, rows.n + rows.entries) <= kMostRowsInByte;
-        if (narrow) return Replicates<std::uint8_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
+        const std::int64_t most = rows.entries == 0 ? 0 : *std::max_element(rows.n, rows.n + rows.entries);
+        if (most <= kMostRowsInByte) return Replicates<std::uint8_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
+        if (most <= kMostRowsInTwoBytes)
+            return Replicates<std::uint16_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
         return Replicates<std::int64_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
     }
 
@@ -132,6 +154,45 @@ class PyReplicates {
     Either replicates_;
 };
 
+// How often each row occurs in bootstrap replicates, one after another.
+Output<std::uint8_t> draw_many(std::uint64_t key, std::uint32_t first, std::size_t count, std::size_t size,
+                               Input<double> poisson) {
+    if (size >= (std::size_t{1} << 32)) throw std::invalid_argument("at most 2^32 - 1 rows can be drawn one by one");
+    Buffer<std::uint8_t> out(count * size);
+    {
+        nb::gil_scoped_release release;
+        std::vector<std::uint8_t> times(padded(size, kChunkQuarters));
+        const BootstrapDraws draws(size, poisson.data(), poisson.shape(0));
+        for (std::size_t r = 0; r < count; ++r) {
+            draws.draw(loops(), PyReplicates::key_of(key), first + static_cast<std::uint32_t>(r), times.data());
+            std::copy_n(times.begin(), size, out.data() + r * size);
+        }
+    }
+    return out.array();
+}
+
+// Sums of values with a random sign per row or per unit, over bins of consecutive rows.
+Output<double> sum_signed(std::uint64_t key, std::uint32_t first, std::size_t count, Values values,
+                          Input<std::int64_t> start, Input<std::int64_t> unit, std::size_t units) {
+    const std::size_t rows = values.shape(0), bins = start.shape(0);
+    for (std::size_t b = 0; b < bins; ++b)
+        if (start.data()[b] < (b == 0 ? 0 : start.data()[b - 1]) || static_cast<std::size_t>(start.data()[b]) > rows)
+            throw std::invalid_argument("starts of bins must not fall and must lie in the rows");
+    if (bins == 0 || start.data()[0] != 0) throw std::invalid_argument("the first bin must begin with the first row");
+    const bool shared = unit.shape(0) > 0;
+    const auto known = [units](std::int64_t each) { return each >= 0 && static_cast<std::size_t>(each) < units; };
+    if (shared && (unit.shape(0) != rows || !std::all_of(unit.data(), unit.data() + rows, known)))
+        throw std::invalid_argument("unit must have a number from 0 to units - 1 for each row");
+    const SignedRows signed_rows{values.data(), rows, values.shape(1), start.data(), bins,
+                                 shared ? unit.data() : nullptr, units};
+    Buffer<double> out(count * bins * values.shape(1));
+    {
+        nb::gil_scoped_release release;
+        signed_sums(loops(), PyReplicates::key_of(key), first, count, signed_rows, out.data());
+    }
+    return out.array();
+}
+
 // How often each row occurs in a bootstrap replicate.
 Output<std::int64_t> draw(std::uint64_t key, std::uint32_t replicate, std::size_t size, Input<double> poisson) {
     if (size >= (std::size_t{1} << 32)) throw std::invalid_argument("at most 2^32 - 1 rows can be drawn one by one");
@@ -156,10 +217,14 @@ void bind_replicates(nb::module_& m) {
              nb::arg("blocks"), nb::arg("linear"))
         .def("simulate", &PyReplicates::simulate, nb::arg("key"), nb::arg("first"), nb::arg("count"))
         .def("resample", &PyReplicates::resample, nb::arg("key"), nb::arg("first"), nb::arg("count"))
+        .def("resample_drawn", &PyReplicates::resample_drawn, nb::arg("drawn").noconvert(), nb::arg("order").noconvert())
         .def("measure", &PyReplicates::measure, nb::arg("n").noconvert(), nb::arg("k").noconvert())
         .def("simulated", &PyReplicates::simulated, nb::arg("key"), nb::arg("replicate"))
         .def("resampled", &PyReplicates::resampled, nb::arg("key"), nb::arg("replicate"));
     m.def("draw", &draw, nb::arg("key"), nb::arg("replicate"), nb::arg("size"), nb::arg("poisson"));
+    m.def("draw_many", &draw_many, nb::arg("key"), nb::arg("first"), nb::arg("count"), nb::arg("size"), nb::arg("poisson"));
+    m.def("sum_signed", &sum_signed, nb::arg("key"), nb::arg("first"), nb::arg("count"), nb::arg("values").noconvert(),
+          nb::arg("start").noconvert(), nb::arg("unit").noconvert(), nb::arg("units"));
     m.def("instruction_set", [] { return loops().instruction_set; });
 }
 

@@ -19,8 +19,10 @@ from calibrant.metrics.bins import MeanBins, Quantile, choose_bins
 from calibrant.tables.mean_partition import MeanPartition
 from calibrant.tables.mean_table import MeanTable, as_number, take_rows
 
-__all__ = ["BiasByBin", "bias_by_bin", "fine_bins", "tce", "too_alike"]
+__all__ = ["SLACK", "BiasByBin", "bias_by_bin", "fine_bins", "tce", "too_alike", "too_few"]
 
+# A bin whose outcomes are all equal accepts predictions that equal them, up to the rounding of their mean.
+SLACK = 1e-12
 _FEWEST = 5  # outcomes other than 0 that a test needs where most are 0
 
 
@@ -207,17 +209,21 @@ def too_alike(partition: MeanPartition, error: Floats) -> Bools:
     All are equal, or most are 0 and fewer than five are not. The standard error of a bin of zeros (rare counts, claims)
     is underestimated.
     """
-    y, n = partition.table.mean, partition.n
+    y = partition.table.mean
     zeros = partition.weighted(lambda run: (y[run] == 0).astype(np.float64))
-    few = (zeros >= n / 2) & ((1 - zeros / n) * partition.effective_n < _FEWEST)
-    return np.asarray((error == 0) | (few & (partition.effective_n > _FEWEST)))
+    return np.asarray((error == 0) | too_few(zeros, partition))
+
+
+def too_few(zeros: Floats, partition: MeanPartition) -> Bools:
+    """Return in which bins most outcomes are 0 and fewer than five are not, given the number of zeros."""
+    n, m = partition.n, partition.effective_n
+    return np.asarray((zeros >= n / 2) & ((1 - zeros / n) * m < _FEWEST) & (m > _FEWEST))
 
 
 def _rejected(partition: MeanPartition, outcome: Floats, low: Floats, high: Floats) -> Floats:
     """Return the rows of each bin whose prediction lies outside the interval; 0 where the interval is undefined."""
     p, labels = partition.table.prediction, partition.labels
-    # A bin whose outcomes are all equal accepts predictions that equal them, up to the rounding of their mean.
-    slack = 1e-12 * np.maximum(np.abs(outcome), 1e-300)
+    slack = SLACK * np.maximum(np.abs(outcome), 1e-300)
     low = np.where(np.isnan(low), -np.inf, low - slack)
     high = np.where(np.isnan(high), np.inf, high + slack)
 

@@ -80,7 +80,7 @@ def slope_component(table: MeanTable, cluster: Ints | None, skewness: float) -> 
         exact = 1.0 if float(np.abs(error).max()) <= table.rounding else 0.0
         return TestResult(math.nan, exact, name, direction=direction, method="t of the slope"), False
     t, pvalue, limited = _slope_terms(table, cluster, x, left, tilt * spread).test()
-    if cluster is None and skewness**2 * float(weight @ x**4) > _SLOPE_SKEWNESS_LIMIT * spread**2:
+    if cluster is None and skewness**2 * float(weight @ np.square(x**2)) > _SLOPE_SKEWNESS_LIMIT * spread**2:
         pvalue, limited = math.nan, True
     return TestResult(t, pvalue, name, direction=direction, method="t of the slope, corrected for skewness"), limited
 

@@ -4,13 +4,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant._support.progress import progress_bar
-from calibrant._support.random_streams import RandomState, generator
+from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Ints
 from calibrant.inference.regression.bias_by_bin import bias_by_bin, fine_bins
+from calibrant.inference.regression.signed_errors import SignedErrors
+from calibrant.inference.resampling import THREADS_FROM, map_blocks
 from calibrant.tables.mean_table import MeanTable
 
-__all__ = ["TestBasedError", "tce_with_null"]
+__all__ = ["TestBasedError", "single_rows", "tce_with_null"]
+
+_ROWS_PER_WORK = 16  # rows with random signs that cost as much as one row of another replicate
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,7 @@ def tce_with_null(
     progress: bool | None,
 ) -> TestBasedError:
     """Return TCE and its null distribution: errors, centred in each bin, with a random sign per row or cluster."""
-    # Frequency 2 means two rows, each with its own sign; the order of rows must not matter.
-    repeats = np.ones(len(table), dtype=np.int64) if table.importance else table.n
-    order = np.lexsort((table.mean, table.prediction))
-    order = np.repeat(order, repeats[order])
-    table = table.part(order)
-    if not table.importance:
-        table = replace(table, n=np.ones(order.size, dtype=np.int64), single=True)
-    cluster = None if cluster is None else cluster[order]
+    table, cluster = single_rows(table, cluster)
     bins = fine_bins(table)
     found = bias_by_bin.of_table(table, bins=bins, alpha=alpha)
     partition = bins(table)
@@ -53,14 +49,31 @@ def tce_with_null(
     bias = found.per_bin["bias"][partition.labels]
     factor = np.sqrt(n / np.maximum(n - 1, 1))[partition.labels]
     error = factor * (table.mean - table.prediction + bias)
-    rng = generator(random_state)
-    drawn = np.empty(n_resamples)
-    size = len(table) if cluster is None else int(cluster.max()) + 1
-    for i in progress_bar(range(drawn.size), drawn.size, "TCE without bias", show=progress):
-        sign = 2.0 * rng.integers(0, 2, size) - 1
-        sign = sign if cluster is None else sign[cluster]
-        again = replace(table, mean=table.prediction + sign * error)
-        drawn[i] = bias_by_bin.of_table(again, bins=bins, alpha=alpha).tce
+    drawn = map_blocks(
+        SignedErrors(partition, error, cluster, alpha),
+        purpose="null",
+        n_resamples=n_resamples,
+        seed=seed_sequence(random_state),
+        rows=len(table) / _ROWS_PER_WORK,
+        threads=len(table) >= THREADS_FROM,
+        show=progress,
+    )[:, 0]
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     pvalue = (1 + np.count_nonzero(drawn >= found.tce - 1e-9)) / (1 + drawn.size)
     return TestBasedError(found.tce, float(drawn.mean()), float(low), float(high), float(pvalue), drawn.size)
+
+
+def single_rows(table: MeanTable, cluster: Ints | None) -> tuple[MeanTable, Ints | None]:
+    """Return single rows in an order that does not depend on that of the data, and their clusters.
+
+    Frequency 2 means two rows, each with its own sign.
+    """
+    if table.single and cluster is None:
+        return table.part(table.rising()), None
+    repeats = np.ones(len(table), dtype=np.int64) if table.importance else table.n
+    order = np.lexsort((table.mean, table.prediction))
+    order = np.repeat(order, repeats[order])
+    table = table.part(order)
+    if not table.importance:
+        table = replace(table, n=np.ones(order.size, dtype=np.int64), single=True)
+    return table, None if cluster is None else cluster[order]

@@ -1,0 +1,75 @@
+"""Bootstrap replicates of several predictions of the same rows: one draw of rows for all of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant import _kernels
+from calibrant._support.random_streams import Streams
+from calibrant._support.typing import Floats, Ints
+from calibrant.inference.binary_replicates import BinaryReplicates
+from calibrant.inference.resampling import PairedRows
+from calibrant.metrics.metric import Metric
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["SharedDraws", "StoredReplicates"]
+
+
+class SharedDraws:
+    """Metrics of bootstrap replicates of independent rows with several predictions.
+
+    Rows are drawn in the order of the first table, whose replicates are therefore those that it has alone. For another
+    prediction, the numbers of draws are gathered in the order of its own table; the kernel adds them up.
+    """
+
+    def __init__(self, rows: PairedRows, metrics: Sequence[Metric]) -> None:
+        self.size = rows.event.size
+        tables = [_table(*each, rows.event) for each in zip(rows.scores, rows.places, strict=True)]
+        self.models = [BinaryReplicates(table, metrics) for table in tables]
+        first = _rows_in_order(tables[0], rows.places[0], rows.event)
+        rank = np.empty(self.size, dtype=np.int32)
+        rank[first] = np.arange(self.size, dtype=np.int32)
+        others = zip(tables[1:], rows.places[1:], strict=True)
+        self.orders = [None, *(rank[_rows_in_order(table, place, rows.event)] for table, place in others)]
+
+    def __call__(self, streams: Streams) -> Floats:
+        """Return the metrics of the first model, then those of the second one, and so on, one row per replicate."""
+        drawn = _kernels.draws(streams.key, streams.first, streams.count, self.size)
+        pairs = zip(self.models, self.orders, strict=True)
+        return np.hstack([model.of_draws(streams, drawn, order) for model, order in pairs])
+
+
+def _table(score: Floats, place: Ints, event: Ints) -> ScoreTable:
+    n, k = (np.bincount(which, minlength=score.size) for which in (place, place[event == 1]))
+    return ScoreTable(score, n, k)
+
+
+def _rows_in_order(table: ScoreTable, place: Ints, event: Ints) -> Ints:
+    """Return the rows in order of score, events first."""
+    if len(table) == event.size:  # the place of a row is its rank
+        rows = np.empty(event.size, dtype=np.int64)
+        rows[place] = np.arange(event.size)
+        return rows
+    return np.argsort(2 * place + (1 - event), kind="stable")
+
+
+@dataclass(frozen=True, eq=False)
+class StoredReplicates:
+    """Values of metrics in bootstrap replicates, one row each, from the first one on."""
+
+    metrics: Sequence[Metric]
+    values: Floats
+
+    def has(self, metrics: Sequence[Metric]) -> bool:
+        """Return whether the values of all these metrics are stored."""
+        return all(metric in self.metrics for metric in metrics)
+
+    def of(self, metric: Metric) -> Floats:
+        """Return the values of one metric."""
+        return self.values[:, list(self.metrics).index(metric)]
+
+    def lookup(self, metrics: Sequence[Metric], streams: Streams) -> Floats:
+        """Return the values of the replicates of these streams."""
+        which = slice(streams.first, streams.first + streams.count)
+        return np.column_stack([self.of(metric)[which] for metric in metrics])
