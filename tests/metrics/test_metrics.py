@@ -49,7 +49,7 @@ def test_function_and_builder_agree(name, table):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cb.CalibrantWarning)
         try:
-            value = getattr(cb, name)(table)
+            value = getattr(cb.metrics, name)(table)
         except cb.InputError as error:
             value = str(error)
     assert value == measure(name, table)
@@ -120,7 +120,7 @@ def test_a_result_holds_all_statistics(name):
 
 @EVERY
 def test_docstrings_are_specifications(name):
-    assert "Examples" in inspect.getdoc(getattr(cb, name))
+    assert "Examples" in inspect.getdoc(getattr(cb.metrics, name))
 
 
 # oracles
@@ -284,7 +284,7 @@ def test_scaling_importance_weights_has_no_effect(rng):
 def test_n_bins_and_bins_together_are_an_error():
     for name in ("ece", "ace", "mce", "rmsce"):
         with pytest.raises(cb.InputError, match="n_bins must not be given together with bins"):
-            getattr(cb, name)([0, 1], [0.1, 0.9], n_bins=10, bins=cb.Quantile(10))
+            getattr(cb.metrics, name)([0, 1], [0.1, 0.9], n_bins=10, bins=cb.Quantile(10))
 
 
 @pytest.mark.parametrize("bins", [10, "quantile", cb.Quantile, (0, 1)])
