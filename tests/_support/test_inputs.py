@@ -27,6 +27,8 @@ def public():
     for name in cb.__all__:
         with contextlib.suppress(ModuleNotFoundError):
             yield name, getattr(cb, name)
+    for name in cb.metrics.metric_names("binary"):
+        yield name, getattr(cb.metrics, name)
 
 
 PUBLIC = {name: function for name, function in public() if takes_rows(function)}
@@ -132,7 +134,7 @@ def test_pandas_indexes_must_agree(function):
 
 @pytest.mark.parametrize("name", sorted(cb.metrics.metric_names("binary")))
 def test_empty_or_incomplete_input_is_an_error(name):
-    function = getattr(cb, name)
+    function = getattr(cb.metrics, name)
     with pytest.raises(cb.InputError, match="holds no rows"):
         function(cb.ScoreTable.empty())
     with pytest.raises(cb.InputError, match="y_prob is missing"):

@@ -23,7 +23,7 @@ DRAWS = {"n_resamples": 20, "random_state": 0}
 
 def forms(name):
     """All forms in which a metric can be given."""
-    return cb.METRICS[name](), cb.METRICS[name], getattr(cb, name), name
+    return cb.METRICS[name](), cb.METRICS[name], getattr(cb.metrics, name), name
 
 
 @EVERY
@@ -169,7 +169,7 @@ def test_metrics_with_equal_parts_are_equal_whatever_their_class():
 
 @EVERY
 def test_a_function_has_the_documentation_and_the_settings_of_its_class(name):
-    function, built = getattr(cb, name), cb.METRICS[name]
+    function, built = getattr(cb.metrics, name), cb.METRICS[name]
     assert inspect.getdoc(function).splitlines()[0] == inspect.getdoc(built).splitlines()[0]
     settings = list(inspect.signature(built).parameters)
     assert list(inspect.signature(function).parameters)[2 : 2 + len(settings)] == settings
