@@ -61,9 +61,9 @@ def find_root(
 
 def _interpolate(last: tuple[float, float], best: tuple[float, float], other: tuple[float, float]) -> float:
     """Return the step from `best` to the root of the line through two points, or of a parabola through three."""
-    (x, fx), (b, fb), (o, fo) = last, best, other
+    (x, fx), (b, fb), (o, f_old) = last, best, other
     if x == o:
         return -fb * (b - x) / (fb - fx)
-    slope, far_slope = (fx - fb) / (x - b), (fo - fb) / (o - b)
-    divisor = far_slope * slope * (fo - fx)
-    return -fb * (fo * far_slope - fx * slope) / divisor if divisor != 0 else math.inf
+    slope, far_slope = (fx - fb) / (x - b), (f_old - fb) / (o - b)
+    divisor = far_slope * slope * (f_old - fx)
+    return -fb * (f_old * far_slope - fx * slope) / divisor if divisor != 0 else math.inf
