@@ -33,11 +33,12 @@ def need_library(namespace: str) -> None:
 
 
 def listed_names() -> dict[str, set[str]]:
-    """Map each namespace of the reference page, or "" for the top level, to the names of its autosummary lists."""
+    """Map each namespace of the reference page, or "" for the top level, to the names that it lists or describes."""
     top, _, rest = (DOCS / "reference.rst").read_text(encoding="utf-8").partition("\nNamespaces\n----------\n")
     sections = re.split(r"\n(\w+)\n~~+\n", rest)
     parts = {"": top} | dict(zip(sections[1::2], sections[2::2], strict=True))
-    return {name: set(re.findall(r"^   (\w+)$", text, flags=re.MULTILINE)) for name, text in parts.items()}
+    listed, described = re.compile(r"^   (\w+)$", re.MULTILINE), re.compile(r"^\.\. py:class:: (\w+)", re.MULTILINE)
+    return {name: {*listed.findall(text), *described.findall(text)} for name, text in parts.items()}
 
 
 def test_the_reference_has_a_section_for_each_namespace():
