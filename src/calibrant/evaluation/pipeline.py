@@ -20,6 +20,8 @@ ROW_OPTIONS = ("sample_weight", "frequency", "missing")
 
 S = TypeVar("S", bound=CountedRows)
 
+_MOST_COMPLETE_GROUPS = 20
+
 
 @dataclass(frozen=True, eq=False)
 class GroupedSample(Generic[S]):
@@ -67,7 +69,8 @@ class Kind(Generic[S]):
     resamples_groups : bool
         Whether groups have replicates too; otherwise only of metrics that were given.
     complete : callable
-        Computes results of the whole that groups compute on demand, so that diagrams and reports compute nothing.
+        Computes results that the verdict does not need, so that text, diagrams and reports compute nothing. Many groups
+        compute them on demand.
     """
 
     name: str
@@ -107,10 +110,13 @@ def evaluate_kind(
     whole = kind.evaluate(sample.whole, settings, seed, progress)
     kind.complete(whole)
     alone = settings if kind.resamples_groups or settings.metrics else replace(settings, n_resamples=0)
-    return evaluate_groups(
+    found = evaluate_groups(
         whole,
         sample.groups,
         lambda own: kind.evaluate(own, alone, seed, False),
         name=sample.group_name,
         progress=progress,
     )
+    for group in found.groups.values() if len(found.groups) <= _MOST_COMPLETE_GROUPS else ():
+        kind.complete(group)
+    return found

@@ -42,7 +42,7 @@ def _count_by_sql(frame: Any, counter: TableCounter) -> None:
     kinds = dict(frame.dtypes)
     text = frozenset(name for name in (counter.y, *counter.keys) if kinds[name].startswith("string"))
     counts = CountQuery(counter, DIALECTS["spark"], text)
-    answer = _answer(counted(frame, counts))
+    answer = _answer(lambda: counted(frame, counts))
     for first in range(0, answer.num_rows, _SLICE):
         counts.take(frame_columns(answer.slice(first, _SLICE)))
 
@@ -81,7 +81,7 @@ def _count_by_kernel(frame: Any, counter: TableCounter) -> bool:
     rows = frame.selectExpr(f"{name(counter.y)} AS y", *scores)
     count = CountRows(len(counter.models), options.missing == "drop", options.resolution)
     parts = _map(_map(rows, count, MERGED).repartition("model", "part"), merge_parts, MERGED)
-    tables = read_parts(_answer(parts), len(counter.models), options.resolution)
+    tables = read_parts(_answer(lambda: parts), len(counter.models), options.resolution)
     if tables is None:
         return False
     for model, table in zip(counter.models, tables, strict=True):
@@ -124,10 +124,10 @@ def _is_connect(frame: Any) -> bool:
     return ".connect." in type(frame).__module__
 
 
-def _answer(counts: Any) -> Any:
-    """Return the counts as an Arrow table; an error if they are too many for the driver."""
+def _answer(count: Callable[[], Any]) -> Any:
+    """Return the counts as an Arrow table; an error if Spark cannot count, or they are too many for the driver."""
     try:
-        return counts.toArrow()
+        return count().toArrow()
     except Exception as error:
         if "maxResultSize" in str(error):
             raise InputError(
