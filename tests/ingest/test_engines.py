@@ -494,6 +494,7 @@ def test_names_of_any_kind_are_columns(spark_local, tmp_path):
     same(cb.tables_from_frame(frame, **options), cb.tables_from_frame(table, **options))
 
 
+@pytest.mark.slow
 @needs_spark
 @pytest.mark.xdist_group("spark")
 def test_a_result_too_large_for_the_driver_is_an_error_with_a_hint(tmp_path):
@@ -575,6 +576,7 @@ def test_workers_without_this_version_leave_the_count_to_sql(spark_local, monkey
     assert found == cb.ScoreTable.from_arrays(np.arange(1000) % 2, np.arange(1000) / 1000)
 
 
+@pytest.mark.slow
 @needs_spark
 @pytest.mark.xdist_group("spark")
 def test_workers_that_cannot_import_the_package_leave_the_count_to_sql(tmp_path):
@@ -610,6 +612,7 @@ def expected_of(rows):
     return cb.ScoreTable.from_arrays(number * 40503 % 1009 < 400, spark_driver.score(number))
 
 
+@pytest.mark.slow
 @needs_spark
 @pytest.mark.xdist_group("spark")
 def test_a_failed_driver_or_worker_loses_no_rows(tmp_path):
