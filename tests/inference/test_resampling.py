@@ -246,6 +246,19 @@ def test_values_are_those_of_the_tables_of_replicates(table):
         assert values(streams) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-14)
 
 
+def test_tables_of_any_number_of_rows_have_replicates():
+    """Their counts are drawn, not their rows, which would not fit in memory."""
+    score = np.array([0.2, 0.5, 0.8])
+    for size in (10**6, 10**10, 10**15):
+        n = np.full(3, size)
+        table = cb.ScoreTable.from_counts(score, n, np.rint(n * score).astype(np.int64))
+        found = BinaryReplicates(table, [cb.ECE(), cb.ACE(), cb.Brier()])
+        for values in (found.bootstrap(Streams(5, 0, 50)), found.null(Streams(5, 0, 50))):
+            assert values[:, 2] == pytest.approx(np.mean(score * (1 - score)), abs=5 / np.sqrt(size))
+            assert (values[:, 0] > 0).all()
+            assert (values[:, 0] < 5 / np.sqrt(size)).all()
+
+
 def test_a_decision_that_needs_scipy_is_made_on_the_table():
     """With alpha of 0.9995 the kernel leaves all decisions to SciPy."""
     metric = cb.TCE(alpha=0.9995)
@@ -263,6 +276,8 @@ def test_unsupported_resampling_is_refused():
         core.Replicates(table.score, table.k, table.n, none, [], [], [], [])
     with pytest.raises(ValueError, match="at most 2"):
         core.draw(1, 0, 2**32, none)
+    with pytest.raises(ValueError, match="only with by_rows"):
+        core.Replicates(table.score, table.n, table.k, none, [], [], [], [], by_rows=False).simulate(1, 0, 1)
     with pytest.raises(ValueError, match="must not fall"):
         core.Replicates(table.score, table.n, table.k, none, [np.array([0, 5])], [], [], [])
     with pytest.raises(ValueError, match="as long as the table"):

@@ -119,21 +119,22 @@ def signed_sums(key: int, first: int, count: int, values: Floats, start: Ints, u
     return _core.sum_signed(key, first, count, values, start, unit, units).reshape(count, start.size, -1)
 
 
-def replicates(score: Floats, n: Ints, k: Ints, plan: Plan) -> TableReplicates:
-    return _Replicates(score, n, k, plan)
+def replicates(score: Floats, n: Ints, k: Ints, plan: Plan, *, by_rows: bool = True) -> TableReplicates:
+    return _Replicates(score, n, k, plan, by_rows)
 
 
 class _Replicates:
-    def __init__(self, score: Floats, n: Ints, k: Ints, plan: Plan) -> None:
+    def __init__(self, score: Floats, n: Ints, k: Ints, plan: Plan, by_rows: bool) -> None:
         self._core = _core.Replicates(
             score,
             n,
             k,
-            poisson_shares(int(n.sum())),
+            poisson_shares(int(n.sum())) if by_rows else np.empty(0),
             fixed=list(plan.fixed),
             quantiles=list(plan.quantiles),
             blocks=list(plan.blocks),
             linear=list(plan.linear),
+            by_rows=by_rows,
         )
 
     def simulated(self, key: int, replicate: int) -> Ints:

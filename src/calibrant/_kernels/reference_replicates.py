@@ -136,8 +136,8 @@ def _poisson(key: int, attempt: int, replicate: int, size: int, shares: Floats) 
     return times
 
 
-def replicates(score: Floats, n: Ints, k: Ints, plan: Plan) -> TableReplicates:
-    """Return the replicates of a table."""
+def replicates(score: Floats, n: Ints, k: Ints, plan: Plan, *, by_rows: bool = True) -> TableReplicates:
+    """Return the replicates of a table; without `by_rows` only those with given counts are measured."""
     return _Replicates(score, n, k, plan)
 
 

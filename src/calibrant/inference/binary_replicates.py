@@ -26,14 +26,14 @@ class BinaryReplicates:
     """Metrics of the bootstrap and null replicates of a table of counts.
 
     The kernel adds up what most metrics need: sums over bins, linear sums of counts, and rejected rows. Other metrics
-    are computed on the table of each replicate, which has the same rows.
+    are computed on the table of each replicate, which has the same rows. `of_draws` needs `takes_draws`.
     """
 
-    def __init__(self, table: ScoreTable, metrics: Sequence[Metric]) -> None:
+    def __init__(self, table: ScoreTable, metrics: Sequence[Metric], *, takes_draws: bool = False) -> None:
         plan = _Plan(table)
         self.table, self.metrics = table, list(metrics)
         self._readers = [plan.reader(metric) for metric in metrics]
-        self._sampler = CountSampler(table, plan.finished())
+        self._sampler = CountSampler(table, plan.finished(), takes_draws=takes_draws)
 
     def bootstrap(self, streams: Streams) -> Floats:
         """Return the values of bootstrap replicates, one row each."""

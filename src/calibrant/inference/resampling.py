@@ -153,12 +153,13 @@ def null_sampler(table: ScoreTable, rows: "PairedRows | None" = None) -> Callabl
 class CountSampler:
     """Replicates of a table of counts: of its rows one by one or, where scores have many rows, of their counts.
 
-    `kernel` measures the sums of a plan; see `calibrant._kernels`.
+    `kernel` measures the sums of a plan; see `calibrant._kernels`. With `takes_draws` it also measures given rows.
     """
 
-    def __init__(self, table: ScoreTable, plan: _kernels.Plan | None = None) -> None:
+    def __init__(self, table: ScoreTable, plan: _kernels.Plan | None = None, *, takes_draws: bool = False) -> None:
         self.table, self.by_rows = table, samples_rows(table)
-        self.kernel = _kernels.replicates(table.score, table.n, table.k, plan or _kernels.Plan())
+        known = plan or _kernels.Plan()
+        self.kernel = _kernels.replicates(table.score, table.n, table.k, known, by_rows=takes_draws or self.by_rows)
 
     def bootstrap(self, stream: Stream) -> tuple[Ints, Ints]:
         """Return the rows and the events of each score in a bootstrap replicate."""

@@ -26,7 +26,7 @@ class SharedDraws:
     def __init__(self, rows: PairedRows, metrics: Sequence[Metric]) -> None:
         self.size = rows.event.size
         tables = [_table(*each, rows.event) for each in zip(rows.scores, rows.places, strict=True)]
-        self.models = [BinaryReplicates(table, metrics) for table in tables]
+        self.models = [BinaryReplicates(table, metrics, takes_draws=True) for table in tables]
         first = _rows_in_order(tables[0], rows.places[0], rows.event)
         rank = np.empty(self.size, dtype=np.int32)
         rank[first] = np.arange(self.size, dtype=np.int32)

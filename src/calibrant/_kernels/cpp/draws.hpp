@@ -28,6 +28,7 @@ struct TableRows {
 class NullDraws {
   public:
     explicit NullDraws(const TableRows& rows) : rows_(rows), threshold_(padded(rows.size, kChunkQuarters)) {
+        if (rows.size == 0) return;  // the rows are not drawn
         std::size_t row = 0;
         for (std::size_t i = 0; i < rows.entries; ++i) {
             const std::uint16_t whole = whole_part(rows.score[i]);

@@ -162,6 +162,7 @@ class Replicates {
         event_.assign(padded(rows.size, kChunkQuarters), 0);
         for (std::size_t i = 0; i < rows.entries; ++i)
             if (rows.n[i] > 1) tied_.push_back(i);
+        if (rows.size == 0) return;  // the rows are not drawn
         std::size_t row = 0;
         for (std::size_t i = 0; i < rows.entries; row += static_cast<std::size_t>(rows.n[i++]))
             std::fill_n(event_.begin() + static_cast<std::ptrdiff_t>(row), rows.k[i], std::uint8_t{0xff});

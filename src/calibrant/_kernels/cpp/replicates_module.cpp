@@ -24,7 +24,8 @@ using Coefficients = std::vector<std::pair<Input<double>, Input<double>>>;
 // More draws of so many rows than 255, or than 65,535, have a probability below 1e-100.
 constexpr std::int64_t kMostRowsInByte = 32, kMostRowsInTwoBytes = 60'000;
 
-TableRows rows_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k) {
+// The table; without `by_rows` its rows are not drawn, and take no memory.
+TableRows rows_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, bool by_rows) {
     const std::size_t entries = score.shape(0);
     if (n.shape(0) != entries || k.shape(0) != entries) throw std::invalid_argument("score, n and k must be equally long");
     std::int64_t size = 0;
@@ -33,7 +34,7 @@ TableRows rows_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t
             throw std::invalid_argument("n must be at least 1, and k must lie between 0 and n");
         size += n.data()[i];
     }
-    const auto rows = static_cast<std::size_t>(size);
+    const auto rows = by_rows ? static_cast<std::size_t>(size) : 0;
     if (rows >= (std::size_t{1} << 32)) throw std::invalid_argument("at most 2^32 - 1 rows can be drawn one by one");
     return {score.data(), n.data(), k.data(), entries, rows, rows == entries};
 }
@@ -68,20 +69,24 @@ class PyReplicates {
   public:
     PyReplicates(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, Input<double> poisson,
                  const std::vector<Input<std::int64_t>>& fixed, const std::vector<std::int64_t>& quantiles,
-                 const Blocks& blocks, const Coefficients& linear)
-        : score_(score), n_(n), k_(k), replicates_(make(poisson, plan_of(score.shape(0), fixed, quantiles, blocks, linear))) {}
+                 const Blocks& blocks, const Coefficients& linear, bool by_rows)
+        : score_(score), n_(n), k_(k), by_rows_(by_rows),
+          replicates_(make(poisson, plan_of(score.shape(0), fixed, quantiles, blocks, linear))) {}
 
     nb::tuple simulate(std::uint64_t key, std::uint32_t first, std::size_t count) const {
+        check_rows();
         return measured(count, [&](const auto& each, Sums out) { each.simulate(loops(), key_of(key), first, count, out); });
     }
 
     nb::tuple resample(std::uint64_t key, std::uint32_t first, std::size_t count) const {
+        check_rows();
         return measured(count, [&](const auto& each, Sums out) { each.resample(loops(), key_of(key), first, count, out); });
     }
 
     nb::tuple resample_drawn(Bytes drawn, Input<std::int32_t> order) const {
         const std::size_t size = std::visit([](const auto& each) { return each.size(); }, replicates_);
         const bool same = order.shape(0) == 0;
+        check_rows();
         if (!same) check_order(order, size);
         if (drawn.shape(1) != size) throw std::invalid_argument("drawn must have one column per row");
         return measured(drawn.shape(0), [&](const auto& each, Sums out) {
@@ -98,12 +103,14 @@ class PyReplicates {
     }
 
     Output<std::int64_t> simulated(std::uint64_t key, std::uint32_t replicate) const {
+        check_rows();
         Buffer<std::int64_t> k(score_.shape(0));
         std::visit([&](const auto& each) { each.simulated(loops(), key_of(key), replicate, k.data()); }, replicates_);
         return k.array();
     }
 
     nb::tuple resampled(std::uint64_t key, std::uint32_t replicate) const {
+        check_rows();
         Buffer<std::int64_t> n(score_.shape(0)), k(score_.shape(0));
         std::visit([&](const auto& each) { each.resampled(loops(), key_of(key), replicate, n.data(), k.data()); },
                    replicates_);
@@ -115,6 +122,10 @@ class PyReplicates {
     }
 
   private:
+    void check_rows() const {
+        if (!by_rows_) throw std::invalid_argument("rows are drawn only with by_rows");
+    }
+
     static void check_order(Input<std::int32_t> order, std::size_t size) {
         const auto inside = [size](std::int32_t row) { return row >= 0 && static_cast<std::size_t>(row) < size; };
         if (order.shape(0) != size || !std::all_of(order.data(), order.data() + size, inside))
@@ -124,7 +135,7 @@ class PyReplicates {
     using Either = std::variant<Replicates<std::uint8_t>, Replicates<std::uint16_t>, Replicates<std::int64_t>>;
 
     Either make(Input<double> poisson, Plan plan) const {
-        const TableRows rows = rows_of(score_, n_, k_);
+        const TableRows rows = rows_of(score_, n_, k_, by_rows_);
         const std::int64_t most = rows.entries == 0 ? 0 : *std::max_element(rows.n, rows.n + rows.entries);
         if (most <= kMostRowsInByte) return Replicates<std::uint8_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
         if (most <= kMostRowsInTwoBytes)
@@ -151,6 +162,7 @@ class PyReplicates {
 
     Input<double> score_;
     Input<std::int64_t> n_, k_;
+    bool by_rows_;
     Either replicates_;
 };
 
@@ -212,9 +224,9 @@ void bind_replicates(nb::module_& m) {
     nb::class_<PyReplicates>(m, "Replicates")
         .def(nb::init<Input<double>, Input<std::int64_t>, Input<std::int64_t>, Input<double>,
                       const std::vector<Input<std::int64_t>>&, const std::vector<std::int64_t>&, const Blocks&,
-                      const Coefficients&>(),
+                      const Coefficients&, bool>(),
              nb::arg("score"), nb::arg("n"), nb::arg("k"), nb::arg("poisson"), nb::arg("fixed"), nb::arg("quantiles"),
-             nb::arg("blocks"), nb::arg("linear"))
+             nb::arg("blocks"), nb::arg("linear"), nb::arg("by_rows") = true)
         .def("simulate", &PyReplicates::simulate, nb::arg("key"), nb::arg("first"), nb::arg("count"))
         .def("resample", &PyReplicates::resample, nb::arg("key"), nb::arg("first"), nb::arg("count"))
         .def("resample_drawn", &PyReplicates::resample_drawn, nb::arg("drawn").noconvert(), nb::arg("order").noconvert())
