@@ -1,10 +1,16 @@
-"""The number of threads that this process may use."""
+"""Threads: how many this process may use, and work in them."""
 
 import math
 import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
-__all__ = ["available_cores"]
+__all__ = ["available_cores", "map_in_threads"]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
@@ -25,3 +31,15 @@ def _quota() -> int:
         return math.ceil(int(allowed) / int(period))
     except (OSError, ValueError):  # no control group, or "max"
         return os.cpu_count() or 1
+
+
+def map_in_threads(function: Callable[[T], R], items: Sequence[T], threads: int) -> Iterator[R]:
+    """Yield the results in order. Work that has not begun is dropped if the caller stops, or is interrupted."""
+    if threads == 1 or len(items) < 2:
+        yield from map(function, items)
+        return
+    pool = ThreadPoolExecutor(min(threads, len(items)))
+    try:
+        yield from pool.map(function, items)
+    finally:
+        pool.shutdown(cancel_futures=True)

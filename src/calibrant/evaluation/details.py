@@ -1,6 +1,7 @@
 """`Details`: what an evaluation of one kind adds to the results of all kinds, and what several kinds share of it."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -49,15 +50,15 @@ class Details(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
-class LogOddsDetails:
+class LogOddsDetails(ABC):
     """Details of probabilities, whose deviation is a log-odds error: binary and multiclass."""
 
     decision: Any
 
     @property
+    @abstractmethod
     def rows_needed(self) -> int | None:
         """Number of further rows that would probably decide an inconclusive verdict, where it is known."""
-        raise NotImplementedError
 
     @property
     def pvalue(self) -> float:

@@ -1,15 +1,14 @@
 """Evaluation of groups, for all kinds of forecast; p-values are adjusted for the number of groups."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from calibrant._support.errors import Note
 from calibrant._support.progress import progress_bar
-from calibrant._support.workers import available_cores
+from calibrant._support.workers import available_cores, map_in_threads
 from calibrant.evaluation.results import Evaluation
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.resampling import MIN_CLUSTERS
@@ -43,22 +42,12 @@ def evaluate_groups(
     `samples` has None for a group in which no row is used. Notes name these groups, and those with too few clusters.
     """
     used = {key: sample for key, sample in samples.items() if sample is not None}
-    results = progress_bar(_in_threads(evaluate, list(used.values())), len(used), "evaluating groups", show=progress)
+    # The kernel works on one group while Python prepares another.
+    evaluated = map_in_threads(evaluate, list(used.values()), min(available_cores(), _MOST_THREADS))
+    results = progress_bar(evaluated, len(used), "evaluating groups", show=progress)
     found = dict(zip(used, results, strict=True))
     notes = _empty_groups(samples), _few_clusters(samples)
     return replace(whole, groups=adjust_groups(found), by=name, own_notes=(*whole.own_notes, *chain(*notes)))
-
-
-def _in_threads(evaluate: Callable[[S], Evaluation], samples: Sequence[S]) -> Iterator[Evaluation]:
-    """Yield the evaluations in order; the kernel works on one group while Python prepares another."""
-    if len(samples) < 2 or available_cores() == 1:
-        yield from map(evaluate, samples)
-        return
-    pool = ThreadPoolExecutor(min(available_cores(), _MOST_THREADS))
-    try:
-        yield from pool.map(evaluate, samples)
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _empty_groups(samples: Mapping[Any, S | None]) -> list[Note]:

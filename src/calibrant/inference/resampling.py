@@ -5,8 +5,7 @@ bitwise identical on both kernels, for any number of threads, and independent of
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +18,7 @@ from calibrant._support.option_checks import check_count
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import Stream, Streams, stream_key
 from calibrant._support.typing import Column, Floats, Ints, Weights
-from calibrant._support.workers import available_cores
+from calibrant._support.workers import available_cores, map_in_threads
 from calibrant.tables.residuals import event_squares, residual_variance
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
@@ -83,7 +82,7 @@ def map_blocks(
     block = max(1, min(int(_ROWS_PER_BLOCK / max(rows, 1)), -(-count // least)))
     blocks = [Streams(key, first, min(block, count - first)) for first in range(0, count, block)]
     try:
-        found = _map_in_order(function, blocks, workers)
+        found = map_in_threads(function, blocks, workers)
         return np.concatenate(list(progress_bar(found, len(blocks), f"resampling ({purpose})", show=show)))
     finally:
         _kernels.free_memory()
@@ -106,17 +105,6 @@ def map_replicates(
 def one_by_one(function: Callable[[Stream], Sequence[float] | Floats]) -> Callable[[Streams], Floats]:
     """Return the function of a block of replicates that calls a function of one replicate."""
     return lambda streams: np.array([function(stream) for stream in streams], dtype=np.float64)
-
-
-def _map_in_order(function: Callable[[Streams], Floats], blocks: Sequence[Streams], workers: int) -> Iterator[Floats]:
-    if workers == 1 or len(blocks) == 1:
-        yield from map(function, blocks)
-        return
-    pool = ThreadPoolExecutor(min(workers, len(blocks)))
-    try:
-        yield from pool.map(function, blocks)
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def bootstrap_sampler(table: ScoreTable) -> Callable[[Stream], ScoreTable]:

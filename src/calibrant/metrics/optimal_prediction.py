@@ -1,9 +1,7 @@
 """The prediction with the least expected cost, given samples of the true probability."""
 
 import math
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 from calibrant._support.errors import InputError
 from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Floats
+from calibrant._support.workers import available_cores, map_in_threads
 from calibrant.metrics.costs import Cost, check_cost, evaluate_cost, normalise_units, optimum
 
 __all__ = ["optimal_prediction"]
@@ -81,10 +80,8 @@ def optimal_prediction(samples: Any, cost: Cost) -> Floats:
     search = _search(cost)
     rows = max(1, _BLOCK // draws.shape[1])
     blocks = [draws[start : start + rows] for start in range(0, len(draws), rows)]
-    if len(blocks) == 1:
-        return search(np.sort(blocks[0], axis=1))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # NumPy releases the interpreter lock while it computes
-        return np.concatenate(list(pool.map(lambda block: search(np.sort(block, axis=1)), blocks)))
+    # NumPy releases the interpreter lock while it computes.
+    return np.concatenate(list(map_in_threads(lambda block: search(np.sort(block, axis=1)), blocks, available_cores())))
 
 
 def _check_samples(samples: Any) -> Floats:
