@@ -1,0 +1,1 @@
+"""Sequential inference: evidence against calibration that stays valid however often one looks."""

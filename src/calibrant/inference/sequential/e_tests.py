@@ -1,0 +1,35 @@
+"""Decisions from several e-values."""
+
+import numpy as np
+
+from calibrant._support.typing import Floats
+
+__all__ = ["e_bh", "log_mean_e"]
+
+
+def e_bh(log_e: Floats, weights: Floats, alpha: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which hypotheses the weighted e-BH procedure rejects; the false discovery rate is at most alpha.
+
+    Rejects the largest set of k hypotheses of which each has e * weight >= 1 / (alpha * k). The weights sum to at most
+    1 and must be fixed before the e-values are seen. Dependence does not matter (Wang and Ramdas, 2022). If any is
+    rejected, the weighted mean of the e-values is at least 1 / alpha: so for e-processes, the probability of ever
+    rejecting anything while all hypotheses are true is at most alpha, too.
+
+    Examples
+    --------
+    >>> e_bh(np.log([100.0, 50.0, 1.0]), np.full(3, 1 / 3), 0.05)
+    array([ True,  True, False])
+    """
+    with np.errstate(divide="ignore"):
+        evidence = np.asarray(log_e, dtype=np.float64) + np.log(weights)
+    ranked = np.sort(evidence)[::-1]
+    enough = np.flatnonzero(ranked >= -np.log(alpha * np.arange(1, ranked.size + 1)))
+    if enough.size == 0:
+        return np.zeros(evidence.size, dtype=np.bool_)
+    return np.asarray(evidence >= ranked[enough[-1]])
+
+
+def log_mean_e(log_e: Floats) -> Floats:
+    """Return the logarithm of the mean of e-values along the last axis: an e-value again, for any dependence."""
+    log_e = np.asarray(log_e, dtype=np.float64)
+    return np.asarray(np.logaddexp.reduce(log_e, axis=-1) - np.log(log_e.shape[-1]))

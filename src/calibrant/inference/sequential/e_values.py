@@ -1,0 +1,98 @@
+"""E-values of one window: how much the data favour a recalibration over calibration, at fair odds.
+
+Each has an expectation of at most 1, given the past and the scores of the window, if every score's event rate lies
+within the margin. They differ in what they assume about the rows of a window.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant._support.logits import logit
+from calibrant._support.typing import Floats
+from calibrant.inference.sequential.windows import CERTAIN, Window
+
+__all__ = ["Contrast", "any_dependence", "independent_rows", "window_effects"]
+
+LARGEST_STAKE = 0.95  # of what a bet may lose in the worst window
+CLIP = 3.0  # standard deviations above the expected value at which a window's contrast is cut
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The weighted mean residual of a window, in the direction of an expert, with its moments.
+
+    With the expert's rate q, the nearest rate p0 that the null hypothesis allows and h = logit q - logit p0:
+    `value` is the mean of h (y - p0), `expected` its mean under the expert. Under the null hypothesis its mean lies
+    between -`slack` and 0, and it is never below -`worst`. `bernoulli` bounds its variance for independent rows.
+    """
+
+    value: Floats
+    expected: Floats
+    bernoulli: Floats
+    shared: Floats
+    slack: Floats
+    worst: Floats
+
+    @classmethod
+    def between(cls, window: Window, q: Floats, nearest: Floats) -> "Contrast":
+        """Return the contrast of a window between an expert's rates and the nearest allowed rates."""
+        h = logit(q, CERTAIN / 2) - logit(nearest, CERTAIN / 2)
+        h[q == nearest] = 0.0
+        size = np.maximum(window.size, 1)
+        share = window.n / size[..., None]
+        rate = np.clip(0.5, window.low, window.high)  # the allowed rate with the largest variance
+        return cls(
+            value=np.sum(h * (window.k - window.n * nearest), axis=-1) / size,
+            expected=np.sum(h * share * (q - nearest), axis=-1),
+            bernoulli=np.sum(h**2 * share * (rate * (1 - rate)), axis=-1) / size,
+            shared=np.sum(np.abs(h) * share * window.high, axis=-1),
+            slack=np.sum(np.abs(h) * share * (window.high - window.low), axis=-1),
+            worst=np.sum(np.abs(h) * share * np.where(h > 0, nearest, 1 - nearest), axis=-1),
+        )
+
+
+def independent_rows(window: Window, q: Floats, nearest: Floats) -> Floats:
+    """Return the log e-value of a likelihood ratio: rows are independent, given their scores and the past."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        event, other = np.log(q / nearest), np.log1p(-q) - np.log1p(-nearest)
+    inside = q == nearest
+    event[inside] = 0.0
+    other[inside] = 0.0
+    return np.asarray(np.sum(window.k * event + (window.n - window.k) * other, axis=-1))
+
+
+def any_dependence(contrast: Contrast, spread: Floats) -> Floats:
+    """Return the log e-value of a bet on the contrast: rows of a window may depend on each other in any way.
+
+    1 + c z with a stake c that cannot lose more than all. The stake is the best one for the expert's mean and for a
+    variance of `spread` times that of independent rows; both are guesses and do not matter for validity.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stake = contrast.expected / (spread * contrast.bernoulli + contrast.expected**2)
+        stake = np.minimum(stake, LARGEST_STAKE / contrast.worst)
+    return np.log1p(np.where(contrast.expected > 0, stake * contrast.value, 0.0))
+
+
+def window_effects(contrast: Contrast, effect: float) -> Floats:
+    """Return the log e-value by Bennett's inequality: the windows' event rates vary with a stated standard deviation.
+
+    z is cut at a, which lowers its mean; then E exp(l z) <= exp(l^2 phi(l a) s2) with phi(u) = (exp(u) - 1 - u) / u^2
+    and s2 a bound of the variance. A mean of -d < 0 adds d^2 to the second moment and takes l d away: l phi(l a) d
+    must be at most 1, which limits l.
+    """
+    s2 = contrast.bernoulli + (effect * contrast.shared) ** 2
+    used = contrast.expected > 0
+    s2 = np.where(used, s2, 1.0)
+    cut = contrast.expected + CLIP * np.sqrt(s2)
+    slope = np.log1p(contrast.expected * cut / s2) / cut
+    with np.errstate(divide="ignore"):
+        slope = np.minimum(slope, 1 / (_phi(slope * cut) * contrast.slack))
+    exponent = slope * np.minimum(contrast.value, cut) - slope**2 * _phi(slope * cut) * s2
+    return np.where(used, exponent, 0.0)
+
+
+def _phi(u: Floats) -> Floats:
+    small = np.abs(u) < 1e-3  # the series, where the difference loses all digits
+    v = np.where(small, 1.0, u)
+    return np.where(small, 0.5 + u / 6 + u**2 / 24, (np.expm1(v) - v) / v**2)
