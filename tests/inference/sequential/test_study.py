@@ -1,0 +1,36 @@
+"""The committed study of e-processes says what the documentation claims."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+STUDIES = Path(__file__).parents[3] / "docs" / "studies"
+
+
+def rows(name):
+    with (STUDIES / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_no_valid_design_has_more_than_5_percent_of_streams_with_an_alarm():
+    table = rows("monitoring_false_alarms.csv")
+    valid = [row for row in table if not (row["dependence"] == "independent" and float(row["day effect"]) > 0)]
+    assert len(valid) == len(table) - 9 == 138
+    assert {row["streams"] for row in valid} == {"2000"}
+    assert max(float(row["share with an alarm"]) for row in valid) <= 0.05
+
+
+def test_effects_of_a_day_break_the_guarantee_for_independent_rows():
+    broken = [row for row in rows("monitoring_false_alarms.csv") if row["dependence"] == "independent"]
+    assert max(float(row["share with an alarm"]) for row in broken if float(row["day effect"]) > 0) == 1
+
+
+@pytest.mark.parametrize("change", ["shift 0.2", "shift 0.5", "shift -0.5", "slope 0.7", "one of 20 groups: shift 0.5"])
+def test_the_form_for_independent_rows_takes_at_most_1_5_times_as_long_as_a_tuned_cusum(change):
+    delays = {
+        row["method"]: float(row["median delay"])
+        for row in rows("monitoring_delays.csv")
+        if row["change"] == change and row["day effect"] == "0.0" and row["median delay"]
+    }
+    assert delays["e-process, independent rows, margin 0"] <= 1.5 * delays["CUSUM, tuned to these 500 windows"]
