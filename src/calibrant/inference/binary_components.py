@@ -16,7 +16,7 @@ from calibrant.inference.tails import binomial_two_sided, saddlepoint_two_sided,
 from calibrant.metrics import log_odds
 from calibrant.metrics.log_odds import LogOddsBins
 
-__all__ = ["FINE_BINS", "IMPOSSIBLE", "MIN_EVENTS", "binary_components"]
+__all__ = ["FINE_BINS", "IMPOSSIBLE", "MIN_EVENTS", "binary_components", "in_the_large_test"]
 
 IMPOSSIBLE, FINE_BINS = "impossible outcomes", "deviation over fine bins"
 
@@ -32,7 +32,7 @@ def binary_components(design: Design) -> list[TestResult]:
     Scores of 0 and 1 alone have only the test of calibration in the large. If an event has score 0, or a row without it
     score 1, calibration is impossible, and the test "impossible outcomes" has the p-value 0.
     """
-    found = [*_impossible(design), _in_the_large(design)]
+    found = [*_impossible(design), in_the_large_test(design)]
     if design.information > 0:
         found += [*_slope(design), *_over_bins(design)]
     return found
@@ -44,7 +44,7 @@ def _impossible(design: Design) -> list[TestResult]:
     return [TestResult(count, 0.0, IMPOSSIBLE)] if count > 0 else []
 
 
-def _in_the_large(design: Design) -> TestResult:
+def in_the_large_test(design: Design) -> TestResult:
     """Test calibration in the large: mean score against event rate. Valid also if the model is miscalibrated otherwise.
 
     The variance of the sum of residuals is the larger of p (1 - p) and (y - p)^2, summed. Few events are tested by the

@@ -11,7 +11,7 @@ from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.slope_intercept import Logits
 from calibrant.tables.residuals import squared_residuals
 
-__all__ = ["coefficients"]
+__all__ = ["calibration_in_the_large", "coefficients"]
 
 
 def coefficients(design: Design, level: float) -> tuple[Estimate, ...]:
@@ -22,10 +22,11 @@ def coefficients(design: Design, level: float) -> tuple[Estimate, ...]:
     the logistic regression on the logits. Standard errors are robust (sandwich), by clusters where there are any. No
     p-values are computed: the joint test decides.
     """
-    return (*_in_the_large(design, level), *_slope_and_intercept(design, level))
+    return (*calibration_in_the_large(design, level), *_slope_and_intercept(design, level))
 
 
-def _in_the_large(design: Design, level: float) -> tuple[Estimate, ...]:
+def calibration_in_the_large(design: Design, level: float) -> tuple[Estimate, ...]:
+    """Return calibration in the large, if both outcomes occur."""
     bins = LogOddsBins(design.table, np.zeros(1, dtype=np.int64))
     if not bins.information[0] > 0 or not design.table.has_both_classes:
         return ()

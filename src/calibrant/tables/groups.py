@@ -26,8 +26,8 @@ MANY_GROUPS, FEWEST_ROWS = 1_000, 20
 GROUP_HINT = "Pass one column, a list of columns, a mapping of names to columns, or a frame."
 
 
-def group_columns(by: Any) -> dict[str, Any]:
-    """Return the columns of `by`, with their names in error messages.
+def group_columns(by: Any, argument: str = "by") -> dict[str, Any]:
+    """Return the columns of `by`, with their names in error messages, which begin with that of the argument.
 
     `by` is one column, a list or tuple of columns, a mapping of names to columns, or a frame.
 
@@ -36,10 +36,10 @@ def group_columns(by: Any) -> dict[str, Any]:
     """
     if by is None:
         return {}
-    columns = _several_columns(by)
+    columns = _several_columns(by, argument)
     if columns is None:
-        return {"by": by}
-    return {f"by[{name!r}]": column for name, column in columns.items()}
+        return {argument: by}
+    return {f"{argument}[{name!r}]": column for name, column in columns.items()}
 
 
 def groups_name(by: Any) -> str | None:
@@ -56,12 +56,12 @@ def groups_name(by: Any) -> str | None:
     return ", ".join(columns)
 
 
-def _several_columns(by: Any) -> dict[str, Any] | None:
+def _several_columns(by: Any, argument: str = "by") -> dict[str, Any] | None:
     """Return the columns of a mapping, a frame, or a list of columns by name; None for one column."""
     if isinstance(by, Mapping):
         named = [(str(name), column) for name, column in by.items()]
     elif hasattr(type(by), "columns"):
-        named = _frame_columns(by)
+        named = _frame_columns(by, argument)
     elif isinstance(by, (list, tuple)) and by and all(map(_is_column, by)):
         named = [(_name(column) or f"column {i}", column) for i, column in enumerate(by, 1)]
     else:
@@ -69,7 +69,7 @@ def _several_columns(by: Any) -> dict[str, Any] | None:
     names = [name for name, _ in named]
     if not names or len(set(names)) < len(names):
         raise InputError(
-            Argument("by") + f" must have at least one column, each with its own name; got {names}.",
+            Argument(argument) + f" must have at least one column, each with its own name; got {names}.",
             hint=GROUP_HINT,
             value=names,
         )
@@ -85,7 +85,7 @@ def _is_column(value: Any) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) == 1
 
 
-def _frame_columns(frame: Any) -> list[tuple[str, Any]]:
+def _frame_columns(frame: Any, argument: str) -> list[tuple[str, Any]]:
     import narwhals as nw
 
     try:
@@ -93,9 +93,9 @@ def _frame_columns(frame: Any) -> list[tuple[str, Any]]:
         return [(str(name), known[name].to_native()) for name in known.columns]
     except (TypeError, nw.exceptions.NarwhalsError) as error:
         raise InputError(
-            f"by must be a frame in memory; got {type(frame).__name__}, which cannot be read: {error}",
+            f"{argument} must be a frame in memory; got {type(frame).__name__}, which cannot be read: {error}",
             hint="Collect it first.",
-            argument="by",
+            argument=argument,
         ) from error
 
 

@@ -1,0 +1,1 @@
+"""Audit: segments of rows in which a forecast is miscalibrated."""
