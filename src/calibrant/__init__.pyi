@@ -28,6 +28,7 @@ from calibrant.calibrators.spline import Spline as Spline
 from calibrant.calibrators.thresholds import ProportionThreshold as ProportionThreshold
 from calibrant.calibrators.trees import TreeSmoothing as TreeSmoothing
 from calibrant.calibrators.venn_abers import VennAbers as VennAbers
+from calibrant.evaluation.audit.audit import audit as audit
 from calibrant.evaluation.comparison import compare as compare
 from calibrant.evaluation.comparison_result import Comparison as Comparison
 from calibrant.evaluation.decisions import decisions as decisions
@@ -80,7 +81,6 @@ from calibrant.metrics.calibration_errors import MCE as MCE
 from calibrant.metrics.calibration_errors import RMSCE as RMSCE
 from calibrant.metrics.calibration_errors import TCE as TCE
 from calibrant.metrics.calibration_errors import ace as ace
-from calibrant.metrics.calibration_errors import debiased_sce as debiased_sce
 from calibrant.metrics.calibration_errors import ecc as ecc
 from calibrant.metrics.calibration_errors import ece as ece
 from calibrant.metrics.calibration_errors import mce as mce
@@ -94,8 +94,6 @@ from calibrant.metrics.costs import LinearCost as LinearCost
 from calibrant.metrics.costs import LogCost as LogCost
 from calibrant.metrics.costs import PowerCost as PowerCost
 from calibrant.metrics.costs import StepCost as StepCost
-from calibrant.metrics.cumulative import ecce_mad as ecce_mad
-from calibrant.metrics.cumulative import ecce_r as ecce_r
 from calibrant.metrics.decompositions import corp_decomposition as corp_decomposition
 from calibrant.metrics.decompositions import mcb as mcb
 from calibrant.metrics.decompositions import murphy_decomposition as murphy_decomposition

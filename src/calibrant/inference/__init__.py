@@ -5,6 +5,7 @@ from calibrant._support.lazy import LazyNames as _LazyNames
 _lazy = _LazyNames(
     __name__,
     {
+        "evaluation.audit.result": "Audit Segment",
         "evaluation.binary_details": "BinaryDetails CumulativeDifferences",
         "evaluation.decisions": "DecisionResult Decisions",
         "evaluation.differences": "Difference",

@@ -1,3 +1,5 @@
+from calibrant.evaluation.audit.result import Audit as Audit
+from calibrant.evaluation.audit.result import Segment as Segment
 from calibrant.evaluation.binary_details import BinaryDetails as BinaryDetails
 from calibrant.evaluation.binary_details import CumulativeDifferences as CumulativeDifferences
 from calibrant.evaluation.decisions import DecisionResult as DecisionResult

@@ -14,7 +14,7 @@ from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Bools, Column, Ints
 from calibrant.evaluation.audit.features import Feature, encode_feature
 from calibrant.evaluation.audit.result import Audit, Segment
-from calibrant.evaluation.audit.search import Residuals, Rule, rule_rows, rule_text, search
+from calibrant.evaluation.audit.search import Residuals, Rule, explained, rule_rows, rule_text, search
 from calibrant.inference.binary_components import in_the_large_test
 from calibrant.inference.coefficients import calibration_in_the_large
 from calibrant.inference.design import Design
@@ -106,18 +106,18 @@ def audit(
         raise InputError(f"depth must be 1, 2 or 3; got {depth!r}.", argument="depth", value=depth)
     sample = _Sample.read(y_true, forecast, features, cluster, rows)
     halves = sample.halves(seed_sequence(random_state))
-    found: list[tuple[Rule, int, _Tested]] = []
-    for i, other in ((0, 1), (1, 0)):
-        chosen = sample.part(halves[i]).search(depth, min_rows, progress)
-        tested = sample.part(halves[other])
-        found += [(rule, i, tested.test(rule, confidence_level)) for rule in chosen]
-    adjusted = holm([test.pvalue for _, _, test in found])
-    segments: dict[Rule, Segment] = {}
-    for (rule, _, test), pvalue in sorted(zip(found, adjusted, strict=True), key=lambda each: each[1]):
-        if pvalue <= alpha and rule not in segments:
-            segments[rule] = sample.segment(rule, test, float(pvalue))
+    found: list[tuple[Rule, _Tested]] = []
+    for searched, other in (halves, halves[::-1]):
+        chosen = sample.part(searched).search(depth, min_rows, progress)
+        tested = sample.part(other)
+        found += [(rule, tested.test(rule, confidence_level)) for rule in chosen]
+    adjusted = holm([test.pvalue for _, test in found])
+    shown: dict[Rule, tuple[_Tested, float]] = {}
+    for (rule, test), pvalue in sorted(zip(found, adjusted, strict=True), key=lambda each: each[1]):
+        if pvalue <= alpha:
+            shown.setdefault(rule, (test, float(pvalue)))
     return Audit(
-        segments=tuple(segments.values()),
+        segments=sample.segments(shown),
         n_rows=len(sample.rows),
         n_features=len(sample.features) - 1,
         n_tests=len(found),
@@ -142,13 +142,14 @@ class _Tested:
 class _Positions:
     """Row numbers, which follow the rows that are used."""
 
+    name: str
     values: Ints
 
     def __len__(self) -> int:
         return len(self.values)
 
     def part(self, rows: Any) -> "_Positions":
-        return _Positions(self.values[rows])
+        return _Positions(self.name, self.values[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +167,9 @@ class _Sample:
         columns = [_columns.read(column, name) for name, column in given.items()]
         if not columns:
             raise InputError("features must have at least one column; got none.", argument="features")
-        positions = _Positions(np.arange(len(columns[0])))
+        positions = _Positions(columns[0].name, np.arange(len(columns[0])))
         rows = Rows.read(y_true, {"forecast": forecast, "features": positions}, cluster=cluster, **options)
+        _columns.check_lengths([rows.y, *columns])
         _columns.check_alignment({"y_true": y_true, **given})
         used = check_scores(rows)
         kept = used.forecasts[1].values
@@ -186,16 +188,18 @@ class _Sample:
         inside = first if cluster is None else first[cluster]
         return np.flatnonzero(inside), np.flatnonzero(~inside)
 
-    def search(self, depth: int, min_rows: int | None, progress: bool | None) -> list[Rule]:
+    def residuals(self) -> Residuals:
         rows = self.rows
         score, event = rows.forecasts[0].values.astype(np.float64), rows.y.values == 1
         size = np.ones(score.size) if rows.weight is None else rows.weight.values.astype(np.float64)
         variance = size * score * (1 - score)
-        residuals = Residuals(size * (event - score), variance * size if rows.importance else variance)
-        least = max(SMALLEST_SEGMENT, int(SMALLEST_SHARE * len(rows))) if min_rows is None else min_rows
+        return Residuals(size * (event - score), variance * size if rows.importance else variance)
+
+    def search(self, depth: int, min_rows: int | None, progress: bool | None) -> list[Rule]:
+        least = max(SMALLEST_SEGMENT, int(SMALLEST_SHARE * len(self.rows))) if min_rows is None else min_rows
         return search(
             self.features,
-            residuals,
+            self.residuals(),
             depth=depth,
             min_rows=least,
             n_rules=CANDIDATES,
@@ -215,9 +219,30 @@ class _Sample:
         pvalue = 1.0 if design.rows is None and self.rows.cluster is not None else in_the_large_test(design).pvalue
         return _Tested(float(np.sum(table.n * table.score)) / total, float(table.k.sum()) / total, *error, pvalue)
 
-    def segment(self, rule: Rule, test: _Tested, adjusted: float) -> Segment:
-        rows = int(rule_rows(self.features, rule, len(self.rows)).sum())
-        return Segment(rule_text(self.features, rule), rows, **vars(test), adjusted_pvalue=adjusted)
+    def segments(self, shown: dict[Rule, tuple[_Tested, float]]) -> tuple[Segment, ...]:
+        """Return the rules that are shown as segments, with what they explain of all rows and how they overlap."""
+        rows = {rule: rule_rows(self.features, rule, len(self.rows)) for rule in shown}
+        gains = explained(self.residuals(), list(rows.values()))
+        total = sum(gains)
+        return tuple(
+            Segment(
+                rule_text(self.features, rule),
+                int(rows[rule].sum()),
+                **vars(test),
+                adjusted_pvalue=pvalue,
+                share=gain / total,
+                overlaps=self._overlaps(rule, rows),
+            )
+            for (rule, (test, pvalue)), gain in zip(shown.items(), gains, strict=True)
+        )
+
+    def _overlaps(self, rule: Rule, rows: dict[Rule, Bools]) -> str | None:
+        for other, theirs in rows.items():
+            if other == rule:
+                return None
+            if (rows[rule] & theirs).sum() >= 0.5 * (rows[rule] | theirs).sum():
+                return rule_text(self.features, other)
+        return None
 
 
 def _design(rows: Rows) -> Design:

@@ -1,7 +1,7 @@
 """`Audit`: the result of `audit`."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from calibrant._support.errors import Note
@@ -9,6 +9,7 @@ from calibrant._support.formatting import format_pvalue
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.json_values import plain
 from calibrant._support.text_tables import html_table, text_table
+from calibrant.evaluation.results import to_json_text
 
 __all__ = ["Audit", "Segment"]
 
@@ -30,6 +31,11 @@ class Segment:
         only one outcome occurs.
     pvalue, adjusted_pvalue : float
         Of the hypothesis that the segment is calibrated in the large; adjusted by Holm for all tested segments.
+    share : float
+        Share of what all segments explain: the gain in deviance by a shift of this segment's log-odds, after the
+        segments before it, divided by the sum of these gains.
+    overlaps : str or None
+        The rule of the first segment before it with which it shares at least half of the rows of both.
     """
 
     rule: str
@@ -41,6 +47,8 @@ class Segment:
     high: float
     pvalue: float
     adjusted_pvalue: float
+    share: float
+    overlaps: str | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,12 +89,18 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results as plain data for JSON."""
-        return plain({"verdict": self.verdict, **asdict(self)})
+        segments = [plain(segment) for segment in self.segments]
+        return {"kind": "audit", "verdict": self.verdict, **plain(self, skip=("segments",)), "segments": segments}
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON."""
+        return to_json_text(self.to_dict())
 
     def __repr__(self) -> str:
         cells = self._cells()
         table = ["", *text_table(cells, left=(0,))] if len(cells) > 1 else []
-        return "\n".join([f"Verdict: {self.verdict}", self._searched(), *table])
+        overlaps = [f"  {s.rule} overlaps {s.overlaps}." for s in self.segments if s.overlaps]
+        return "\n".join([f"Verdict: {self.verdict}", self._searched(), *table, *overlaps])
 
     def _repr_html_(self) -> str:
         cells = self._cells()
@@ -101,7 +115,7 @@ class Audit:
 
     def _cells(self) -> Sequence[Sequence[str]]:
         level = f"{self.confidence_level:.0%} CI".replace("%", " %")
-        heading = ["segment", "rows", "predicted", "observed", "log-odds error", level, "adjusted p"]
+        heading = ["segment", "rows", "predicted", "observed", "log-odds error", level, "adjusted p", "share"]
         return [heading, *([*_cells(segment)] for segment in self.segments)]
 
 
@@ -114,4 +128,5 @@ def _cells(segment: Segment) -> list[str]:
         f"{segment.log_odds_error:+.2f}",
         f"{segment.low:+.2f} to {segment.high:+.2f}",
         format_pvalue(segment.adjusted_pvalue),
+        f"{100 * segment.share:.0f} %",
     ]

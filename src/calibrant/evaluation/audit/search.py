@@ -10,7 +10,7 @@ import numpy as np
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.evaluation.audit.features import Codes, Feature
 
-__all__ = ["Residuals", "Rule", "rule_rows", "rule_text", "search"]
+__all__ = ["Residuals", "Rule", "explained", "rule_rows", "rule_text", "search"]
 
 Rule = tuple[tuple[int, int], ...]  # (feature, condition) pairs; none: all rows
 
@@ -79,6 +79,16 @@ def search(
             break
     left = [candidate for candidate in found if candidate.rule not in chosen]
     return chosen + _select(features, residuals, left, n_rules - len(chosen), least_gain=-np.inf)[0]
+
+
+def explained(residuals: Residuals, segments: Sequence[Bools]) -> list[float]:
+    """Return the gain in deviance by a shift of each segment, after the segments before it."""
+    value, variance = residuals.value.copy(), residuals.variance
+    gains = []
+    for rows in segments:
+        gains.append(_squared_sum(value[rows], variance[rows]))
+        value[rows] -= variance[rows] * (value[rows].sum() / variance[rows].sum())
+    return gains
 
 
 def _candidates(
