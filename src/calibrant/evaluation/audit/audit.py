@@ -58,7 +58,7 @@ def audit(
     y_true, forecast : columns
         Outcomes, 0 and 1, and scores.
     features : frame, mapping of names to columns, list of columns, or column
-        Numbers are cut into eight bins of about equal size, categories used by value (at most thirty, the rarer ones
+        Numbers are cut at eleven quantiles, from 1 % to 99 %, categories used by value (at most thirty, the rarer ones
         together); a missing value is a condition, too. No row is dropped because of a feature.
     depth : {1, 2, 3}, default 2
         The largest number of conditions of a rule. All pairs of features are searched; a third condition is added to

@@ -13,7 +13,7 @@ from calibrant._support.typing import Bools, Floats
 __all__ = ["Codes", "Condition", "Feature", "encode_feature"]
 
 MOST_LEVELS = 30  # of a category; rarer ones are "other"
-NUMBER_BINS = 8
+QUANTILES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99)  # cuts of numbers; both tails are fine
 FEW_NUMBERS = 10  # distinct numbers up to which each is a level
 
 Codes = NDArray[np.uint8]
@@ -65,9 +65,9 @@ class Feature:
 
 
 def encode_feature(name: str, column: ColumnData) -> Feature:
-    """Return a column as codes: numbers in bins of about equal size, others by value; missing cells have a code.
+    """Return a column as codes: numbers in bins, others by value; missing cells have a code.
 
-    Numbers are cut at quantiles, rounded to three digits; up to ten distinct ones are levels of their own. Conditions
+    Numbers are cut at eleven quantiles, those at both ends close together, rounded to three digits; up to ten distinct ones are levels of their own. Conditions
     on numbers are runs of neighbouring bins or levels, on categories single values. Of more than thirty categories the
     rarer ones are one.
     """
@@ -90,7 +90,7 @@ def _encode_numbers(name: str, values: Any) -> tuple[Codes, list[Condition]]:
     if levels.size <= FEW_NUMBERS:
         shown = [f"{level:.6g}" for level in levels]
         return np.searchsorted(levels, values).astype(np.uint8), _level_runs(name, shown)
-    cuts = np.quantile(values, np.arange(1, NUMBER_BINS) / NUMBER_BINS)
+    cuts = np.quantile(values, QUANTILES)
     edges = np.unique([float(f"{cut:.3g}") for cut in cuts])
     edges = edges[(edges > levels[0]) & (edges <= levels[-1])]
     codes = np.searchsorted(edges, values, side="right").astype(np.uint8)
