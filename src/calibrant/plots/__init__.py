@@ -13,6 +13,7 @@ _lazy = _LazyNames(
     __name__,
     {
         "plots._canvas": "save svg",
+        "plots.audit_segments": "SegmentDisplay",
         "plots.bias_scatter": "BiasDisplay",
         "plots.bin_comparison": "BinningDisplay",
         "plots.brier_decomposition": "DecompositionDisplay",

@@ -1,5 +1,6 @@
 from calibrant.plots._canvas import save as save
 from calibrant.plots._canvas import svg as svg
+from calibrant.plots.audit_segments import SegmentDisplay as SegmentDisplay
 from calibrant.plots.bias_scatter import BiasDisplay as BiasDisplay
 from calibrant.plots.bin_comparison import BinningDisplay as BinningDisplay
 from calibrant.plots.brier_decomposition import DecompositionDisplay as DecompositionDisplay

@@ -67,9 +67,9 @@ class Feature:
 def encode_feature(name: str, column: ColumnData) -> Feature:
     """Return a column as codes: numbers in bins, others by value; missing cells have a code.
 
-    Numbers are cut at eleven quantiles, those at both ends close together, rounded to three digits; up to ten distinct ones are levels of their own. Conditions
-    on numbers are runs of neighbouring bins or levels, on categories single values. Of more than thirty categories the
-    rarer ones are one.
+    Numbers are cut at eleven quantiles, those at both ends close together, rounded to three digits; up to ten distinct
+    ones are levels of their own. Conditions on numbers are runs of neighbouring bins or levels, on categories single
+    values. Of more than thirty categories the rarer ones are one.
     """
     present = ~column.mask
     values = column.values[present]

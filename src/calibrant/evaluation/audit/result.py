@@ -96,6 +96,12 @@ class Audit:
         """Return `to_dict` as JSON."""
         return to_json_text(self.to_dict())
 
+    def plot(self, **options: Any) -> Any:
+        """Draw the segments; see `calibrant.plots.SegmentDisplay`."""
+        from calibrant.plots import SegmentDisplay
+
+        return SegmentDisplay.from_audit(self, **options)
+
     def __repr__(self) -> str:
         cells = self._cells()
         table = ["", *text_table(cells, left=(0,))] if len(cells) > 1 else []

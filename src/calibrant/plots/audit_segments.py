@@ -1,0 +1,106 @@
+"""`SegmentDisplay`: the log-odds error of each segment of an audit, with its interval."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+
+from calibrant.evaluation.audit.result import Audit, Segment
+from calibrant.plots._canvas import draw_title, shorten, single_axes
+from calibrant.plots._palette import ACCEPTED, REJECTED, blend
+
+__all__ = ["SegmentDisplay"]
+
+_MOST_LETTERS = 44
+
+
+@dataclass(eq=False, repr=False)
+class SegmentDisplay:
+    """Segments of an audit as a forest plot: the largest log-odds errors first; areas show numbers of rows.
+
+    Points to the right are underestimated (more events than predicted), points to the left overestimated. At the right
+    margin stand rows, mean score and event rate.
+
+    `from_audit` creates and draws it.
+
+    Attributes
+    ----------
+    audit : Audit
+    figure_, ax_ : Figure, Axes
+    """
+
+    audit: Audit
+
+    @classmethod
+    def from_audit(cls, audit: Audit, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "SegmentDisplay":
+        """Draw the segments of an audit."""
+        return cls(audit).plot(ax=ax, fig=fig)
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The segments in the order in which they are drawn, from above."""
+        return sorted(self.audit.segments, key=lambda segment: -abs(segment.log_odds_error))
+
+    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "SegmentDisplay":
+        """Draw in `ax`, in `fig`, or in a new figure."""
+        shown = self.segments
+        self.ax_ = single_axes(ax, fig, (10.0, 1.5 + 0.34 * max(len(shown), 1)))
+        self.figure_ = self.ax_.figure
+        self._draw(shown)
+        self._dress(shown)
+        return self
+
+    def _draw(self, shown: list[Segment]) -> None:
+        largest = max((segment.n_rows for segment in shown), default=1)
+        for place, segment in enumerate(shown):
+            colour = REJECTED if segment.log_odds_error > 0 else ACCEPTED
+            self.ax_.plot([segment.low, segment.high], [place, place], color=colour, lw=2.2, solid_capstyle="round")
+            self.ax_.scatter(
+                segment.log_odds_error,
+                place,
+                s=16 + 60 * segment.n_rows / largest,
+                color=colour,
+                zorder=3,
+                gid=f"segment-{place + 1}",
+            )
+            rates = f"{100 * segment.predicted:.3g} % predicted, {100 * segment.observed:.3g} % observed"
+            self.ax_.annotate(
+                f"{segment.n_rows:,} rows: {rates}",
+                (1.0, place),
+                (6, 0),
+                ("axes fraction", "data"),
+                "offset points",
+                va="center",
+                fontsize="small",
+                color=blend(0.75),
+                parse_math=False,
+            )
+
+    def _dress(self, shown: list[Segment]) -> None:
+        ax = self.ax_
+        labels = [shorten(segment.rule, _MOST_LETTERS) for segment in shown]
+        ax.set_yticks(range(len(shown)), labels, parse_math=False, fontsize="small")
+        ax.set_ylim(max(len(shown), 1) - 0.4, -0.6)
+        ax.axvline(0, color=blend(0.4), lw=1, ls=(0, (4, 3)), zorder=0.5)
+        ends = [abs(end) for s in shown for end in (s.low, s.high, s.log_odds_error) if np.isfinite(end)]
+        reach = 1.1 * max(ends, default=1.0)
+        ax.set_xlim(-reach, reach)
+        ax.set_xlabel("log-odds error")
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+        small = f"overestimated to the left, underestimated to the right; {100 * self.audit.confidence_level:g} % CI"
+        draw_title(ax, self.audit.verdict[:1].upper() + self.audit.verdict[1:], small if shown else "")
+
+    def data(self, backend: str = "pandas") -> Any:
+        """Return the drawn segments, one row each."""
+        return self.audit.to_frame(backend)
+
+    def __repr__(self) -> str:
+        return f"SegmentDisplay({self.audit.verdict})"
+
+    def alt_text(self) -> str:
+        """Return a description of the diagram in one sentence."""
+        each = "; ".join(f"{s.rule}: {s.log_odds_error:+.2f}" for s in self.segments)
+        return f"Log-odds errors of segments ({self.audit.verdict}){': ' + each if each else ''}."
