@@ -66,7 +66,9 @@ def test_there_is_one_front_door():
 def test_the_public_surface_is_limited():
     assert len(cb.__all__) == len(set(cb.__all__)) <= MAX_PUBLIC_NAMES
     assert set(FIXED.split()) <= set(cb.__all__)
-    assert set(cb.metrics.metric_names("binary")) - {"debiased_sce", "ecce_mad", "ecce_r", "emax", "ici"} <= set(cb.__all__)
+    assert set(cb.metrics.metric_names("binary")) - {"debiased_sce", "ecce_mad", "ecce_r", "emax", "ici"} <= set(
+        cb.__all__
+    )
     assert set(cb.METRICS) <= set(cb.metrics.__all__)
 
 

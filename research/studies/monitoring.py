@@ -1,11 +1,14 @@
 """False alarms of e-processes over the windows of a stream.
 
 Scores lie on a grid of log-odds around the event rate; rows are drawn per score. Streams run side by side through
-`EProcess.update_window`. Writes docs/studies/monitoring_false_alarms.csv (2 hours on two cores).
+`EProcess.update_window`. Effects of a day multiply its event rates by 1 - effect or 1 + effect. Where days are
+correlated, the effect lasts, which the guarantee does not cover.
+
+Writes docs/studies/monitoring_false_alarms.csv (2 hours on two cores).
 """
 
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,10 @@ STREAMS, WINDOWS = 2_000, 1_000
 
 @dataclass(frozen=True)
 class Stream:
-    """Windows of `size` rows around an event rate; `scores` distinct ones; an effect of each window on its rate."""
+    """Windows of `size` rows around an event rate; `scores` distinct ones; an effect of each window on its rate.
+
+    `persistence` is the probability that an effect stays as it was, which is the correlation of neighbouring windows.
+    """
 
     rate: float
     size: int
@@ -31,6 +37,8 @@ class Stream:
     shift: float = 0.0
     slope: float = 1.0
     change: int = 0
+    persistence: float = 0.0
+    memory: dict[str, np.ndarray] = field(default_factory=dict, compare=False)
 
     @property
     def score(self) -> np.ndarray:
@@ -42,17 +50,18 @@ class Stream:
         rate = self.score
         if t >= self.change:
             rate = expit(logit(self.rate) + self.slope * (logit(rate) - logit(self.rate)) + self.shift)
-        if self.effect:  # gamma factors with mean 1, cut so that no rate exceeds 1 and the mean stays 1
-            factor = np.minimum(rng.gamma(1 / self.effect**2, self.effect**2, (n_streams, 1)), 1 / rate.max())
-            rate = np.clip(rate * factor / _mean_of_cut_gamma(self.effect, 1 / rate.max()), 0, 1)
+        if self.effect:
+            rate = np.clip(rate * (1 + self.effect * self._signs(rng, n_streams)), 0, 1)
         return n, rng.binomial(n, np.broadcast_to(rate, n.shape))
 
-
-def _mean_of_cut_gamma(effect: float, cut: float) -> float:
-    from scipy.special import gammainc, gammaincc
-
-    shape = 1 / effect**2
-    return float(gammainc(shape + 1, cut * shape) + cut * gammaincc(shape, cut * shape))
+    def _signs(self, rng: np.random.Generator, n_streams: int) -> np.ndarray:
+        """Return -1 or 1 per stream with probability 1/2: standard deviation 1, kept from the last window or new."""
+        new = rng.choice([-1.0, 1.0], size=(n_streams, 1))
+        if self.persistence:
+            last = self.memory.get("signs", new)
+            new = np.where(rng.random((n_streams, 1)) < self.persistence, last, new)
+            self.memory["signs"] = new
+        return new
 
 
 def first_alarms(stream: Stream, process: EProcess, *, seed: int, n_streams: int, windows: int) -> np.ndarray:
@@ -115,12 +124,20 @@ class Cell:
     groups: int = 1
     effect: float = 0.0
     shift: float = 0.0
+    persistence: float = 0.0
     n_streams: int = STREAMS
 
     def run(self) -> dict[str, Any]:
         """Return the row."""
         process = EProcess(margin=self.margin, dependence=self.dependence)
-        stream = Stream(self.rate, self.size // self.groups, self.scores, effect=self.effect, shift=self.shift)
+        stream = Stream(
+            self.rate,
+            self.size // self.groups,
+            self.scores,
+            effect=self.effect,
+            shift=self.shift,
+            persistence=self.persistence,
+        )
         if self.groups == 1:
             first = first_alarms(stream, process, seed=1, n_streams=self.n_streams, windows=WINDOWS)
         else:
@@ -135,6 +152,7 @@ class Cell:
             "scores": self.scores,
             "groups": self.groups,
             "day effect": self.effect,
+            "correlation of days": self.persistence,
             "log-odds error": self.shift,
             "streams": self.n_streams,
             "windows": WINDOWS,
@@ -171,7 +189,12 @@ def cells() -> list[Cell]:
         )
         for rate, size in designs
     ]
-    return grouped + single
+    lasting = [
+        Cell(dependence, 0.1, 0.1, 2_000, effect=0.2, persistence=persistence, n_streams=500)
+        for dependence in ("window", "any")
+        for persistence in (0.5, 0.8, 0.9)
+    ]
+    return grouped + single + lasting
 
 
 def main() -> None:

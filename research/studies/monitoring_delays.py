@@ -130,16 +130,16 @@ def group_alarms(stream: Stream, process: EProcess) -> np.ndarray:
 def group_cusum_alarms(stream: Stream) -> np.ndarray:
     """Return the first alarms of the largest CUSUM over groups."""
     steady = replace(GROUP, change=WINDOWS, effect=stream.effect)
-    limit = np.quantile(_group_cusum(steady, steady, 5).max(axis=1), 1 - ALPHA)
+    limit = np.quantile(_group_cusum(steady, steady, 5, 4 * STREAMS).max(axis=1), 1 - ALPHA)
     return first_above(_group_cusum(steady, replace(GROUP, effect=stream.effect, shift=stream.shift), 1), limit)
 
 
-def _group_cusum(stream: Stream, changed: Stream, seed: int) -> np.ndarray:
+def _group_cusum(stream: Stream, changed: Stream, seed: int, n_streams: int = STREAMS) -> np.ndarray:
     rng = np.random.default_rng([seed, 78])
-    counted = [draw_groups(stream, changed, GROUPS, t, rng, STREAMS) for t in range(WINDOWS)]
+    counted = [draw_groups(stream, changed, GROUPS, t, rng, n_streams) for t in range(WINDOWS)]
     n, k = (np.stack(part, axis=2) for part in zip(*counted, strict=True))
-    values = cusum(*(a.reshape(STREAMS * GROUPS, WINDOWS, -1) for a in (n, k)), stream.score)
-    return np.asarray(values.reshape(STREAMS, GROUPS, WINDOWS).max(axis=1))
+    values = cusum(*(a.reshape(n_streams * GROUPS, WINDOWS, -1) for a in (n, k)), stream.score)
+    return np.asarray(values.reshape(n_streams, GROUPS, WINDOWS).max(axis=1))
 
 
 def e_process(**options: Any) -> Callable[[Stream], np.ndarray]:

@@ -31,7 +31,7 @@ _lazy = _LazyNames(
         "inference.power": "Detectable detectable",
         "inference.proportions": "ClassProportion ProportionDecision",
         "inference.sample_size": "SampleSize",
-        "inference.sequential.change_points": "ChangePoint Dispersion change_point dispersion",
+        "inference.sequential.change_points": "ChangePoint Dispersion WindowSums change_point dispersion",
         "inference.sequential.e_processes": "EProcess Evidence",
         "inference.sequential.e_tests": "e_bh log_mean_e",
         "inference.sequential.pit_tables": "pit_table",

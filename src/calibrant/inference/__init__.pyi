@@ -44,6 +44,7 @@ from calibrant.inference.proportions import ProportionDecision as ProportionDeci
 from calibrant.inference.sample_size import SampleSize as SampleSize
 from calibrant.inference.sequential.change_points import ChangePoint as ChangePoint
 from calibrant.inference.sequential.change_points import Dispersion as Dispersion
+from calibrant.inference.sequential.change_points import WindowSums as WindowSums
 from calibrant.inference.sequential.change_points import change_point as change_point
 from calibrant.inference.sequential.change_points import dispersion as dispersion
 from calibrant.inference.sequential.e_processes import EProcess as EProcess

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom
 
 import calibrant as cb
-from calibrant.inference import EProcess, Evidence, change_point, dispersion, e_bh, log_mean_e, pit_table
+from calibrant.inference import EProcess, Evidence, WindowSums, change_point, dispersion, e_bh, log_mean_e, pit_table
 from calibrant.inference.sequential.e_values import Contrast, any_dependence, independent_rows, window_effects
 from calibrant.inference.sequential.windows import Window
 
@@ -143,20 +143,26 @@ def test_scores_of_0_with_events_are_evidence():
 
 
 @pytest.mark.parametrize("dependence", ["window", "any", "independent"])
-def test_the_confidence_sequence_holds_the_true_shift(dependence):
+@pytest.mark.parametrize("shift", [0.0, 0.0125, 0.4, 0.425, 2.6])
+def test_the_confidence_sequence_holds_the_true_shift(dependence, shift):
     rng = np.random.default_rng(11)
-    score = np.linspace(0.05, 0.6, 12)
+    score = np.linspace(0.05, 0.6, 6)
     process = EProcess(dependence=dependence)
     evidence = process.start()
-    missed = 0
-    for _ in range(120):
-        table = cb.ScoreTable.from_counts(score, np.full(12, 30), rng.binomial(30, expit(logit(score) + 0.4)))
+    for _ in range(150):
+        table = cb.ScoreTable.from_counts(score, np.full(6, 2_000), rng.binomial(2_000, expit(logit(score) + shift)))
         evidence = process.update(evidence, table)
         low, high = evidence.shifts.interval(0.05)
-        missed += not low <= 0.4 <= high
-    assert missed == 0
-    assert high - low < 0.5
-    assert float(evidence.shifts.estimate) == pytest.approx(0.4, abs=0.1)
+        assert low <= shift <= high
+    assert high - low <= 1.5
+    assert float(evidence.shifts.estimate) == pytest.approx(shift, abs=0.05)
+
+
+def test_scores_of_almost_0_do_not_refute_that_nothing_is_shifted():
+    table = cb.ScoreTable.from_counts([0.0, 0.01], [10_000_000, 100], [0, 1])
+    for dependence in ("window", "any", "independent"):
+        low, high = drifting(EProcess(dependence=dependence), [table] * 60).shifts.interval(0.05)
+        assert low <= 0 <= high
 
 
 def test_no_shift_is_left_when_the_shift_changes():
@@ -165,42 +171,111 @@ def test_no_shift_is_left_when_the_shift_changes():
     assert np.isnan([low, high]).all()
 
 
-def test_change_points_are_found_and_their_interval_covers():
+def test_an_interval_needs_one_stream_and_a_level():
+    with pytest.raises(cb.InputError, match="one stream"):
+        EProcess().start((3,)).shifts.interval(0.05)
+    with pytest.raises(cb.InputError, match="alpha"):
+        EProcess().start().shifts.interval(2)
+
+
+def test_weights_are_refused():
+    table = cb.ScoreTable.from_arrays([0, 1], [0.2, 0.8], sample_weight=[1.5, 2.0])
+    with pytest.raises(cb.InputError, match="counts"):
+        EProcess().update(EProcess().start(), table)
+
+
+@pytest.mark.parametrize("dependence", ["window", "any", "independent"])
+def test_huge_windows_neither_crash_nor_alarm_by_rounding(dependence):
+    table = cb.ScoreTable.from_counts([0.3, 0.5], [10**15, 10**15], [3 * 10**14, 5 * 10**14])
+    assert drifting(EProcess(margin=0.0, dependence=dependence), [table] * 150).log_e < 0.1
+
+
+def sums(n, p, k):
+    n = np.asarray(n, dtype=float)
+    return WindowSums.from_columns(n, k, n * p, n * p * (1 - p))
+
+
+@pytest.mark.parametrize(
+    ("rows", "p", "before", "after"),
+    [(400, 0.1, 0.0, 0.4), (100, 0.01, 0.0, 1.5), (400, 0.01, 2.0, 2.3), (400, 0.9, -1.0, -1.3), (30, 0.01, 0.0, 1.5)],
+)
+def test_change_points_are_found_and_their_interval_covers(rows, p, before, after):
     rng = np.random.default_rng(5)
-    covered, errors = 0, []
+    covered = 0
     for _ in range(300):
-        n, p = np.full(80, 400), 0.1
-        k = rng.binomial(n, np.where(np.arange(80) < 50, p, expit(logit(p) + 0.4)))
-        information = n * p * (1 - p)
-        found = change_point(k - n * p, information, information)
+        shift = np.where(np.arange(80) < 50, before, after)
+        found = change_point(sums(np.full(80, rows), p, rng.binomial(rows, expit(logit(p) + shift))))
         covered += found.low <= 50 <= found.high
-        errors.append(abs(found.index - 50))
     assert covered / 300 >= 0.92
-    assert np.median(errors) <= 2
+
+
+def test_a_clear_change_is_found_at_its_window():
+    k = np.where(np.arange(3_000) < 2_000, 100, 200)
+    found = change_point(sums(np.full(3_000, 1_000), 0.1, k))
+    assert found.low <= 2_000 <= found.high
+    assert abs(found.index - 2_000) <= 3
+    assert found.high - found.low <= 6
 
 
 def test_one_window_has_no_change_point():
-    assert change_point(np.ones(1), np.ones(1), np.ones(1)) is None
+    assert change_point(sums([100], 0.1, [10])) is None
 
 
-def test_windows_that_vary_too_much_are_noticed_and_a_drift_is_not():
+def test_windows_are_summed_from_tables():
+    tables = [cb.ScoreTable.from_counts([0.2, 0.5], [10, 20], [2, 9]), cb.ScoreTable.empty()]
+    found = WindowSums.from_tables(tables)
+    assert found.rows.tolist() == [30, 0]
+    assert found.expected.tolist() == [12, 0]
+    assert found.information.tolist() == pytest.approx([6.6, 0])
+    with pytest.raises(cb.InputError):
+        WindowSums.from_columns([1.0], [np.nan], [0.1], [0.1])
+
+
+@pytest.mark.parametrize(
+    ("rows", "p", "shift"),
+    [(1_000, 0.1, 0.0), (40, 0.01, 0.0), (1_000, 0.9, -1.0), (1_000, 0.5, -1.0), (1_000, 0.3, 1.0), (500, 1e-3, 0.0)],
+)
+def test_windows_of_independent_rows_rarely_look_overdispersed(rows, p, shift):
+    rng = np.random.default_rng(6)
+    pvalues = []
+    for _ in range(300):
+        k = rng.binomial(rows, expit(logit(p) + shift), size=400)
+        pvalues.append(dispersion(sums(np.full(400, rows), p, k)).pvalue)
+    assert np.mean(np.array(pvalues) < 0.05) <= 0.08
+
+
+def test_uneven_windows_without_effects_show_none():
+    rng = np.random.default_rng(7)
+    rows = np.concatenate([rng.integers(1, 20, 100), rng.integers(1_000, 100_000, 100)])[rng.permutation(200)]
+    for p in (0.1, 0.01):
+        found = [dispersion(sums(rows, p, rng.binomial(rows, p))) for _ in range(100)]
+        assert np.mean([each.pvalue < 0.05 for each in found]) <= 0.1
+        assert np.quantile([each.window_effect for each in found], 0.9) < 0.05
+
+
+@pytest.mark.parametrize("change", [100, 101])
+def test_effects_of_windows_are_noticed_and_a_change_is_not(change):
     rng = np.random.default_rng(6)
     n, p = np.full(200, 1_000), 0.1
-    expected, information = n * p, n * p * (1 - p)
-    quiet = [dispersion(rng.binomial(n, p) - expected, information, expected).pvalue for _ in range(400)]
-    assert np.mean(np.array(quiet) < 0.05) <= 0.08
-    noisy = dispersion(rng.binomial(n, p * (1 + 0.2 * rng.choice([-1, 1], 200))) - expected, information, expected)
+    noisy = dispersion(sums(n, p, rng.binomial(n, p * (1 + 0.2 * rng.choice([-1, 1], 200)))))
     assert noisy.pvalue < 1e-6
     assert noisy.window_effect == pytest.approx(0.2, abs=0.05)
-    drift = dispersion(rng.binomial(n, np.linspace(p, 2 * p, 200)) - expected, information, expected)
+    changed = dispersion(sums(n, p, rng.binomial(n, np.where(np.arange(200) < change, p, 2 * p))))
+    assert changed.pvalue > 1e-3
+    assert changed.correlation > 0.5
+    drift = dispersion(sums(n, p, rng.binomial(n, np.linspace(p, 2 * p, 200))))
     assert drift.pvalue > 1e-3
 
 
-def test_rare_events_do_not_look_overdispersed():
-    rng = np.random.default_rng(7)
-    n, p = np.full(300, 40), 0.01
-    pvalues = [dispersion(rng.binomial(n, p) - n * p, n * p * (1 - p), n * p).pvalue for _ in range(400)]
-    assert np.mean(np.array(pvalues) < 0.05) <= 0.08
+def test_effects_as_stated_are_not_reported():
+    rng = np.random.default_rng(8)
+    n, p = np.full(200, 5_000), 0.1
+    found = dispersion(sums(n, p, rng.binomial(n, p * (1 + 0.2 * rng.choice([-1, 1], 200)))), window_effect=0.2)
+    assert found.pvalue > 0.01
+
+
+def test_few_windows_have_no_dispersion():
+    assert dispersion(sums(np.full(12, 100), 0.1, np.full(12, 10))) is None
 
 
 def test_e_bh_rejects_what_the_definition_rejects():
@@ -229,11 +304,39 @@ def test_the_mean_of_e_values_is_that_of_their_values():
 
 def test_uniform_pit_values_are_calibrated_and_others_are_not():
     rng = np.random.default_rng(9)
-    process = EProcess()
-    uniform = drifting(process, [pit_table(rng.random(500)) for _ in range(60)])
-    narrow = drifting(process, [pit_table(rng.beta(0.6, 0.6, 500)) for _ in range(60)])
+    process = EProcess(dependence="independent")
+    uniform, narrow = process.start(), process.start()
+    for _ in range(60):
+        uniform = process.update_pit(uniform, rng.random(500))
+        narrow = process.update_pit(narrow, rng.beta(0.6, 0.6, 500))
     assert uniform.log_e < np.log(20)
     assert narrow.log_e > np.log(20)
+
+
+def test_counts_of_pit_values_have_the_likelihood_of_their_bins():
+    process = EProcess(margin=0.0, dependence="independent")
+    first = np.array([0.05, 0.15, 0.15, 0.65, 0.95, 0.98])
+    evidence = process.update_pit(process.start(), first)
+    mean = 0.0
+    for bin_ in range(10):  # of one more value
+        after = process.update_pit(evidence, np.array([(bin_ + 0.5) / 10]))
+        mean += np.exp(after.log_e) / 10
+    assert mean <= np.exp(evidence.log_e) + 1e-9
+
+
+@pytest.mark.parametrize("dependence", ["window", "any"])
+def test_pit_values_need_independent_rows(dependence):
+    with pytest.raises(cb.InputError, match="independent"):
+        EProcess(dependence=dependence).update_pit(EProcess().start(), np.array([0.5]))
+    with pytest.raises(cb.InputError, match="n_bins"):
+        pit_table(np.array([0.5]), n_bins=1)
+
+
+def test_e_bh_refuses_what_it_cannot_rank():
+    with pytest.raises(cb.InputError, match="NaN"):
+        e_bh(np.array([np.nan, 3.0]), np.array([0.5, 0.5]), 0.05)
+    with pytest.raises(cb.InputError, match="weights"):
+        e_bh(np.array([3.0, 3.0]), np.array([1.0, 1.0]), 0.05)
 
 
 @pytest.mark.parametrize(

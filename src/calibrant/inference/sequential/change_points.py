@@ -4,9 +4,66 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._support.typing import Floats
+from calibrant._support.errors import InputError
+from calibrant._support.logits import EPS, expit, logit
+from calibrant._support.option_checks import check_share
+from calibrant._support.typing import Bools, Floats, Ints
+from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["ChangePoint", "Dispersion", "change_point", "dispersion"]
+__all__ = ["ChangePoint", "Dispersion", "WindowSums", "change_point", "dispersion"]
+
+MOST_WINDOWS = 1_000  # longer streams are added up to so many windows before a change is looked for
+FEWEST_EVENTS = 5.0  # expected events, and other rows, of a window whose variation is measured
+FEWEST_PAIRS = 10
+STEPS = 12
+
+
+@dataclass(frozen=True)
+class WindowSums:
+    """Sums of the windows of a stream, one entry per window in the order of time.
+
+    Attributes
+    ----------
+    rows, events, expected : arrays
+        Numbers of rows and events, and sums of scores.
+    information : array
+        Sums of p (1 - p).
+    squared : array
+        Sums of squared expected events: of one window the square itself.
+    """
+
+    rows: Floats
+    events: Floats
+    expected: Floats
+    information: Floats
+    squared: Floats
+
+    @classmethod
+    def from_columns(cls, rows: Floats, events: Floats, expected: Floats, information: Floats) -> "WindowSums":
+        """Return the sums of windows."""
+        columns = [np.asarray(column, dtype=np.float64) for column in (rows, events, expected, information)]
+        if any(c.ndim != 1 or c.shape != columns[0].shape or not np.isfinite(c).all() for c in columns):
+            raise InputError("Sums of windows must be equally long columns of finite numbers.", argument="rows")
+        return cls(*columns, squared=columns[2] ** 2)
+
+    @classmethod
+    def from_tables(cls, tables: list[ScoreTable]) -> "WindowSums":
+        """Return the sums of tables, one per window."""
+        sums = [(t.n.sum(), t.k.sum(), t.n @ t.score, t.n @ (t.score * (1 - t.score))) for t in tables]
+        return cls.from_columns(*np.array(sums, dtype=np.float64).reshape(-1, 4).T)
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    def added(self, first: Ints) -> "WindowSums":
+        """Return the windows added up in runs that begin at `first`."""
+        columns = (self.rows, self.events, self.expected, self.information, self.squared)
+        return WindowSums(*(np.add.reduceat(column, first) for column in columns))
+
+    def part(self, windows: Bools | Ints) -> "WindowSums":
+        """Return some of the windows."""
+        columns = (self.rows, self.events, self.expected, self.information, self.squared)
+        return WindowSums(*(column[windows] for column in columns))
 
 
 @dataclass(frozen=True)
@@ -18,96 +75,166 @@ class ChangePoint:
     high: int
 
 
-def change_point(residual: Floats, information: Floats, variance: Floats, *, alpha: float = 0.05) -> ChangePoint | None:
-    """Return the most likely window of one change of the log-odds error; None with fewer than two windows.
+def change_point(sums: WindowSums, *, window_effect: float = 0.0, alpha: float = 0.05) -> ChangePoint | None:
+    """Return the most likely window of one change of the log-odds error; None with fewer than two windows of rows.
 
     Parameters
     ----------
-    residual : array
-        Events less expected events, per window.
-    information : array
-        Sum of p (1 - p) over the rows of each window.
-    variance : array
-        Variance of the residual of each window, effects of the window included.
+    sums : WindowSums
+    window_effect : float, default 0.0
+        Standard deviation of the effect of a window, relative to the event rate.
     alpha : float, default 0.05
         One minus the confidence level.
 
     Notes
     -----
-    Each window's log-odds error is estimated by residual / information. Two means, before and from s on, are fitted
-    by weighted least squares; the best s is the estimate. The interval holds every s whose log-likelihood is within
-    -log(1 - sqrt(1 - alpha)) of the best: the limit for the maximum of two random walks that drift down on both
-    sides of the true change.
+    Before and from s on, the log-odds of the windows' mean scores are shifted by one number each, fitted by maximum
+    likelihood of binomial counts; windows weigh less if their stated effects vary more than their rows. The best s is
+    the estimate. The interval holds every s whose log-likelihood is within -log(1 - sqrt(1 - alpha)) of the best, the
+    large-sample limit for one change between two constant errors. Of more than 1,000 windows neighbours are added up.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weight = np.where(variance > 0, information**2 / variance, 0.0)
-        moment = np.where(variance > 0, residual * information / variance, 0.0)
-    before_weight, before = np.cumsum(weight)[:-1], np.cumsum(moment)[:-1]
-    after_weight, after = weight.sum() - before_weight, moment.sum() - before
-    usable = (before_weight > 0) & (after_weight > 0)
-    if not usable.any():
+    check_share("alpha", alpha)
+    used = np.flatnonzero(sums.information > 0)
+    if used.size < 2:
         return None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        likelihood = 0.5 * (before**2 / before_weight + after**2 / after_weight)
-    likelihood = np.where(usable, likelihood, -np.inf)
+    step = -(-used.size // MOST_WINDOWS)
+    first = np.arange(0, used.size, step)
+    likelihood = _likelihoods(sums.part(used).added(first), window_effect)
+    if likelihood.size == 0:
+        return None
+    near = np.flatnonzero(likelihood >= likelihood.max() + np.log1p(-np.sqrt(1 - alpha)))
+    starts = used[first[1:]]
     best = int(np.argmax(likelihood))
-    near = np.flatnonzero(likelihood >= likelihood[best] + np.log1p(-np.sqrt(1 - alpha)))
-    return ChangePoint(best + 1, int(near[0]) + 1, int(near[-1]) + 1)
+    last = int(near[-1]) + 1  # where neighbours were added up, a change may lie anywhere in the run before it
+    low = int(used[first[near[0]]]) + 1 if step > 1 else int(starts[near[0]])
+    return ChangePoint(int(starts[best]), low, int(starts[last - 1]))
+
+
+def _likelihoods(sums: WindowSums, window_effect: float) -> Floats:
+    """Return the log-likelihood of a change before each window but the first."""
+    score = logit(sums.expected / sums.rows, EPS)
+    weight = sums.information / (sums.information + window_effect**2 * sums.squared)
+    count = len(sums)
+    before = np.arange(count)[None, :] < np.arange(1, count)[:, None]
+    return _fitted(sums, score, weight * before) + _fitted(sums, score, weight * ~before)
+
+
+def _fitted(sums: WindowSums, score: Floats, weight: Floats) -> Floats:
+    """Return the weighted log-likelihood at the best shift, one per row of weights."""
+    shift = np.zeros(len(weight))
+    for _ in range(STEPS):
+        rate = expit(score + shift[:, None])
+        slope = np.sum(weight * (sums.events - sums.rows * rate), axis=1)
+        curvature = np.sum(weight * sums.rows * rate * (1 - rate), axis=1)
+        shift = np.clip(shift + np.clip(slope / np.maximum(curvature, 1e-300), -2, 2), -30, 30)
+    linear = score + shift[:, None]
+    return np.asarray(np.sum(weight * (sums.events * linear - sums.rows * np.logaddexp(0, linear)), axis=1))
 
 
 @dataclass(frozen=True)
 class Dispersion:
-    """How much windows vary, compared with the stated variance of their rows.
+    """How much windows vary, compared with independent rows and a stated effect of the window.
 
     Attributes
     ----------
     ratio : float
         Observed over stated variance of the differences between neighbouring windows.
     window_effect : float
-        Estimated standard deviation of the effect of a window, relative to the event rate.
+        Estimated standard deviation of the effect of a window, relative to the event rate; 0 where none is significant.
     pvalue : float
-        Of the hypothesis that the ratio is at most 1.
+        Of the hypothesis that the windows vary as stated. Approximate; effects with heavy tails make it too small.
+    correlation : float
+        Correlation of the residuals of neighbouring windows. Effects that last, drifts and changes make it positive.
     """
 
     ratio: float
     window_effect: float
     pvalue: float
+    correlation: float
 
 
-def dispersion(
-    residual: Floats, information: Floats, expected: Floats, *, window_effect: float = 0.0
-) -> Dispersion | None:
+def dispersion(sums: WindowSums, *, window_effect: float = 0.0) -> Dispersion | None:
     """Compare the variation of windows with that of independent rows and a stated effect of the window.
 
-    Pairs of neighbouring windows are compared, so that a slow drift or one change of the event rate does not count.
-    Returns None with fewer than 10 pairs or no event.
+    Neighbouring windows are compared in pairs, so that a slow drift does not count; of the two ways to form pairs the
+    one with less variation decides, so that one change does not count either. Windows are first added up until five
+    events and five other rows are expected in each. Returns None with fewer than ten pairs.
 
     Parameters
     ----------
-    residual, information, expected : arrays
-        Events less expected events, sum of p (1 - p), and expected events, per window.
+    sums : WindowSums
     window_effect : float, default 0.0
         The stated standard deviation of the effect of a window, relative to the event rate.
     """
-    used = np.flatnonzero(information > 0)
-    pairs = used[: used.size // 2 * 2].reshape(-1, 2)
-    if len(pairs) < 10:
+    full = _with_enough_events(sums)
+    if len(full) < 2 * FEWEST_PAIRS + 1:
         return None
-    observed = (residual + expected)[pairs].sum(axis=1) / expected[pairs].sum(axis=1)
-    rows = 1 / information[pairs]  # variance of residual / information for independent rows
-    effect = (expected[pairs] / information[pairs]) ** 2
-    squared = np.diff(residual[pairs] / information[pairs], axis=1)[:, 0] ** 2
-    stated = (rows + window_effect**2 * effect).sum(axis=1)
-    # More events than expected also vary more; `observed` allows for that.
-    total, mean = float(np.sum(squared / stated)), float(observed.sum())
-    excess = max(0.0, float(np.sum(squared - observed * rows.sum(axis=1)))) / float(effect.sum())
-    kurtosis = (rows**3).sum(axis=1) / stated**2  # of counts of rare events
-    variance = float(np.sum(2 * observed**2 + kurtosis * observed))
-    return Dispersion(total / mean, excess**0.5, _upper_tail(total, mean, variance)) if mean > 0 else None
+    pairings = [_Pairs.from_windows(full, start) for start in (0, 1)]
+    stated = min((pairs.test(window_effect) for pairs in pairings), key=lambda found: -found[1])
+    none = max(pairs.test(0.0)[1] for pairs in pairings)
+    effect = min(pairs.effect() for pairs in pairings) if none <= 0.05 else 0.0
+    standard = (full.events - full.expected) / np.sqrt(full.information + window_effect**2 * full.squared)
+    correlation = float(np.corrcoef(standard[:-1], standard[1:])[0, 1]) if np.ptp(standard) > 0 else 0.0
+    return Dispersion(stated[0], effect, stated[1], correlation)
 
 
-def _upper_tail(total: float, mean: float, variance: float) -> float:
-    # Of a gamma variable with these moments.
-    from scipy.special import gammaincc
+def _with_enough_events(sums: WindowSums) -> WindowSums:
+    """Add up windows until each expects enough events and other rows."""
+    first, events, others = [], np.inf, np.inf
+    for i in range(len(sums)):
+        if min(events, others) >= FEWEST_EVENTS:
+            first.append(i)
+            events = others = 0.0
+        events += sums.expected[i]
+        others += sums.rows[i] - sums.expected[i]
+    if not first:
+        return sums.part(np.zeros(len(sums), dtype=bool))
+    added = sums.added(np.array(first))
+    whole = np.ones(len(added), dtype=bool)
+    whole[-1] = min(events, others) >= FEWEST_EVENTS
+    return added.part(whole)
 
-    return float(gammaincc(mean**2 / variance, total * mean / variance))
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Differences of neighbouring windows in log-odds: squared, their variance by rows, and by effects of SD 1."""
+
+    squared: Floats
+    rows: Floats
+    effects: Floats
+    kurtosis: Floats
+
+    @classmethod
+    def from_windows(cls, sums: WindowSums, start: int) -> "_Pairs":
+        last = start + (len(sums) - start) // 2 * 2
+        pairs = np.arange(start, last).reshape(-1, 2)
+        rows, information = sums.rows[pairs], sums.information[pairs]
+        # Rows vary by the rate that the pair shows, not by the one that the scores predict.
+        rate, score = (c[pairs].sum(axis=1) / rows.sum(axis=1) for c in (sums.events, sums.expected))
+        scale = (rate * (1 - rate) / (score * (1 - score)))[:, None]
+        variance = scale / information
+        effects = (rate / score)[:, None] ** 2 * sums.squared[pairs] / information**2
+        residual = (sums.events[pairs] - sums.expected[pairs]) / information
+        return cls(
+            squared=np.diff(residual, axis=1)[:, 0] ** 2,
+            rows=variance.sum(axis=1),
+            effects=effects.sum(axis=1),
+            kurtosis=np.sum(variance**2 / np.maximum(scale * information, 1e-300), axis=1),
+        )
+
+    def test(self, window_effect: float) -> tuple[float, float]:
+        """Return observed over stated variance, and the p-value of "as stated"."""
+        from scipy.special import gammaincc
+
+        used = self.rows > 0
+        stated = (self.rows + window_effect**2 * self.effects)[used]
+        total, mean = float(np.sum(self.squared[used] / stated)), float(used.sum())
+        variance = float(np.sum(2 + self.kurtosis[used] / stated**2))  # a gamma variable with these moments
+        return total / mean, float(gammaincc(mean**2 / variance, total * mean / variance))
+
+    def effect(self) -> float:
+        """Return the estimated standard deviation of the effects; pairs with much information weigh more."""
+        used = self.rows > 0
+        weight = self.effects[used] / self.rows[used] ** 2
+        squared = float(weight @ (self.squared - self.rows)[used]) / float(weight @ self.effects[used])
+        return float(max(0.0, squared) ** 0.5)

@@ -9,6 +9,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats
 from calibrant.inference.sequential.e_values import Contrast, any_dependence, independent_rows, window_effects
 from calibrant.inference.sequential.experts import EXPERTS, Memory
+from calibrant.inference.sequential.pit_tables import pit_table
 from calibrant.inference.sequential.shift_sequences import ShiftSequence
 from calibrant.inference.sequential.windows import Window
 from calibrant.tables.score_table import ScoreTable
@@ -18,6 +19,7 @@ __all__ = ["DEPENDENCES", "EProcess", "Evidence"]
 DEPENDENCES = ("window", "any", "independent")
 FIRST_SPREAD = 4.0  # variance of a contrast in units of that for independent rows, until windows have shown it
 SPREAD_RATE = 0.05
+LARGEST = 100.0  # margin and window effect
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class EProcess:
 
     Before a window, each expert (a shift, a line and a beta recalibration of the log-odds, with long and recent memory)
     is fitted to earlier windows only. Each bets against calibration at fair odds: its e-value has an expectation of at
-    most 1 if the model is calibrated. With start weights :math:`w_t = 1 / (t (t + 1))`, which find changes at any time,
+    most 1 if the model is calibrated within the margin, given the past and the scores of the window. With start weights
+    :math:`w_t = 1 / (t (t + 1))`, which find changes at any time,
 
     .. math:: M_t = (M_{t-1} + w_t) \, e_t, \qquad E_t = \mathrm{mean}_\mathrm{experts}(M_t) + 1 / (t + 1),
 
@@ -88,14 +91,24 @@ class EProcess:
     margin : float, default 0.1
         The largest log-odds error that counts as calibrated, at every score. 0 tests exact calibration.
     dependence : {"window", "any", "independent"}, default "window"
-        What the rows of one window share.
+        What the rows of one window share, given the past and the scores of the window.
 
-        * ``"window"``: an effect of the window on its event rate, random with mean 0, with a standard deviation of at
-          most `window_effect` times the rate (a holiday, an outage).
-        * ``"any"``: anything, as long as the event rate of each score is right on average over windows. Slower.
+        * ``"window"``: an effect of the window on its event rate, with mean 0 and a standard deviation of at most
+          `window_effect` times the rate; rows are independent otherwise.
+        * ``"any"``: anything: rows may repeat each other. Slower.
         * ``"independent"``: nothing. Fastest; effects of a day break the guarantee.
     window_effect : float, default 0.2
         Standard deviation of the effect of a window, relative to the event rate; used by ``"window"`` only.
+
+    Notes
+    -----
+    What the guarantee needs, for every form:
+
+    * The event rate of each score is right within the margin in every window, on average over the effects that the
+      window may have, given the past. An effect that lasts for several windows is miscalibration while it lasts, and
+      may raise an alarm: with effects of 20 % and a correlation of 0.8 from day to day, most streams do. Choose windows
+      that are longer than such effects.
+    * The end of a window, the number of its rows and the delay of labels do not depend on the outcomes of the window.
 
     Examples
     --------
@@ -116,8 +129,10 @@ class EProcess:
     def __post_init__(self) -> None:
         """Check the parameters."""
         for name, value in (("margin", self.margin), ("window_effect", self.window_effect)):
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < np.inf:
-                raise InputError(f"{name} must be a number >= 0; got {value!r}.", argument=name, value=value)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= LARGEST:
+                raise InputError(
+                    f"{name} must be a number from 0 to {LARGEST:g}; got {value!r}.", argument=name, value=value
+                )
         if self.dependence not in DEPENDENCES:
             raise InputError(
                 f"dependence must be one of {', '.join(map(repr, DEPENDENCES))}; got {self.dependence!r}.",
@@ -142,12 +157,27 @@ class EProcess:
 
         The table must hold counts. A window without rows counts as one in which nothing happened.
         """
+        if table.importance:
+            raise InputError("table must hold counts; got importance weights.", argument="table", value=table)
         if table.size == 0:
             return self._mixed(evidence, np.zeros_like(evidence.processes))
         window = Window.from_table(table, margin=float(self.margin))
         shift = evidence.memories[0].coefficients()[..., 0]  # of the shift with long memory, as learnt before
         shifts = evidence.shifts.update(window, shift, self._shift_e_value)
         return replace(self.update_window(evidence, window), shifts=shifts)
+
+    def update_pit(self, evidence: Evidence, pit: Floats, *, n_bins: int = 10) -> Evidence:
+        """Return the evidence against uniform PIT values after one more window of predictive distributions.
+
+        Values are counted in bins of equal width; see `pit_table`. Needs ``dependence="independent"``.
+        """
+        if self.dependence != "independent":
+            raise InputError(
+                f"dependence must be 'independent' for PIT values; got {self.dependence!r}.",
+                argument="dependence",
+                value=self.dependence,
+            )
+        return self.update(evidence, pit_table(pit, n_bins=n_bins))
 
     def update_window(self, evidence: Evidence, window: Window) -> Evidence:
         """Return the evidence after one more window of streams with common scores, without that about shifts."""

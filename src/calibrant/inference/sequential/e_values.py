@@ -53,13 +53,27 @@ class Contrast:
 
 
 def independent_rows(window: Window, q: Floats, nearest: Floats) -> Floats:
-    """Return the log e-value of a likelihood ratio: rows are independent, given their scores and the past."""
+    r"""Return the log e-value of a likelihood ratio: rows are independent, given their scores and the past.
+
+    With the residual k - n p0 it is (k - n p0) (logit q - logit p0) - n KL(p0, q), which keeps its digits for any n.
+    """
+    gap = np.where(q == nearest, 0.0, q - nearest)
     with np.errstate(divide="ignore", invalid="ignore"):
-        event, other = np.log(q / nearest), np.log1p(-q) - np.log1p(-nearest)
-    inside = q == nearest
-    event[inside] = 0.0
-    other[inside] = 0.0
-    return np.asarray(np.sum(window.k * event + (window.n - window.k) * other, axis=-1))
+        event, other = gap / nearest, -gap / (1 - nearest)  # q / p0 - 1 and (1 - q) / (1 - p0) - 1
+        log_odds = np.log1p(event) - np.log1p(other)
+        divergence = nearest * _excess(event) + (1 - nearest) * _excess(other)
+        plain = window.k * np.log1p(event) + (window.n - window.k) * np.log1p(other)
+    inside = (nearest > 0) & (nearest < 1)
+    centred = (window.k - window.n * nearest) * log_odds - window.n * divergence
+    terms = np.where(inside, centred, plain)
+    return np.asarray(np.sum(np.where((gap == 0) | (window.n == 0), 0.0, terms), axis=-1))
+
+
+def _excess(x: Floats) -> Floats:
+    """Return x - log(1 + x), by its series where the difference loses all digits."""
+    small = np.abs(x) < 1e-3
+    v = np.where(small, 1.0, x)
+    return np.where(small, x**2 * (0.5 + x * (-1 / 3 + x * (0.25 - x / 5))), v - np.log1p(v))
 
 
 def any_dependence(contrast: Contrast, spread: Floats) -> Floats:

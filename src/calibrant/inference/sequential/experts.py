@@ -29,8 +29,11 @@ class Memory:
 
     def coefficients(self) -> Floats:
         """Return the coefficients of the recalibration, shrunk towards 0."""
-        prior = np.eye(self.moment.shape[-1]) / PRIOR_SD**2
-        return np.asarray(np.linalg.solve(self.information + prior, self.moment[..., None])[..., 0])
+        d = self.moment.shape[-1]
+        # The second term keeps the matrix regular where the information of many rows swallows the prior.
+        ridge = 1 / PRIOR_SD**2 + 1e-12 * np.trace(self.information, axis1=-2, axis2=-1)
+        regular = self.information + np.eye(d) * np.asarray(ridge)[..., None, None]
+        return np.asarray(np.linalg.solve(regular, self.moment[..., None])[..., 0])
 
 
 @dataclass(frozen=True)

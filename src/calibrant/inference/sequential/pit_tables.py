@@ -1,8 +1,9 @@
-"""PIT values as a table of scores and events, so that predictive distributions can be monitored like scores."""
+"""PIT values as a table of scores and events, so that predictive distributions can be tested over windows."""
 
 import numpy as np
 
 from calibrant._support.errors import InputError
+from calibrant._support.option_checks import check_count
 from calibrant._support.typing import Floats
 from calibrant.tables.score_table import ScoreTable
 
@@ -10,12 +11,12 @@ __all__ = ["pit_table"]
 
 
 def pit_table(pit: Floats, *, n_bins: int = 10) -> ScoreTable:
-    """Return the table of PIT values that is calibrated if and only if their distribution over bins is uniform.
+    """Return the table of PIT values whose likelihood is that of their counts in bins of equal width.
 
-    A value passes through `n_bins` bins of equal width from below. In bin b = 0, 1, ... it stops with probability
-    1 / (n_bins - b) if it has come so far: that is the score of a row, and stopping there is its event. The last bin,
-    where every value stops, is left out. Given the rows before it, each row's event has its score as probability, so
-    the tests of event rates hold.
+    A value passes through `n_bins` bins from below. In bin b = 0, 1, ... it stops with probability 1 / (n_bins - b) if
+    it has come so far: that is the score of a row, and stopping there is its event. The last bin, where every value
+    stops, is left out. The number of rows of a score depends on outcomes, so only likelihoods may use the table: not
+    the forms of `EProcess` for windows with dependent rows.
 
     Parameters
     ----------
@@ -30,6 +31,7 @@ def pit_table(pit: Floats, *, n_bins: int = 10) -> ScoreTable:
     >>> table.n[:3], table.k[:3]
     (array([3, 2, 1]), array([1, 1, 0]))
     """
+    check_count("n_bins", n_bins, least=2)
     pit = np.asarray(pit, dtype=np.float64)
     if pit.ndim != 1 or not ((pit >= 0) & (pit <= 1)).all():
         raise InputError("pit must be a one-dimensional array of numbers in [0, 1].", argument="pit", value=pit)

@@ -1,4 +1,4 @@
-"""A confidence sequence for calibration-in-the-large: shifts of the log-odds that the data have not refuted."""
+"""A confidence sequence for calibration-in-the-large: ranges of shifts that the data have not refuted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,26 +6,30 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant._support.logits import expit
+from calibrant._support.errors import InputError
+from calibrant._support.option_checks import check_share
 from calibrant._support.typing import Floats
 from calibrant.inference.sequential.windows import Window
 
 __all__ = ["ShiftSequence"]
 
-SHIFTS = np.linspace(-2.0, 2.0, 81)  # in log-odds
-BLOCK = 1_000_000  # entries (shift x stream x score) at a time, which bounds memory
+_POSITIVE = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
+_LARGE = (0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 2.0, 3.0)
+_HALF = np.array([*_POSITIVE, *_LARGE])
+EDGES = np.concatenate([[-np.inf], -_HALF[::-1], [0.0], _HALF, [np.inf]])  # of the cells, in log-odds
+BLOCK = 1_000_000  # entries (cell x stream x score) at a time, which bounds memory
 
 
 @dataclass(frozen=True)
 class ShiftSequence:
-    """One e-process per shift d on a grid, against "the log-odds of every score are off by d".
+    """One e-process per cell of shifts, against "the log-odds of all scores are off by one number in this cell".
 
     Attributes
     ----------
     log_e : array
-        Logarithms of the e-processes; the last axis runs over the grid.
+        Logarithms of the e-processes; the last axis runs over the cells.
     log_e_max : array
-        Their largest values so far: a shift once refuted stays refuted.
+        Their largest values so far: a cell once refuted stays refuted.
     estimate : float
         The shift fitted to all windows but the last, shrunk towards 0.
     """
@@ -37,41 +41,34 @@ class ShiftSequence:
     @classmethod
     def start(cls, streams: tuple[int, ...]) -> Self:
         """Return the sequence before the first window."""
-        nothing = np.zeros((*streams, SHIFTS.size))
+        nothing = np.zeros((*streams, EDGES.size - 1))
         return cls(nothing, nothing, np.zeros(streams))
 
     def update(self, window: Window, estimate: Floats, e_value: Callable[[Window, Floats], Floats]) -> Self:
         """Return the sequence after a window; `e_value` compares a window with the rates fitted to earlier ones."""
-        rates = expit(window.logit + np.asarray(estimate)[..., None])[..., None, :]
-        n, k = window.n[..., None, :], window.k[..., None, :]
-        step = max(1, BLOCK // n.size)
+        rates = window.shifted(np.asarray(estimate)[..., None])[..., None, :]
+        step = max(1, BLOCK // max(window.n.size, 1))
         added = []
-        for first in range(0, SHIFTS.size, step):
-            null = expit(window.logit + SHIFTS[first : first + step, None])
-            added.append(e_value(Window(window.logit, null, null, n, k), rates))
+        for first in range(0, EDGES.size - 1, step):
+            edges = EDGES[first : first + step + 1]
+            added.append(e_value(window.within(edges[:-1, None], edges[1:, None]), rates))
         log_e = self.log_e + np.concatenate(added, axis=-1)
         return type(self)(log_e, np.maximum(self.log_e_max, log_e), np.asarray(estimate))
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Return the ends of the shifts that have not been refuted at `alpha`.
+        """Return the outer ends of the cells that have not been refuted at `alpha`.
 
         If one shift holds in all windows, it lies within all these intervals with a probability of at least
-        1 - alpha. Between grid points the logarithm of the e-process is interpolated. The ends are infinite where the
-        grid ends, and NaN if all shifts are refuted: then no single shift describes all windows.
+        1 - alpha. The ends are those of cells: from 0.01 wide near 0 to 1 wide at 3, infinite beyond. NaN if all cells
+        are refuted: then no single shift describes all windows.
         """
-        limit = -np.log(alpha)
-        inside = np.flatnonzero(self.log_e_max < limit)
+        check_share("alpha", alpha)
+        if self.log_e_max.ndim != 1:
+            raise InputError("interval needs the sequence of one stream; got several.", argument="self")
+        inside = np.flatnonzero(self.log_e_max < -np.log(alpha))
         if inside.size == 0:
             return np.nan, np.nan
-        return self._end(inside[0], -1, limit), self._end(inside[-1], 1, limit)
-
-    def _end(self, index: int, direction: int, limit: float) -> float:
-        beyond = index + direction
-        if not 0 <= beyond < SHIFTS.size:
-            return direction * np.inf
-        here, there = self.log_e_max[index], self.log_e_max[beyond]
-        share = (limit - here) / (there - here)
-        return float(SHIFTS[index] + share * (SHIFTS[beyond] - SHIFTS[index]))
+        return float(EDGES[inside[0]]), float(EDGES[inside[-1] + 1])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sequence as values for JSON."""
