@@ -44,7 +44,7 @@ class WindowSums:
         columns = [np.asarray(column, dtype=np.float64) for column in (rows, events, expected, information)]
         if any(c.ndim != 1 or c.shape != columns[0].shape or not np.isfinite(c).all() for c in columns):
             raise InputError("Sums of windows must be equally long columns of finite numbers.", argument="rows")
-        return cls(*columns, squared=columns[2] ** 2)
+        return cls(columns[0], columns[1], columns[2], columns[3], columns[2] ** 2)
 
     @classmethod
     def from_tables(cls, tables: list[ScoreTable]) -> "WindowSums":
@@ -58,12 +58,12 @@ class WindowSums:
     def added(self, first: Ints) -> "WindowSums":
         """Return the windows added up in runs that begin at `first`."""
         columns = (self.rows, self.events, self.expected, self.information, self.squared)
-        return WindowSums(*(np.add.reduceat(column, first) for column in columns))
+        return WindowSums(*[np.add.reduceat(column, first) for column in columns])
 
     def part(self, windows: Bools | Ints) -> "WindowSums":
         """Return some of the windows."""
         columns = (self.rows, self.events, self.expected, self.information, self.squared)
-        return WindowSums(*(column[windows] for column in columns))
+        return WindowSums(*[column[windows] for column in columns])
 
 
 @dataclass(frozen=True)
