@@ -22,7 +22,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
-	study study-calibrators study-monitoring study-costs study-regression study-scikit-learn bench bench-decisions bench-files bench-gpu bench-spark oracles sanitize
+	study study-calibrators study-monitoring study-audit study-costs study-regression study-scikit-learn bench bench-decisions bench-files bench-gpu bench-spark oracles sanitize
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -135,6 +135,9 @@ study: $(VENV)/dev.stamp  ## run the simulation studies of verdicts, intervals a
 study-monitoring: $(VENV)/dev.stamp  ## measure false alarms and delays of e-processes (2 hours on two cores); tables go to docs/studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.monitoring
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.monitoring_delays
+
+study-audit: $(VENV)/dev.stamp  ## measure false findings and power of audits (20 minutes on two cores); tables go to docs/studies
+	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.audit
 
 study-calibrators: $(VENV)/dev.stamp  ## compare the calibrators on eight real data sets (5 minutes); tables go to docs/studies
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.calibrators
