@@ -54,7 +54,8 @@ def apply(calibrator: str, source: str, name: str, output: str, force: bool, **g
 
 def _columns(calibrator: Any, option: str, given: dict[str, Any], source: str) -> list[str]:
     """Return the columns that the calibrator takes, in the order of its classes."""
-    from calibrant.ingest.formats import File, column_names, guess_format
+    from calibrant.ingest.formats import File, guess_format
+    from calibrant.ingest.headers import column_names
 
     if calibrator.kind != KINDS[option]:
         raise InputError(
