@@ -11,11 +11,11 @@ import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
-from calibrant._support.option_checks import known_keywords
+from calibrant._support.option_checks import check_count, known_keywords
 from calibrant.ingest.counting import CountOptions, Weighting
 from calibrant.ingest.file_batches import Batch, FileReader
 from calibrant.ingest.formats import File, Format, guess_format
-from calibrant.ingest.table_counter import TableCounter, check_names
+from calibrant.ingest.table_counter import TableCounter, check_name, check_names
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
@@ -121,6 +121,12 @@ def tables_scan(
     Tables
         ``tables[model, group]``; groups in sorted order.
     """
+    check_name(y, "y")
+    for argument, name in (("sample_weight", sample_weight), ("frequency", frequency)):
+        if name is not None:
+            check_name(name, argument)
+    if max_memory is not None:
+        check_count("max_memory", max_memory)
     models, keys = check_names(p, "p"), [] if by is None else check_names(by, "by")
     weighting = Weighting.named(sample_weight, frequency)
     counter = TableCounter(y, models, keys, weighting, CountOptions(pos_label, missing, resolution), max_memory)
