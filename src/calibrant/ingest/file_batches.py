@@ -17,6 +17,7 @@ from calibrant.ingest.duckdb_connection import open_duckdb, quoted_text
 from calibrant.ingest.formats import File
 from calibrant.ingest.headers import check_rows, column_names, count_rows, partitions
 from calibrant.ingest.json_rows import json_tables
+from calibrant.ingest.parquet_pages import check_pages
 
 __all__ = ["Batch", "FileReader"]
 
@@ -81,6 +82,7 @@ class FileReader:
         names = ", ".join(map(DIALECTS["duckdb"].name, self.names))
         path = _path(part.file.path)
         hive = str(bool(part.partitions)).lower()
+        check_pages(part.file, self.names)
         with open_duckdb(part.file, self.memory_limit) as connection:
             relation = connection.sql(f"select {names} from read_parquet({path}, hive_partitioning = {hive})")
             new = hasattr(relation, "to_arrow_reader")  # DuckDB 2 has another name for it
