@@ -1,5 +1,6 @@
 """Connections to DuckDB that read one file."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from calibrant._support.errors import InputError, MissingExtraError
 from calibrant.ingest.formats import File
 
-__all__ = ["open_duckdb", "quoted_text"]
+__all__ = ["open_duckdb", "quoted_path", "quoted_text"]
 
 
 @contextmanager
@@ -39,3 +40,8 @@ def open_duckdb(file: File, memory_limit: str) -> Iterator[Any]:
 def quoted_text(value: str) -> str:
     """Return a text as a literal of SQL."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def quoted_path(path: str) -> str:
+    """Return a path as a literal of SQL in which DuckDB finds no pattern."""
+    return quoted_text(re.sub(r"([*?\[])", r"[\1]", path))

@@ -1,6 +1,5 @@
 """Batches of columns of files: Parquet read by DuckDB, CSV by Arrow, JSON lines by DuckDB."""
 
-import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from calibrant._support.progress import progress_bar
 from calibrant._support.sql_dialects import DIALECTS
 from calibrant.ingest.arrow_arrays import missing_cells, parse_labels, read_values
 from calibrant.ingest.csv_rows import csv_tables
-from calibrant.ingest.duckdb_connection import open_duckdb, quoted_text
+from calibrant.ingest.duckdb_connection import open_duckdb, quoted_path
 from calibrant.ingest.formats import File
 from calibrant.ingest.headers import check_rows, column_names, count_rows, partitions
 from calibrant.ingest.json_rows import json_tables
@@ -80,10 +79,10 @@ class FileReader:
 
     def _parquet(self, part: _Part) -> Iterator[Any]:
         names = ", ".join(map(DIALECTS["duckdb"].name, self.names))
-        path = _path(part.file.path)
+        path = quoted_path(part.file.path)
         hive = str(bool(part.partitions)).lower()
-        check_pages(part.file, self.names)
         with open_duckdb(part.file, self.memory_limit) as connection:
+            check_pages(part.file, self.names, connection)
             relation = connection.sql(f"select {names} from read_parquet({path}, hive_partitioning = {hive})")
             new = hasattr(relation, "to_arrow_reader")  # DuckDB 2 has another name for it
             yield from relation.to_arrow_reader(_BATCH) if new else relation.fetch_arrow_reader(_BATCH)
@@ -110,7 +109,7 @@ class FileReader:
             path = Path(root).joinpath(*folders, "one.csv")
             path.parent.mkdir(parents=True)
             path.write_text("one\n1\n", encoding="utf-8")
-            source = f"read_csv({_path(str(path))}, hive_partitioning = true, columns = {{'one': 'VARCHAR'}})"
+            source = f"read_csv({quoted_path(str(path))}, hive_partitioning = true, columns = {{'one': 'VARCHAR'}})"
             with open_duckdb(part.file, self.memory_limit) as connection:
                 table = connection.sql(f"select {names} from {source}").to_arrow_table()
         return {name: table.column(name)[0] for name in part.partitions}
@@ -154,8 +153,3 @@ def _column(array: Any, name: str, file: File, labels: bool) -> _columns.ColumnD
     text = labels and file.format != "parquet" and "string" in str(array.type)
     values = parse_labels(array, missing) if text else read_values(array, missing)
     return _columns.read(values, f"{name} in {file.name}", missing=missing)
-
-
-def _path(path: str) -> str:
-    """Return a path as a literal of SQL in which DuckDB finds no pattern."""
-    return quoted_text(re.sub(r"([*?\[])", r"[\1]", path))

@@ -6,10 +6,11 @@ pages have none: a changed value in them cannot be detected.
 
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
 
+from calibrant.ingest.duckdb_connection import quoted_path
 from calibrant.ingest.formats import File
-from calibrant.ingest.headers import parquet_errors
 
 __all__ = ["check_pages"]
 
@@ -23,25 +24,37 @@ _COMPRESSED_SIZE, _CRC, _VERSION_2 = 3, 4, 8
 _DEFINITION_LEVELS, _REPETITION_LEVELS, _IS_COMPRESSED = 5, 6, 7
 
 
-def check_pages(file: File, names: Iterable[str]) -> None:
-    """Raise an error if a page of the named columns does not have its checksum."""
-    import pyarrow.parquet as pq
+@dataclass(frozen=True)
+class _Chunk:
+    """A column chunk: where its pages lie, and how they are compressed."""
 
-    roots = tuple(f"{name}." for name in names)
-    with parquet_errors(file):
-        metadata = pq.read_metadata(file.path)
-        own = [i for i in range(metadata.num_columns) if f"{metadata.schema.column(i).path}.".startswith(roots)]
-        chunks = [metadata.row_group(group).column(i) for group in range(metadata.num_row_groups) for i in own]
+    path: str
+    compression: str
+    dictionary_page_offset: int | None
+    data_page_offset: int | None
+    size: int
+
+
+def check_pages(file: File, names: Iterable[str], connection: Any) -> None:
+    """Raise an error if a page of the named columns does not have its checksum; `connection` is one to DuckDB."""
+    import duckdb
+
+    columns = "path_in_schema, compression, dictionary_page_offset, data_page_offset, total_compressed_size"
+    try:  # pyarrow ends the process if it reads the name of an unknown compression
+        rows = connection.sql(f"select {columns} from parquet_metadata({quoted_path(file.path)})").fetchall()
+    except duckdb.Error:  # about statistics, which are not needed, or an error of the whole file, which follows
+        return
+    roots = tuple(f"{name}, " for name in names)  # DuckDB joins the names of nested columns so
     with open(file.path, "rb", buffering=0) as stream:
-        for chunk in chunks:
+        for chunk in (_Chunk(*row) for row in rows if f"{row[0]}, ".startswith(roots)):
             if not _is_intact(chunk, stream):
                 raise file.error(
-                    f"a page of column {chunk.path_in_schema!r} does not have its checksum",
+                    f"a page of column {chunk.path!r} does not have its checksum",
                     hint="The file is damaged; copy it again.",
                 )
 
 
-def _is_intact(chunk: Any, stream: BinaryIO) -> bool:
+def _is_intact(chunk: _Chunk, stream: BinaryIO) -> bool:
     """Return whether all pages of a column chunk have the checksums that they state."""
     has_checksum = chunk.compression == "GZIP"
     try:
@@ -58,11 +71,11 @@ def _is_intact(chunk: Any, stream: BinaryIO) -> bool:
     return True
 
 
-def _pages(chunk: Any, stream: BinaryIO) -> Iterator[tuple[Fields, int, int]]:
+def _pages(chunk: _Chunk, stream: BinaryIO) -> Iterator[tuple[Fields, int, int]]:
     """Yield the header of each page in a column chunk, and the range of its bytes."""
     starts = [chunk.dictionary_page_offset, chunk.data_page_offset]
-    place = min(start for start in starts if start)
-    last = place + chunk.total_compressed_size
+    place = min((start for start in starts if start), default=0)
+    last = place + chunk.size
     while place < last:
         header, size = _read_header(stream, place)
         first = place + size

@@ -51,7 +51,7 @@ class Block:
     regular: bool = True
 
 
-def byte_chunks(file: File, size: int = _CHUNK) -> Iterator[bytes]:
+def byte_chunks(file: File, size: int) -> Iterator[bytes]:
     """Yield the bytes of a file that may be compressed; a truncated or damaged file is an error that names it."""
     import pyarrow as pa
 
@@ -115,7 +115,7 @@ class _Ends:
 
 def _blocks(file: File, find_ends: Callable[[bytes, bool], _Ends]) -> Iterator[Block]:
     rest, line, start = b"", 1, True
-    for chunk in byte_chunks(file):
+    for chunk in byte_chunks(file, _CHUNK):
         data = (rest + chunk).removeprefix(codecs.BOM_UTF8) if start else rest + chunk
         start = False
         if not data:
