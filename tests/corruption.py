@@ -32,6 +32,7 @@ ROWS = 400
 COMMANDS = ("scan", "evaluate", "check", "fit", "apply")
 OUTCOMES = ("refused", "same", "changed", "failed")
 _CUTS, _FLIPS = 10, 200
+_CASE = ("format", "damage", "detectable")  # columns of the tables
 
 
 @dataclass(frozen=True)
@@ -177,21 +178,36 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=Path)
     target = parser.parse_args().file
-    versions = (duckdb.__version__, pa.__version__)
-    wrong, new = 0, not target.exists()
-    with target.open("a", newline="") as out:
+    wrong, rows = 0, []
+    for kind, own in KINDS.items():
+        found = matrix(kind)
+        wrong += unnoticed(kind, found) + sum(n for (*_, outcome), n in found.items() if outcome == "failed")
+        sys.stderr.write(f"{kind}: {unnoticed(kind, found)} unnoticed\n")
+        for damage, detected in (("cut", own.ends), ("flip", own.checked)):
+            for command in COMMANDS:
+                counts = [found[command, damage, outcome] for outcome in OUTCOMES]
+                about = [duckdb.__version__, pa.__version__, kind, damage, "yes" if detected else "no", command]
+                rows.append([*about, *counts])
+    new = not target.exists()
+    with target.open("a", newline="", encoding="utf-8") as out:
         writer = csv.writer(out, lineterminator="\n")
-        if new:
-            writer.writerow(["duckdb", "pyarrow", "format", "damage", "can be detected", "command", *OUTCOMES])
-        for kind, own in KINDS.items():
-            found = matrix(kind)
-            wrong += unnoticed(kind, found) + sum(n for (*_, outcome), n in found.items() if outcome == "failed")
-            for damage, detected in (("cut", own.ends), ("flip", own.checked)):
-                for command in COMMANDS:
-                    counts = [found[command, damage, outcome] for outcome in OUTCOMES]
-                    writer.writerow([*versions, kind, damage, "yes" if detected else "no", command, *counts])
-            sys.stderr.write(f"{kind}: {unnoticed(kind, found)} unnoticed\n")
+        writer.writerows([["duckdb", "pyarrow", *_CASE, "command", *OUTCOMES]] * new + rows)
+    summarize(target)
     return int(wrong > 0)
+
+
+def summarize(target: Path) -> None:
+    """Add up the cases of all versions and commands, and write them beside the table."""
+    with target.open(newline="", encoding="utf-8") as read:
+        rows = list(csv.DictReader(read))
+    sums: dict[tuple[str, ...], Counter[str]] = {}
+    for row in rows:
+        own = sums.setdefault(tuple(row[name] for name in _CASE), Counter())
+        own.update({outcome: int(row[outcome]) for outcome in OUTCOMES})
+    with target.with_name(f"{target.stem}_summary.csv").open("w", newline="", encoding="utf-8") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow([*_CASE, *OUTCOMES])
+        writer.writerows([*case, *(counts[outcome] for outcome in OUTCOMES)] for case, counts in sums.items())
 
 
 if __name__ == "__main__":
