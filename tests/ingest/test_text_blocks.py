@@ -394,3 +394,9 @@ def test_the_keys_of_json_lines_may_be_any_text(tmp_path):
     text = "".join(json.dumps({names["y"]: y, names["p"]: p}) + "\n" for y, p in ((1, 0.5), (0, 0.25)))
     Path(tmp_path / "a.jsonl").write_text(text)
     assert cb.scan(tmp_path / "a.jsonl", **names) == cb.ScoreTable.from_arrays([1, 0], [0.5, 0.25])
+
+
+def test_names_of_csv_columns_that_differ_in_case_are_two_columns(tmp_path):
+    (tmp_path / "a.csv").write_text("y,p,P\n1,0.5,0.75\n0,0.25,0.125\n")
+    for name, scores in (("p", [0.5, 0.25]), ("P", [0.75, 0.125])):
+        assert cb.scan(tmp_path / "a.csv", y="y", p=name) == cb.ScoreTable.from_arrays([1, 0], scores)
