@@ -166,7 +166,7 @@ sanitize:  ## run the tests of the kernel under the address and undefined-behavi
 	bash tools/sanitize.sh
 
 # The oldest versions that pyproject.toml allows.
-OLDEST := duckdb==1.2.0 pyarrow==16.0.0 numpy==2.0.0
+OLDEST := duckdb==1.2.0 pyarrow==17.0.0 numpy==2.0.0
 corruption: $(VENV)/dev.stamp  ## damage files of each format and run each command on them, with the newest and the oldest DuckDB and pyarrow (20 minutes)
 	rm -f docs/studies/corruption.csv
 	$(BIN)/python -m tests.corruption docs/studies/corruption.csv
