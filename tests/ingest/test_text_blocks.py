@@ -405,3 +405,22 @@ def test_names_of_csv_columns_that_differ_in_case_are_two_columns(tmp_path):
     (tmp_path / "a.csv").write_text("y,p,P\n1,0.5,0.75\n0,0.25,0.125\n")
     for name, scores in (("p", [0.5, 0.25]), ("P", [0.75, 0.125])):
         assert cb.scan(tmp_path / "a.csv", y="y", p=name) == cb.ScoreTable.from_arrays([1, 0], scores)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_text_of_parquet_files_that_is_not_utf8_is_bad_input(tmp_path, capsys, ending):
+    pytest.importorskip("click", reason="click is not installed")
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    import pyarrow.parquet as pq
+
+    from calibrant.cli.main import run
+
+    path = tmp_path / "a.parquet"
+    rows = pa.table({"p": [0.5, 0.25], "t": ["abcd", "efgh"]})
+    pq.write_table(rows, path, compression="none", use_dictionary=False, write_statistics=False)
+    path.write_bytes(path.read_bytes().replace(b"efgh", b"e\xff\xfeh"))
+    cb.save(cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9), tmp_path / "cal.json")
+    out = tmp_path / f"out.{ending}"
+    assert run(["apply", str(tmp_path / "cal.json"), str(path), "-p", "p", "-o", str(out)]) == 2
+    assert "a.parquet cannot be read: " in capsys.readouterr().err
+    assert not out.exists()

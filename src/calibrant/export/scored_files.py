@@ -128,6 +128,7 @@ def _parquet(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Ite
         _check_names(file, opened.schema_arrow.names, scores, names)
         first = 0
         for batch in opened.iter_batches(_BATCH):
+            batch.validate(full=True)  # text must be UTF-8
             columns = [batch.column(batch.schema.get_field_index(score)) for score in scores]
             shown = [f"{score} in {file.name}" for score in scores]
             yield _Batch(batch, [_from_arrow(*each, first) for each in zip(columns, shown, strict=True)])
