@@ -172,7 +172,9 @@ WRITTEN = st.lists(st.lists(CELLS, min_size=2, max_size=2), max_size=30)
 
 def write(rows, end):
     stream = io.StringIO()
-    quoting = csv.QUOTE_ALL if any("\r" in cell for row in rows for cell in row) else csv.QUOTE_MINIMAL
+    # Python's writer quotes only the line end that it writes itself.
+    has_ends = any({"\r", "\n"} & set(cell) for row in rows for cell in row)
+    quoting = csv.QUOTE_ALL if has_ends else csv.QUOTE_MINIMAL
     csv.writer(stream, lineterminator=end, quoting=quoting).writerows([["first", "second"], *rows])
     return stream.getvalue()
 
