@@ -22,7 +22,8 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
-	study study-calibrators study-monitoring study-audit study-costs study-regression study-scikit-learn bench bench-decisions bench-files bench-gpu bench-spark oracles sanitize
+	study study-calibrators study-monitoring study-audit study-costs study-regression study-scikit-learn \
+	bench bench-decisions bench-files bench-gpu bench-spark oracles sanitize corruption
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -168,11 +169,21 @@ oracles:  ## write the golden values of other implementations, in an environment
 sanitize:  ## run the tests of the kernel under the address and undefined-behaviour sanitizers
 	bash tools/sanitize.sh
 
+# The oldest versions that pyproject.toml allows.
+OLDEST := duckdb==1.2.0 pyarrow==17.0.0 numpy==2.0.0
+corruption: $(VENV)/dev.stamp  ## damage files of each format and run each command on them, with the newest and the oldest DuckDB and pyarrow (20 minutes)
+	rm -f docs/studies/corruption.csv
+	$(BIN)/python -m tests.corruption docs/studies/corruption.csv
+	$(PYTHON) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python $(PIP) ".[sklearn,cli]" $(OLDEST)
+	.venv-oldest/bin/python $(PIP) --group test
+	.venv-oldest/bin/python -m tests.corruption docs/studies/corruption.csv
+
 structure: $(VENV)/dev.stamp  ## measure modules, names, layers and lengths of the package, before and after its redesign
 	$(BIN)/python tools/structure.py --before 8e466b0 --csv docs/structure.csv
 
 clean:  ## remove environments and build folders
-	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 build dist docs/_build
+	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 .venv-oldest build dist docs/_build
 
 $(VENV)/base.stamp:
 	$(PYTHON) -m venv $(VENV)

@@ -200,7 +200,7 @@ def test_predictions_outside_the_domain_are_errors(here, call):
     assert "q in new.csv must lie in [0, 1]; 1 of 3 values do not, the first at row 2 is 1.5." in text
     text = call("apply", "score.json", "finite.csv", "--score", "x", "-o", "no.csv", code=2)
     assert "x in finite.csv must lie in [0, 1]; 2 of 2 values do not, the first at row 0 is -5." in text
-    assert "row 2 is 'inf'" in call("apply", "point.json", "new.csv", "--point", "x", "-o", "no.csv", code=2)
+    assert "row 2 is inf" in call("apply", "point.json", "new.csv", "--point", "x", "-o", "no.csv", code=2)
 
 
 def test_recalibrators_of_distributions_are_not_applied_to_files(forecasts, call):

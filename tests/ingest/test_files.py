@@ -140,7 +140,7 @@ def test_names_of_files_and_columns_are_taken_as_they_are(tmp_path):
 
 
 def test_a_bar_counts_batches(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("calibrant.ingest.files._BATCH", 2048)
+    monkeypatch.setattr("calibrant.ingest.file_batches._BATCH", 2048)
     monkeypatch.setattr("calibrant._support.progress._DELAY", 0.0)
     monkeypatch.setattr("calibrant._support.progress._REDRAW_EVERY", 0.0)
     cb.scan(parquet(tmp_path), y="y", p="p", progress=True)
@@ -161,14 +161,17 @@ GOOD = ["y,p"] + [f"{y},{p!r}" for y, p in zip(Y[:9000].tolist(), P[:9000].tolis
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ([*GOOD[:5000], "1,0.5,9", *GOOD[5000:]], r"bad.csv, line 5001 cannot be read: Expected Number of Columns: 2"),
-        ([*GOOD[:5000], "1,abc", *GOOD[5000:]], r"bad.csv, line 5001 cannot be read: .*\"abc\""),
+        (
+            [*GOOD[:5000], "1,0.5,9", *GOOD[5000:]],
+            r"bad.csv, line 5001 cannot be read: it has 3 cells, the heading 2\.",
+        ),
+        ([*GOOD[:5000], "1,abc", *GOOD[5000:]], r"bad.csv, line 5001 cannot be read: p must hold numbers; got 'abc'\."),
         ([*GOOD[:5000], "1", *GOOD[5000:]], "bad.csv, line 5001 cannot be read"),
         ([*GOOD[:100], "1,NA", *GOOD[100:200]], r"p in bad.csv has 1 missing value \(first at row 99\)"),
         ([*GOOD[:100], "1,1.5", *GOOD[100:200]], r"p in bad.csv must lie in \[0, 1\].* at row 99 is 1.5"),
         ([*GOOD[:100], "2,0.5", *GOOD[100:200]], "y in bad.csv"),
         (["y,p,p", "1,0.5,0.4"], "two columns named 'p'"),
-        (["y,p", "1,0.5,7", "0,0.4,9"], "line 2 cannot be read: Expected Number of Columns: 2 Found: 3"),
+        (["y,p", "1,0.5,7", "0,0.4,9"], "line 2 cannot be read: it has 3 cells, the heading 2"),
         (["y,p"], "hold no rows"),
         ([""], "is empty"),
         (["y;p", "1;0,5", "0;0,25"], r"bad.csv, line 2 cannot be read: .*0,5"),
@@ -183,7 +186,7 @@ def test_bad_lines_are_refused_with_file_and_place(lines, words, resolution, tmp
 
 
 def test_rows_are_numbered_within_their_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("calibrant.ingest.files._BATCH", 2048)
+    monkeypatch.setattr("calibrant.ingest.file_batches._BATCH", 2048)
     p = P.copy()
     p[25_000] = 1.5
     pq.write_table(TABLE, tmp_path / "a.parquet")

@@ -7,8 +7,9 @@ import click
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.cli.forecast_columns import KINDS, find_models, forecast_option, parse_label
+from calibrant.cli.input_files import check_sizes
 from calibrant.cli.inputs import load_calibrator
-from calibrant.cli.options import force_option, forecast_options
+from calibrant.cli.options import force_option, forecast_options, max_bytes_option
 from calibrant.cli.outputs import check_outputs, new_file
 
 __all__ = ["apply"]
@@ -26,8 +27,11 @@ __all__ = ["apply"]
     help="The column to add; for several classes the names begin with it: calibrated_LABEL.",
 )
 @click.option("--output", "-o", required=True, metavar="FILE", help="The new file: .parquet, .csv or .jsonl.")
+@max_bytes_option
 @force_option
-def apply(calibrator: str, source: str, name: str, output: str, force: bool, **given: Any) -> None:
+def apply(
+    calibrator: str, source: str, name: str, output: str, max_bytes: int | None, force: bool, **given: Any
+) -> None:
     """Add the calibrated forecasts to the rows of FILE.
 
     The other columns do not change: CSV cells keep their text, JSON objects their keys. Rows with a missing score get
@@ -38,12 +42,14 @@ def apply(calibrator: str, source: str, name: str, output: str, force: bool, **g
       calibrant apply cal.json new.csv --class-score 'p_*' -o calibrated.csv
     """
     from calibrant.export.scored_files import calibrate_file, output_format
+    from calibrant.ingest.formats import File, guess_format
 
     option = forecast_option(given)
     check_outputs(output, force=force, stream=False)
     if not Path(source).is_file():
         raise InputError(f"There is no file {Path(source).name!r}.")
     kind, fitted = output_format(output), load_calibrator(calibrator)
+    check_sizes([File(source, guess_format(Path(source).name))], max_bytes)
     scores = _columns(fitted, option, given, source)
     with new_file(output) as target:
         count = calibrate_file(fitted, Path(source), target, kind, scores=scores, name=name)
@@ -54,7 +60,8 @@ def apply(calibrator: str, source: str, name: str, output: str, force: bool, **g
 
 def _columns(calibrator: Any, option: str, given: dict[str, Any], source: str) -> list[str]:
     """Return the columns that the calibrator takes, in the order of its classes."""
-    from calibrant.ingest.formats import File, column_names, guess_format
+    from calibrant.ingest.formats import File, guess_format
+    from calibrant.ingest.headers import column_names
 
     if calibrator.kind != KINDS[option]:
         raise InputError(

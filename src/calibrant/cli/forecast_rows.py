@@ -13,7 +13,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.typing import Bools
 from calibrant.cli.forecast_columns import KINDS, Model, parse_label
 from calibrant.ingest.files import find_files, read_columns
-from calibrant.ingest.formats import column_names
+from calibrant.ingest.headers import column_names
 
 if TYPE_CHECKING:
     from calibrant.cli.inputs import Source

@@ -10,14 +10,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calibrant._support.errors import Argument, InputError
 
-__all__ = ["plain_files"]
+if TYPE_CHECKING:
+    from calibrant.ingest.formats import File
+
+__all__ = ["check_sizes", "plain_files"]
 
 _CHUNK = 1 << 20
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _SUFFIXES = {"parquet": ".parquet", "csv": ".csv", "json": ".jsonl"}
 _STANDARD_INPUT = "standard input"
 
@@ -33,14 +35,12 @@ def plain_files(
         raise InputError(f"Standard input (-) must be given at most once; got it {paths.count('-')} times.")
     with tempfile.TemporaryDirectory(prefix="calibrant-") as name:
         folder = Path(name)
-        files = [_save_standard_input(folder, format, max_bytes)] if "-" in paths else []
-        named = [path for path in paths if path != "-"]
-        files += [file.path for file in find_files(named, format)] if named else []
-        _check_sizes(files, max_bytes)
-        inputs = [_checksum(Path(file)) for file in files] if sha256 else []
-        if encoding is not None:
-            files = [_convert(Path(file), encoding, folder) for file in files]
-        yield files, inputs
+        found = [_save_standard_input(folder, format, max_bytes)] if "-" in paths else []
+        found += [path for path in paths if path != "-"]
+        files = find_files(found, format)
+        check_sizes(files, max_bytes)
+        inputs = [_checksum(Path(file.path)) for file in files] if sha256 else []
+        yield [file.path if encoding is None else _convert(file, encoding, folder) for file in files], inputs
 
 
 def _save_standard_input(folder: Path, format: str | None, max_bytes: int | None) -> str:
@@ -68,31 +68,19 @@ def _suffix(head: bytes, format: str | None) -> str:
     return suffix + {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}.get(head[:2], "")
 
 
-def _check_sizes(files: list[str], max_bytes: int | None) -> None:
+def check_sizes(files: "list[File]", max_bytes: int | None) -> None:
+    """Raise an error if files have more bytes together, after decompression."""
+    from calibrant.ingest.text_blocks import byte_chunks
+
     if max_bytes is None:
         return
     left = max_bytes
     for file in files:
-        left -= _size(Path(file), left)
-        if left < 0:
-            raise _too_large(Path(file).name, max_bytes)
-
-
-def _size(file: Path, most: int) -> int:
-    """Return the number of bytes after decompression, counted until they exceed `most`."""
-    import pyarrow as pa
-
-    compression = _COMPRESSIONS.get(file.suffix.lower())
-    if compression is None:
-        return file.stat().st_size
-    size = 0
-    try:
-        with pa.input_stream(str(file), compression=compression) as stream:
-            while size <= most and (chunk := stream.read(_CHUNK)):
-                size += len(chunk)
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(file, error) from error
-    return size
+        sizes = [Path(file.path).stat().st_size] if file.compression is None else map(len, byte_chunks(file, _CHUNK))
+        for size in sizes:
+            left -= size
+            if left < 0:
+                raise _too_large(file.name, max_bytes)
 
 
 def _checksum(file: Path) -> dict[str, Any]:
@@ -101,29 +89,24 @@ def _checksum(file: Path) -> dict[str, Any]:
     return {"file": file.name, "bytes": file.stat().st_size, "sha256": digest}
 
 
-def _convert(file: Path, encoding: str, folder: Path) -> str:
+def _convert(file: "File", encoding: str, folder: Path) -> str:
     """Write a text file as UTF-8; Hive folders of its path are kept, because they are columns."""
-    import pyarrow as pa
+    from calibrant.ingest.text_blocks import byte_chunks
 
     _check_encoding(encoding)
-    if file.suffix.lower() in (".parquet", ".pq"):
+    path = Path(file.path)
+    if file.format == "parquet":
         hint = "Leave out " + Argument("encoding") + "."
         raise InputError(f"{file.name} must be a text file to have an encoding; it is Parquet.", hint=hint)
-    compression = _COMPRESSIONS.get(file.suffix.lower())
-    partitions = [part for part in file.parts[:-1] if "=" in part]
-    own = Path(tempfile.mkdtemp(dir=folder)).joinpath(*partitions, file.stem if compression else file.name)
+    partitions = [part for part in path.parts[:-1] if "=" in part]
+    own = Path(tempfile.mkdtemp(dir=folder)).joinpath(*partitions, path.stem if file.compression else path.name)
     own.parent.mkdir(parents=True, exist_ok=True)
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
-        with (
-            pa.input_stream(str(file), compression=compression) as raw,
-            own.open("w", encoding="utf-8", newline="") as out,
-        ):
-            while chunk := raw.read(_CHUNK):
+        with own.open("w", encoding="utf-8", newline="") as out:
+            for chunk in byte_chunks(file, _CHUNK):
                 out.write(decoder.decode(chunk))
             out.write(decoder.decode(b"", final=True))
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(file, error) from error
     except UnicodeError as error:
         hint = "Pass another " + Argument("encoding") + "."
         raise InputError(f"{file.name} is not {encoding}: {error}.", hint=hint) from error
@@ -139,10 +122,6 @@ def _check_encoding(encoding: str) -> None:
         raise InputError(
             Argument("encoding") + f" must be an encoding of text, such as utf-16 or latin-1; got {encoding!r}."
         )
-
-
-def _unreadable(file: Path, error: Exception) -> InputError:
-    return InputError(f"{file.name} cannot be read: {str(error).splitlines()[0]}")
 
 
 def _too_large(name: str, max_bytes: int) -> InputError:

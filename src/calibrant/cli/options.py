@@ -16,6 +16,7 @@ __all__ = [
     "html_option",
     "input_options",
     "json_option",
+    "max_bytes_option",
     "parse_cost",
     "take_settings",
 ]
@@ -108,6 +109,9 @@ _FORECASTS: dict[str, Decorator] = {
 _BY = click.option(
     "--by", multiple=True, metavar="COLUMN", help="A column that splits the rows into groups; can be repeated."
 )
+max_bytes_option = click.option(
+    "--max-bytes", type=parse_size, metavar="SIZE", help="Largest input, after decompression (not for Parquet)."
+)
 _READING: tuple[Decorator, ...] = (
     click.option("--sample-weight", "-w", metavar="COLUMN", help="The column of importance weights."),
     click.option("--frequency", metavar="COLUMN", help="The column of frequencies: the number of equal rows."),
@@ -121,9 +125,7 @@ _READING: tuple[Decorator, ...] = (
     ),
     click.option("--format", type=click.Choice(["parquet", "csv", "json"]), help="Default: by the file name."),
     click.option("--encoding", metavar="NAME", help="Encoding of text files, if not UTF-8: utf-16, latin-1, ..."),
-    click.option(
-        "--max-bytes", type=parse_size, metavar="SIZE", help="Largest input, after decompression (not for Parquet)."
-    ),
+    max_bytes_option,
     click.option("--sha256", is_flag=True, help="Add the checksums of the files to the result."),
 )
 _COUNTING: tuple[Decorator, ...] = (

@@ -3,7 +3,7 @@
 import csv
 import json
 import math
-import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -18,14 +18,16 @@ import numpy as np
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError, MissingExtraError, no_column
 from calibrant._support.typing import Bools, Floats
-from calibrant.ingest.formats import File, guess_format, read_header, text_stream
+from calibrant.ingest.csv_rows import csv_cells, parse_number
+from calibrant.ingest.formats import File, guess_format
+from calibrant.ingest.headers import check_rows, parquet_errors, read_header
+from calibrant.ingest.json_rows import json_objects
+from calibrant.ingest.text_blocks import csv_blocks, line_blocks
 
 __all__ = ["calibrate_file", "output_format"]
 
 _ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".ndjson": "json"}
 _BATCH = 1 << 16
-# Numbers in text are written as in most languages, without Python's underscores and other digits.
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def output_format(path: str) -> str:
@@ -64,21 +66,18 @@ def calibrate_file(
     """
     new = _new_names(calibrator, name)
     try:
-        import pyarrow as pa
+        import pyarrow  # noqa: F401  (imported here, so that the error says what to install)
     except ModuleNotFoundError as error:
         raise MissingExtraError("Files need pyarrow", "files", name=error.name) from error
     file = File(str(source), guess_format(source.name))
     read = {"parquet": _parquet, "csv": _csv, "json": _json}[file.format]
     count = {"rows": 0, "missing": 0}
     with _Writer(target, kind) as writer:
-        try:
-            for batch in read(file, tuple(scores), new):
-                missing = batch.missing
-                writer.write(batch, new, _calibrate(calibrator, batch, file.name), missing)
-                count["rows"] += len(missing)
-                count["missing"] += int(missing.sum())
-        except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
-            raise InputError(f"{file.name} cannot be read: {str(error).splitlines()[0]}", argument="source") from error
+        for batch in read(file, tuple(scores), new):
+            missing = batch.missing
+            writer.write(batch, new, _calibrate(calibrator, batch, file.name), missing)
+            count["rows"] += len(missing)
+            count["missing"] += int(missing.sum())
     if not count["rows"]:
         raise InputError(f"{file.name} must hold at least one row; got none.", argument="source")
     return count
@@ -107,7 +106,7 @@ class _Batch:
 
 
 def _check_names(file: File, there: list[str], scores: tuple[str, ...], names: tuple[str, ...]) -> None:
-    twice = next((each for each in there if there.count(each) > 1), None)
+    twice = next((each for each, count in Counter(there).items() if count > 1), None)
     if twice is not None:
         raise InputError(f"{file.name} must have different column names; got {twice!r} twice.", argument="source")
     for score in scores:
@@ -125,14 +124,16 @@ def _check_names(file: File, there: list[str], scores: tuple[str, ...], names: t
 def _parquet(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Iterator[_Batch]:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(file.path) as opened:
+    with parquet_errors(file), pq.ParquetFile(file.path, page_checksum_verification=True) as opened:
         _check_names(file, opened.schema_arrow.names, scores, names)
         first = 0
         for batch in opened.iter_batches(_BATCH):
+            batch.validate(full=True)  # text must be UTF-8
             columns = [batch.column(batch.schema.get_field_index(score)) for score in scores]
             shown = [f"{score} in {file.name}" for score in scores]
             yield _Batch(batch, [_from_arrow(*each, first) for each in zip(columns, shown, strict=True)])
             first += len(batch)
+        check_rows(file, first)
 
 
 def _from_arrow(column: Any, name: str, first: int) -> _columns.ColumnData:
@@ -147,36 +148,17 @@ def _from_arrow(column: Any, name: str, first: int) -> _columns.ColumnData:
 
 
 def _csv(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Iterator[_Batch]:
-    """Read rows of text. Each must have as many cells as the heading; in a file of one column it may be blank."""
-    mark, there = read_header(file)
+    """Read rows of text."""
+    header = read_header(file)
+    there = header.names
     _check_names(file, there, scores, names)
-    with text_stream(file) as stream:
-        rows = csv.reader(stream, delimiter=mark, strict=True)
-        next(rows)
-
-        def checked() -> Iterator[dict[str, str]]:
-            for row in rows:
-                if not row and len(there) > 1:
-                    continue  # a blank line is not a row
-                cells = row or [""]
-                if len(cells) != len(there):
-                    raise InputError(
-                        f"{file.name}, line {rows.line_num} cannot be read: it has {len(cells)} cells, the heading "
-                        f"{len(there)}.",
-                        argument="source",
-                    )
-                yield dict(zip(there, cells, strict=True))
-
-        every, first = checked(), 0
-        while some := list(islice(every, _BATCH)):
-            yield _Batch(
-                some,
-                [
-                    _from_text([row[score].strip() for row in some], f"{score} in {file.name}", first)
-                    for score in scores
-                ],
-            )
-            first += len(some)
+    blocks = csv_blocks(file, header.mark, blank_rows=len(there) == 1)
+    every = (dict(zip(there, cells, strict=True)) for block in blocks for _, cells in csv_cells(file, block, header))
+    first = 0
+    while some := list(islice(every, _BATCH)):
+        cells = {score: [row[score].strip() for row in some] for score in scores}
+        yield _Batch(some, [_from_text(cells[score], f"{score} in {file.name}", first) for score in scores])
+        first += len(some)
 
 
 def _from_text(cells: list[str], name: str, first: int) -> _columns.ColumnData:
@@ -184,8 +166,8 @@ def _from_text(cells: list[str], name: str, first: int) -> _columns.ColumnData:
     for row, text in enumerate(cells):
         if text in _columns.NULLS:
             missing[row] = True
-        elif _NUMBER.fullmatch(text):
-            values[row] = float(text)
+        elif (number := parse_number(text)) is not None:
+            values[row] = number
         else:
             raise _no_number(name, first + row, text)
     return _columns.ColumnData(name, values, missing, first_row=first)
@@ -207,18 +189,8 @@ def _json(file: File, scores: tuple[str, ...], names: tuple[str, ...]) -> Iterat
 
 
 def _objects(file: File, names: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    with text_stream(file) as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise InputError(f"{file.name}, line {number} must be JSON; {error}.", argument="source") from error
-            if not isinstance(row, dict):
-                raise InputError(
-                    f"{file.name}, line {number} must be an object with names; it is not.", argument="source"
-                )
+    for block in line_blocks(file):
+        for _, row in json_objects(file, block):
             if not row.keys().isdisjoint(names):
                 _check_names(file, list(row), (), names)
             yield row

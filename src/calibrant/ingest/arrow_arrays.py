@@ -61,7 +61,7 @@ def _single_digits(array: Any) -> NDArray[Any] | None:
     if start[-1] - start[0] != len(array) or not (np.diff(start) == 1).all():
         return None
     digit = np.frombuffer(text, dtype=np.uint8)[start[0] : start[-1]] - np.uint8(ord("0"))  # wraps below 0
-    return digit.astype(np.float64) if (digit <= 9).all() else None
+    return digit.view(np.int8) if (digit <= 9).all() else None
 
 
 def _encode(array: Any) -> tuple[list[str], NDArray[Any]]:

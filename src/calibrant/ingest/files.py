@@ -1,33 +1,28 @@
-"""`scan`: Parquet, CSV and JSON lines files, read by DuckDB and counted in batches."""
+"""`scan`: Parquet, CSV and JSON lines files, read and counted in batches."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from glob import glob
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError, MissingExtraError
-from calibrant._support.option_checks import known_keywords
-from calibrant._support.progress import progress_bar
-from calibrant.ingest.arrow_arrays import missing_cells, parse_labels, read_values
+from calibrant._support.errors import InputError
+from calibrant._support.option_checks import check_count, known_keywords
 from calibrant.ingest.counting import CountOptions, Weighting
-from calibrant.ingest.formats import File, Format, guess_format, source_query
-from calibrant.ingest.table_counter import TableCounter, check_names
+from calibrant.ingest.file_batches import Batch, FileReader
+from calibrant.ingest.formats import File, Format, guess_format
+from calibrant.ingest.table_counter import TableCounter, check_name, check_names
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Missing
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["scan", "tables_scan"]
 
-Batch: TypeAlias = dict[str, _columns.ColumnData]
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
-
-_BATCH = 1 << 20
 
 
 @known_keywords
@@ -126,17 +121,20 @@ def tables_scan(
     Tables
         ``tables[model, group]``; groups in sorted order.
     """
+    check_name(y, "y")
+    for argument, name in (("sample_weight", sample_weight), ("frequency", frequency)):
+        if name is not None:
+            check_name(name, argument)
+    if max_memory is not None:
+        check_count("max_memory", max_memory)
     models, keys = check_names(p, "p"), [] if by is None else check_names(by, "by")
     weighting = Weighting.named(sample_weight, frequency)
     counter = TableCounter(y, models, keys, weighting, CountOptions(pos_label, missing, resolution), max_memory)
     files = find_files(paths, format)
-    with _connection(memory_limit) as connection:
-        sources = {
-            file: source_query(file, counter.names, counter.numbers) for file in files
-        }  # all headers are checked first
-        counter.expected = _count_rows(files)
-        for batch in _batches(connection, sources, counter.names, counter.expected, progress):
-            counter.add(batch)
+    reader = FileReader(files, counter.names, counter.numbers, memory_limit)
+    counter.expected = reader.rows
+    for batch in reader.batches(progress):
+        counter.add(batch)
     return counter.tables()
 
 
@@ -156,9 +154,7 @@ def read_columns(
     text of a batch can be; otherwise text stays text.
     """
     files = find_files(paths, format)
-    with _connection(memory_limit) as connection:
-        sources = {file: source_query(file, names, numbers) for file in files}
-        batches = list(_batches(connection, sources, names, _count_rows(files), progress, labels=labels))
+    batches = list(FileReader(files, names, numbers, memory_limit).batches(progress, labels=labels))
     if not batches:
         raise InputError(f"{', '.join(file.name for file in files[:3])}: no rows.", argument="paths")
     return {name: _joined([batch[name] for batch in batches], name) for name in names}
@@ -213,86 +209,3 @@ def _expand(each: str) -> list[str]:
     if not some:
         raise InputError(f"There is no file {path.name!r}.", argument="paths", value=each)
     return some
-
-
-def _connection(memory_limit: str) -> Any:
-    try:
-        import duckdb
-        import pyarrow  # noqa: F401  (imported here, so that the error says what to install)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("Reading files needs DuckDB and pyarrow", "files", name=error.name) from error
-    # DuckDB must not download extensions.
-    settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-    try:
-        return duckdb.connect(config={**settings, "memory_limit": memory_limit})
-    except duckdb.Error as error:
-        raise InputError(
-            f"memory_limit must be a size such as '1GB'; got {memory_limit!r} ({error}).", argument="memory_limit"
-        ) from error
-
-
-def _batches(
-    connection: Any,
-    sources: dict[File, str],
-    names: list[str],
-    rows: int | None,
-    show: bool | None,
-    *,
-    labels: bool = True,
-) -> Iterator[Batch]:
-    """Return all batches; a progress bar counts rows, or files."""
-    if rows is None:
-        for file, source in progress_bar(sources.items(), len(sources), "files", show=show):
-            yield from _read(connection, file, source, names, labels=labels)
-        return
-    every = (b for file, source in sources.items() for b in _read(connection, file, source, names, labels=labels))
-    yield from progress_bar(every, -(-rows // _BATCH), "batches", show=show)
-
-
-def _count_rows(files: list[File]) -> int | None:
-    """Return the number of rows in the metadata of Parquet files; None for other files."""
-    if any(file.format != "parquet" for file in files):
-        return None
-    import pyarrow.parquet as pq
-
-    return sum(int(pq.read_metadata(file.path).num_rows) for file in files)
-
-
-def _read(connection: Any, file: File, source: str, names: list[str], *, labels: bool) -> Iterator[Batch]:
-    """Yield the named columns of a file in batches; an error names the file."""
-    import duckdb
-
-    try:
-        relation = connection.sql(source)
-        new = hasattr(relation, "to_arrow_reader")  # DuckDB 2 has another name for it
-        first = 0
-        for batch in relation.to_arrow_reader(_BATCH) if new else relation.fetch_arrow_reader(_BATCH):
-            # The first column is y. Groups stay text, so that 007 is not 7.
-            read = {name: _column(batch.column(i), name, file, labels and i == 0) for i, name in enumerate(names)}
-            yield {name: replace(column, first_row=first) for name, column in read.items()}
-            first += batch.num_rows
-    except duckdb.OutOfMemoryException as error:
-        raise MemoryError(f"memory_limit is too small to read {file.name}: {str(error).splitlines()[0]}") from error
-    except (duckdb.Error, OSError) as error:  # Arrow raises OSError for errors while reading
-        raise _file_error(file, error) from error
-
-
-def _column(array: Any, name: str, file: File, labels: bool) -> _columns.ColumnData:
-    """Read a column of a batch; labels that are written as text become numbers or booleans if all of them are."""
-    missing = missing_cells(array)
-    text = labels and file.format != "parquet" and "string" in str(array.type)
-    values = parse_labels(array, missing) if text else read_values(array, missing)
-    return _columns.read(values, f"{name} in {file.name}", missing=missing)
-
-
-def _file_error(file: File, error: Exception) -> InputError:
-    """Return the error of DuckDB, with the line if it is known, and without the folders of the path."""
-    text = str(error).replace(str(Path(file.path).parent) + "/", "")
-    line = re.search(r"\bline:? (\d+)", text, flags=re.IGNORECASE)
-    where = f", line {line.group(1)}" if line else ""
-    lines = [part for part in text.splitlines() if part.strip()]
-    reasons = [part for part in lines if not part.startswith(("Original Line", "Possible"))]
-    reason = reasons[1] if line and len(reasons) > 1 else reasons[0]
-    heading = 2 if file.format == "csv" else 1  # rows are counted from 0, without the header
-    row = None if line is None else int(line.group(1)) - heading
-    return InputError(f"{file.name}{where} cannot be read: {reason.strip()}", argument="paths", row=row)

@@ -23,7 +23,7 @@ from calibrant.tables.groups import observed_groups
 from calibrant.tables.rows import zero_weight_error
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["TableCounter", "check_names"]
+__all__ = ["TableCounter", "check_name", "check_names"]
 
 # Tables of groups are small; more groups than this are a column that was not rounded.
 _MAX_TABLES = 100_000
@@ -37,6 +37,12 @@ def check_names(names: str | Sequence[str], argument: str) -> list[str]:
             f"{argument} must name at least one column, each once; got {names!r}.", argument=argument, value=names
         )
     return found
+
+
+def check_name(name: object, argument: str) -> None:
+    """Raise an error if a name is not that of one column."""
+    if not isinstance(name, str):
+        raise InputError(f"{argument} must name one column; got {name!r}.", argument=argument, value=name)
 
 
 class TableCounter:

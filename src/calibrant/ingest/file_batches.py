@@ -1,0 +1,155 @@
+"""Batches of columns of files: Parquet read by DuckDB, CSV by Arrow, JSON lines by DuckDB."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from calibrant._support import columns as _columns
+from calibrant._support.errors import MissingExtraError
+from calibrant._support.progress import progress_bar
+from calibrant._support.sql_dialects import DIALECTS
+from calibrant.ingest.arrow_arrays import missing_cells, parse_labels, read_values
+from calibrant.ingest.csv_rows import csv_tables
+from calibrant.ingest.duckdb_connection import open_duckdb, quoted_path
+from calibrant.ingest.formats import File
+from calibrant.ingest.headers import check_rows, column_names, count_rows, partitions
+from calibrant.ingest.json_rows import json_tables
+from calibrant.ingest.parquet_pages import check_pages
+
+__all__ = ["Batch", "FileReader"]
+
+Batch: TypeAlias = dict[str, _columns.ColumnData]
+
+_BATCH = 1 << 20
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A file, and those of the columns that are Hive partitions."""
+
+    file: File
+    partitions: list[str]
+
+
+class FileReader:
+    """Reads the named columns of files; all headers are checked first."""
+
+    def __init__(self, files: list[File], names: list[str], numbers: list[str], memory_limit: str) -> None:
+        self.names, self.numbers, self.memory_limit = names, numbers, memory_limit
+        _check_libraries(files)
+        self._parts = [_Part(file, partitions(file, names, column_names(file))) for file in files]
+        known = [count_rows(file) for file in files if file.format == "parquet"]
+        self.rows = sum(known) if len(known) == len(files) else None  # number of rows, if all files are Parquet
+
+    def batches(self, show: bool | None, *, labels: bool = True) -> Iterator[Batch]:
+        """Yield all batches; a progress bar counts batches, or files if their rows are not known."""
+        if self.rows is None:
+            for part in progress_bar(self._parts, len(self._parts), "files", show=show):
+                yield from self._read(part, labels)
+            return
+        every = (batch for part in self._parts for batch in self._read(part, labels))
+        yield from progress_bar(every, -(-self.rows // _BATCH), "batches", show=show)
+
+    def _read(self, part: _Part, labels: bool) -> Iterator[Batch]:
+        """Yield the columns of a file in batches."""
+        first = 0
+        for batch in self._arrow(part):
+            # The first column is y. Groups stay text, so that 007 is not 7.
+            read = {
+                name: _column(batch.column(i), name, part.file, labels and i == 0) for i, name in enumerate(self.names)
+            }
+            yield {name: replace(column, first_row=first) for name, column in read.items()}
+            first += batch.num_rows
+        if part.file.format == "parquet":
+            check_rows(part.file, first)
+
+    def _arrow(self, part: _Part) -> Iterator[Any]:
+        """Yield Arrow batches of a file."""
+        if part.file.format == "parquet":
+            yield from self._parquet(part)
+            return
+        own = [name for name in self.names if name not in part.partitions]
+        if part.file.format == "csv":
+            tables = csv_tables(part.file, own, self.numbers)
+        else:
+            tables = json_tables(part.file, own, self.numbers, self.memory_limit)
+        yield from _join_batches(self._with_partitions(tables, part))
+
+    def _parquet(self, part: _Part) -> Iterator[Any]:
+        names = ", ".join(map(DIALECTS["duckdb"].name, self.names))
+        path = quoted_path(part.file.path)
+        hive = str(bool(part.partitions)).lower()
+        with open_duckdb(part.file, self.memory_limit) as connection:
+            check_pages(part.file, self.names, connection)
+            relation = connection.sql(f"select {names} from read_parquet({path}, hive_partitioning = {hive})")
+            new = hasattr(relation, "to_arrow_reader")  # DuckDB 2 has another name for it
+            yield from relation.to_arrow_reader(_BATCH) if new else relation.fetch_arrow_reader(_BATCH)
+
+    def _with_partitions(self, tables: Iterator[Any], part: _Part) -> Iterator[Any]:
+        """Yield tables with all columns; the value of a partition is repeated."""
+        import pyarrow as pa
+
+        values = self._partition_values(part)
+        for table in tables:
+            columns = {
+                name: pa.repeat(values[name], table.num_rows) if name in values else table.column(name)
+                for name in self.names
+            }
+            yield pa.table(columns)
+
+    def _partition_values(self, part: _Part) -> dict[str, Any]:
+        """Return the values of Hive partitions, with the types that DuckDB gives to those of Parquet files."""
+        if not part.partitions:
+            return {}
+        names = ", ".join(map(DIALECTS["duckdb"].name, part.partitions))
+        folders = [folder for folder in Path(part.file.path).parts[:-1] if "=" in folder]
+        with tempfile.TemporaryDirectory(prefix="calibrant-") as root:
+            path = Path(root).joinpath(*folders, "one.csv")
+            path.parent.mkdir(parents=True)
+            path.write_text("one\n1\n", encoding="utf-8")
+            source = f"read_csv({quoted_path(str(path))}, hive_partitioning = true, columns = {{'one': 'VARCHAR'}})"
+            with open_duckdb(part.file, self.memory_limit) as connection:
+                table = connection.sql(f"select {names} from {source}").to_arrow_table()
+        return {name: table.column(name)[0] for name in part.partitions}
+
+
+def _join_batches(tables: Iterator[Any]) -> Iterator[Any]:
+    """Yield batches of `_BATCH` rows."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    for table in tables:
+        held.append(table)
+        if sum(each.num_rows for each in held) >= _BATCH:
+            whole = pa.concat_tables(held)
+            count = whole.num_rows // _BATCH * _BATCH
+            yield from _whole_batches(whole.slice(0, count))
+            held = [whole.slice(count)]
+    yield from _whole_batches(pa.concat_tables(held)) if held else ()
+
+
+def _whole_batches(table: Any) -> Iterator[Any]:
+    """Yield batches of `_BATCH` rows of a table, at most."""
+    for first in range(0, table.num_rows, _BATCH):
+        yield from table.slice(first, _BATCH).combine_chunks().to_batches()
+
+
+def _check_libraries(files: list[File]) -> None:
+    """Check that the libraries are installed; CSV files without Hive partitions do not need DuckDB."""
+    try:
+        import pyarrow  # noqa: F401
+
+        if any(file.format != "csv" for file in files):
+            import duckdb  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("Reading files needs DuckDB and pyarrow", "files", name=error.name) from error
+
+
+def _column(array: Any, name: str, file: File, labels: bool) -> _columns.ColumnData:
+    """Read a column of a batch; labels that are written as text become numbers or booleans if all of them are."""
+    missing = missing_cells(array)
+    text = labels and file.format != "parquet" and "string" in str(array.type)
+    values = parse_labels(array, missing) if text else read_values(array, missing)
+    return _columns.read(values, f"{name} in {file.name}", missing=missing)

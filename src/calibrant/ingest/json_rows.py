@@ -1,0 +1,103 @@
+"""Rows of JSON lines: blocks of lines as Arrow text, parsed by DuckDB."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from calibrant._support.sql_dialects import DIALECTS
+from calibrant.ingest.duckdb_connection import open_duckdb, quoted_text
+from calibrant.ingest.formats import File
+from calibrant.ingest.text_blocks import Block, line_blocks
+
+__all__ = ["json_objects", "json_tables"]
+
+_PARSED = 1 << 14  # lines that one thread parses at a time
+
+
+def json_tables(file: File, names: Sequence[str], numbers: Sequence[str], memory_limit: str) -> Iterator[Any]:
+    """Yield Arrow tables of the named keys; `numbers` must be numbers, the others are read as text."""
+    kinds = {name: "JSON" if name in numbers else "VARCHAR" for name in names}
+    parsed = f"select unnest(json_transform(line, {quoted_text(json.dumps(kinds))})) from calibrant_lines"
+    chosen = ", ".join(_number(name) if name in numbers else DIALECTS["duckdb"].name(name) for name in names)
+    with open_duckdb(file, memory_limit) as connection:
+        for block in line_blocks(file):
+            yield _parse(connection, file, block, f"select {chosen} from ({parsed})", numbers)
+
+
+def _parse(connection: Any, file: File, block: Block, query: str, numbers: Sequence[str]) -> Any:
+    """Return the rows of a block; an error names the line."""
+    import duckdb
+
+    lines = _lines(file, block)
+    connection.register("calibrant_lines", lines)
+    try:
+        table = connection.sql(query).to_arrow_table()
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        raise _line_error(file, block, numbers, error) from error
+    finally:
+        connection.unregister("calibrant_lines")
+    if table.num_rows != lines.num_rows:
+        raise file.error(f"it holds {lines.num_rows:,} objects, but {table.num_rows:,} rows were found")
+    return table
+
+
+def _lines(file: File, block: Block) -> Any:
+    """Return the lines that are not blank as an Arrow table, in batches."""
+    import pyarrow as pa
+
+    octets = np.frombuffer(block.data, dtype=np.uint8)
+    ends = np.flatnonzero(octets == ord("\n")) + 1
+    places = np.concatenate([[0], ends, [] if octets[-1] == ord("\n") else [octets.size]]).astype(np.int32)
+    text = pa.StringArray.from_buffers(places.size - 1, pa.py_buffer(places), pa.py_buffer(block.data))
+    kept = np.ones(places.size - 1, dtype=bool)
+    for row in np.flatnonzero(octets[places[:-1]] != ord("{")).tolist():
+        line = bytes(block.data[places[row] : places[row + 1]]).strip()
+        kept[row] = bool(line)
+        if line and not line.startswith(b"{"):
+            raise file.error("it must be an object with names", line=block.first_line + row)
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise _line_error(file, block, (), error) from error
+    table = pa.table({"line": text if kept.all() else text.filter(pa.array(kept))})
+    return pa.Table.from_batches(table.to_batches(max_chunksize=_PARSED), schema=table.schema)
+
+
+def json_objects(file: File, block: Block) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number of the line and the object of each line that is not blank, as Python reads them."""
+    for place, raw in enumerate(bytes(block.data).split(b"\n")):
+        line = block.first_line + place
+        if not raw.strip():
+            continue
+        try:
+            found = json.loads(raw.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise file.error("it is not UTF-8", line=line) from error
+        except (ValueError, RecursionError) as error:
+            raise file.error(f"it must be JSON; {error}", line=line) from error
+        if not isinstance(found, dict):
+            raise file.error("it must be an object with names", line=line)
+        yield line, found
+
+
+def _line_error(file: File, block: Block, numbers: Sequence[str], error: Exception) -> Exception:
+    """Return the error of the first line that cannot be read."""
+    for line, found in json_objects(file, block):
+        for name in numbers:
+            cell = found.get(name)
+            if isinstance(cell, bool) or not (cell is None or isinstance(cell, (int, float))):
+                return file.error(f"{name} must hold numbers; got {str(cell)[:40]!r}", line=line)
+    return file.error(error)
+
+
+def _number(name: str) -> str:
+    """Return the SQL for a JSON cell as a number; text is an error, even if it looks like a number."""
+    cell = DIALECTS["duckdb"].name(name)
+    wrong = f"error({quoted_text(name + ' must hold numbers; it holds ')} || {cell}::varchar)"
+    number = f"json_type({cell}) in ('DOUBLE', 'BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT')"
+    nothing = f"{cell} is null or json_type({cell}) = 'NULL'"
+    return f"case when {nothing} then null when {number} then {cell}::double else {wrong} end as {cell}"
