@@ -2,8 +2,9 @@
 
 import math
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,12 +35,46 @@ def _quota() -> int:
 
 
 def map_in_threads(function: Callable[[T], R], items: Sequence[T], threads: int) -> Iterator[R]:
-    """Yield the results in order. Work that has not begun is dropped if the caller stops, or is interrupted."""
+    """Yield the results in order.
+
+    Work that has not begun is dropped if the caller stops or is interrupted, also that of pools inside the function. An
+    interruption does not wait for work that has begun.
+    """
+    work = _Work(getattr(_of_thread, "work", None))
     if threads == 1 or len(items) < 2:
-        yield from map(function, items)
+        for item in items:
+            work.check()
+            yield function(item)
         return
-    pool = ThreadPoolExecutor(min(threads, len(items)))
+
+    def run(item: T) -> R:
+        _of_thread.work = work
+        work.check()
+        return function(item)
+
+    pool, interrupted = ThreadPoolExecutor(min(threads, len(items))), False
     try:
-        yield from pool.map(function, items)
+        yield from pool.map(run, items)
+    except KeyboardInterrupt:
+        interrupted = True
+        raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        work.is_dropped = True
+        pool.shutdown(wait=not interrupted, cancel_futures=True)
+
+
+class _Work:
+    """Work in threads; it may be part of the work of another pool."""
+
+    def __init__(self, whole: "_Work | None") -> None:
+        self.whole, self.is_dropped = whole, False
+
+    def check(self) -> None:
+        """Raise if this work, or the work that it is a part of, was dropped."""
+        if self.is_dropped:
+            raise CancelledError
+        if self.whole is not None:
+            self.whole.check()
+
+
+_of_thread = threading.local()
