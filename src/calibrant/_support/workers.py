@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-__all__ = ["available_cores", "map_in_threads"]
+__all__ = ["available_cores", "map_in_threads", "run_together"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -61,6 +61,13 @@ def map_in_threads(function: Callable[[T], R], items: Sequence[T], threads: int)
     finally:
         work.is_dropped = True
         pool.shutdown(wait=not interrupted, cancel_futures=True)
+
+
+def run_together(first: Callable[[], T], second: Callable[[], R], *, threads: bool) -> tuple[T, R]:
+    """Return the results of two functions, which run at the same time if `threads`."""
+    calls: list[Callable[[], Any]] = [first, second]
+    one, other = map_in_threads(lambda call: call(), calls, 2 if threads else 1)
+    return one, other
 
 
 class _Work:

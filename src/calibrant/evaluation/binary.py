@@ -4,12 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError, Note
+from calibrant._support.workers import run_together
 from calibrant.evaluation.binary_details import BinaryDetails, MeasuredTable
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
@@ -22,7 +24,7 @@ from calibrant.inference.intervals import Interval
 from calibrant.inference.metric_values import metric_values
 from calibrant.inference.nulls import Null
 from calibrant.inference.replicates import Replicates, resample_metrics
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.resampling import THREADS_FROM, PairedRows
 from calibrant.inference.samples import BinarySample
 from calibrant.inference.shared_draws import StoredReplicates
 from calibrant.metrics.breakdown import Breakdown
@@ -54,12 +56,12 @@ def evaluate_table(
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
     design = None if few_clusters else Design(table, rows)
-    decision = _decide(table, design, settings)
     breakdowns = _breakdowns(settings.metrics, table)
     values = {name: _value(metric, table, breakdowns.get(name)) for name, metric in settings.metrics.items()}
     panel = {name: metric for name, metric in settings.metrics.items() if not math.isnan(values[name])}
     of_margin = [ACE()] if settings.is_absolute else []
-    found = resample_metrics(
+    resample = partial(
+        resample_metrics,
         [*panel.values(), *of_margin],
         BinarySample(table, None if few_clusters else rows, stored),
         values=[*(values[name] for name in panel), *(metric.value(table) for metric in of_margin)],
@@ -68,6 +70,8 @@ def evaluate_table(
         show=show,
         skip_missing=True,
     )
+    decide_now = partial(_decide, table, design, settings)
+    decision, found = run_together(decide_now, resample, threads=len(table) >= THREADS_FROM)
     shown, notes = _metrics(dict(zip(panel, found, strict=False)), settings, decision)
     if few_clusters:
         shown = {name: metric.without_inference() for name, metric in shown.items()}

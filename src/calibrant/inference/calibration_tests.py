@@ -24,7 +24,6 @@ from calibrant.inference.residual_tests import contrast_test, contrasts_test, re
 from calibrant.inference.tails import brownian_maximum_tail, brownian_range_tail, normal_two_sided
 from calibrant.metrics.bins import Bins, Quantile
 from calibrant.metrics.cumulative import ecce
-from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.registry import MetricLike
 from calibrant.metrics.slope_intercept import Logits
 from calibrant.tables.partition import Partition
@@ -202,7 +201,7 @@ def _hosmer_lemeshow(
 
 
 def _robust_hosmer_lemeshow(design: Design, groups: Partition) -> TestResult:
-    bins = LogOddsBins(design.table, groups.start)
+    bins = design.logits.bins(groups.start)
     if not (bins.information > 0).all():
         raise InputError(
             "y_prob must have a score other than 0 and 1 in each group for hosmer_lemeshow with weights or clusters.",

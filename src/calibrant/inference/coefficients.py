@@ -7,7 +7,6 @@ from calibrant._support.logits import EPS, expit
 from calibrant._support.typing import Floats
 from calibrant.inference.design import Design
 from calibrant.inference.estimates import Estimate
-from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.slope_intercept import Logits
 from calibrant.tables.residuals import squared_residuals
 
@@ -27,12 +26,12 @@ def coefficients(design: Design, level: float) -> tuple[Estimate, ...]:
 
 def calibration_in_the_large(design: Design, level: float) -> tuple[Estimate, ...]:
     """Return calibration in the large, if both outcomes occur."""
-    bins = LogOddsBins(design.table, np.zeros(1, dtype=np.int64))
+    bins = design.logits.whole
     if not bins.information[0] > 0 or not design.table.has_both_classes:
         return ()
     d = float(bins.error[0])
-    information = float(bins.curvature(bins.error)[0])
-    variance = max(float(design.covariance(bins, bins.error)[0, 0]), float(bins.variance(bins.error)[0]))
+    information = float(bins.fitted_curvature[0])
+    variance = max(float(design.covariance(bins, None)[0, 0]), float(bins.fitted_variance[0]))
     reach = _quantile(design, level) * variance**0.5 / information
     error, df = variance**0.5 / information, design.degrees
     return (Estimate("calibration in the large", d, error, d - reach, d + reach, level, df, null=0.0),)

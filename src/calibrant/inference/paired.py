@@ -12,7 +12,6 @@ from numpy.random import SeedSequence
 from calibrant._support.random_streams import Stream
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.inference.design import Design
-from calibrant.inference.information_bins import coarse_bins
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.metric_values import drop_missing, metric_values
 from calibrant.inference.resampling import THREADS_FROM, THREADS_FROM_IN_KERNEL, PairedRows, map_blocks, map_replicates
@@ -116,7 +115,7 @@ class _Pair:
 
     @cached_property
     def bins(self) -> list[LogOddsBins]:
-        return [coarse_bins(design) for design in self.designs]
+        return [design.coarse_bins for design in self.designs]
 
     @property
     def places(self) -> list[Ints]:
@@ -200,7 +199,7 @@ def _gap_differences(pair: "_Pair") -> tuple[PairedDifference, PairedDifference]
     gap = np.concatenate([each.residual / each.n for each in bins])
     size = np.concatenate([each.n for each in bins])
     weight = np.concatenate([bins[0].n / bins[0].n.sum(), -bins[1].n / bins[1].n.sum()])
-    curvature = np.concatenate([each.curvature(each.error) for each in bins])
+    curvature = np.concatenate([each.fitted_curvature for each in bins])
     scale = curvature / size
     covariance = pair.covariance * np.outer(scale, scale)
     degrees = min(design.degrees for design in pair.designs)
@@ -238,7 +237,7 @@ def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[Lo
     labels = [each.labels[place] for each, place in zip(bins, places, strict=True)]
     residuals = []
     for each, place in zip(bins, places, strict=True):
-        residual = rows.event - each.shifted(each.error)[place]
+        residual = rows.event - each.fitted[place]
         residuals.append(residual if rows.weight is None else residual * rows.weight)
 
     def sums(label: Ints, values: Floats, *shape: int) -> Floats:
@@ -262,7 +261,7 @@ def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[Lo
         centred = per_cluster - per_cluster.mean(axis=0)
         found = centred.T @ centred * (rows.n_draws / (rows.n_draws - 1))
     found[np.diag_indices_from(found)] += np.concatenate([half_events(each) for each in bins])
-    curvature = np.concatenate([each.curvature(each.error) for each in bins])
+    curvature = np.concatenate([each.fitted_curvature for each in bins])
     scaled: Floats = found / np.outer(curvature, curvature)
     return scaled
 
@@ -270,7 +269,7 @@ def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[Lo
 def half_events(bins: LogOddsBins) -> Floats:
     """Return the variance of the half event, or half other row, that is added to bins without one."""
     without = (bins.k <= 0) | (bins.k >= bins.n)
-    return np.where(without, bins.variance(bins.error), 0.0)
+    return np.where(without, bins.fitted_variance, 0.0)
 
 
 def mean_difference(

@@ -60,6 +60,14 @@ def count_clipped(table: ScoreTable, eps: float) -> tuple[float, tuple[Note, ...
     return rows, (Note("logit_clipped", round(rows), text),) if rows else ()
 
 
+def _distinct(x: Floats) -> tuple[Floats, Ints]:
+    """Return the distinct values in their order, and the place of each value; rounding may have swapped neighbours."""
+    if (x[1:] > x[:-1]).all():
+        return x, np.arange(x.size)
+    values, place = np.unique(x, return_inverse=True)
+    return values, place
+
+
 @dataclass(frozen=True)
 class Logits:
     """The distinct logits of the clipped scores of a table.
@@ -84,8 +92,7 @@ class Logits:
     def from_table(cls, table: ScoreTable, eps: float) -> "Logits":
         """Return the logits of the scores, clipped to [eps, 1 - eps]."""
         check_eps(eps)
-        x, place = np.unique(logit(table.score, eps), return_inverse=True)
-        return cls(x, place, *count_clipped(table, eps))
+        return cls(*_distinct(logit(table.score, eps)), *count_clipped(table, eps))
 
     def fit(self, table: ScoreTable) -> tuple[float, float] | None:
         """Return slope and intercept of a table with the same scores.
