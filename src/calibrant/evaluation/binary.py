@@ -31,6 +31,7 @@ from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
+from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["LOG_ODDS_ERROR", "complete_evaluation", "evaluate_table", "rejection_breakdown"]
@@ -63,7 +64,7 @@ def evaluate_table(
     resample = partial(
         resample_metrics,
         [*panel.values(), *of_margin],
-        BinarySample(table, None if few_clusters else rows, stored),
+        BinarySample(table, None if few_clusters else rows, stored, _partitions(breakdowns)),
         values=[*(values[name] for name in panel), *(metric.value(table) for metric in of_margin)],
         seed=seed,
         n_resamples=settings.n_resamples,
@@ -112,6 +113,11 @@ def _breakdowns(panel: Mapping[str, Metric], table: ScoreTable) -> dict[str, Bre
     return found
 
 
+def _partitions(breakdowns: Mapping[str, Breakdown]) -> dict[Any, Partition]:
+    """Return the partition of each kind of bins."""
+    return {breakdown.definition.bins: breakdown.partition for breakdown in breakdowns.values()}
+
+
 def _value(metric: Metric, table: ScoreTable, breakdown: Breakdown | None) -> float:
     """Return the value of a metric, that of its breakdown if it has one; NaN where it is undefined."""
     if breakdown is not None:
@@ -141,14 +147,15 @@ def _metrics(
 ) -> tuple[dict[str, MetricResult], tuple[Note, ...]]:
     """Return the metrics that exist, and a note about the others."""
     level = settings.confidence_level
-    shown = {LOG_ODDS_ERROR: MetricResult(LOG_ODDS_ERROR, decision.log_odds_error, decision.null)}
-    shown |= {
-        name: MetricResult(name, Interval.from_replicates(each, level), Null.from_replicates(each, level))
+    known = {LOG_ODDS_ERROR: (decision.log_odds_error, decision.null)}
+    known |= {
+        name: (Interval.from_replicates(each, level), Null.from_replicates(each, level))
         for name, each in found.items()
         if each.exists
     }
     # A metric is significant only if the omnibus test is, so its p-value is at least that of the omnibus test.
-    shown = {name: replace(m, pvalue=float(np.maximum(m.null.pvalue, decision.pvalue))) for name, m in shown.items()}
+    least = decision.pvalue
+    shown = {name: MetricResult(name, *both, float(np.maximum(both[1].pvalue, least))) for name, both in known.items()}
     missing = [name for name in settings.metrics if name not in shown]
     text = f"Metrics that are undefined for these rows or for most replicates: {', '.join(missing)}."
     return shown, (Note("undefined_metrics", len(missing), text),) if missing else ()

@@ -318,13 +318,20 @@ class Replicates {
     void measure(const Loops& loops, const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
                  const std::vector<double>& linear, Sums out) const {
         std::vector<std::size_t> start;
+        std::vector<Before> all;
+        // A sum up to a bin adds half a block on average, so with many bins for the entries all sums at once cost less.
+        if (plan_.bins() * kBlock / 2 > rows_.entries) sums_before(n, k, scores, all);
+        const auto before = [&](std::size_t entry) -> Before {
+            if (!all.empty()) return all[entry];
+            return {n.up_to(entry), k.up_to(entry), scores.up_to(n, score_.data(), entry)};
+        };
         for (const auto& starts : plan_.fixed) {
             start.assign(starts.begin(), starts.end());
-            sum_bins(n, k, scores, start, out);
+            sum_bins(before, start, out);
         }
         for (const std::int64_t bins : plan_.quantiles) {
             cut_at_ranks(n, bins, start);
-            sum_bins(n, k, scores, start, out);
+            sum_bins(before, start, out);
         }
         std::copy(linear.begin(), linear.end(), out.linear);
         for (const auto& each : plan_.blocks) *out.rejected++ = count_rejected(n, k, each);
@@ -349,16 +356,29 @@ class Replicates {
         return totals;
     }
 
+    struct Before {  // sums of the entries before one
+        std::int64_t n, k;
+        double score;
+    };
+
+    // The sums before each entry, and before the end, added up in the same order as `up_to` does.
     template <class Drawn>
-    void sum_bins(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
-                  const std::vector<std::size_t>& start, Sums& out) const {
-        struct Before {
-            std::int64_t n, k;
-            double score;
-        };
-        const auto before = [&](std::size_t entry) -> Before {
-            return {n.up_to(entry), k.up_to(entry), scores.up_to(n, score_.data(), entry)};
-        };
+    void sums_before(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
+                     std::vector<Before>& all) const {
+        all.resize(rows_.entries + 1);
+        Before sum{};
+        for (std::size_t i = 0; i <= rows_.entries; ++i) {
+            if (i % kBlock == 0) sum = {n.before[i / kBlock], k.before[i / kBlock], scores.up_to(n, score_.data(), i)};
+            all[i] = sum;
+            if (i == rows_.entries) break;
+            sum.n += static_cast<std::int64_t>(n.count[i]);
+            sum.k += static_cast<std::int64_t>(k.count[i]);
+            sum.score += static_cast<double>(n.count[i]) * score_[i];
+        }
+    }
+
+    template <class SumsBefore>
+    void sum_bins(SumsBefore before, const std::vector<std::size_t>& start, Sums& out) const {
         if (start.empty()) return;
         Before begin = before(start[0]);
         for (std::size_t b = 0; b < start.size(); ++b) {
