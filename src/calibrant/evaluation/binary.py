@@ -48,15 +48,16 @@ def evaluate_table(
     rows: PairedRows | None = None,
     few_clusters: bool = False,
     stored: StoredReplicates | None = None,
+    design: Design | None = None,
 ) -> Evaluation:
     """Evaluate one table, without groups.
 
     `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested. `stored` holds bootstrap
-    replicates that were drawn for several tables.
+    replicates that were drawn for several tables; `design` is that of the table, if it is known.
     """
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
-    design = None if few_clusters else Design(table, rows)
+    design = None if few_clusters else design or Design(table, rows)
     breakdowns = _breakdowns(settings.metrics, table)
     values = {name: _value(metric, table, breakdowns.get(name)) for name, metric in settings.metrics.items()}
     panel = {name: metric for name, metric in settings.metrics.items() if not math.isnan(values[name])}
@@ -78,7 +79,8 @@ def evaluate_table(
         shown = {name: metric.without_inference() for name, metric in shown.items()}
     equivalence = _equivalence(found, decision, settings, few_clusters)
     tested, ece = breakdowns[_test_based(breakdowns)], _breakdown_of_ece(breakdowns)
-    details = BinaryDetails(decision, equivalence, MeasuredTable(table, design, tested, ece, settings, seed))
+    later = None if design is None else Design(table, rows)  # without the arrays that the decision needed
+    details = BinaryDetails(decision, equivalence, MeasuredTable(table, later, tested, ece, settings, seed))
     return Evaluation("binary", table, shown, breakdowns, details, settings, own_notes=notes)
 
 

@@ -3,11 +3,10 @@
 import numpy as np
 
 from calibrant._support.errors import InputError
-from calibrant._support.logits import EPS, expit
+from calibrant._support.logits import expit
 from calibrant._support.typing import Floats
 from calibrant.inference.design import Design
 from calibrant.inference.estimates import Estimate
-from calibrant.metrics.slope_intercept import Logits
 from calibrant.tables.residuals import squared_residuals
 
 __all__ = ["calibration_in_the_large", "coefficients"]
@@ -39,14 +38,13 @@ def calibration_in_the_large(design: Design, level: float) -> tuple[Estimate, ..
 
 def _slope_and_intercept(design: Design, level: float) -> tuple[Estimate, ...]:
     table = design.table
-    logits = Logits.from_table(table, EPS)
     try:
-        line = logits.fit(table)
+        line = design.cox_line
     except InputError:  # almost separated: the fit failed, though a maximum may exist
         line = None
     if line is None:
         return ()
-    x = logits.x[logits.place]
+    x = design.cox_logits.by_score
     q = expit(line[1] + line[0] * x)
     columns = np.stack([x, np.ones(x.size)])
     bread = (columns * (table.n * q * (1 - q))) @ columns.T

@@ -5,12 +5,14 @@ from functools import cached_property
 
 import numpy as np
 
+from calibrant._support.logits import EPS
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.information_bins import equal_information_bins, fine_bin_count
 from calibrant.inference.resampling import PairedRows, check_clusters
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import information_bins
 from calibrant.metrics.log_odds import LogOddsBins, ScoreLogits
+from calibrant.metrics.slope_intercept import Logits
 from calibrant.tables.residuals import event_squares, row_squares
 from calibrant.tables.score_table import ScoreTable
 
@@ -49,6 +51,16 @@ class Design:
     def logits(self) -> ScoreLogits:
         """Logits of the scores, which all bins share."""
         return ScoreLogits(self.table)
+
+    @cached_property
+    def cox_logits(self) -> Logits:
+        """Logits of the clipped scores, for Cox's calibration."""
+        return Logits.from_table(self.table, EPS)
+
+    @cached_property
+    def cox_line(self) -> tuple[float, float] | None:
+        """Slope and intercept of Cox's calibration; None where they do not exist."""
+        return self.cox_logits.fit(self.table)
 
     @cached_property
     def coarse_bins(self) -> LogOddsBins:

@@ -105,13 +105,15 @@ class _Pair:
     tables: Sequence[ScoreTable]
     model: int
     baseline: int
+    known: Sequence[Design] | None = None  # of all tables
 
     @cached_property
     def designs(self) -> list[Design]:
+        both = (self.model, self.baseline)
+        if self.known is not None:
+            return [self.known[i] for i in both]
         cluster = self.rows.cluster
-        return [
-            Design(self.tables[i], None if cluster is None else self.rows.only(i)) for i in (self.model, self.baseline)
-        ]
+        return [Design(self.tables[i], None if cluster is None else self.rows.only(i)) for i in both]
 
     @cached_property
     def bins(self) -> list[LogOddsBins]:
@@ -166,14 +168,20 @@ def _log_odds_difference(pair: "_Pair") -> PairedDifference:
 
 
 def calibration_difference(
-    rows: PairedRows, tables: Sequence[ScoreTable], model: int, baseline: int
+    rows: PairedRows,
+    tables: Sequence[ScoreTable],
+    model: int,
+    baseline: int,
+    *,
+    designs: Sequence[Design] | None = None,
 ) -> PairedDifference:
     """Return the difference that decides a comparison: of squared log-odds errors, confirmed by gaps of probabilities.
 
     Models with equal errors on one scale may differ on the other. A difference is shown only if the squared log-odds
-    errors, the mean absolute gaps and the mean squared gaps differ significantly in the same direction.
+    errors, the mean absolute gaps and the mean squared gaps differ significantly in the same direction. `designs` are
+    those of the tables, if they are known.
     """
-    pair = _Pair(rows, tables, model, baseline)
+    pair = _Pair(rows, tables, model, baseline, designs)
     found = _log_odds_difference(pair)
     if found.has_little_information:
         return found
