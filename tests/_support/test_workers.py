@@ -10,7 +10,7 @@ import time
 import pytest
 
 from calibrant._support import workers
-from calibrant._support.workers import available_cores, map_in_threads
+from calibrant._support.workers import available_cores, map_in_threads, run_together
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,12 @@ def test_the_cores_are_those_of_affinity_and_quota(monkeypatch, tmp_path, quota,
 @pytest.mark.parametrize("threads", [1, 3])
 def test_results_keep_their_order(threads):
     assert list(map_in_threads(lambda x: x**2, range(50), threads)) == [x**2 for x in range(50)]
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_two_functions_return_their_results(threads):
+    both = threading.Barrier(2 if threads else 1)
+    assert run_together(lambda: (both.wait(10), 1)[1], lambda: (both.wait(10), "two")[1], threads=threads) == (1, "two")
 
 
 def test_work_that_has_not_begun_is_dropped_after_an_error():
