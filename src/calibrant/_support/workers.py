@@ -5,8 +5,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 __all__ = ["available_cores", "map_in_threads", "run_together"]
 
@@ -48,26 +49,35 @@ def map_in_threads(function: Callable[[T], R], items: Sequence[T], threads: int)
         return
 
     def run(item: T) -> R:
-        _of_thread.work = work
         work.check()
         return function(item)
 
-    pool, interrupted = ThreadPoolExecutor(min(threads, len(items))), False
-    try:
+    with _pool(work, min(threads, len(items))) as pool:
         yield from pool.map(run, items)
+
+
+def run_together(first: Callable[[], T], second: Callable[[], R], *, threads: bool) -> tuple[T, R]:
+    """Return the results of two functions; if `threads`, the second one runs meanwhile in another thread."""
+    if not threads:
+        return first(), second()
+    with _pool(_Work(getattr(_of_thread, "work", None)), 1) as pool:
+        other = pool.submit(second)
+        return first(), other.result()
+
+
+@contextmanager
+def _pool(work: "_Work", threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Make threads for this work, and drop what is left of it at the end. An interruption does not wait for them."""
+    pool = ThreadPoolExecutor(threads, initializer=setattr, initargs=(_of_thread, "work", work))
+    interrupted = False
+    try:
+        yield pool
     except KeyboardInterrupt:
         interrupted = True
         raise
     finally:
         work.is_dropped = True
         pool.shutdown(wait=not interrupted, cancel_futures=True)
-
-
-def run_together(first: Callable[[], T], second: Callable[[], R], *, threads: bool) -> tuple[T, R]:
-    """Return the results of two functions, which run at the same time if `threads`."""
-    calls: list[Callable[[], Any]] = [first, second]
-    one, other = map_in_threads(lambda call: call(), calls, 2 if threads else 1)
-    return one, other
 
 
 class _Work:
