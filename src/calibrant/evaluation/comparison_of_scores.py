@@ -74,19 +74,9 @@ def compare_scores(
     designs = [Design(table, None if cluster is None else paired.only(i)) for i, table in enumerate(tables)]
     stored = _shared_replicates(paired, tables, settings, seed, progress)
     models = {
-        name: evaluate_table(
-            table,
-            settings,
-            seed,
-            show=progress,
-            rows=designs[i].rows,
-            stored=stored[i] if stored else None,
-            design=designs[i],
-        )
-        for i, (name, table) in enumerate(zip(names, tables, strict=True))
+        name: _evaluate(design, settings, seed, stored[i] if stored else None, progress)
+        for i, (name, design) in enumerate(zip(names, designs, strict=True))
     }
-    for evaluation in models.values():
-        complete_evaluation(evaluation)
     shared = set.intersection(*(set(evaluation.metrics) for evaluation in models.values()))
     others = range(1, len(names))
     pairs = [calibration_difference(paired, tables, i, 0, designs=designs) for i in others]
@@ -108,6 +98,15 @@ def compare_scores(
     little = sum(pair.has_little_information for pair in pairs)
     notes = (Note("little_information", little, _LITTLE),) if little else ()
     return Comparison(models, adjust_differences(found), settings, notes)
+
+
+def _evaluate(
+    design: Design, settings: Settings, seed: SeedSequence, stored: StoredReplicates | None, show: bool | None
+) -> Evaluation:
+    """Return the complete evaluation of one model."""
+    found = evaluate_table(design.table, settings, seed, show=show, rows=design.rows, stored=stored, design=design)
+    complete_evaluation(found)
+    return found
 
 
 def _shared_replicates(
