@@ -3,8 +3,9 @@
 import math
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +16,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_LONGEST_WAIT = 0.2  # seconds
 
 
 def available_cores() -> int:
@@ -53,7 +55,9 @@ def map_in_threads(function: Callable[[T], R], items: Sequence[T], threads: int)
         return function(item)
 
     with _pool(work, min(threads, len(items))) as pool:
-        yield from pool.map(run, items)
+        futures = deque(pool.submit(run, item) for item in items)
+        while futures:
+            yield _result(futures.popleft())
 
 
 def run_together(first: Callable[[], T], second: Callable[[], R], *, threads: bool) -> tuple[T, R]:
@@ -62,7 +66,14 @@ def run_together(first: Callable[[], T], second: Callable[[], R], *, threads: bo
         return first(), second()
     with _pool(_Work(getattr(_of_thread, "work", None)), 1) as pool:
         other = pool.submit(second)
-        return first(), other.result()
+        return first(), _result(other)
+
+
+def _result(future: "Future[R]") -> R:
+    """Wait for a result. A signal that arrives just before a wait does not end it, so each wait is short."""
+    while not future.done():
+        wait([future], _LONGEST_WAIT)
+    return future.result()
 
 
 @contextmanager
