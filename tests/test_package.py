@@ -122,6 +122,13 @@ def test_versions_name_the_kernel(capsys):
     assert importlib.metadata.version("calibrant") == cb.__version__
 
 
+def test_versions_say_that_the_kernel_was_not_built(monkeypatch, capsys):
+    monkeypatch.delenv("CALIBRANT_KERNEL", raising=False)
+    monkeypatch.setattr("calibrant._support.kernel_choice._is_built", lambda: False)
+    cb.show_versions()
+    assert "reference (the compiled kernel was not built: no working C++ compiler was found)" in capsys.readouterr().out
+
+
 def test_a_wrong_kernel_name_is_an_error():
     code = "import os; os.environ['CALIBRANT_KERNEL'] = 'fast'; import calibrant as cb; cb.ece"
     with pytest.raises(subprocess.CalledProcessError) as caught:

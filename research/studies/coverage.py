@@ -24,7 +24,7 @@ from calibrant.inference.metric_values import metric_values
 from calibrant.inference.replicates import Replicates, resample_metrics
 from calibrant.inference.resampling import PairedRows
 from calibrant.inference.samples import BinarySample
-from calibrant.metrics.log_odds import LogOddsBins, offsets
+from calibrant.metrics.log_odds import ScoreLogits, offsets
 from research.studies.designs import CALIBRATED, DEVIATION, RESULTS, SHIFTED, STEEP, Truth, mean_logit
 
 LEVEL = 0.95
@@ -156,8 +156,8 @@ def _log_odds_error(population: cb.ScoreTable, table: cb.ScoreTable) -> float:
     """Return the log-odds error of the population over the bins of the sample."""
     edges = cb.bins.EqualInformation()(table).lower[1:]
     start = np.unique(np.concatenate([[0], np.searchsorted(population.score, edges)]))
-    bins = LogOddsBins(population, start[start < len(population)])
-    d = offsets(bins.logits, population.n, bins.labels, bins.k, bins.start)
+    bins = ScoreLogits(population).bins(start[start < len(population)])
+    d = offsets(bins.scores.x, bins.scores.n, bins.k, bins.start)
     return float(np.sqrt(bins.information @ d**2 / bins.information.sum()))
 
 

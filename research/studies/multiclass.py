@@ -183,9 +183,9 @@ def error(p: np.ndarray, q: np.ndarray, rows: int) -> float:
         score, one = p[order, c], np.ones(len(p), dtype=np.int64)
         table = ScoreTable(score, one, 0 * one)
         count = information_bins(float(np.sum(score * (1 - score))) * rows / len(p))
-        bins = LogOddsBins(table, EqualInformation(count)(table).start)
+        bins = LogOddsBins.from_table(table, EqualInformation(count))
         events = bins.total(q[order, c])
-        d = log_odds.offsets(bins.logits, one, bins.labels, events, bins.start)
+        d = log_odds.offsets(bins.scores.x, one, events, bins.start)
         squares, total = squares + float(bins.information @ d**2), total + float(bins.information.sum())
     return float(np.sqrt(squares / total))
 

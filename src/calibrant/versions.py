@@ -13,11 +13,11 @@ _OPTIONAL = ("scikit-learn", "matplotlib", "duckdb", "pyspark", "jinja2", "click
 
 def show_versions() -> None:
     """Print the versions of Calibrant, its kernel, Python and the dependencies."""
-    from calibrant._support.kernel_choice import choose_kernel
+    from calibrant._support.kernel_choice import describe_kernel
 
     rows = {
         "calibrant": __version__,
-        "kernel": choose_kernel(),
+        "kernel": describe_kernel(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         **{name: _version(name) for name in (*_CORE, *_OPTIONAL)},

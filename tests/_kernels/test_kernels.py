@@ -342,3 +342,18 @@ def test_bins_that_are_shared_among_threads_give_the_same_sums_and_decisions(rng
             assert one.tobytes() == other.tobytes()
             assert one.dtype == other.dtype
         assert np.array_equal(compiled.rejected(score, n, start, sums[0], sums[1], 0.05), rejected)
+
+
+@pytest.mark.parametrize("entries", [1, 90, 700, 5000])
+@pytest.mark.parametrize("most", [1, 3, 300])
+def test_sums_of_a_replicate_do_not_depend_on_those_computed_with_it(rng, entries, most):
+    score, n = np.sort(rng.random(entries)), rng.integers(1, most + 1, entries)
+    size, linear = int(n.sum()), (score**2, 1 - 2 * score)
+    blocks = _kernels.TestedBlocks(size // 20, max(size // 5, 1), 0.05)
+    plan = _kernels.Plan([np.arange(0, entries, 17)], [10], [blocks], [linear, linear])
+    replicates = _kernels.replicates(score, n, rng.binomial(n, score), plan)
+    for draw in (replicates.simulate, replicates.resample):
+        together = draw(5, 0, 11)
+        for first, count in ((0, 1), (3, 1), (2, 5), (9, 2)):
+            alone = draw(5, first, count)
+            assert all(np.array_equal(x, y[first : first + count]) for x, y in zip(alone, together, strict=True))

@@ -1,12 +1,16 @@
 """Threads: their number follows affinity and quota, and results keep their order."""
 
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 
 from calibrant._support import workers
-from calibrant._support.workers import available_cores, map_in_threads
+from calibrant._support.workers import available_cores, map_in_threads, run_together
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,12 @@ def test_results_keep_their_order(threads):
     assert list(map_in_threads(lambda x: x**2, range(50), threads)) == [x**2 for x in range(50)]
 
 
+@pytest.mark.parametrize("threads", [False, True])
+def test_two_functions_return_their_results(threads):
+    both = threading.Barrier(2 if threads else 1)
+    assert run_together(lambda: (both.wait(10), 1)[1], lambda: (both.wait(10), "two")[1], threads=threads) == (1, "two")
+
+
 def test_work_that_has_not_begun_is_dropped_after_an_error():
     begun, first = [], threading.Event()
 
@@ -41,3 +51,77 @@ def test_work_that_has_not_begun_is_dropped_after_an_error():
     with pytest.raises(KeyError, match="stop"):
         list(map_in_threads(work, range(10_000), 2))
     assert len(begun) < 10_000
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_an_interruption_drops_the_work_of_pools_inside_a_pool():
+    begun, all_began = [], threading.Event()
+
+    def inner(item):
+        begun.append(item)
+        if len(begun) > 20:
+            all_began.set()
+        time.sleep(0.005)
+
+    def outer(item):
+        return list(map_in_threads(inner, range(10_000), item))
+
+    def interrupt():
+        all_began.wait()
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        list(map_in_threads(outer, [1, 2, 1, 2], 2))
+    time.sleep(0.1)  # work that has begun
+    count = len(begun)
+    time.sleep(0.1)
+    assert len(begun) == count < 1000
+
+
+# Each begins with a small call, so that nothing is imported while it is interrupted.
+_INTERRUPTED = """
+import sys, time
+import numpy as np
+import calibrant as cb
+from calibrant import regression as rg
+rng = np.random.default_rng(0)
+p = rng.random(1_000_000)
+y = (rng.random(p.size) < p).astype(int)
+m = rng.standard_normal(p.size)
+def work(rows, group, resamples):
+    y1, p1, m1 = y[:rows], p[:rows], m[:rows]
+    WORK
+work(2000, 2, 19)
+print("begin", flush=True)
+try:
+    while True:
+        work(p.size, GROUPS, 499)
+except KeyboardInterrupt:
+    print(time.time(), flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize(
+    ("work", "groups"),
+    [
+        ("cb.evaluate(y1, p1, n_resamples=resamples)", 1),
+        ("cb.evaluate(y1, p1, by=np.arange(rows) % group, n_resamples=resamples)", 4),
+        ("cb.evaluate(y1, p1, by=np.arange(rows) % group, n_resamples=resamples)", 1000),
+        ("cb.compare(y1, {'a': p1, 'b': p1**1.1}, n_resamples=resamples)", 1),
+        ("rg.evaluate(m1 + p1, rg.Gaussian(m1, np.ones(rows)), n_resamples=resamples)", 1),
+    ],
+    ids=["evaluate", "large groups", "many groups", "compare", "regression"],
+)
+def test_an_interruption_takes_effect_at_once(work, groups):
+    code = _INTERRUPTED.replace("WORK", work).replace("GROUPS", str(groups))
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "begin\n"
+    time.sleep(1.5)
+    sent = time.time()
+    child.send_signal(signal.SIGINT)
+    output, _ = child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert float(output) - sent < 2
+    assert time.time() - sent < 4

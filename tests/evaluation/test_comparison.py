@@ -65,7 +65,8 @@ def slow_covariance(y, scores, bins, weight, cluster):
         sums = [sum(v for v, c in zip(vectors, cluster, strict=True) if c == g) for g in groups]
         mean = sum(sums) / len(groups)
         found = sum(np.outer(s - mean, s - mean) for s in sums) * len(groups) / (len(groups) - 1)
-    curvature = np.concatenate([each.curvature(each.error) for each in bins])
+    fitted = [(each, each.shifted(each.error)) for each in bins]
+    curvature = np.concatenate([each.total(each.table.n * q * (1 - q)) for each, q in fitted])
     return found / np.outer(curvature, curvature)
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["choose_kernel"]
+__all__ = ["choose_kernel", "describe_kernel"]
 
 
 def choose_kernel() -> str:
@@ -22,6 +22,16 @@ def choose_kernel() -> str:
             "Install a C++ compiler and reinstall calibrant."
         )
     return "compiled" if built else "reference"
+
+
+def describe_kernel() -> str:
+    """Return the name of the kernel, and why it is the reference kernel if the compiled one was not built.
+
+    An installation without a working compiler succeeds, and installers hide what the build says about it.
+    """
+    kernel = choose_kernel()
+    missing = "" if _is_built() else " (the compiled kernel was not built: no working C++ compiler was found)"
+    return kernel + missing
 
 
 def _is_built() -> bool:

@@ -2,17 +2,21 @@
 
 import math
 import os
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["available_cores", "map_in_threads"]
+__all__ = ["available_cores", "map_in_threads", "run_together"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_LONGEST_WAIT = 0.2  # seconds
 
 
 def available_cores() -> int:
@@ -34,12 +38,71 @@ def _quota() -> int:
 
 
 def map_in_threads(function: Callable[[T], R], items: Sequence[T], threads: int) -> Iterator[R]:
-    """Yield the results in order. Work that has not begun is dropped if the caller stops, or is interrupted."""
+    """Yield the results in order.
+
+    Work that has not begun is dropped if the caller stops or is interrupted, also that of pools inside the function. An
+    interruption does not wait for work that has begun.
+    """
+    work = _Work(getattr(_of_thread, "work", None))
     if threads == 1 or len(items) < 2:
-        yield from map(function, items)
+        for item in items:
+            work.check()
+            yield function(item)
         return
-    pool = ThreadPoolExecutor(min(threads, len(items)))
+
+    def run(item: T) -> R:
+        work.check()
+        return function(item)
+
+    with _pool(work, min(threads, len(items))) as pool:
+        futures = deque(pool.submit(run, item) for item in items)
+        while futures:
+            yield _result(futures.popleft())
+
+
+def run_together(first: Callable[[], T], second: Callable[[], R], *, threads: bool) -> tuple[T, R]:
+    """Return the results of two functions; if `threads`, the second one runs meanwhile in another thread."""
+    if not threads:
+        return first(), second()
+    with _pool(_Work(getattr(_of_thread, "work", None)), 1) as pool:
+        other = pool.submit(second)
+        return first(), _result(other)
+
+
+def _result(future: "Future[R]") -> R:
+    """Wait for a result. A signal that arrives just before a wait does not end it, so each wait is short."""
+    while not future.done():
+        wait([future], _LONGEST_WAIT)
+    return future.result()
+
+
+@contextmanager
+def _pool(work: "_Work", threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Make threads for this work, and drop what is left of it at the end. An interruption does not wait for them."""
+    pool = ThreadPoolExecutor(threads, initializer=setattr, initargs=(_of_thread, "work", work))
+    interrupted = False
     try:
-        yield from pool.map(function, items)
+        yield pool
+    except KeyboardInterrupt:
+        interrupted = True
+        raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        work.is_dropped = True
+        pool.shutdown(wait=not interrupted, cancel_futures=True)
+
+
+class _Work:
+    """Work in threads; it may be part of the work of another pool."""
+
+    def __init__(self, whole: "_Work | None") -> None:
+        self.whole, self.is_dropped = whole, False
+
+    def check(self) -> None:
+        """Raise if this work, or the work that it is a part of, was dropped."""
+        if self.is_dropped:
+            raise CancelledError
+        if self.whole is not None:
+            self.whole.check()
+
+
+_of_thread = threading.local()

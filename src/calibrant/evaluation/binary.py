@@ -4,12 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.errors import Argument, InputError, Note
+from calibrant._support.workers import run_together
 from calibrant.evaluation.binary_details import BinaryDetails, MeasuredTable
 from calibrant.evaluation.metric_result import MetricResult
 from calibrant.evaluation.results import Evaluation
@@ -22,13 +24,14 @@ from calibrant.inference.intervals import Interval
 from calibrant.inference.metric_values import metric_values
 from calibrant.inference.nulls import Null
 from calibrant.inference.replicates import Replicates, resample_metrics
-from calibrant.inference.resampling import PairedRows
+from calibrant.inference.resampling import THREADS_FROM, PairedRows
 from calibrant.inference.samples import BinarySample
 from calibrant.inference.shared_draws import StoredReplicates
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.calibration_errors import ACE, ECE, TCE
 from calibrant.metrics.losses import tests_scores
 from calibrant.metrics.metric import Metric, has_bins
+from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["LOG_ODDS_ERROR", "complete_evaluation", "evaluate_table", "rejection_breakdown"]
@@ -45,35 +48,39 @@ def evaluate_table(
     rows: PairedRows | None = None,
     few_clusters: bool = False,
     stored: StoredReplicates | None = None,
+    design: Design | None = None,
 ) -> Evaluation:
     """Evaluate one table, without groups.
 
     `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested. `stored` holds bootstrap
-    replicates that were drawn for several tables.
+    replicates that were drawn for several tables; `design` is that of the table, if it is known.
     """
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
-    design = None if few_clusters else Design(table, rows)
-    decision = _decide(table, design, settings)
+    design = None if few_clusters else design or Design(table, rows)
     breakdowns = _breakdowns(settings.metrics, table)
     values = {name: _value(metric, table, breakdowns.get(name)) for name, metric in settings.metrics.items()}
     panel = {name: metric for name, metric in settings.metrics.items() if not math.isnan(values[name])}
     of_margin = [ACE()] if settings.is_absolute else []
-    found = resample_metrics(
+    resample = partial(
+        resample_metrics,
         [*panel.values(), *of_margin],
-        BinarySample(table, None if few_clusters else rows, stored),
+        BinarySample(table, None if few_clusters else rows, stored, _partitions(breakdowns)),
         values=[*(values[name] for name in panel), *(metric.value(table) for metric in of_margin)],
         seed=seed,
         n_resamples=settings.n_resamples,
         show=show,
         skip_missing=True,
     )
+    decide_now = partial(_decide, table, design, settings)
+    decision, found = run_together(decide_now, resample, threads=len(table) >= THREADS_FROM)
     shown, notes = _metrics(dict(zip(panel, found, strict=False)), settings, decision)
     if few_clusters:
         shown = {name: metric.without_inference() for name, metric in shown.items()}
     equivalence = _equivalence(found, decision, settings, few_clusters)
     tested, ece = breakdowns[_test_based(breakdowns)], _breakdown_of_ece(breakdowns)
-    details = BinaryDetails(decision, equivalence, MeasuredTable(table, design, tested, ece, settings, seed))
+    later = None if design is None else Design(table, rows)  # without the arrays that the decision needed
+    details = BinaryDetails(decision, equivalence, MeasuredTable(table, later, tested, ece, settings, seed))
     return Evaluation("binary", table, shown, breakdowns, details, settings, own_notes=notes)
 
 
@@ -108,6 +115,11 @@ def _breakdowns(panel: Mapping[str, Metric], table: ScoreTable) -> dict[str, Bre
     return found
 
 
+def _partitions(breakdowns: Mapping[str, Breakdown]) -> dict[Any, Partition]:
+    """Return the partition of each kind of bins."""
+    return {breakdown.definition.bins: breakdown.partition for breakdown in breakdowns.values()}
+
+
 def _value(metric: Metric, table: ScoreTable, breakdown: Breakdown | None) -> float:
     """Return the value of a metric, that of its breakdown if it has one; NaN where it is undefined."""
     if breakdown is not None:
@@ -137,14 +149,15 @@ def _metrics(
 ) -> tuple[dict[str, MetricResult], tuple[Note, ...]]:
     """Return the metrics that exist, and a note about the others."""
     level = settings.confidence_level
-    shown = {LOG_ODDS_ERROR: MetricResult(LOG_ODDS_ERROR, decision.log_odds_error, decision.null)}
-    shown |= {
-        name: MetricResult(name, Interval.from_replicates(each, level), Null.from_replicates(each, level))
+    known = {LOG_ODDS_ERROR: (decision.log_odds_error, decision.null)}
+    known |= {
+        name: (Interval.from_replicates(each, level), Null.from_replicates(each, level))
         for name, each in found.items()
         if each.exists
     }
     # A metric is significant only if the omnibus test is, so its p-value is at least that of the omnibus test.
-    shown = {name: replace(m, pvalue=float(np.maximum(m.null.pvalue, decision.pvalue))) for name, m in shown.items()}
+    least = decision.pvalue
+    shown = {name: MetricResult(name, *both, float(np.maximum(both[1].pvalue, least))) for name, both in known.items()}
     missing = [name for name in settings.metrics if name not in shown]
     text = f"Metrics that are undefined for these rows or for most replicates: {', '.join(missing)}."
     return shown, (Note("undefined_metrics", len(missing), text),) if missing else ()

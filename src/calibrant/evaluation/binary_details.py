@@ -10,6 +10,7 @@ from numpy.random import SeedSequence
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import plain
+from calibrant._support.workers import available_cores, map_in_threads
 from calibrant.evaluation import sentences
 from calibrant.evaluation.details import LogOddsDetails
 from calibrant.evaluation.rejection_profile import RejectionProfile
@@ -25,6 +26,7 @@ from calibrant.inference.equivalence_power import rows_to_decide
 from calibrant.inference.equivalence_tests import Equivalence
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.inference.resampling import THREADS_FROM
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.cumulative import Ecce, ecce
 from calibrant.metrics.decompositions import CorpDecomposition, corp_decomposition
@@ -139,9 +141,10 @@ class BinaryDetails(LogOddsDetails):
 
     def complete(self) -> None:
         """Compute all results now."""
-        for name, member in vars(BinaryDetails).items():
-            if isinstance(member, cached_property):
-                getattr(self, name)
+        names = [name for name, member in vars(BinaryDetails).items() if isinstance(member, cached_property)]
+        threads = available_cores() if len(self.measured.table) >= THREADS_FROM else 1
+        for _ in map_in_threads(lambda name: getattr(self, name), names, threads):
+            pass
 
     def sentences(self, e: "Evaluation") -> list[str]:
         """Return the explanation of the verdict and its consequence at the mean score."""

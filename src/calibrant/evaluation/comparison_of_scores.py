@@ -19,8 +19,10 @@ from calibrant.evaluation.differences import (
     adjust_differences,
     check_score_names,
 )
+from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.settings import Settings, check_settings
 from calibrant.inference.decision import Margin
+from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.metric_values import metric_values
 from calibrant.inference.paired import (
@@ -69,23 +71,15 @@ def compare_scores(
     seed = seed_sequence(random_state)
     paired, tables = PairedRows.read(y_true, forecasts, name="forecasts", cluster=cluster, **rows)
     names = list(forecasts)
+    designs = [Design(table, None if cluster is None else paired.only(i)) for i, table in enumerate(tables)]
     stored = _shared_replicates(paired, tables, settings, seed, progress)
     models = {
-        name: evaluate_table(
-            table,
-            settings,
-            seed,
-            show=progress,
-            rows=None if cluster is None else paired.only(i),
-            stored=stored[i] if stored else None,
-        )
-        for i, (name, table) in enumerate(zip(names, tables, strict=True))
+        name: _evaluate(design, settings, seed, stored[i] if stored else None, progress)
+        for i, (name, design) in enumerate(zip(names, designs, strict=True))
     }
-    for evaluation in models.values():
-        complete_evaluation(evaluation)
     shared = set.intersection(*(set(evaluation.metrics) for evaluation in models.values()))
     others = range(1, len(names))
-    pairs = [calibration_difference(paired, tables, i, 0) for i in others]
+    pairs = [calibration_difference(paired, tables, i, 0, designs=designs) for i in others]
     tested = {LOG_ODDS_ERROR: pairs, BRIER: [brier_difference(paired, i, 0) for i in others]}
     losses = [log_loss_difference(paired, i, 0) for i in others]
     if all(math.isfinite(each.value) for each in losses):
@@ -100,10 +94,19 @@ def compare_scores(
     smooth = {name: metric for name, metric in rest.items() if not metric.measures_gaps}
     if not stored and smooth:
         stored = _stored(paired, list(smooth.values()), settings, seed, progress)
-    found += _from_replicates(tables, names, rest, stored, settings)
+    found += _from_replicates(models, rest, stored, settings)
     little = sum(pair.has_little_information for pair in pairs)
     notes = (Note("little_information", little, _LITTLE),) if little else ()
     return Comparison(models, adjust_differences(found), settings, notes)
+
+
+def _evaluate(
+    design: Design, settings: Settings, seed: SeedSequence, stored: StoredReplicates | None, show: bool | None
+) -> Evaluation:
+    """Return the complete evaluation of one model."""
+    found = evaluate_table(design.table, settings, seed, show=show, rows=design.rows, stored=stored, design=design)
+    complete_evaluation(found)
+    return found
 
 
 def _shared_replicates(
@@ -126,17 +129,16 @@ def _stored(
 
 
 def _from_replicates(
-    tables: Sequence[ScoreTable],
-    names: list[str],
+    models: Mapping[str, Evaluation],
     metrics: Mapping[str, Metric],
     stored: Sequence[StoredReplicates],
     settings: Settings,
 ) -> list[Difference]:
     """Differences of other metrics: metrics of gaps without, others with an interval by the bootstrap."""
-    level = settings.confidence_level
+    level, names = settings.confidence_level, list(models)
     found = []
     for name, metric in metrics.items():
-        values = [metric.value(table) for table in tables]
+        values = [model.metrics[name].value for model in models.values()]
         for i in range(1, len(names)):
             value, low, high, pvalue, test = values[i] - values[0], math.nan, math.nan, math.nan, ""
             if not metric.measures_gaps:

@@ -4,7 +4,7 @@ import numpy as np
 
 from calibrant.inference.design import Design
 from calibrant.inference.hypothesis_tests import TestResult
-from calibrant.inference.information_bins import MIN_WEIGHTED_EVENTS, coarse_bins, fine_bins
+from calibrant.inference.information_bins import MIN_WEIGHTED_EVENTS
 from calibrant.inference.residual_tests import (
     MIN_CLUSTERS_FOR_BINS,
     cluster_degrees,
@@ -14,7 +14,6 @@ from calibrant.inference.residual_tests import (
 )
 from calibrant.inference.tails import binomial_two_sided, saddlepoint_two_sided, student_two_sided
 from calibrant.metrics import log_odds
-from calibrant.metrics.log_odds import LogOddsBins
 
 __all__ = ["FINE_BINS", "IMPOSSIBLE", "MIN_EVENTS", "binary_components", "in_the_large_test"]
 
@@ -54,7 +53,7 @@ def in_the_large_test(design: Design) -> TestResult:
     p = table.score
     n, k, expected = float(table.n.sum()), float(table.k.sum()), float(np.sum(table.n * p))
     residual = k - expected
-    model = float(LogOddsBins(table, np.zeros(1, dtype=np.int64)).variance()[0])
+    model = float(design.logits.whole.variance()[0])
     variance = max(model, row_variance(design, p))
     scale = expected * (n - expected) / n / variance if variance > 0 else 1.0
     each = log_odds.mean_weight(table)
@@ -79,15 +78,15 @@ def _slope(design: Design) -> list[TestResult]:
     Scores are first shifted by the log-odds error of all rows, so that a shift does not count as a slope.
     """
     table = design.table
-    whole = LogOddsBins(table, np.zeros(1, dtype=np.int64))
-    x, q = whole.logits, whole.shifted(whole.error)
-    information = table.n * q * (1 - q)
+    whole = design.logits.whole
+    x, q = design.logits.x, whole.fitted
+    information = design.logits.n * q * (1 - q)
     contrast = x - np.sum(information * x) / np.sum(information)
     model = float(np.sum(information * contrast**2))
     if len(table) < 2 or not model > 1e-12 * np.sum(information):
         return []
     score = float(np.sum(contrast * (table.k - table.n * q)))
-    design_effect = float(whole.variance(whole.error)[0] / np.sum(information))
+    design_effect = float(whole.fitted_variance[0] / np.sum(information))
     variance = max(model * design_effect, row_variance(design, q, contrast))
     statistic = score / variance**0.5
     pvalue = student_two_sided(statistic, design.degrees if design.rows is None else np.inf)
@@ -96,7 +95,7 @@ def _slope(design: Design) -> list[TestResult]:
         pvalue = max(pvalue, saddlepoint_two_sided(score / design_effect, contrast, n, q))
     if design.rows is not None:
         statistic, clustered = cluster_t_test(design.cluster_sums(q, contrast))
-        own = log_odds.information(table)
+        own = design.logits.information
         _, at_scores = cluster_t_test(design.cluster_sums(table.score, x - np.sum(own * x) / np.sum(own)))
         pvalue = max(pvalue, clustered, at_scores)
     if _has_too_few_events(design):
@@ -108,11 +107,11 @@ def _over_bins(design: Design) -> list[TestResult]:
     """Test the residuals over bins of equal information, coarse and fine."""
     if _has_too_few_events(design) or (design.n_clusters or MIN_CLUSTERS_FOR_BINS) < MIN_CLUSTERS_FOR_BINS:
         return []
-    coarse = coarse_bins(design)
+    coarse = design.coarse_bins
     if len(coarse) < 2:  # one bin is calibration in the large
         return []
     found = [residual_test(design, coarse, "deviation over bins")]
-    fine = fine_bins(design)
+    fine = design.fine_bins
     if fine is not None:
         found.append(residual_test(design, fine, FINE_BINS))
     return found
@@ -130,12 +129,12 @@ def _has_too_few_events(design: Design) -> bool:
 
 def _cluster_log_odds_pvalue(design: Design) -> float:
     """Return the p-value of the log-odds error of all rows: rates of clusters are skewed, their log-odds less so."""
-    whole = LogOddsBins(design.table, np.zeros(1, dtype=np.int64))
-    sums = design.cluster_sums(whole.shifted(whole.error))
+    whole = design.logits.whole
+    sums = design.cluster_sums(whole.fitted)
     spread = float(np.std(sums, ddof=1))
     if spread == 0:
         return 1.0
-    t = whole.error[0] * whole.curvature(whole.error)[0] / (np.sqrt(sums.size) * spread)
+    t = whole.error[0] * whole.fitted_curvature[0] / (np.sqrt(sums.size) * spread)
     return student_two_sided(float(t), cluster_degrees(sums.size))
 
 

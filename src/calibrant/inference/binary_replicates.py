@@ -1,6 +1,8 @@
 """Values of metrics of many replicates of one table at once, from the sums that the kernel computes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +29,18 @@ class BinaryReplicates:
 
     The kernel adds up what most metrics need: sums over bins, linear sums of counts, and rejected rows. Other metrics
     are computed on the table of each replicate, which has the same rows. `of_draws` needs `takes_draws`.
+    `partitions` of the table are those that are known, by bins.
     """
 
-    def __init__(self, table: ScoreTable, metrics: Sequence[Metric], *, takes_draws: bool = False) -> None:
-        plan = _Plan(table)
+    def __init__(
+        self,
+        table: ScoreTable,
+        metrics: Sequence[Metric],
+        *,
+        takes_draws: bool = False,
+        partitions: Mapping[Any, Partition] = MappingProxyType({}),
+    ) -> None:
+        plan = _Plan(table, partitions)
         self.table, self.metrics = table, list(metrics)
         self._readers = [plan.reader(metric) for metric in metrics]
         self._sampler = CountSampler(table, plan.finished(), takes_draws=takes_draws)
@@ -90,8 +100,8 @@ class BinaryReplicates:
 class _Plan:
     """Collects the sums that metrics need; metrics with equal bins share them."""
 
-    def __init__(self, table: ScoreTable) -> None:
-        self.table = table
+    def __init__(self, table: ScoreTable, partitions: Mapping[Any, Partition]) -> None:
+        self.table, self.partitions = table, partitions
         self.fixed: dict[object, Partition] = {}
         self.quantiles: dict[int, None] = {}
         self.blocks: dict[_kernels.TestedBlocks, None] = {}
@@ -127,7 +137,7 @@ class _Plan:
             return None
         if bins not in self.fixed:
             try:
-                self.fixed[bins] = bins(self.table)
+                self.fixed[bins] = self.partitions.get(bins) or bins(self.table)
             except InputError:  # scores beyond the edges
                 return None
         return lambda sums: _values_over(metric, self._of_fixed(sums, bins), self.table)

@@ -24,7 +24,6 @@ from calibrant.inference.residual_tests import contrast_test, contrasts_test, re
 from calibrant.inference.tails import brownian_maximum_tail, brownian_range_tail, normal_two_sided
 from calibrant.metrics.bins import Bins, Quantile
 from calibrant.metrics.cumulative import ecce
-from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.registry import MetricLike
 from calibrant.metrics.slope_intercept import Logits
 from calibrant.tables.partition import Partition
@@ -202,7 +201,7 @@ def _hosmer_lemeshow(
 
 
 def _robust_hosmer_lemeshow(design: Design, groups: Partition) -> TestResult:
-    bins = LogOddsBins(design.table, groups.start)
+    bins = design.logits.bins(groups.start)
     if not (bins.information > 0).all():
         raise InputError(
             "y_prob must have a score other than 0 and 1 in each group for hosmer_lemeshow with weights or clusters.",
@@ -317,20 +316,22 @@ def slope_intercept_test(
 
 def _slope_intercept(design: Design, *, eps: float = EPS, n_resamples: int, random_state: RandomState) -> TestResult:
     table = design.table
-    logits = Logits.from_table(table, eps)
+    logits = design.cox_logits if eps == EPS else Logits.from_table(table, eps)
     df = min(2, logits.x.size)
     notes = table.notes + logits.notes
     if not design.is_independent:
-        columns = [np.ones(len(table)), logits.x[logits.place]][:df]
+        columns = [np.ones(len(table)), logits.by_score][:df]
         return TestResult(*contrasts_test(design, columns), "slope and intercept", df=df, notes=notes)
     from scipy.special import chdtrc
 
-    def statistic(replicate: ScoreTable) -> float:
-        return max(0.0, 2 * logits.likelihood_gain(replicate, logits.fit(replicate)))
+    def statistic(replicate: ScoreTable, line: tuple[float, float] | None) -> float:
+        return max(0.0, 2 * logits.likelihood_gain(replicate, line))
 
-    value = statistic(table)
+    value = statistic(table, design.cox_line if eps == EPS else logits.fit(table))
     result = TestResult(value, float(chdtrc(df, value)), "slope and intercept", df=df, notes=notes)
-    return _resample_if_few(result, table, statistic, n_resamples, random_state)
+    return _resample_if_few(
+        result, table, lambda replicate: statistic(replicate, logits.fit(replicate)), n_resamples, random_state
+    )
 
 
 # The tests that `evaluate` reports without using them for the verdict.

@@ -3,12 +3,10 @@
 import numpy as np
 
 from calibrant._support.errors import InputError
-from calibrant._support.logits import EPS, expit
+from calibrant._support.logits import expit
 from calibrant._support.typing import Floats
 from calibrant.inference.design import Design
 from calibrant.inference.estimates import Estimate
-from calibrant.metrics.log_odds import LogOddsBins
-from calibrant.metrics.slope_intercept import Logits
 from calibrant.tables.residuals import squared_residuals
 
 __all__ = ["calibration_in_the_large", "coefficients"]
@@ -27,12 +25,12 @@ def coefficients(design: Design, level: float) -> tuple[Estimate, ...]:
 
 def calibration_in_the_large(design: Design, level: float) -> tuple[Estimate, ...]:
     """Return calibration in the large, if both outcomes occur."""
-    bins = LogOddsBins(design.table, np.zeros(1, dtype=np.int64))
+    bins = design.logits.whole
     if not bins.information[0] > 0 or not design.table.has_both_classes:
         return ()
     d = float(bins.error[0])
-    information = float(bins.curvature(bins.error)[0])
-    variance = max(float(design.covariance(bins, bins.error)[0, 0]), float(bins.variance(bins.error)[0]))
+    information = float(bins.fitted_curvature[0])
+    variance = max(float(design.covariance(bins, None)[0, 0]), float(bins.fitted_variance[0]))
     reach = _quantile(design, level) * variance**0.5 / information
     error, df = variance**0.5 / information, design.degrees
     return (Estimate("calibration in the large", d, error, d - reach, d + reach, level, df, null=0.0),)
@@ -40,14 +38,13 @@ def calibration_in_the_large(design: Design, level: float) -> tuple[Estimate, ..
 
 def _slope_and_intercept(design: Design, level: float) -> tuple[Estimate, ...]:
     table = design.table
-    logits = Logits.from_table(table, EPS)
     try:
-        line = logits.fit(table)
+        line = design.cox_line
     except InputError:  # almost separated: the fit failed, though a maximum may exist
         line = None
     if line is None:
         return ()
-    x = logits.x[logits.place]
+    x = design.cox_logits.by_score
     q = expit(line[1] + line[0] * x)
     columns = np.stack([x, np.ones(x.size)])
     bread = (columns * (table.n * q * (1 - q))) @ columns.T

@@ -5,14 +5,20 @@ from functools import cached_property
 
 import numpy as np
 
+from calibrant._support.logits import EPS
 from calibrant._support.typing import Floats, Ints
+from calibrant.inference.information_bins import equal_information_bins, fine_bin_count
 from calibrant.inference.resampling import PairedRows, check_clusters
 from calibrant.metrics import log_odds
-from calibrant.metrics.log_odds import LogOddsBins
+from calibrant.metrics.bins import information_bins
+from calibrant.metrics.log_odds import LogOddsBins, ScoreLogits
+from calibrant.metrics.slope_intercept import Logits
 from calibrant.tables.residuals import event_squares, row_squares
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Design"]
+
+_CLUSTERS_PER_BIN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +46,40 @@ class Design:
     def n_clusters(self) -> int | None:
         """Number of clusters; None where rows are independent."""
         return None if self.rows is None else self.rows.n_draws
+
+    @cached_property
+    def logits(self) -> ScoreLogits:
+        """Logits of the scores, which all bins share."""
+        return ScoreLogits(self.table)
+
+    @cached_property
+    def cox_logits(self) -> Logits:
+        """Logits of the clipped scores, for Cox's calibration."""
+        return Logits.from_table(self.table, EPS)
+
+    @cached_property
+    def cox_line(self) -> tuple[float, float] | None:
+        """Slope and intercept of Cox's calibration; None where they do not exist."""
+        return self.cox_logits.fit(self.table)
+
+    @cached_property
+    def coarse_bins(self) -> LogOddsBins:
+        """Bins of equal information, as many as `metrics.bins.information_bins` gives and the design allows."""
+        return equal_information_bins(self.logits, self._limit(information_bins(self.information)))
+
+    @cached_property
+    def fine_bins(self) -> LogOddsBins | None:
+        """Fine bins of equal information; None where they would be at most twice as many as coarse ones."""
+        coarse = self._limit(information_bins(self.information))
+        count = self._limit(fine_bin_count(self.information))
+        if count <= 2 * coarse:
+            return None
+        fine = equal_information_bins(self.logits, count)
+        return fine if len(fine) > 2 * coarse else None
+
+    def _limit(self, count: int) -> int:
+        """Return at most `count` bins, and at most one per five clusters."""
+        return count if self.n_clusters is None else min(count, self.n_clusters // _CLUSTERS_PER_BIN)
 
     @cached_property
     def degrees(self) -> float:
@@ -87,11 +127,11 @@ class Design:
 
         With clusters it is divided by the design effect of the sum of all residuals, if that is above 1.
         """
-        found = log_odds.effective_information(self.table)
+        found = log_odds.effective_information(self.logits)
         if self.rows is None or found == 0:
             return found
         sums = self.cluster_sums(self.table.score)
-        whole = float(log_odds.information(self.table).sum())
+        whole = float(self.logits.information.sum())
         spread = float(np.sum((sums - sums.mean()) ** 2)) * sums.size / (sums.size - 1)
         return min(found, whole**2 / spread) if spread > 0 else found
 
@@ -116,15 +156,15 @@ class Design:
         sums = np.bincount(label, weights=self._residuals(fitted, None), minlength=size).astype(np.float64)
         return sums.reshape(self.rows.n_draws, len(bins))
 
-    def covariance(self, bins: LogOddsBins, d: Floats | float = 0.0) -> Floats:
+    def covariance(self, bins: LogOddsBins, d: float | None = 0.0) -> Floats:
         """Return the covariance of the residual sums of bins around the scores shifted by `d` in log-odds.
 
-        With clusters the larger of theirs and that of independent rows.
+        None shifts each bin by its log-odds error. With clusters the larger of theirs and that of independent rows.
         """
-        independent = np.diag(bins.variance(d))
+        independent = np.diag(bins.fitted_variance if d is None else bins.variance(d))
         if self.rows is None:
             return independent
-        sums = self.cluster_bin_sums(bins, bins.shifted(d))
+        sums = self.cluster_bin_sums(bins, bins.fitted if d is None else bins.shifted(d))
         centred = sums - sums.mean(axis=0)
         found: Floats = centred.T @ centred * (sums.shape[0] / (sums.shape[0] - 1))
         return found if np.trace(found) >= np.trace(independent) else independent

@@ -10,7 +10,6 @@ from calibrant._support.formatting import round_up
 from calibrant._support.roots import find_root
 from calibrant._support.typing import Floats
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, SMALLEST_PROBABILITY
-from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.tables.score_table import ScoreTable
@@ -45,8 +44,8 @@ class PlannedBins:
         if not isinstance(scores, ScoreTable):
             one = np.ones(count)
             return cls(information / count, (1 - 2 * scores) * one, (1 - 6 * scores * (1 - scores)) * one)
-        bins = LogOddsBins(scores, EqualInformation(count)(scores).start)
-        p, own = scores.score, log_odds.information(scores)
+        bins = LogOddsBins.from_table(scores, EqualInformation(count))
+        p, own = scores.score, bins.scores.information
         third, fourth = (bins.total(own * factor) / bins.information for factor in (1 - 2 * p, 1 - 6 * p * (1 - p)))
         return cls(information / len(bins), third, fourth)
 

@@ -20,6 +20,7 @@ the value and u_0, u_1 the upper quantiles of null and bootstrap:
 Metrics of squared gaps (`degree` 2) are treated on the scale of their roots.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -198,7 +199,7 @@ def quantiles(values: Floats, shares: tuple[float, ...]) -> tuple[float, ...]:
     (1.0, 2.5, 4.4)
     """
     ordered = np.sort(values)
-    if not np.isfinite(ordered[[0, -1]]).all():
+    if not (math.isfinite(ordered[0]) and math.isfinite(ordered[-1])):
         return tuple(float(v) for v in np.quantile(ordered, shares, method="nearest"))
     return tuple(_interpolate(ordered, share * (ordered.size - 1)) for share in shares)
 

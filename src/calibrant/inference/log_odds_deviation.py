@@ -11,7 +11,6 @@ import numpy as np
 from calibrant._support.roots import find_root
 from calibrant._support.typing import Floats
 from calibrant.inference.design import Design
-from calibrant.inference.information_bins import coarse_bins, fine_bins
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.inference.residual_tests import covariance_traces
 from calibrant.metrics import log_odds
@@ -44,7 +43,7 @@ class LogOddsDeviation:
     @cached_property
     def bins(self) -> LogOddsBins:
         """Coarse bins of equal information, at most one per five clusters."""
-        return coarse_bins(self.design)
+        return self.design.coarse_bins
 
     @cached_property
     def value(self) -> float:
@@ -103,7 +102,7 @@ class LogOddsDeviation:
 
     def upper_over_fine_bins(self, alpha: float, margin: float) -> float:
         """Return the upper limit over fine bins, which detect errors that cancel in coarse ones; 0 without them."""
-        fine = fine_bins(self.design)
+        fine = self.design.fine_bins
         return 0.0 if fine is None else self._upper(fine, alpha, margin)
 
     def null_quantiles(self, shares: Floats) -> Floats:
@@ -136,14 +135,13 @@ class LogOddsDeviation:
         """
         key = (len(bins), d)
         if key not in self._matrices:
-            at = bins.error if d is None else d
-            curvature = bins.curvature(at)
+            curvature = bins.fitted_curvature if d is None else bins.curvature(d)
             if self.design.is_independent:
                 self._matrices[key] = np.diag(bins.information / np.maximum(curvature, 1e-300))
             else:
                 root = np.sqrt(bins.information) / np.maximum(curvature, 1e-300)
                 clustered = self.design.n_clusters is not None
-                covariance = self.design.covariance(bins, bins.error if clustered else at)
+                covariance = self.design.covariance(bins, None if clustered else d)
                 self._matrices[key] = covariance * np.outer(root, root)
         return self._matrices[key]
 

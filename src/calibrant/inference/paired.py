@@ -12,7 +12,6 @@ from numpy.random import SeedSequence
 from calibrant._support.random_streams import Stream
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.inference.design import Design
-from calibrant.inference.information_bins import coarse_bins
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
 from calibrant.inference.metric_values import drop_missing, metric_values
 from calibrant.inference.resampling import THREADS_FROM, THREADS_FROM_IN_KERNEL, PairedRows, map_blocks, map_replicates
@@ -106,17 +105,19 @@ class _Pair:
     tables: Sequence[ScoreTable]
     model: int
     baseline: int
+    known: Sequence[Design] | None = None  # of all tables
 
     @cached_property
     def designs(self) -> list[Design]:
+        both = (self.model, self.baseline)
+        if self.known is not None:
+            return [self.known[i] for i in both]
         cluster = self.rows.cluster
-        return [
-            Design(self.tables[i], None if cluster is None else self.rows.only(i)) for i in (self.model, self.baseline)
-        ]
+        return [Design(self.tables[i], None if cluster is None else self.rows.only(i)) for i in both]
 
     @cached_property
     def bins(self) -> list[LogOddsBins]:
-        return [coarse_bins(design) for design in self.designs]
+        return [design.coarse_bins for design in self.designs]
 
     @property
     def places(self) -> list[Ints]:
@@ -167,14 +168,20 @@ def _log_odds_difference(pair: "_Pair") -> PairedDifference:
 
 
 def calibration_difference(
-    rows: PairedRows, tables: Sequence[ScoreTable], model: int, baseline: int
+    rows: PairedRows,
+    tables: Sequence[ScoreTable],
+    model: int,
+    baseline: int,
+    *,
+    designs: Sequence[Design] | None = None,
 ) -> PairedDifference:
     """Return the difference that decides a comparison: of squared log-odds errors, confirmed by gaps of probabilities.
 
     Models with equal errors on one scale may differ on the other. A difference is shown only if the squared log-odds
-    errors, the mean absolute gaps and the mean squared gaps differ significantly in the same direction.
+    errors, the mean absolute gaps and the mean squared gaps differ significantly in the same direction. `designs` are
+    those of the tables, if they are known.
     """
-    pair = _Pair(rows, tables, model, baseline)
+    pair = _Pair(rows, tables, model, baseline, designs)
     found = _log_odds_difference(pair)
     if found.has_little_information:
         return found
@@ -200,7 +207,7 @@ def _gap_differences(pair: "_Pair") -> tuple[PairedDifference, PairedDifference]
     gap = np.concatenate([each.residual / each.n for each in bins])
     size = np.concatenate([each.n for each in bins])
     weight = np.concatenate([bins[0].n / bins[0].n.sum(), -bins[1].n / bins[1].n.sum()])
-    curvature = np.concatenate([each.curvature(each.error) for each in bins])
+    curvature = np.concatenate([each.fitted_curvature for each in bins])
     scale = curvature / size
     covariance = pair.covariance * np.outer(scale, scale)
     degrees = min(design.degrees for design in pair.designs)
@@ -238,7 +245,7 @@ def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[Lo
     labels = [each.labels[place] for each, place in zip(bins, places, strict=True)]
     residuals = []
     for each, place in zip(bins, places, strict=True):
-        residual = rows.event - each.shifted(each.error)[place]
+        residual = rows.event - each.fitted[place]
         residuals.append(residual if rows.weight is None else residual * rows.weight)
 
     def sums(label: Ints, values: Floats, *shape: int) -> Floats:
@@ -262,7 +269,7 @@ def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[Lo
         centred = per_cluster - per_cluster.mean(axis=0)
         found = centred.T @ centred * (rows.n_draws / (rows.n_draws - 1))
     found[np.diag_indices_from(found)] += np.concatenate([half_events(each) for each in bins])
-    curvature = np.concatenate([each.curvature(each.error) for each in bins])
+    curvature = np.concatenate([each.fitted_curvature for each in bins])
     scaled: Floats = found / np.outer(curvature, curvature)
     return scaled
 
@@ -270,7 +277,7 @@ def joint_covariance(rows: PairedRows, places: Sequence[Ints], bins: Sequence[Lo
 def half_events(bins: LogOddsBins) -> Floats:
     """Return the variance of the half event, or half other row, that is added to bins without one."""
     without = (bins.k <= 0) | (bins.k >= bins.n)
-    return np.where(without, bins.variance(bins.error), 0.0)
+    return np.where(without, bins.fitted_variance, 0.0)
 
 
 def mean_difference(

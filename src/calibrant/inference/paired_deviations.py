@@ -10,7 +10,6 @@ import numpy as np
 from calibrant._support.errors import InputError
 from calibrant._support.logits import expit
 from calibrant._support.typing import Bools, Floats, Ints
-from calibrant.inference.information_bins import coarse_bins
 from calibrant.inference.multiclass.design import ClassRows
 from calibrant.inference.paired import PairedDifference, half_events
 from calibrant.inference.regression.distribution_components import merged_levels
@@ -180,7 +179,7 @@ def _information(classes: ClassRows) -> float:
 def _bins(classes: ClassRows, event: Bools, p: Floats) -> tuple[LogOddsBins, Ints]:
     """Return bins of equal information of an event, and the bin of each row."""
     design, place = classes.design(event, p)
-    bins = coarse_bins(design)
+    bins = design.coarse_bins
     return bins, bins.labels[place]
 
 
@@ -191,6 +190,6 @@ def _gaps(event: Bools, p: Floats, bins: LogOddsBins, label: Ints) -> CellErrors
 def _log_odds_errors(event: Bools, p: Floats, bins: LogOddsBins, label: Ints) -> CellErrors:
     """Return the log-odds errors of bins with the effect of each row on them."""
     d, size = bins.error, p * (1 - p)
-    curvature = np.maximum(bins.curvature(d), 1e-300)
+    curvature = np.maximum(bins.fitted_curvature, 1e-300)
     residual = (event - expit(logits(p) + d[label])) * (bins.information / curvature)[label]
     return CellErrors(residual, label, size, d, half_events(bins) / curvature**2)

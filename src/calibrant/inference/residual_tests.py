@@ -89,9 +89,8 @@ def residual_test(design: Design, bins: LogOddsBins, name: str) -> TestResult:
     """
     variance = bins.variance()
     statistic = float(np.sum(bins.residual**2 / variance))
-    p = design.table.score
-    kurtosis = bins.total(design.table.n * p * (1 - p) * (1 - 6 * p * (1 - p))) / bins.information
-    excess = float(np.sum(kurtosis * variance / bins.information**2))  # fourth moments beyond those of the normal
+    # Fourth moments beyond those of the normal distribution.
+    excess = float(np.sum(bins.excess_kurtosis * variance / bins.information**2))
     degrees = np.inf if design.rows is not None else design.degrees
     independent = quadratic_tail(statistic, float(len(bins)), 2.0 * len(bins) + excess, degrees)
     if design.rows is None:
@@ -106,8 +105,8 @@ def residual_test(design: Design, bins: LogOddsBins, name: str) -> TestResult:
 
 def _log_odds_pvalue(design: Design, bins: LogOddsBins) -> float:
     """Return the p-value of the log-odds errors of the bins, whose distribution is less skewed."""
-    root = np.sqrt(bins.information) / np.maximum(bins.curvature(bins.error), 1e-300)
-    matrix = design.covariance(bins, bins.error) * np.outer(root, root)
+    root = np.sqrt(bins.information) / np.maximum(bins.fitted_curvature, 1e-300)
+    matrix = design.covariance(bins, None) * np.outer(root, root)
     trace, squared = covariance_traces(matrix, design.degrees)
     statistic = float(np.sum(bins.information * bins.error**2))
     return quadratic_tail(statistic, trace, 2 * squared, design.degrees) if squared > 0 else 1.0

@@ -234,9 +234,8 @@ class _Expected:
             shifted: Floats = expit(x + deviation)
             return shifted
         one = np.zeros(1, dtype=np.int64)
-        labels = np.zeros(len(self.table), dtype=np.int64)
         steep = (1 + deviation) * x
-        moved: Floats = expit(steep + log_odds.offsets(steep, self.share, labels, np.array([self.event_rate]), one)[0])
+        moved: Floats = expit(steep + log_odds.offsets(steep, self.share, np.array([self.event_rate]), one)[0])
         return moved
 
 
@@ -310,7 +309,7 @@ def _bin_power(expected: _Expected, truth: Floats, rows: int, count: int, level:
     from scipy.special import chdtri, chndtr
 
     share, p = expected.share, expected.table.score
-    bins = LogOddsBins(expected.table, EqualInformation(count)(expected.table).start)
+    bins = LogOddsBins.from_table(expected.table, EqualInformation(count))
     variance = bins.total(share * p * (1 - p))
     scale = float(np.mean(bins.total(share * truth * (1 - truth)) / variance))
     centre = rows * float(np.sum(bins.total(share * (truth - p)) ** 2 / variance))

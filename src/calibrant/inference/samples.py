@@ -1,7 +1,7 @@
 """Samples: the rows that inference resamples, one class for each kind of forecast."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
@@ -95,6 +95,7 @@ class BinarySample:
     table: ScoreTable
     rows: PairedRows | None = None
     stored: StoredReplicates | None = None  # bootstrap replicates that were drawn for several tables
+    partitions: Mapping[Any, Partition] = field(default_factory=dict)  # of the table, by bins, where they are known
 
     @classmethod
     def read(cls, y_true: Any, y_prob: Any, cluster: Column | None, options: Mapping[str, Any]) -> "BinarySample":
@@ -139,7 +140,7 @@ class BinarySample:
     def _replicates(self, metrics: Sequence[Metric]) -> BinaryReplicates:
         """Return the replicates of these metrics, which bootstrap and null share."""
         if not (self._last and self._last[0].metrics == list(metrics)):
-            self._last[:] = [BinaryReplicates(self.table, metrics)]
+            self._last[:] = [BinaryReplicates(self.table, metrics, partitions=self.partitions)]
         return self._last[0]
 
     @cached_property
@@ -204,7 +205,7 @@ class BinarySample:
         return lambda tail: float(largest_unseen_rate(size, tail) ** degree)
 
     def _unseen_in_bins(self, metric: BinnedMetric) -> Callable[[float], float]:
-        bins = metric.bins(self.table)
+        bins = self.partitions.get(metric.bins) or metric.bins(self.table)
         kinds = [pure for pure in (bins.k == 0, bins.k == bins.n) if pure.any()]
         sizes = [(pure, self._independent_size(pure[bins.labels])) for pure in kinds]
         return lambda tail: _pure_bin_deviation(metric, bins, sizes, tail) if sizes else 0.0

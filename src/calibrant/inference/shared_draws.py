@@ -41,6 +41,10 @@ class SharedDraws:
 
 
 def _table(score: Floats, place: Ints, event: Ints) -> ScoreTable:
+    if score.size == event.size:  # one row per score
+        k = np.empty_like(event)
+        k[place] = event
+        return ScoreTable(score, np.ones_like(event), k)
     n, k = (np.bincount(which, minlength=score.size) for which in (place, place[event == 1]))
     return ScoreTable(score, n, k)
 

@@ -4,6 +4,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -187,7 +188,7 @@ class GCE(KnownKeywords, _Immutable):
     def _takes_absolute(self) -> bool:
         return bool(getattr(self.norm, "takes_absolute", False))
 
-    @property
+    @cached_property
     def spec(self) -> dict[str, Any]:
         """Name and parts, JSON-able; `from_spec` rebuilds the metric from them."""
         parts = {part: part_to_spec(getattr(self, part)) for part in ("bins", "loss", "norm")}

@@ -14,7 +14,7 @@ from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.tables.residuals import event_squares
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["LogOddsBins", "LogOddsError", "log_odds_error"]
+__all__ = ["LogOddsBins", "LogOddsError", "ScoreLogits", "log_odds_error"]
 
 # Scores of 0 and 1 have no finite logit: scores are clipped to [2**-53, 1 - 2**-53].
 _STEP = 2.0**-53
@@ -24,23 +24,70 @@ _PRIOR_ROWS = 1.0
 
 
 @dataclass(frozen=True, eq=False)
+class ScoreLogits:
+    """What all bins of a table share: logits and information of its scores.
+
+    Attributes
+    ----------
+    table : ScoreTable
+    """
+
+    table: ScoreTable
+
+    def bins(self, start: Ints) -> "LogOddsBins":
+        """Return the bins that begin with these table rows."""
+        return LogOddsBins(self, start)
+
+    @cached_property
+    def whole(self) -> "LogOddsBins":
+        """One bin with all rows."""
+        return self.bins(np.zeros(1, dtype=np.int64))
+
+    @cached_property
+    def x(self) -> Floats:
+        """Logits of the scores."""
+        return logits(self.table.score)
+
+    @cached_property
+    def n(self) -> Floats:
+        """Rows of each score, as floating-point numbers."""
+        return self.table.n.astype(np.float64, copy=False)
+
+    @cached_property
+    def information(self) -> Floats:
+        """Information of each score."""
+        return information(self.table)
+
+    @cached_property
+    def at_scores(self) -> tuple[Floats, Floats]:
+        """The scores by their logits, q = expit(x), and n q (1 - q)."""
+        q = expit(self.x)
+        return q, self.n * q * (1 - q)
+
+
+@dataclass(frozen=True, eq=False)
 class LogOddsBins:
     """Log-odds errors of bins: the numbers to add to the logits of the scores of each bin to predict its events.
 
     Attributes
     ----------
-    table : ScoreTable
+    scores : ScoreLogits
     start : ndarray of int
         First table row of each bin.
     """
 
-    table: ScoreTable
+    scores: ScoreLogits
     start: Ints
 
     @classmethod
     def from_table(cls, table: ScoreTable, bins: EqualInformation | None = None) -> "LogOddsBins":
         """Return bins of equal information of a table."""
-        return cls(table, (bins or EqualInformation())(table).start)
+        return cls(ScoreLogits(table), (bins or EqualInformation())(table).start)
+
+    @property
+    def table(self) -> ScoreTable:
+        """The table."""
+        return self.scores.table
 
     def __len__(self) -> int:
         return self.start.size
@@ -53,17 +100,16 @@ class LogOddsBins:
     @cached_property
     def labels(self) -> Ints:
         """The bin of each table row."""
-        return np.repeat(np.arange(len(self)), np.diff(np.append(self.start, len(self.table))))
+        return np.repeat(np.arange(len(self)), self._sizes)
 
     @cached_property
-    def logits(self) -> Floats:
-        """Logits of the scores."""
-        return logits(self.table.score)
+    def _sizes(self) -> Ints:
+        return np.diff(np.append(self.start, len(self.table)))
 
     @cached_property
     def n(self) -> Floats:
         """Rows (or their weight) of each bin."""
-        return self.total(self.table.n.astype(np.float64))
+        return self.total(self.scores.n)
 
     @cached_property
     def k(self) -> Floats:
@@ -78,7 +124,13 @@ class LogOddsBins:
     @cached_property
     def information(self) -> Floats:
         """Information of each bin: the sum of p (1 - p)."""
-        return self.total(information(self.table))
+        return self.total(self.scores.information)
+
+    @cached_property
+    def excess_kurtosis(self) -> Floats:
+        """Mean of 1 - 6 p (1 - p) in each bin, weighted by information."""
+        own = self.scores.n * self.table.score * (1 - self.table.score)
+        return self.total(own * (1 - 6 * self.table.score * (1 - self.table.score))) / self.information
 
     @cached_property
     def error(self) -> Floats:
@@ -89,22 +141,40 @@ class LogOddsBins:
         half = 0.5 * mean_weight(self.table)
         least = np.minimum(half, self.n / 2)
         events = np.clip(self.k, least, self.n - least)
-        return offsets(self.logits, self.table.n, self.labels, events, self.start)
+        return offsets(self.scores.x, self.scores.n, events, self.start)
 
-    def curvature(self, d: Floats | float) -> Floats:
+    @cached_property
+    def fitted(self) -> Floats:
+        """The scores shifted by the log-odds errors."""
+        return self.shifted(self.error)
+
+    @cached_property
+    def fitted_curvature(self) -> Floats:
+        """The sum of q (1 - q) of each bin, with q the scores shifted by the log-odds errors."""
+        return self._curvature(self.fitted)
+
+    @cached_property
+    def fitted_variance(self) -> Floats:
+        """The variance of the residual sum of each bin about the scores shifted by the log-odds errors."""
+        return self._variance(self.fitted) if self.table.importance else self.fitted_curvature
+
+    def curvature(self, d: float) -> Floats:
         """Return the sum of q (1 - q) of each bin, with q = expit(logit p + d)."""
-        q = self.shifted(d)
-        return self.total(self.table.n * q * (1 - q))
+        return self.total(self.scores.at_scores[1]) if d == 0 else self._curvature(self.shifted(d))
 
-    def variance(self, d: Floats | float = 0.0) -> Floats:
+    def _curvature(self, q: Floats) -> Floats:
+        return self.total(self.scores.n * q * (1 - q))
+
+    def variance(self, d: float = 0.0) -> Floats:
         """Return the variance of the residual sum of each bin if the log-odds error is `d` and rows are independent.
 
         For counts it is the sum of q (1 - q). Importance weights multiply the terms of events, and those of other rows,
         by the mean weight of such rows, sum(w^2) / sum(w), so weights may depend on the outcome.
         """
-        if not self.table.importance:
-            return self.curvature(d)
-        q, n = self.shifted(d), self.table.n
+        return self._variance(self.shifted(d)) if self.table.importance else self.curvature(d)
+
+    def _variance(self, q: Floats) -> Floats:
+        n = self.scores.n
         of_events, of_others = self._mean_weights
         return of_events * self.total(n * q * (1 - q) ** 2) + of_others * self.total(n * (1 - q) * q**2)
 
@@ -125,9 +195,9 @@ class LogOddsBins:
 
     def shifted(self, d: Floats | float) -> Floats:
         """Return the scores shifted by `d` in log-odds, one value for all bins or one per bin."""
-        moved = d[self.labels] if isinstance(d, np.ndarray) else d
-        q: Floats = expit(self.logits + moved)
-        return q
+        if isinstance(d, np.ndarray):
+            return _shifted(self.scores.x, d, self._sizes)
+        return self.scores.at_scores[0] if d == 0 else expit(self.scores.x + d)
 
 
 def logits(score: Floats) -> Floats:
@@ -148,31 +218,38 @@ def mean_weight(table: ScoreTable) -> float:
     return 1.0 if table.w2 is None else float(table.w2.sum() / table.n.sum())
 
 
-def effective_information(table: ScoreTable) -> float:
+def effective_information(scores: ScoreLogits) -> float:
     """Return the information of rows of equal weight with the same variance.
 
     For rare events it is about the expected number of events.
     """
-    whole = float(information(table).sum())
-    if not table.importance or whole == 0:
+    whole = float(scores.information.sum())
+    if not scores.table.importance or whole == 0:
         return whole
-    bins = LogOddsBins(table, np.zeros(1, dtype=np.int64))
-    return whole**2 / float(bins.variance()[0])
+    return whole**2 / float(scores.whole.variance()[0])
 
 
-def offsets(x: Floats, n: Floats, labels: Ints, events: Floats, start: Ints) -> Floats:
+def offsets(x: Floats, n: Floats, events: Floats, start: Ints) -> Floats:
     """Return for each bin the d with sum of n expit(x + d) = events, by Newton's method with bounded steps."""
+    sizes = np.diff(np.append(start, x.size))
     rows, predicted = np.add.reduceat(n, start), np.add.reduceat(n * expit(x), start)
     d = _log_odds(events, rows) - _log_odds(predicted, rows)  # exact where a bin has one score
     for _ in range(_NEWTON_STEPS):
-        q = expit(x + d[labels])
-        gap = events - np.add.reduceat(n * q, start)
-        slope = np.add.reduceat(n * q * (1 - q), start)
-        step = np.clip(gap / np.maximum(slope, _STEP), -2.0, 2.0)
+        q = _shifted(x, d, sizes)
+        expected = n * q
+        gap = events - np.add.reduceat(expected, start)
+        np.subtract(1, q, out=q)
+        expected *= q
+        step = np.clip(gap / np.maximum(np.add.reduceat(expected, start), _STEP), -2.0, 2.0)
         d = d + step
         if np.abs(step).max() < 1e-12 * (1 + np.abs(d).max()):
             break
     return d
+
+
+def _shifted(x: Floats, d: Floats, sizes: Ints) -> Floats:
+    """Return expit(x + d) with one d per bin."""
+    return expit(x + (d if d.size == 1 else np.repeat(d, sizes)))
 
 
 def _log_odds(events: Floats, rows: Floats) -> Floats:
@@ -228,6 +305,6 @@ def squared_error(bins: LogOddsBins) -> float:
     total = float(bins.information.sum())
     if total == 0:  # scores of 0 and 1 only: no error, or an infinite one
         return 0.0 if np.all(bins.residual == 0) else float("inf")
-    d, curvature = bins.error, bins.curvature(bins.error)
-    variance = bins.variance(d) / np.maximum(curvature, _STEP) ** 2
+    d = bins.error
+    variance = bins.fitted_variance / np.maximum(bins.fitted_curvature, _STEP) ** 2
     return max(float(np.sum(bins.information * (d**2 - variance))) / total, 0.0)

@@ -60,6 +60,14 @@ def count_clipped(table: ScoreTable, eps: float) -> tuple[float, tuple[Note, ...
     return rows, (Note("logit_clipped", round(rows), text),) if rows else ()
 
 
+def _distinct(x: Floats) -> tuple[Floats, Ints | None]:
+    """Return the distinct values in their order, and the place of each value; None if they are those values."""
+    if (x[1:] > x[:-1]).all():  # else values are equal, or rounding has swapped neighbours
+        return x, None
+    values, place = np.unique(x, return_inverse=True)
+    return values, place
+
+
 @dataclass(frozen=True)
 class Logits:
     """The distinct logits of the clipped scores of a table.
@@ -68,15 +76,15 @@ class Logits:
     ----------
     x : ndarray
         Distinct logits.
-    place : ndarray of int
-        The logit of each score, as an index of `x`.
+    place : ndarray of int or None
+        The logit of each score, as an index of `x`; None if each score has its own logit, in the order of scores.
     n_clipped : float
         Rows whose score was clipped.
     notes : tuple of Note
     """
 
     x: Floats
-    place: Ints
+    place: Ints | None
     n_clipped: float
     notes: tuple[Note, ...]
 
@@ -84,8 +92,12 @@ class Logits:
     def from_table(cls, table: ScoreTable, eps: float) -> "Logits":
         """Return the logits of the scores, clipped to [eps, 1 - eps]."""
         check_eps(eps)
-        x, place = np.unique(logit(table.score, eps), return_inverse=True)
-        return cls(x, place, *count_clipped(table, eps))
+        return cls(*_distinct(logit(table.score, eps)), *count_clipped(table, eps))
+
+    @property
+    def by_score(self) -> Floats:
+        """The logit of each score."""
+        return self.x if self.place is None else self.x[self.place]
 
     def fit(self, table: ScoreTable) -> tuple[float, float] | None:
         """Return slope and intercept of a table with the same scores.
@@ -123,5 +135,8 @@ class Logits:
 
     def _pooled(self, table: ScoreTable) -> tuple[Floats, Floats]:
         """Return rows and events of each logit."""
-        n, k = (np.bincount(self.place, weights=column).astype(np.float64) for column in (table.n, table.k))
+        place = self.place
+        if place is None:
+            return table.n.astype(np.float64, copy=False), table.k.astype(np.float64, copy=False)
+        n, k = (np.bincount(place, weights=column).astype(np.float64) for column in (table.n, table.k))
         return n, k

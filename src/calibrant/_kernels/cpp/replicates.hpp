@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "acceptance.hpp"
@@ -86,7 +87,8 @@ inline void sum_products(const Loops& loops, const std::uint8_t* count, const do
 
 template <class Count>
 void sum_products(const Loops&, const Count* count, const double* x, std::size_t blocks, double* before) {
-    double lane[kBlockLanes] = {};
+    double lane[kBlockLanes];
+    std::copy_n(before, kBlockLanes, lane);
     for (std::size_t b = 0; b < blocks; ++b, count += kBlock, x += kBlock, before += kBlockLanes) {
         std::copy_n(lane, kBlockLanes, before);
         for (std::size_t i = 0; i < kBlock; i += kBlockLanes)
@@ -106,14 +108,33 @@ void add_products(const Loops&, const Count* count, const double* x, std::size_t
         for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += static_cast<double>(count[i + l]) * x[i + l];
 }
 
+// Replicates whose sums are added up together. Numbers that all of them need, such as scores, are then read from memory
+// once: a piece of them, and of the counts of a replicate, stays in the cache.
+constexpr std::size_t kTogether = 4;
+constexpr std::size_t kPiece = 16;  // blocks
+
+// Calls the function with the first block and the number of blocks of each piece.
+template <class Function>
+void in_pieces(std::size_t blocks, Function function) {
+    for (std::size_t first = 0; first < blocks; first += kPiece) function(first, std::min(kPiece, blocks - first));
+}
+
 // n * score with sums before each block, in lanes.
 struct Scores64 {
     std::vector<double> before;
 
     template <class Count>
-    void add(const Loops& loops, const Counts64<Count>& n, const double* score) {
-        before.resize(n.before.size() * kBlockLanes);
-        sum_products(loops, n.count.data(), score, n.before.size() - 1, before.data());
+    static void add(const Loops& loops, const std::vector<Counts64<Count>>& n, std::size_t replicates,
+                    const double* score, std::vector<Scores64>& scores) {
+        for (std::size_t r = 0; r < replicates; ++r) {
+            scores[r].before.resize(n[r].before.size() * kBlockLanes);
+            std::fill_n(scores[r].before.begin(), kBlockLanes, 0.0);
+        }
+        in_pieces(n[0].before.size() - 1, [&](std::size_t first, std::size_t blocks) {
+            for (std::size_t r = 0; r < replicates; ++r)
+                sum_products(loops, n[r].count.data() + first * kBlock, score + first * kBlock, blocks,
+                             scores[r].before.data() + first * kBlockLanes);
+        });
     }
     template <class Count>
     double up_to(const Counts64<Count>& n, const double* score, std::size_t entry) const {
@@ -176,20 +197,25 @@ class Replicates {
     }
 
     void simulate(const Loops& loops, Key key, std::uint32_t first, std::size_t count, Sums out) const {
-        Counts64<Count> n, k;
-        n.resize(rows_.entries);
-        k.resize(rows_.entries);
-        std::copy_n(rows_.n, rows_.entries, n.count.begin());
-        n.add(loops);
-        Scores64 scores;
-        scores.add(loops, n, score_.data());
-        const auto of_rows = linear_sums(loops, n.count, &Plan::Linear::a);
+        std::vector<Counts64<Count>> n(1), k(std::min(count, kTogether));
+        for (auto* each : {&n, &k})
+            for (auto& counts : *each) counts.resize(rows_.entries);
+        std::copy_n(rows_.n, rows_.entries, n[0].count.begin());
+        n[0].add(loops);
+        std::vector<Scores64> scores(1);
+        Scores64::add(loops, n, 1, score_.data(), scores);
+        const auto of_rows = linear_sums(loops, n, 1, &Plan::Linear::a);
         std::vector<std::uint8_t> drawn(event_.size());
-        for (std::size_t r = 0; r < count; ++r) {
-            null_.draw(loops, key, first + static_cast<std::uint32_t>(r), drawn.data());
-            gather(drawn, k.count);
-            k.add(loops);
-            measure(loops, n, k, scores, add(of_rows, linear_sums(loops, k.count, &Plan::Linear::b)), advance(out, r));
+        for (std::size_t r = 0; r < count; r += kTogether) {
+            const std::size_t some = std::min(kTogether, count - r);
+            for (std::size_t j = 0; j < some; ++j) {
+                null_.draw(loops, key, first + static_cast<std::uint32_t>(r + j), drawn.data());
+                gather(drawn, k[j].count);
+                k[j].add(loops);
+            }
+            const auto of_events = linear_sums(loops, k, some, &Plan::Linear::b);
+            for (std::size_t j = 0; j < some; ++j)
+                measure(n[0], k[j], scores[0], add(of_rows[0], of_events[j]), advance(out, r + j));
         }
     }
 
@@ -215,18 +241,18 @@ class Replicates {
     // Given counts, one row per replicate.
     void measure_all(const Loops& loops, const std::int64_t* n_of, const std::int64_t* k_of, std::size_t count,
                      Sums out) const {
-        Counts64<std::int64_t> n, k;
-        n.resize(rows_.entries);
-        k.resize(rows_.entries);
-        Scores64 scores;
+        std::vector<Counts64<std::int64_t>> n(1), k(1);
+        n[0].resize(rows_.entries);
+        k[0].resize(rows_.entries);
+        std::vector<Scores64> scores(1);
         for (std::size_t r = 0; r < count; ++r) {
-            std::copy_n(n_of + r * rows_.entries, rows_.entries, n.count.begin());
-            std::copy_n(k_of + r * rows_.entries, rows_.entries, k.count.begin());
-            n.add(loops);
-            k.add(loops);
-            scores.add(loops, n, score_.data());
-            const auto linear = add(linear_sums(loops, n.count, &Plan::Linear::a), linear_sums(loops, k.count, &Plan::Linear::b));
-            measure(loops, n, k, scores, linear, advance(out, r));
+            std::copy_n(n_of + r * rows_.entries, rows_.entries, n[0].count.begin());
+            std::copy_n(k_of + r * rows_.entries, rows_.entries, k[0].count.begin());
+            n[0].add(loops);
+            k[0].add(loops);
+            Scores64::add(loops, n, 1, score_.data(), scores);
+            const auto of_rows = linear_sums(loops, n, 1, &Plan::Linear::a), of_events = linear_sums(loops, k, 1, &Plan::Linear::b);
+            measure(n[0], k[0], scores[0], add(of_rows[0], of_events[0]), advance(out, r));
         }
     }
 
@@ -252,21 +278,29 @@ class Replicates {
     // `draw` writes how often each row occurs in replicate r.
     template <class Draw>
     void resample_by(const Loops& loops, std::size_t count, Sums out, Draw draw) const {
-        Counts64<Count> n, k;
-        n.resize(rows_.entries);
-        k.resize(rows_.entries);
-        Scores64 scores;
-        std::vector<std::uint8_t> times(event_.size()), events(event_.size());
-        for (std::size_t r = 0; r < count; ++r) {
-            draw(r, times.data());
-            const auto linear = linear_sums(loops, times, &Plan::Linear::rows);
-            keep_events(times, events);
-            gather(times, n.count);
-            gather(events, k.count);
-            n.add(loops);
-            k.add(loops);
-            scores.add(loops, n, score_.data());
-            measure(loops, n, k, scores, linear, advance(out, r));
+        const std::size_t together = std::min(count, kTogether);
+        std::vector<Counts64<Count>> n(together), k(together);
+        std::vector<Counts64<std::uint8_t>> times(together);
+        std::vector<Scores64> scores(together);
+        for (std::size_t j = 0; j < together; ++j) {
+            n[j].resize(rows_.entries);
+            k[j].resize(rows_.entries);
+            times[j].count.resize(event_.size());
+        }
+        std::vector<std::uint8_t> events(event_.size());
+        for (std::size_t r = 0; r < count; r += together) {
+            const std::size_t some = std::min(together, count - r);
+            for (std::size_t j = 0; j < some; ++j) draw(r + j, times[j].count.data());
+            const auto linear = linear_sums(loops, times, some, &Plan::Linear::rows);
+            for (std::size_t j = 0; j < some; ++j) {
+                keep_events(times[j].count, events);
+                gather(times[j].count, n[j].count);
+                gather(events, k[j].count);
+                n[j].add(loops);
+                k[j].add(loops);
+            }
+            Scores64::add(loops, n, some, score_.data(), scores);
+            for (std::size_t j = 0; j < some; ++j) measure(n[j], k[j], scores[j], linear[j], advance(out, r + j));
         }
     }
 
@@ -315,16 +349,23 @@ class Replicates {
     }
 
     template <class Drawn>
-    void measure(const Loops& loops, const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
+    void measure(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
                  const std::vector<double>& linear, Sums out) const {
         std::vector<std::size_t> start;
+        std::vector<Before> all;
+        // A sum up to a bin adds half a block on average, so with many bins for the entries all sums at once cost less.
+        if (plan_.bins() * kBlock / 2 > rows_.entries) sums_before(n, k, scores, all);
+        const auto before = [&](std::size_t entry) -> Before {
+            if (!all.empty()) return all[entry];
+            return {n.up_to(entry), k.up_to(entry), scores.up_to(n, score_.data(), entry)};
+        };
         for (const auto& starts : plan_.fixed) {
             start.assign(starts.begin(), starts.end());
-            sum_bins(n, k, scores, start, out);
+            sum_bins(before, start, out);
         }
         for (const std::int64_t bins : plan_.quantiles) {
             cut_at_ranks(n, bins, start);
-            sum_bins(n, k, scores, start, out);
+            sum_bins(before, start, out);
         }
         std::copy(linear.begin(), linear.end(), out.linear);
         for (const auto& each : plan_.blocks) *out.rejected++ = count_rejected(n, k, each);
@@ -335,30 +376,48 @@ class Replicates {
         return sums;
     }
 
-    // Sums of counts times coefficients over all entries, or all rows.
+    // Sums of counts times coefficients over all entries, or all rows, of the first of these replicates.
     template <class Drawn>
-    std::vector<double> linear_sums(const Loops& loops, const std::vector<Drawn>& counts,
-                                    std::vector<double> Plan::Linear::* coefficient) const {
-        std::vector<double> totals;
+    std::vector<std::vector<double>> linear_sums(const Loops& loops, const std::vector<Counts64<Drawn>>& of,
+                                                 std::size_t replicates,
+                                                 std::vector<double> Plan::Linear::* coefficient) const {
+        std::vector<std::vector<double>> totals(replicates);
         for (const auto& each : plan_.linear) {
-            double lanes[kLanes] = {}, total = 0;
-            add_products(loops, counts.data(), (each.*coefficient).data(), counts.size() / kBlock, lanes);
-            for (const double lane : lanes) total += lane;
-            totals.push_back(total);
+            double lanes[kTogether][kLanes] = {};
+            in_pieces(of[0].count.size() / kBlock, [&](std::size_t first, std::size_t blocks) {
+                for (std::size_t r = 0; r < replicates; ++r)
+                    add_products(loops, of[r].count.data() + first * kBlock, (each.*coefficient).data() + first * kBlock,
+                                 blocks, lanes[r]);
+            });
+            for (std::size_t r = 0; r < replicates; ++r)
+                totals[r].push_back(std::accumulate(lanes[r], lanes[r] + kLanes, 0.0));
         }
         return totals;
     }
 
+    struct Before {  // sums of the entries before one
+        std::int64_t n, k;
+        double score;
+    };
+
+    // The sums before each entry, and before the end, added up in the same order as `up_to` does.
     template <class Drawn>
-    void sum_bins(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
-                  const std::vector<std::size_t>& start, Sums& out) const {
-        struct Before {
-            std::int64_t n, k;
-            double score;
-        };
-        const auto before = [&](std::size_t entry) -> Before {
-            return {n.up_to(entry), k.up_to(entry), scores.up_to(n, score_.data(), entry)};
-        };
+    void sums_before(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
+                     std::vector<Before>& all) const {
+        all.resize(rows_.entries + 1);
+        Before sum{};
+        for (std::size_t i = 0; i <= rows_.entries; ++i) {
+            if (i % kBlock == 0) sum = {n.before[i / kBlock], k.before[i / kBlock], scores.up_to(n, score_.data(), i)};
+            all[i] = sum;
+            if (i == rows_.entries) break;
+            sum.n += static_cast<std::int64_t>(n.count[i]);
+            sum.k += static_cast<std::int64_t>(k.count[i]);
+            sum.score += static_cast<double>(n.count[i]) * score_[i];
+        }
+    }
+
+    template <class SumsBefore>
+    void sum_bins(SumsBefore before, const std::vector<std::size_t>& start, Sums& out) const {
         if (start.empty()) return;
         Before begin = before(start[0]);
         for (std::size_t b = 0; b < start.size(); ++b) {

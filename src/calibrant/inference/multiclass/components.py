@@ -15,7 +15,6 @@ from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.multiclass.design import ClassRows
 from calibrant.inference.residual_tests import cluster_t_test, covariance_traces
 from calibrant.inference.tails import quadratic_tail, student_two_sided
-from calibrant.metrics import log_odds
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.tables.residuals import squared_residuals
 
@@ -63,9 +62,9 @@ class ClassBinSums:
     def from_bins(cls, bins: LogOddsBins) -> "ClassBinSums":
         """Sum over the bins of one class."""
         table, p, total = bins.table, bins.table.score, np.maximum(bins.information, _NOTHING)
-        variance, own = bins.variance(), log_odds.information(table)
+        variance, own = bins.variance(), bins.scores.information
         typical = np.where(bins.information > 0, variance / total, 0.0)  # mean weight of a row
-        d, curvature = bins.error, np.maximum(bins.curvature(bins.error), _NOTHING)
+        d, curvature = bins.error, np.maximum(bins.fitted_curvature, _NOTHING)
         return cls(
             bins.residual,
             bins.total(squared_residuals(table, p)),
@@ -75,7 +74,7 @@ class ClassBinSums:
             bins.total(own * (1 - 2 * p)) / total,
             bins.total(own * (1 - 6 * p * (1 - p))) / total,
             bins.information**2 * d**2,
-            bins.information**2 * bins.variance(d) / curvature**2,
+            bins.information**2 * bins.fitted_variance / curvature**2,
         )
 
     @classmethod

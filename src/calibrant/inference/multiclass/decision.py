@@ -13,7 +13,6 @@ from calibrant.inference.binary_components import IMPOSSIBLE
 from calibrant.inference.decision import BinaryTests
 from calibrant.inference.equivalence_tests import Equivalence
 from calibrant.inference.hypothesis_tests import JointTest, TestResult
-from calibrant.inference.information_bins import fine_bins
 from calibrant.inference.intervals import Interval
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION, LogOddsDeviation
 from calibrant.inference.multiclass.components import (
@@ -30,7 +29,7 @@ from calibrant.inference.multiplicity import holm
 from calibrant.inference.nulls import Null
 from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.metrics.bins import EqualInformation
-from calibrant.metrics.log_odds import LogOddsBins, LogOddsError
+from calibrant.metrics.log_odds import LogOddsError
 
 __all__ = ["ClassDecision", "Confusion", "MulticlassDecision", "decide_classes"]
 
@@ -259,11 +258,10 @@ class ClassTest:
         decision = ClassDecision(label, *numbers, tests.joint_test.pvalue, 1.0, 1.0, large.direction)
         coarse, fine = deviation.bins, None
         if rows.n_clusters is None:
-            fine = fine_bins(design)
+            fine = design.fine_bins
         elif len(coarse) > _max_bins(rows):
-            coarse = LogOddsBins(table, EqualInformation(_max_bins(rows))(table).start)
-        one = LogOddsBins(table, np.zeros(1, dtype=np.int64))
-        whole, some = (BinsOfClass.from_design(rows, design, bins, place) for bins in (one, coarse))
+            coarse = design.logits.bins(EqualInformation(_max_bins(rows))(table).start)
+        whole, some = (BinsOfClass.from_design(rows, design, bins, place) for bins in (design.logits.whole, coarse))
         more = some if fine is None else BinsOfClass.from_design(rows, design, fine, place)
         return cls(decision, large.pvalue, design.information, whole, some, more)
 
