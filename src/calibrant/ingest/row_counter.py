@@ -40,10 +40,10 @@ class RowCounter:
     """Counts the validated rows of one model in all groups.
 
     Rows are kept until there are `_FOLD` of them. If they have few distinct scores, they are counted into the table and
-    dropped; otherwise more rows are kept, and their scores are looked at again when their number has doubled. Once there
-    is a table, rows are added to it when they are twice as many as its scores, so that an addition costs no more than
-    counting the rows. Sums of importance weights depend on the order of the rows, so these rows are kept to the end,
-    except on a grid.
+    dropped; otherwise more rows are kept, and their scores are looked at again when their number has doubled. Once
+    there is a table, rows are added to it when they are twice as many as its scores, so that an addition costs no more
+    than counting the rows. Sums of importance weights depend on the order of the rows, so these rows are kept to the
+    end, except on a grid.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class RowCounter:
         self._grouped = grouped
         self._n_in: Ints = np.zeros(1, dtype=np.int64)  # rows of each group
         self._used: Ints = np.zeros(1, dtype=np.int64)  # those without a missing value
-        self._held = _HeldRows(expected if step is None else None)
+        self._held, self._expected = _HeldRows(), expected  # number of rows, if it is known
         self._budget, self._reserved = _FOLD, 0
         self._table: GroupTables | None = None  # of rows that have no weights
         self._tables: dict[int, ScoreTable] = {}  # of rows that have weights
@@ -89,7 +89,7 @@ class RowCounter:
     def tables(self, *, notes: tuple[Note, ...] = ()) -> dict[int, ScoreTable]:
         """Return the table of each group that has rows, by its number; empty ones if all rows were dropped."""
         self._fold()
-        self._held = _HeldRows(None)
+        self._held = _HeldRows()
         found = {}
         for code in np.flatnonzero(self._n_in).tolist():
             table = self._group(code)
@@ -122,6 +122,7 @@ class RowCounter:
             self._fold()
         else:
             self._budget = 2 * self._held.size
+            self._held.expect(self._expected or 0)
 
     def _folds(self) -> bool:
         if self.step is not None or self._importance:
@@ -189,18 +190,23 @@ class RowCounter:
 
 
 class _HeldRows:
-    """Columns of rows that are kept; if their number is expected, they are written into arrays of that size."""
+    """Columns of rows that are kept; once their number is expected, they are written into arrays of that size."""
 
-    def __init__(self, expected: int | None) -> None:
+    def __init__(self) -> None:
         self.size = 0
-        self._expected = expected
         self._whole: list[NDArray[Any]] = []
         self._batches: list[list[NDArray[Any]]] = []
 
+    def expect(self, rows: int) -> None:
+        """Move all rows into arrays for so many rows, if they fit."""
+        if rows > self.size and not self._whole:
+            columns, self._batches = self.columns(), []
+            self._whole = [np.empty(rows, dtype=column.dtype) for column in columns]
+            for column, place in zip(columns, self._whole, strict=True):
+                place[: self.size] = column
+
     def add(self, columns: list[NDArray[Any]]) -> None:
         first, self.size = self.size, self.size + columns[0].size
-        if self._expected is not None and not self._whole:
-            self._whole = [np.empty(self._expected, dtype=column.dtype) for column in columns]
         fits = bool(self._whole) and self.size <= self._whole[0].size
         if fits and all(a.dtype == b.dtype for a, b in zip(columns, self._whole, strict=True)):
             for column, place in zip(columns, self._whole, strict=True):
@@ -208,7 +214,6 @@ class _HeldRows:
             return
         if self._whole:  # more rows than expected, or of other types
             self._batches, self._whole = [[column[:first] for column in self._whole]], []
-            self._expected = None
         self._batches.append(columns)
 
     def columns(self) -> list[NDArray[Any]]:
@@ -278,5 +283,5 @@ def _estimate_distinct(score: NDArray[Any], code: Codes | None) -> int:
         if code is not None:
             bits += code[rows].astype(np.uint64) * _ODD[1]
         bits *= _ODD[0]
-        found.append(np.unique(bits[bits < np.uint64(2**64 // _SAMPLED)]))
+        found.append(bits[bits < np.uint64(2**64 // _SAMPLED)])
     return _SAMPLED * np.unique(np.concatenate(found)).size

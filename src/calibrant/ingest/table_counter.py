@@ -20,7 +20,7 @@ from calibrant.ingest.counting import (
 )
 from calibrant.ingest.row_counter import RowCounter
 from calibrant.tables.collection import Tables, in_order
-from calibrant.tables.groups import encode_groups, observed_groups
+from calibrant.tables.groups import check_group_count, encode_groups, observed_groups
 from calibrant.tables.rows import zero_weight_error
 from calibrant.tables.score_table import ScoreTable
 
@@ -28,6 +28,9 @@ __all__ = ["TableCounter", "check_names"]
 
 # Tables of groups are small; more groups than this are a column that was not rounded.
 _MAX_TABLES = 100_000
+# Many groups of fewer rows than this, on average, are a column of ids. Tables of small groups can be added up, so fewer
+# rows suffice than for their evaluation.
+_FEWEST_ROWS = 2
 
 
 def check_names(names: str | Sequence[str], argument: str) -> list[str]:
@@ -129,6 +132,8 @@ class TableCounter:
                 found[model, groups[code]] = table
         if not any(len(table) for table in found.values()):
             raise self._no_rows(found)
+        rows = sum(table.n_in for table in found.values())
+        check_group_count(len(found) // len(self.models), rows // len(self.models), fewest=_FEWEST_ROWS, way_out="")
         return Tables({key: found[key] for key in in_order(found, self.models)}, tuple(self.keys))
 
     def _no_rows(self, found: Mapping[Any, ScoreTable]) -> InputError:

@@ -26,6 +26,9 @@ __all__ = [
 # More groups than this with few rows each are a mistake: an id, or a number or a time that was not rounded.
 MANY_GROUPS, FEWEST_ROWS = 1_000, 20
 
+_WAY_OUT = (
+    " To evaluate such groups nevertheless, pass a mapping of tables: {key: cb.ScoreTable.from_arrays(y_true, y_prob)}."
+)
 GROUP_HINT = "Pass one column, a list of columns, a mapping of names to columns, or a frame."
 
 
@@ -161,14 +164,13 @@ def _distinct(values: NDArray[Any]) -> tuple[Ints, Ints]:
     return found[0][order], place[found[1]]
 
 
-def check_group_count(count: int, rows: int) -> None:
+def check_group_count(count: int, rows: int, *, fewest: int = FEWEST_ROWS, way_out: str = _WAY_OUT) -> None:
     """Raise an error if there are many groups with few rows each, as of a column of ids."""
-    if count > MANY_GROUPS and rows < FEWEST_ROWS * count:
+    if count > MANY_GROUPS and rows < fewest * count:
         raise InputError(
             Argument("by")
-            + f" must have at most {MANY_GROUPS:,} groups, or at least {FEWEST_ROWS} rows per group on average; got "
+            + f" must have at most {MANY_GROUPS:,} groups, or at least {fewest} rows per group on average; got "
             f"{count:,} groups of {rows / count:.3g} rows.",
-            hint="Leave out columns of ids; round times to days or weeks, and numbers to groups. To evaluate such "
-            "groups nevertheless, pass a mapping of tables: {key: cb.ScoreTable.from_arrays(y_true, y_prob)}.",
+            hint=f"Leave out columns of ids; round times to days or weeks, and numbers to groups.{way_out}",
             value=count,
         )
