@@ -26,7 +26,7 @@ from calibrant.tables.score_table import ScoreTable, count_rows
 __all__ = ["RowCounter"]
 
 # Rows are kept until there are so many, at least, and then counted into the table: memory follows the table.
-_FOLD = 1 << 21
+_FOLD = 1 << 20
 # Rows with few ties take less memory than their table, and one sort of all is faster: they are kept.
 _ROWS_PER_SCORE = 4
 # Bytes of a table per score while rows are added: the table, the table of the rows, and the sum.

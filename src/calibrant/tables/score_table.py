@@ -457,9 +457,9 @@ def add_tables(tables: Sequence[ScoreTable]) -> ScoreTable:
     check_one_kind(parts)
     total = parts[0]
     if len(parts) > 1:
-        _check_total(float(sum(table.size for table in parts)), "n")
-        columns = zip(*(table._arrays() for table in parts), strict=True)
-        total = ScoreTable(*_merge(*map(np.concatenate, columns)))
+        columns = [np.concatenate(arrays) for arrays in zip(*(table._arrays() for table in parts), strict=True)]
+        _check_total(float(columns[1].sum(dtype=np.float64)), "n")
+        total = ScoreTable(*_merge(*columns))
     return replace(
         total,
         n_in=sum(table.n_in for table in tables),

@@ -16,7 +16,6 @@
 namespace calibrant {
 
 inline constexpr std::size_t kShared = std::size_t{1} << 18;    // rows from which threads share the work
-inline constexpr std::size_t kBlock = 1024;                     // rows that are checked and counted at a time
 inline constexpr std::size_t kItemRows = std::size_t{1} << 14;  // rows of an item of work, at least, except the last
 
 template <class To, class From>
@@ -54,11 +53,21 @@ struct Check {
     bool valid = true;   // all scores are in [0, 1] (so none is NaN), all labels are 0 or 1, all groups are known
     bool single = true;  // all scores are exact in float32
 
+    // Bitwise, not short-circuit: invalid rows are rare, and one branch per row is slower. The patterns of NaN and of
+    // negative numbers are greater than that of 1.
     template <class Score, class Label>
     void look(Score p, Label label) {
-        // Bitwise, not short-circuit: invalid rows are rare, and one branch per row is slower.
-        valid &= (p >= Score(0)) & (p <= Score(1)) & ((label == Label(1)) | (label == Label(0)));
-        single &= static_cast<Score>(static_cast<float>(p)) == p;
+        const auto bits = bit_cast<KeyOf<Score>>(p + Score(0));
+        valid &= (bits <= bit_cast<KeyOf<Score>>(Score(1))) & ((label == Label(1)) | (label == Label(0)));
+        if constexpr (sizeof(Score) == sizeof(double)) {
+            constexpr KeyOf<Score> low = (KeyOf<Score>{1} << 29) - 1, least = KeyOf<Score>{0x381} << 52;  // 2^-126
+            single &= ((bits & low) == 0) & ((bits == 0) | (bits >= least));
+        }
+    }
+
+    void join(const Check& other) {
+        valid &= other.valid;
+        single &= other.single;
     }
 };
 
@@ -72,13 +81,6 @@ struct RowsIn {
 
     KeyOf<Score> key(std::size_t i) const {
         return Packing<Score>::pack(score[i], static_cast<KeyOf<Score>>(label[i] == Label(1)));
-    }
-    Check check(std::size_t begin, std::size_t end) const {
-        Check found;
-        for (std::size_t i = begin; i < end; ++i) found.look(score[i], label[i]);
-        for (std::size_t i = begin; i < end && group != nullptr; ++i)
-            found.valid &= static_cast<std::uint32_t>(group[i]) < groups;
-        return found;
     }
 };
 
@@ -217,19 +219,18 @@ class Split {
         std::vector<Check> found(threads_);
         in_threads(threads_, [&](std::size_t t) {
             std::size_t* const count = next_.data() + t * streams_;
-            for (std::size_t begin = first(t), end; begin < first(t + 1); begin = end) {
-                end = std::min(begin + kBlock, first(t + 1));  // rows that stay in the cache between the two loops
-                const Check here = rows_.check(begin, end);
-                found[t].valid &= here.valid;
-                found[t].single &= here.single;
-                each_stream(begin, end, [=](std::size_t, std::size_t v) { ++count[v]; });
-            }
+            const Rows rows = rows_;
+            Check here;
+            each_stream(first(t), first(t + 1), [&here, rows, count](std::size_t i, std::size_t v) {
+                here.look(rows.score[i], rows.label[i]);
+                ++count[v];
+            });
+            for (std::size_t i = first(t); i < first(t + 1) && rows.group != nullptr; ++i)
+                here.valid &= static_cast<std::uint32_t>(rows.group[i]) < rows.groups;
+            found[t] = here;
         });
         Check all;
-        for (const Check& each : found) {
-            all.valid &= each.valid;
-            all.single &= each.single;
-        }
+        for (const Check& each : found) all.join(each);
         return all;
     }
 
