@@ -38,8 +38,7 @@ __all__ = [
 
 
 R = TypeVar("R")
-_SHARED = 2**21  # rows of a table whose bins are shared among threads
-_SHARED_ROWS = 2**18  # rows that threads share when they are counted
+_SHARED = 2**21  # rows that are counted by several threads, and of a table whose bins are shared among threads
 
 
 def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None:
@@ -67,7 +66,7 @@ def encode(values: NDArray[np.uint64], most: int) -> tuple[Ints, Codes] | None:
 
 def _threads(rows: int) -> int:
     """Return the number of threads that share rows; the table does not depend on it."""
-    return available_cores() if rows >= _SHARED_ROWS else 1
+    return available_cores() if rows >= _SHARED else 1
 
 
 def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:
