@@ -23,7 +23,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitoring study-audit study-costs study-regression study-scikit-learn \
-	bench bench-decisions bench-files bench-gpu bench-spark oracles sanitize corruption
+	bench bench-counting bench-decisions bench-files bench-gpu bench-spark oracles sanitize corruption
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ bench-gpu: $(VENV)/dev.stamp  ## measure 1,000,000,000 rows on a CUDA device; to
 
 bench-files: $(VENV)/dev.stamp  ## measure 100,000,000 rows in a Parquet file: time and memory (5 minutes, 0.8 GB of disk)
 	$(BIN)/python benchmarks/files.py
+
+bench-counting: $(VENV)/dev.stamp  ## compare counting by groups with polars, and 1e8 rows with 1e7 (3 minutes, 1 GB of disk)
+	$(BIN)/python benchmarks/counting.py
 
 bench-decisions: $(VENV)/dev.stamp  ## compare 1,000,000 decisions of the binomial test with scipy's (20 minutes)
 	$(BIN)/python benchmarks/decisions.py

@@ -357,3 +357,95 @@ def test_sums_of_a_replicate_do_not_depend_on_those_computed_with_it(rng, entrie
         for first, count in ((0, 1), (3, 1), (2, 5), (9, 2)):
             alone = draw(5, first, count)
             assert all(np.array_equal(x, y[first : first + count]) for x, y in zip(alone, together, strict=True))
+
+
+# groups
+
+
+@compiled_only
+@pytest.mark.parametrize("rows", [0, 1, 1000, 70_000, 300_000])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("groups", [1, 3, 50, 5000])
+def test_groups_are_counted_the_same_on_both_kernels(rng, shape, rows, dtype, groups):
+    p = SHAPES[shape](rng, rows).astype(dtype)
+    y = (rng.random(rows) < 0.3).astype(np.int8)
+    group = rng.integers(0, groups, rows).astype(np.int32)
+    assert same(_kernels.count_groups(p, y, group, groups), reference.count_groups(p, y, group, groups))
+
+
+def test_groups_are_counted_as_each_group_alone(rng):
+    p, y = rng.integers(0, 101, 20_000) / 100, rng.integers(0, 2, 20_000).astype(np.int8)
+    group = rng.integers(0, 7, 20_000).astype(np.int32)
+    start, *columns = _kernels.count_groups(p, y, group, 9)  # two groups have no rows
+    for g in range(9):
+        own = group == g
+        alone = _kernels.count(p[own], y[own])
+        assert same([column[start[g] : start[g + 1]] for column in columns], alone)
+
+
+@compiled_only
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("groups", [1, 50])
+def test_counts_are_identical_for_every_number_of_threads(rng, shape, dtype, groups):
+    from calibrant._kernels import _core
+
+    p = SHAPES[shape](rng, 400_000).astype(dtype)
+    y, group = rng.integers(0, 2, p.size).astype(np.int8), rng.integers(0, groups, p.size).astype(np.int32)
+    start, table = _core.count_groups(p, y, group, groups, 1)
+    for threads in (2, 3, 16):
+        again, other = _core.count_groups(p, y, group, groups, threads)
+        assert np.array_equal(start, again)
+        assert same(table, other)
+        assert same(_core.count(p, y, 1), _core.count(p, y, threads))
+
+
+def test_one_group_with_most_rows_and_outliers_beyond_the_sample(rng):
+    """The first digit comes from a sample of rows: all of these have one score, and the other rows lie outside."""
+    p = np.full(200_000, 0.5)
+    p[1::1000], p[2::1000] = rng.random(200) * 0.5, 0.5 + rng.random(200) * 0.5
+    y, group = rng.integers(0, 2, p.size).astype(np.int8), np.zeros(p.size, dtype=np.int32)
+    group[5::5000] = 3
+    assert same(_kernels.count(p, y), reference.count(p, y))
+    assert same(_kernels.count_groups(p, y, group, 4), reference.count_groups(p, y, group, 4))
+
+
+@pytest.mark.parametrize("bad", [-1, 3, 2**31 - 1])
+def test_numbers_of_groups_are_checked(bad):
+    p, y = np.full(100, 0.5), np.zeros(100, dtype=np.int8)
+    group = np.zeros(100, dtype=np.int32)
+    group[40] = bad
+    assert _kernels.count_groups(p, y, group, 3) is None
+    p[3] = np.nan
+    assert _kernels.count_groups(p, y, np.zeros(100, dtype=np.int32), 3) is None
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_merging_equals_counting_at_once(rng, groups):
+    p, y = rng.integers(0, 1001, 3000) / 1000, rng.integers(0, 2, 3000).astype(np.int8)
+    group = rng.integers(0, groups, 3000).astype(np.int32)
+    for cut in (0, 1, 1700, 3000):
+        parts = [_kernels.count_groups(p[s], y[s], group[s], groups) for s in (slice(cut), slice(cut, None))]
+        assert same(_kernels.merge_groups(*parts), _kernels.count_groups(p, y, group, groups))
+        assert same(reference.merge_groups(*parts), _kernels.merge_groups(*parts))
+
+
+@compiled_only
+def test_merging_refuses_tables_that_do_not_fit():
+    good = (np.array([0, 1]), np.array([0.5]), np.array([2]), np.array([1]))
+    for start in ([0, 2], [1, 1], [0, 1, 1], [-1, 1], []):
+        with pytest.raises(ValueError, match="start must rise"):
+            _kernels.merge_groups((np.array(start, dtype=np.int64), *good[1:]), good)
+
+
+@pytest.mark.parametrize("distinct", [1, 300, 5000])
+def test_values_are_encoded_in_order_of_appearance(rng, distinct):
+    values = rng.integers(0, 2**64, distinct, dtype=np.uint64)[rng.integers(0, distinct, 20_000)]
+    first, code = _kernels.encode(values, 20_000)
+    assert np.array_equal(values[first][code], values)
+    assert (np.diff(first) > 0).all()
+    assert np.unique(values).size == first.size
+    assert same((first, code), reference.encode(values, 20_000))
+    assert _kernels.encode(values, first.size - 1) is None
+    assert _kernels.encode(values, first.size) is not None

@@ -352,7 +352,7 @@ def test_a_folder_does_not_stand_for_a_column_of_the_file(tmp_path):
 
 
 def test_rows_of_all_groups_count_for_memory_and_a_grid_needs_none(tmp_path, monkeypatch):
-    monkeypatch.setattr("calibrant.ingest.counting._FOLD", 5_000)
+    monkeypatch.setattr("calibrant.ingest.row_counter._FOLD", 5_000)
     whole = cb.tables_scan(parquet(tmp_path), y="y", p="p", by="day", frequency="w", resolution=2**-12)
     expected = cb.ScoreTable.from_arrays(Y, P, frequency=W).round(2**-12)
     assert whole.total() == expected

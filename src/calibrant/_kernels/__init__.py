@@ -4,6 +4,7 @@ The kernel is chosen once, on import: the compiled one if it was built. The envi
 ``CALIBRANT_KERNEL=reference`` (or ``compiled``) overrides the choice. `reference` documents each function.
 """
 
+from calibrant._kernels.group_tables import Codes, GroupTables
 from calibrant._kernels.replicate_sums import Bytes, Order, Plan, ReplicateSums, TableReplicates, TestedBlocks
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.kernel_choice import choose_kernel
@@ -11,6 +12,8 @@ from calibrant._support.kernel_choice import choose_kernel
 __all__ = [
     "KERNEL",
     "Bytes",
+    "Codes",
+    "GroupTables",
     "Order",
     "Plan",
     "ReplicateSums",
@@ -19,11 +22,14 @@ __all__ = [
     "bin_sums",
     "binomial_pvalue",
     "count",
+    "count_groups",
     "cumulative_extremes",
     "draw",
     "draws",
+    "encode",
     "free_memory",
     "locate",
+    "merge_groups",
     "pava_bc",
     "rejected",
     "replicates",
@@ -42,11 +48,14 @@ if KERNEL == "compiled":
     from calibrant._kernels.compiled import (
         bin_sums,
         count,
+        count_groups,
         cumulative_extremes,
         draw,
         draws,
+        encode,
         free_memory,
         locate,
+        merge_groups,
         pava_bc,
         rejected,
         replicates,
@@ -61,9 +70,12 @@ else:
     from calibrant._kernels.reference import (
         bin_sums,
         count,
+        count_groups,
         cumulative_extremes,
+        encode,
         free_memory,
         locate,
+        merge_groups,
         pava_bc,
         rejected,
         row_squared_errors,

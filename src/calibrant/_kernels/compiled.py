@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._kernels import _core
+from calibrant._kernels.group_tables import Codes, GroupTables
 from calibrant._kernels.replicate_sums import Bytes, Order, Plan, ReplicateSums, TableReplicates, poisson_shares
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.typing import Floats, Ints, Weights
@@ -16,11 +17,14 @@ from calibrant._support.workers import available_cores
 __all__ = [
     "bin_sums",
     "count",
+    "count_groups",
     "cumulative_extremes",
     "draw",
     "draws",
+    "encode",
     "free_memory",
     "locate",
+    "merge_groups",
     "pava_bc",
     "rejected",
     "replicates",
@@ -34,12 +38,35 @@ __all__ = [
 
 
 R = TypeVar("R")
-_SHARED = 2**21  # rows of a table whose bins are shared among threads
+_SHARED = 2**21  # rows that are counted by several threads, and of a table whose bins are shared among threads
 
 
 def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints] | None:
-    counts = _core.count(score, label)
+    counts = _core.count(score, label, _threads(score.size))
     return None if counts is None else (counts[0], _plain(counts[1]), _plain(counts[2]))
+
+
+def count_groups(score: NDArray[Any], label: NDArray[Any], group: Codes, groups: int) -> GroupTables | None:
+    found = _core.count_groups(score, label, group, groups, _threads(score.size))
+    if found is None:
+        return None
+    start, (scores, n, k) = found
+    return _plain(start), scores, _plain(n), _plain(k)
+
+
+def merge_groups(a: GroupTables, b: GroupTables) -> GroupTables:
+    start, score, n, k = _core.merge(*a, *b)
+    return _plain(start), score, _plain(n), _plain(k)
+
+
+def encode(values: NDArray[np.uint64], most: int) -> tuple[Ints, Codes] | None:
+    found = _core.encode(values, most)
+    return None if found is None else (_plain(found[0]), found[1])
+
+
+def _threads(rows: int) -> int:
+    """Return the number of threads that share rows; the table does not depend on it."""
+    return available_cores() if rows >= _SHARED else 1
 
 
 def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:

@@ -9,15 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._kernels import exact_sums
+from calibrant._kernels.group_tables import Codes, GroupTables
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.typing import Floats, Ints, Weights
 
 __all__ = [
     "bin_sums",
     "count",
+    "count_groups",
     "cumulative_extremes",
+    "encode",
     "free_memory",
     "locate",
+    "merge_groups",
     "pava_bc",
     "rejected",
     "row_squared_errors",
@@ -34,18 +38,68 @@ def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints]
     Return None if a score is outside [0, 1] or NaN, or a label is neither 0 nor 1.
     `score` is float32 or float64; labels may have any numeric type.
     """
+    keys = _keys(score, label)
+    if keys is None:
+        return None
+    keys.sort()
+    scores = (keys >> 1).view(np.float64)
+    return _add_up(np.zeros_like(keys), scores, np.ones(keys.size, dtype=np.int64), keys & 1, 1)[1:]
+
+
+def _keys(score: NDArray[Any], label: NDArray[Any]) -> NDArray[np.uint64] | None:
+    """Return score and label of each row as one number; None if one is not valid."""
     positive = label == 1
     if not (np.all((score >= 0) & (score <= 1)) and np.all(positive | (label == 0))):
         return None
     # The bit patterns of scores in [0, 1] have the order of their values and a free top bit: score and label
     # fit one integer, so one sort of integers brings equal scores together. + 0.0 turns -0.0 into 0.0.
-    keys = ((score.astype(np.float64) + 0.0).view(np.uint64) << 1) | positive
-    keys.sort()
-    values = keys >> 1
-    start = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))[: keys.size]
-    n = np.diff(np.append(start, keys.size)).astype(np.int64)
-    k = np.add.reduceat((keys & 1).astype(np.int64), start) if keys.size else n
-    return values[start].view(np.float64), n, k
+    keys: NDArray[np.uint64] = ((score.astype(np.float64) + 0.0).view(np.uint64) << 1) | positive
+    return keys
+
+
+def count_groups(score: NDArray[Any], label: NDArray[Any], group: Codes, groups: int) -> GroupTables | None:
+    """Return where the table of each group begins, and the end; and scores, n and k of all tables, as of `count`.
+
+    Groups are numbers from 0 to `groups` - 1. Return None as `count`, or if a group is another number.
+    """
+    keys = _keys(score, label)
+    if keys is None or not np.all((group >= 0) & (group < groups)):
+        return None
+    order = np.lexsort((keys, group))
+    keys = keys[order]
+    ones = np.ones(order.size, dtype=np.int64)
+    return _add_up(group[order], (keys >> 1).view(np.float64), ones, keys & 1, groups)
+
+
+def merge_groups(a: GroupTables, b: GroupTables) -> GroupTables:
+    """Return the sum of the tables of the same groups, as `count_groups` returns them."""
+    groups = a[0].size - 1
+    group = np.concatenate([np.repeat(np.arange(groups), np.diff(start)) for start in (a[0], b[0])])
+    score, n, k = (np.concatenate(pair) for pair in zip(a[1:], b[1:], strict=True))
+    order = np.lexsort((score, group))
+    return _add_up(group[order], score[order], n[order], k[order], groups)
+
+
+def _add_up(group: NDArray[Any], score: Floats, n: Ints, k: NDArray[Any], groups: int) -> GroupTables:
+    """Add up neighbours with the same group and score."""
+    fresh = np.concatenate([[True], (score[1:] != score[:-1]) | (group[1:] != group[:-1])])[: score.size]
+    start = np.flatnonzero(fresh)
+    first = np.searchsorted(group[start], np.arange(groups + 1)).astype(np.int64)
+    if not start.size:
+        return first, score, n, n
+    return first, score[start], np.add.reduceat(n, start), np.add.reduceat(k.astype(np.int64), start)
+
+
+def encode(values: NDArray[np.uint64], most: int) -> tuple[Ints, Codes] | None:
+    """Return the first row of each distinct value, in order of appearance, and for each row the place of its value.
+
+    Return None if there are more than `most` distinct values.
+    """
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    if first.size > most:
+        return None
+    place = np.argsort(np.argsort(first)).astype(np.int32)
+    return np.sort(first).astype(np.int64, copy=False), place[inverse]
 
 
 def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:

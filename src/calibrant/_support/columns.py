@@ -25,6 +25,8 @@ LARGEST_SCORE = 1e300
 NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 # The square of a smaller weight may underflow.
 LEAST_WEIGHT = 1e-100
+# Types of cells that are never missing; a column of text has only such cells, and needs no call per cell.
+_NEVER_MISSING = {str, bytes, bool, int}
 TEXT_KINDS = "UST"  # NumPy's kinds of text: str, bytes, StringDType
 
 
@@ -161,7 +163,7 @@ def _missing_values(values: NDArray[Any]) -> Bools | None:
         return np.asarray(np.isnan(values)) if values.size and np.isnan(values.min()) else None
     if values.dtype.kind in "Mm":
         return np.asarray(np.isnat(values))
-    if values.dtype.kind == "O":
+    if values.dtype.kind == "O" and not set(map(type, values)) <= _NEVER_MISSING:
         return np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
     return None
 

@@ -1,4 +1,4 @@
-"""Counting rows that come in batches, exactly or on a grid of scores."""
+"""Validating rows that come in batches, the memory that counting them takes, and counts of engines."""
 
 import math
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from calibrant._support.option_checks import check_option
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.ingest.memory import available_memory
 from calibrant.tables.rows import Missing, Rows, missing_note, zero_weight_note
-from calibrant.tables.score_table import ScoreTable, add_up, check_resolution, count_rows
+from calibrant.tables.score_table import ScoreTable, add_up, check_resolution
 
 __all__ = [
     "FINEST_GRID",
@@ -26,18 +26,17 @@ __all__ = [
     "CountedTable",
     "EngineSums",
     "MemoryGuard",
-    "RowCounter",
     "Weighting",
     "grid_cells",
     "grid_table",
+    "rows_bytes",
 ]
 
-# Bytes per row of exact counting, at most: the row, its sorted key with scratch space, and its place in the result.
-# A weight is sorted along, and squared.
+# Bytes per row of exact counting, at most: the row and its group, its key, and its place in the result, which scratch
+# space shares. A weight is sorted along, and squared.
 _BYTES_PER_ROW, _BYTES_PER_WEIGHT = 32, 64
 _SHARE_OF_MEMORY = 0.8
 FINEST_GRID = 2**22  # cells of a grid that is kept as one array
-_FOLD = 1 << 21  # rows on a grid that are kept before they are counted
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,8 @@ class BatchReader:
         self.notes = join_notes(self.notes, noted)
         clipped = any(note.code == "clipped" for note in noted)
         # float32 scores stay float32: they take half the memory and half the time to sort.
-        score = rows.forecasts[0].values if clipped or p.values.dtype.kind != "f" else p.values
+        narrow = p.values.dtype == np.float32 and not clipped
+        score = p.values if narrow else rows.forecasts[0].values
         return CheckedBatch(rows.y.values == 1, score, None if rows.weight is None else rows.weight.values, complete)
 
     def _is_plain(self, y: ColumnData, p: ColumnData) -> bool:
@@ -158,9 +158,19 @@ class MemoryGuard:
 
     def add(self, rows: int, weighted: bool) -> None:
         """Reserve memory for more rows."""
-        self.needed += rows * (_BYTES_PER_ROW + weighted * _BYTES_PER_WEIGHT)
-        free = available_memory() if self._most is None else int(self._most / _SHARE_OF_MEMORY)
-        if free is not None and self.needed > _SHARE_OF_MEMORY * free:
+        self.reserve(rows_bytes(rows, weighted))
+
+    def allows(self, more: int) -> bool:
+        """Return whether so many more bytes may be used."""
+        free = self._free()
+        return free is None or self.needed + more <= _SHARE_OF_MEMORY * free
+
+    def reserve(self, more: int) -> None:
+        """Reserve memory, or give it back if the number is negative; an error if there is not enough."""
+        allowed = self.allows(more)
+        self.needed += more
+        if not allowed and more > 0:
+            free = self._free() or 0
             limit = f"{_bytes(free)} are free" if self._most is None else f"{_bytes(self._most)} are allowed"
             raise InputError(
                 f"Counting these rows exactly may take {_bytes(self.needed)}; {limit}.",
@@ -170,107 +180,17 @@ class MemoryGuard:
                 argument="resolution",
             )
 
+    def _free(self) -> int | None:
+        return available_memory() if self._most is None else int(self._most / _SHARE_OF_MEMORY)
+
+
+def rows_bytes(rows: int, weighted: bool) -> int:
+    """Return the memory that counting rows exactly takes, at most."""
+    return rows * (_BYTES_PER_ROW + weighted * _BYTES_PER_WEIGHT)
+
 
 def _bytes(size: int) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
-
-
-class RowCounter:
-    """Counts validated rows; on a grid of scores it keeps few of them in memory."""
-
-    def __init__(
-        self,
-        step: float | None,
-        *,
-        weighting: Weighting | None,
-        cells: bool,
-        guard: MemoryGuard,
-        expected: int | None = None,
-    ) -> None:
-        self.step, self.weighting, self.guard = step, weighting, guard
-        self._expected = expected  # number of rows, if known: they are then written into arrays of this size
-        self._whole: list[NDArray[Any]] = []
-        self.n_in = self.used = self._held = 0
-        self._kept: list[list[NDArray[Any]]] = []
-        self._folded = ScoreTable.empty()
-        fits = step is not None and 1 / step <= FINEST_GRID
-        self._grid = _Grid(step) if cells and fits and step is not None and weighting is None else None
-
-    def add(self, batch: CheckedBatch, rows: Any = slice(None)) -> None:
-        """Count rows of a batch: a slice, or their positions."""
-        own = np.arange(batch.score.size)[rows] if not isinstance(rows, slice) else rows
-        n_in = batch.score.size if isinstance(own, slice) else own.size
-        if batch.complete is not None:
-            own = np.flatnonzero(batch.complete) if isinstance(own, slice) else own[batch.complete[own]]
-        event, score = batch.event[own], batch.score[own]
-        self.n_in += n_in
-        self.used += score.size
-        if self._grid is not None:
-            self._grid.add(event, score)
-            return
-        weight = [] if batch.weight is None else [batch.weight[own]]
-        self._keep([event.astype(np.int8, copy=False), score, *weight])
-        if self.step is None:
-            self.guard.add(score.size, self.weighting is not None)
-        elif self._held >= _FOLD:
-            self._fold()
-
-    def table(self, *, notes: tuple[Note, ...] = ()) -> ScoreTable:
-        """Return the table of all rows; an empty one if there are none."""
-        if self._grid is not None and self.used:
-            table = self._grid.table()
-        elif self.step is not None:
-            self._fold()
-            table = self._folded
-        else:
-            table = self._counted() if self.used else ScoreTable.empty()
-        dropped = self.n_in - self.used
-        if dropped:
-            notes = join_notes(notes, [missing_note(dropped)])
-        lost = dropped + table.n_dropped  # the latter have weight or frequency 0
-        return replace(table.with_notes(notes), n_in=self.n_in, n_dropped=lost)
-
-    def _keep(self, some: list[NDArray[Any]]) -> None:
-        first, self._held = self._held, self._held + some[0].size
-        if self.step is None and self._expected is not None and not first:
-            self._whole = [np.empty(self._expected, dtype=column.dtype) for column in some]
-        fits = bool(self._whole) and self._held <= self._whole[0].size
-        if fits and all(a.dtype == b.dtype for a, b in zip(some, self._whole, strict=True)):
-            for column, place in zip(some, self._whole, strict=True):
-                place[first : self._held] = column
-            return
-        if self._whole:  # more rows than expected, or of other types
-            self._kept, self._whole = [[column[:first] for column in self._whole]], []
-            self._expected = None
-        self._kept.append(some)
-
-    def _counted(self) -> ScoreTable:
-        names = ("y", "p", "weight")
-        if self._whole:
-            columns = [ColumnData(names[i], a[: self._held]) for i, a in enumerate(self._whole)]
-        else:
-            columns = [ColumnData(names[i], self._joined(i)) for i in range(len(self._kept[0]))]
-        self._kept, self._whole, self._held = [], [], 0
-        y, p, *weights = columns
-        importance = self.weighting is not None and self.weighting.importance
-        if weights and not weights[0].values.any():
-            empty = ScoreTable.empty().with_notes((zero_weight_note(len(y), importance),))
-            return replace(empty, n_dropped=len(y))
-        return count_rows(Rows(y, (p,), weights[0] if weights else None, importance, n_in=len(y)))
-
-    def _fold(self) -> None:
-        """Count the rows that are kept, and add them to the table on the grid."""
-        if self._held and self.step is not None:
-            some = self._counted()
-            lost = self._folded.n_dropped + some.n_dropped
-            self._folded = replace(self._folded + some.round(self.step), n_dropped=lost)
-
-    def _joined(self, place: int) -> NDArray[Any]:
-        """Return one column of all batches and free its parts, so that no row is kept twice."""
-        joined = np.concatenate([batch[place] for batch in self._kept])
-        for batch in self._kept:
-            batch[place] = joined[:0]
-        return joined
 
 
 class CountAdder:
@@ -339,20 +259,3 @@ def grid_table(n: Ints, k: Ints, step: float) -> ScoreTable:
     # The last cell may lie beyond 1, where no score is.
     score = np.minimum(used * step, 1.0).astype(np.float64)
     return ScoreTable(score, n[used], k[used]).round(step)
-
-
-class _Grid:
-    """Numbers of rows and events in each cell of a grid of scores."""
-
-    def __init__(self, step: float) -> None:
-        self.step = step
-        self.n: Ints = np.zeros(grid_cells(step), dtype=np.int64)
-        self.k: Ints = np.zeros(grid_cells(step), dtype=np.int64)
-
-    def add(self, event: NDArray[Any], score: Floats) -> None:
-        place = np.rint(score.astype(np.float64) / self.step).astype(np.int64)
-        self.n += np.bincount(place, minlength=self.n.size)
-        self.k += np.bincount(place[event == 1], minlength=self.k.size)
-
-    def table(self) -> ScoreTable:
-        return grid_table(self.n, self.k, self.step)

@@ -91,7 +91,8 @@ def tables_from_frame(
     p : str or list of str
         The column of scores, or one per model.
     by : str or list of str, optional
-        The columns that split the rows into groups. A missing group is an error.
+        The columns that split the rows into groups. A missing group is an error, and so are more than 1,000 groups of
+        fewer than 2 rows on average, which a column of ids has.
 
     Returns
     -------

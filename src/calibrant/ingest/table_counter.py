@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._kernels import Codes
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError
 from calibrant.ingest.counting import (
@@ -15,11 +16,11 @@ from calibrant.ingest.counting import (
     CountOptions,
     EngineSums,
     MemoryGuard,
-    RowCounter,
     Weighting,
 )
+from calibrant.ingest.row_counter import RowCounter
 from calibrant.tables.collection import Tables, in_order
-from calibrant.tables.groups import observed_groups
+from calibrant.tables.groups import check_group_count, encode_groups, observed_groups
 from calibrant.tables.rows import zero_weight_error
 from calibrant.tables.score_table import ScoreTable
 
@@ -27,6 +28,9 @@ __all__ = ["TableCounter", "check_name", "check_names"]
 
 # Tables of groups are small; more groups than this are a column that was not rounded.
 _MAX_TABLES = 100_000
+# Many groups of fewer rows than this, on average, are a column of ids. Tables of small groups can be added up, so fewer
+# rows suffice than for their evaluation.
+_FEWEST_ROWS = 2
 
 
 def check_names(names: str | Sequence[str], argument: str) -> list[str]:
@@ -62,7 +66,9 @@ class TableCounter:
         self.names = list(dict.fromkeys([y, *models, *keys, *weights]))
         self.numbers = list(dict.fromkeys([*models, *weights]))
         self._readers = {model: BatchReader(options, weighting) for model in models}
-        self._counters: dict[tuple[str, Any], Any] = {}
+        self._groups: dict[Any, int] = {} if keys else {None: 0}  # numbers, in order of appearance
+        self._rows: dict[str, RowCounter] = {}  # by model
+        self._counters: dict[tuple[str, Any], CountAdder | CountedTable] = {}
         self._guard = MemoryGuard(max_memory)
         self.expected: int | None = None  # number of rows of all batches, if known
 
@@ -70,17 +76,27 @@ class TableCounter:
         """Count a batch; columns are validated before they are split, so that errors have the right row."""
         w = None if self.weighting is None else batch[self.weighting.name]
         checked = {model: self._readers[model](batch[self.y], batch[model], w) for model in self.models}
-        for group, rows in _groups([batch[key] for key in self.keys]):
-            for model in self.models:
-                self._counter(model, group).add(checked[model], rows)
+        code = self._codes([batch[key] for key in self.keys]) if self.keys else None
+        for model in self.models:
+            if model not in self._rows:
+                self._rows[model] = self._new_counter()
+            self._rows[model].add(checked[model], code, len(self._groups))
+
+    def _codes(self, keys: list[ColumnData]) -> Codes:
+        """Return the number of the group of each row."""
+        labels, code = encode_groups(keys)
+        self._check_groups(len(labels))
+        numbers = [self._groups.setdefault(_python_key(label), len(self._groups)) for label in labels]
+        self._check_groups(len(self._groups))
+        return np.array(numbers, dtype=np.int32)[code]
 
     def add_counted(
         self, model: str, y: ColumnData, p: ColumnData, w: ColumnData | None, keys: list[ColumnData], sums: EngineSums
     ) -> None:
         """Add distinct rows of one model that an engine counted."""
         checked = replace(self._readers[model](y, p, w), sums=sums)
-        for group, rows in _groups(keys):
-            self._counter(model, group, counted=True).add(checked, rows)
+        for group, rows in observed_groups(keys) if keys else [(None, slice(None))]:
+            self._adder(model, _python_key(group)).add(checked, rows)
 
     def add_table(self, model: str, table: ScoreTable) -> None:
         """Add the table of all rows of one model, where they are not split into groups."""
@@ -88,25 +104,27 @@ class TableCounter:
             self._guard.add(len(table), False)
         self._counters[model, None] = CountedTable(table)
 
-    def _counter(self, model: str, group: Any, *, counted: bool = False) -> Any:
+    def _adder(self, model: str, group: Any) -> Any:
         if (model, group) not in self._counters:
-            if len(self._counters) >= _MAX_TABLES * len(self.models):
-                raise InputError(
-                    Argument("by") + f" must have at most {_MAX_TABLES:,} groups; got more.",
-                    hint="Round times to days or weeks, and numbers to groups.",
-                )
-            self._counters[model, group] = self._new_counter(counted)
+            self._check_groups(len(self._counters) // len(self.models) + 1)
+            adder = CountAdder(self.options.resolution, weighting=self.weighting, guard=self._guard)
+            self._counters[model, group] = adder
         return self._counters[model, group]
 
-    def _new_counter(self, counted: bool) -> RowCounter | CountAdder:
-        if counted:
-            return CountAdder(self.options.resolution, weighting=self.weighting, guard=self._guard)
+    def _check_groups(self, count: int) -> None:
+        if count > _MAX_TABLES:
+            raise InputError(
+                Argument("by") + f" must have at most {_MAX_TABLES:,} groups; got more.",
+                hint="Round times to days or weeks, and numbers to groups.",
+            )
+
+    def _new_counter(self) -> RowCounter:
         return RowCounter(
             self.options.resolution,
             weighting=self.weighting,
-            cells=not self.keys,
+            grouped=bool(self.keys),
             guard=self._guard,
-            expected=None if self.keys else self.expected,
+            expected=self.expected,
         )
 
     def tables(self) -> Tables:
@@ -114,8 +132,14 @@ class TableCounter:
         for reader in self._readers.values():
             reader.finish(self.y)
         found = {key: counter.table(notes=self._readers[key[0]].notes) for key, counter in self._counters.items()}
+        groups = list(self._groups)
+        for model, counter in self._rows.items():
+            for code, table in counter.tables(notes=self._readers[model].notes).items():
+                found[model, groups[code]] = table
         if not any(len(table) for table in found.values()):
             raise self._no_rows(found)
+        rows = sum(table.n_in for table in found.values())
+        check_group_count(len(found) // len(self.models), rows // len(self.models), fewest=_FEWEST_ROWS, way_out="")
         return Tables({key: found[key] for key in in_order(found, self.models)}, tuple(self.keys))
 
     def _no_rows(self, found: Mapping[Any, ScoreTable]) -> InputError:
@@ -123,13 +147,6 @@ class TableCounter:
             return zero_weight_error(self.weighting.name)
         text = f"{self.y} and {self.models[0]} hold no rows that count; at least one is needed."
         return InputError(text, argument=self.y)
-
-
-def _groups(keys: list[ColumnData]) -> list[tuple[Any, Any]]:
-    """Return the key and the rows of each group; all rows with the key None if there are no columns."""
-    if not keys:
-        return [(None, slice(None))]
-    return [(_python_key(key), rows) for key, rows in observed_groups(keys)]
 
 
 def _python_key(key: Any) -> Any:

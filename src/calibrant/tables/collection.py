@@ -5,7 +5,7 @@ from typing import Any
 
 from calibrant._support.errors import InputError
 from calibrant._support.text_tables import text_table
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import ScoreTable, add_tables
 
 __all__ = ["Tables", "in_order"]
 
@@ -74,8 +74,8 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
         return Tables({(name, group): table for group, table in self.of(name).items()}, self.by)
 
     def total(self, model: str | None = None) -> ScoreTable:
-        """Return the sum of the tables of all groups of one model."""
-        return sum(self.of(model).values(), ScoreTable.empty())
+        """Return the sum of the tables of all groups of one model; they are joined and merged in one sort."""
+        return add_tables(list(self.of(model).values()))
 
     def _known(self, model: str | None) -> str:
         if model is None and len(self.models) == 1:

@@ -242,28 +242,11 @@ class ScoreTable:
     def __add__(self, other: object) -> "ScoreTable":
         if not isinstance(other, ScoreTable):
             return NotImplemented
-        return replace(
-            self._joined_with(other),
-            n_in=self.n_in + other.n_in,
-            n_dropped=self.n_dropped + other.n_dropped,
-            _notes=join_notes(self._notes, other._notes),
-        )
+        return add_tables([self, other])
 
     def __radd__(self, other: object) -> "ScoreTable":
         # sum() starts with 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def _joined_with(self, other: "ScoreTable") -> "ScoreTable":
-        if not len(self) or not len(other):
-            return self if len(self) else other
-        if self.importance != other.importance:
-            raise InputError(
-                "Tables must be of one kind to be added; got one of counts and one of importance weights.",
-                hint="Count both with sample_weight, or both with frequency.",
-            )
-        _check_total(float(self.size) + float(other.size), "n")
-        pairs = zip(self._arrays(), other._arrays(), strict=True)
-        return ScoreTable(*_merge(*(np.concatenate(pair) for pair in pairs)))
 
     def _arrays(self) -> list[Weights]:
         return [array for array in (self.score, self.n, self.k, self.w2, self.k2) if array is not None]
@@ -469,12 +452,29 @@ def add_up(score: Floats, event: Bools, n: Weights, w2: Floats | None = None) ->
 
 
 def add_tables(tables: Sequence[ScoreTable]) -> ScoreTable:
-    """Return the sum of tables of counts, faster than one by one; without their notes and numbers of rows read."""
-    if len(tables) < 2:
-        return tables[0] if tables else ScoreTable.empty()
-    columns = [np.concatenate([getattr(table, name) for table in tables]) for name in ("score", "n", "k")]
-    _check_total(float(columns[1].sum(dtype=np.float64)), "n")
-    return ScoreTable(*_merge(*columns))
+    """Return the sum of tables, with their notes and numbers of rows; faster than one by one if there are many."""
+    parts = [table for table in tables if len(table)] or [ScoreTable.empty()]
+    check_one_kind(parts)
+    total = parts[0]
+    if len(parts) > 1:
+        columns = [np.concatenate(arrays) for arrays in zip(*(table._arrays() for table in parts), strict=True)]
+        _check_total(float(columns[1].sum(dtype=np.float64)), "n")
+        total = ScoreTable(*_merge(*columns))
+    return replace(
+        total,
+        n_in=sum(table.n_in for table in tables),
+        n_dropped=sum(table.n_dropped for table in tables),
+        _notes=join_notes(*(table._notes for table in tables)),
+    )
+
+
+def check_one_kind(tables: Sequence[ScoreTable]) -> None:
+    """Check that all tables are of counts, or all of importance weights."""
+    if len({table.importance for table in tables}) > 1:
+        raise InputError(
+            "Tables must be of one kind to be added; got one of counts and one of importance weights.",
+            hint="Count both with sample_weight, or both with frequency.",
+        )
 
 
 def _look_swapped(y: _columns.ColumnData, p: _columns.ColumnData) -> bool:

@@ -9,8 +9,10 @@
 #include "acceptance.hpp"
 #include "arrays.hpp"
 #include "count.hpp"
+#include "encode.hpp"
 #include "exact_sums.hpp"
 #include "locate.hpp"
+#include "merge.hpp"
 #include "pava.hpp"
 #include "replicates_module.hpp"
 #include "sums.hpp"
@@ -19,22 +21,86 @@
 
 using namespace calibrant;
 
-// (score, n, k) of the distinct scores, or None if a score or a label is not valid.
+// (score, n, k) of a table; one block of memory, shared by the three arrays.
+nb::tuple table_of(Counts& counts) {
+    double* score = counts.score();
+    std::int64_t *n = counts.n(), *k = counts.k();
+    const std::size_t size = counts.size();
+    nb::capsule owner = freeing(counts.release());
+    return nb::make_tuple(Output<double>(score, {size}, owner), Output<std::int64_t>(n, {size}, owner),
+                          Output<std::int64_t>(k, {size}, owner));
+}
+
+// The table of the distinct scores, or None if a score or a label is not valid.
 template <class Score, class Label>
-nb::object count_rows(Input<Score> score, Input<Label> label) {
+nb::object count_rows(Input<Score> score, Input<Label> label, std::size_t threads) {
     if (label.shape(0) != score.shape(0)) throw std::invalid_argument("score and label must be equally long");
     std::optional<Counts> counts;
     {
         nb::gil_scoped_release release;
-        counts = count(score.data(), label.data(), score.shape(0));
+        counts = count(score.data(), label.data(), score.shape(0), threads);
     }
     if (!counts) return nb::none();
-    double* score_out = counts->score();
-    std::int64_t *n = counts->n(), *k = counts->k();
-    nb::capsule owner = freeing(counts->release());  // one block, shared by the three arrays
-    const std::size_t size = counts->size();
-    return nb::make_tuple(Output<double>(score_out, {size}, owner), Output<std::int64_t>(n, {size}, owner),
-                          Output<std::int64_t>(k, {size}, owner));
+    return table_of(*counts);
+}
+
+// The tables of all groups, one after the other, and where each begins, with the end; or None as for count_rows.
+template <class Score>
+nb::object count_rows_of_groups(Input<Score> score, Input<std::int8_t> label, Input<std::int32_t> group,
+                                std::size_t groups, std::size_t threads) {
+    const std::size_t rows = score.shape(0);
+    if (label.shape(0) != rows || group.shape(0) != rows || groups < 1)
+        throw std::invalid_argument("score, label and group must be equally long, and groups at least 1");
+    std::optional<GroupCounts> found;
+    {
+        nb::gil_scoped_release release;
+        found = count_groups(RowsIn<Score, std::int8_t>{score.data(), label.data(), group.data(), rows, groups}, threads);
+    }
+    if (!found) return nb::none();
+    const std::vector<std::int64_t> start(found->start.begin(), found->start.end());
+    return nb::make_tuple(to_array(start), table_of(found->counts));
+}
+
+// First row and code of each distinct value; None if there are more than `most`.
+nb::object encode_values(Input<std::uint64_t> values, std::size_t most) {
+    Buffer<std::int32_t> code(values.shape(0));
+    std::vector<std::int64_t> first;
+    {
+        nb::gil_scoped_release release;
+        first = encode(values.data(), values.shape(0), std::min<std::size_t>(most, INT32_MAX), code.data());
+    }
+    if (first.empty() && values.shape(0) > 0) return nb::none();
+    return nb::make_tuple(to_array(first), code.array());
+}
+
+// (start, score, n, k) of the sum of the tables of groups.
+nb::tuple merge_tables(Input<std::int64_t> start_a, Input<double> score_a, Input<std::int64_t> n_a,
+                       Input<std::int64_t> k_a, Input<std::int64_t> start_b, Input<double> score_b,
+                       Input<std::int64_t> n_b, Input<std::int64_t> k_b) {
+    const std::size_t groups = start_a.shape(0) - 1;
+    const auto fits = [](const auto& start, const auto& score, const auto& n, const auto& k) {
+        bool rising = start.shape(0) > 0 && start.data()[0] == 0;
+        for (std::size_t g = 1; g < start.shape(0); ++g) rising &= start.data()[g - 1] <= start.data()[g];
+        return rising && static_cast<std::size_t>(start.data()[start.shape(0) - 1]) == score.shape(0) &&
+               n.shape(0) == score.shape(0) && k.shape(0) == score.shape(0);
+    };
+    if (start_a.shape(0) != start_b.shape(0) || !fits(start_a, score_a, n_a, k_a) || !fits(start_b, score_b, n_b, k_b))
+        throw std::invalid_argument("start must rise from 0 to the number of scores, and columns must be equally long");
+    const TablesIn a{start_a.data(), score_a.data(), n_a.data(), k_a.data()};
+    const TablesIn b{start_b.data(), score_b.data(), n_b.data(), k_b.data()};
+    std::vector<std::int64_t> start;
+    {
+        nb::gil_scoped_release release;
+        start = merged_starts(a, b, groups);
+    }
+    const auto size = static_cast<std::size_t>(start.back());
+    Buffer<double> score(size);
+    Buffer<std::int64_t> n(size), k(size);
+    {
+        nb::gil_scoped_release release;
+        merge(a, b, groups, score.data(), n.data(), k.data());
+    }
+    return nb::make_tuple(to_array(start), score.array(), n.array(), k.array());
 }
 
 // First entry of each block, over counts of any size and with absent entries (n = 0).
@@ -258,7 +324,11 @@ void bind_sums(nb::module_& m) {
 
 template <class Score, class... Labels>
 void bind_count(nb::module_& m) {
-    (m.def("count", &count_rows<Score, Labels>, nb::arg("score").noconvert(), nb::arg("label").noconvert()), ...);
+    (m.def("count", &count_rows<Score, Labels>, nb::arg("score").noconvert(), nb::arg("label").noconvert(),
+           nb::arg("threads")),
+     ...);
+    m.def("count_groups", &count_rows_of_groups<Score>, nb::arg("score").noconvert(), nb::arg("label").noconvert(),
+          nb::arg("group").noconvert(), nb::arg("groups"), nb::arg("threads"));
     (m.def("row_sums", &row_sums<Score, Labels>, nb::arg("score").noconvert(), nb::arg("label").noconvert(),
            nb::arg("edges").noconvert()),
      ...);
@@ -279,6 +349,10 @@ NB_MODULE(_core, m) {
           nb::arg("n_min"), nb::arg("n_max"));
     m.def("pava_bc_entries", &pava_bc_entries<std::int64_t>, nb::arg("n").noconvert(), nb::arg("k").noconvert(),
           nb::arg("n_min"), nb::arg("n_max"));
+    m.def("encode", &encode_values, nb::arg("values").noconvert(), nb::arg("most"));
+    m.def("merge", &merge_tables, nb::arg("start_a").noconvert(), nb::arg("score_a").noconvert(),
+          nb::arg("n_a").noconvert(), nb::arg("k_a").noconvert(), nb::arg("start_b").noconvert(),
+          nb::arg("score_b").noconvert(), nb::arg("n_b").noconvert(), nb::arg("k_b").noconvert());
     bind_sums<std::int64_t>(m);
     bind_sums<double>(m);
     m.def("locate", &locate_values, nb::arg("edges").noconvert(), nb::arg("values").noconvert());

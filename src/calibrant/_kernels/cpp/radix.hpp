@@ -168,4 +168,39 @@ void radix_sort(Key* keys, Key* spare, std::size_t n) {
     split_evenly(keys, spare, n, bits);
 }
 
+// A digit of rows for a first split, chosen from a sample of their keys. It does not decrease with the key: bits of the
+// value of the score, or leading bits of the key from the least key of the sample on, whichever gives smaller parts. Keys
+// beyond the sample have the first or the last digit.
+template <class Key>
+struct Digit {
+    int bits = 0, shift = 0;
+    bool by_value = false;
+    Key least = 0;
+
+    std::size_t operator()(Key key) const { return by_value ? of<true>(key) : of<false>(key); }
+
+    template <bool ByValue>  // known in the loop, which has no branch then
+    std::size_t of(Key key) const {
+        const std::size_t last = (std::size_t{1} << bits) - 1;
+        if (ByValue) return std::min(leading_digit(key, bits), last);
+        return std::min(static_cast<std::size_t>((std::max(key, least) - least) >> shift), last);
+    }
+
+    // `key_at` gives the key of a row.
+    template <class KeyAt>
+    static Digit choose(const KeyAt& key_at, std::size_t n, int most_bits) {
+        if (n <= kInCache || most_bits == 0) return {};
+        std::array<Key, 1024> sample;
+        for (std::size_t i = 0; i < sample.size(); ++i) sample[i] = key_at(n / sample.size() * i);
+        const auto [low, high] = std::minmax_element(sample.begin(), sample.end());
+        // The label is never part of the digit: rows with the same score have the same digit.
+        const Key least = static_cast<Key>(*low >> 1 << 1);
+        const Digit leading{most_bits, std::max(1, bit_width(static_cast<Key>(*high - least)) - most_bits), false, least};
+        const Digit value{std::min(bit_width(n >> kPartBits), most_bits), 0, true, 0};
+        const double size = part_size(sample.data(), sample.size(), leading);
+        const bool uneven = size / sample.size() * static_cast<double>(n) > kInCache / 2;
+        return uneven && part_size(sample.data(), sample.size(), value) < size ? value : leading;
+    }
+};
+
 }  // namespace calibrant
