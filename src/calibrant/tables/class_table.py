@@ -15,6 +15,7 @@ from calibrant._support.typing import Column, Floats, Ints, Weights
 from calibrant.tables.class_probabilities import ClassProbabilities
 from calibrant.tables.rows import Missing, Rows
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.validation import check_class_table, restore
 
 __all__ = ["ClassTable"]
 
@@ -95,6 +96,9 @@ class ClassTable:
             column = getattr(self, name)
             if column is not None:
                 object.__setattr__(self, name, read_only(column))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state, check_class_table)
 
     def __len__(self) -> int:
         """Number of distinct rows that are stored."""

@@ -44,6 +44,12 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
         self._tables: dict[tuple[str, Any], ScoreTable] = dict(tables)
         self.by = by
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        tables, by = state.get("_tables"), state.get("by", ())
+        if not isinstance(tables, Mapping) or not isinstance(by, tuple):
+            raise InputError("The state of Tables must hold a mapping of tables and a tuple of columns.")
+        Tables.__init__(self, tables, by)
+
     def __getitem__(self, key: tuple[str, Any]) -> ScoreTable:
         return self._tables[key]
 

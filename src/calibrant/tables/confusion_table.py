@@ -13,6 +13,7 @@ from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.typing import Column, Floats, Ints
 from calibrant.tables.class_table import used_rows
 from calibrant.tables.rows import Rows
+from calibrant.tables.validation import check_confusion_table, restore
 
 __all__ = ["ConfusionTable", "read_labels", "refuse_probabilities"]
 
@@ -54,6 +55,9 @@ class ConfusionTable:
         object.__setattr__(self, "n", read_only(self.n))
         if self.w2 is not None:
             object.__setattr__(self, "w2", read_only(self.w2))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state, check_confusion_table)
 
     @classmethod
     def from_codes(

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from calibrant import _kernels
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.tables.mean_table import ROUNDING, MeanTable
+from calibrant.tables.validation import check_mean_partition, restore
 
 __all__ = ["MeanPartition"]
 
@@ -43,6 +45,9 @@ class MeanPartition:
     labels: Ints
     lower: Floats
     upper: Floats
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state, check_mean_partition)
 
     @classmethod
     def from_last(cls, table: MeanTable, last: Floats, *, edges: Floats | None = None) -> "MeanPartition":

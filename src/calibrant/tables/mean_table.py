@@ -14,6 +14,7 @@ from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Column, Floats, Ints, Weights
 from calibrant.tables.rows import DROPPED, Missing, Rows
 from calibrant.tables.table_functions import TableReader
+from calibrant.tables.validation import check_mean_table, restore
 
 if TYPE_CHECKING:
     from calibrant.tables.mean_partition import MeanPartition
@@ -72,6 +73,9 @@ class MeanTable:
     def __post_init__(self) -> None:
         for name in ("prediction", "n", "mean", "m2", "w2"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state, check_mean_table)
 
     @classmethod
     @known_keywords

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from calibrant._support.arrays import read_only
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.validation import check_partition, restore
 
 __all__ = ["BinTotals", "Partition"]
 
@@ -68,6 +70,9 @@ class Partition:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", read_only(self.start))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state, check_partition, keep=("_sums",))
 
     @classmethod
     def from_cuts(cls, table: ScoreTable, cuts: object, *, edges: Floats | None = None) -> "Partition":

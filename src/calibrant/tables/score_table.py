@@ -18,6 +18,7 @@ from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Bools, Column, Floats, Ints, Weights
 from calibrant.tables.rows import Missing, Rows
+from calibrant.tables.validation import check_score_table, restore
 
 if TYPE_CHECKING:
     from calibrant.tables.partition import Partition
@@ -84,8 +85,7 @@ class ScoreTable:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)  # a copy's arrays are writeable again
-        self.__post_init__()
+        restore(self, state, check_score_table)
 
     @classmethod
     @known_keywords

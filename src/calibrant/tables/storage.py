@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError, MissingExtraError, Note
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.validation import check_score_table
 
 __all__ = ["from_arrow", "from_parquet", "to_arrow", "to_parquet"]
 
@@ -48,8 +49,10 @@ def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
     if not hasattr(frame, "schema") or not hasattr(frame, "column_names"):
         raise InputError(f"frame must be an Arrow table; got {type(frame).__name__}.", argument="frame")
     about = _about(frame.schema.metadata or {}, name)
-    if about.get("version") not in _READABLE:
+    if type(about.get("version")) is not int or about["version"] not in _READABLE:
         raise InputError(f"{name} must have a format up to {_VERSION}; got {about.get('version')!r}.")
+    if len(set(frame.column_names)) < len(frame.column_names):
+        raise InputError(f"{name} is damaged: a column occurs twice.", hint="Count the rows again.")
     arrays = {c: np.asarray(frame.column(c)) for c in _COLUMNS if c in frame.column_names}
     if about["version"] == 1 and "w2" in arrays:
         raise InputError(
@@ -60,14 +63,25 @@ def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
     whole = {"score", "n", "k"} <= set(arrays) and all(a.dtype in (np.float64, np.int64) for a in arrays.values())
     if not whole or _checksum(arrays, about) != sha:
         raise InputError(f"{name} is damaged: its checksum does not match its content.", hint="Count the rows again.")
-    notes = tuple(Note(code, number, template) for code, number, template in about["notes"])
-    return ScoreTable(**arrays, n_in=about["n_in"], n_dropped=about["n_dropped"], _notes=notes)
+    # A checksum shows damage, not who wrote the file: the content is checked too.
+    table = ScoreTable(
+        **arrays, n_in=about.get("n_in", -1), n_dropped=about.get("n_dropped", -1), _notes=_notes(about, name)
+    )
+    check_score_table(table, name)
+    return table
+
+
+def _notes(about: dict[str, Any], name: str) -> tuple[Note, ...]:
+    try:
+        return tuple(Note(code, number, template) for code, number, template in about["notes"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{name} is damaged: its notes cannot be read.", hint="Count the rows again.") from error
 
 
 def _about(metadata: dict[bytes, bytes], name: str) -> dict[str, Any]:
     try:
         found = json.loads(metadata[_KEY])
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         raise InputError(
             f"{name} is not a table that calibrant wrote.",
             hint="For rows of outcomes and scores use calibrant.scan or calibrant.from_frame.",
@@ -107,6 +121,8 @@ def from_parquet(path: str | PathLike[str]) -> ScoreTable:
     name = Path(path).name
     if Path(path).is_dir():
         raise InputError(f"path must be a file; got the folder {name!r}.", argument="path")
+    if Path(path).exists() and not Path(path).is_file():
+        raise InputError(f"path must be a regular file; got a device or a pipe, {name!r}.", argument="path")
     try:
         frame = pq.read_table(path, page_checksum_verification=False)
     except FileNotFoundError:
