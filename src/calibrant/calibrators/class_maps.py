@@ -23,6 +23,8 @@ __all__ = ["CLASS_MAPS", "ClassMap", "Coupling", "Normalised", "Softmax", "TopLa
 
 DOMAINS = ("probability", "real")
 _COUPLING_STEPS = 100
+_LARGEST = 1e100  # sums of products of such numbers with logarithms are finite
+_LARGEST_RATIO = 1e9  # with larger ratios the equations of the coupling are singular in doubles
 _PAIR_CELLS = 2**23  # cells of pairs that are worked on at once
 _NESTED = {"confidence"}  # fields that hold a map of one score
 _NESTED_LISTS = {"per_class", "per_pair"}
@@ -180,6 +182,12 @@ class Coupling:
                 "A coupling must have a map and a positive size for each pair of classes; got "
                 f"{len(self.per_pair)} maps and sizes of shape {self.sizes.shape}."
             )
+        if self.sizes.max() > _LARGEST_RATIO * self.sizes.min():
+            raise InputError(
+                f"The sizes of pairs of classes must differ by a factor of at most {_LARGEST_RATIO:g} to be coupled; "
+                f"got {self.sizes.min():g} and {self.sizes.max():g}.",
+                hint="Leave out the rarest class.",
+            )
 
     @property
     def n_classes(self) -> int:
@@ -293,7 +301,7 @@ def _numbers(name: str, values: Any) -> Floats:
         array = given.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} of a map of classes must hold numbers.") from error
-    if given.dtype.kind not in "iuf" or not np.isfinite(array).all():
-        raise InputError(f"{name} of a map of classes must hold finite numbers.")
+    if given.dtype.kind not in "iuf" or not (np.abs(array) <= _LARGEST).all():
+        raise InputError(f"{name} of a map of classes must hold finite numbers of at most {_LARGEST:g} in size.")
     checked: Floats = read_only(array)
     return checked

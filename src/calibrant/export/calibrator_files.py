@@ -86,14 +86,31 @@ def load(path: str | os.PathLike[str]) -> Any:
     the calibrator can fit. Anything else raises an `InputError` that names the file.
     """
     source = Path(path)
+    data = _read_bytes(source)
     try:
-        if source.stat().st_size > _LARGEST:
-            raise InputError(f"it has more than {_LARGEST:,} bytes.")
-        return _read(source.read_bytes())
+        return _read(data)
     except (ValueError, OverflowError, RecursionError) as error:  # InputErrors among them
         raise InputError(
             f"{source.name} is not a calibrator that calibrant can load: {error}", argument="path", value=str(source)
         ) from error
+
+
+def _read_bytes(source: Path) -> bytes:
+    """Return the content of a regular file, of which no more is read than a calibrator can have."""
+    if source.exists() and not source.is_file():  # before it is opened, which would wait for the writer of a pipe
+        kind = "a folder" if source.is_dir() else "a device or a pipe"
+        raise InputError(
+            f"path must be a regular file; got {kind}, {source.name!r}.", argument="path", value=str(source)
+        )
+    with source.open("rb") as file:
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise InputError(
+            f"{source.name} is not a calibrator that calibrant can load: it has more than {_LARGEST:,} bytes.",
+            argument="path",
+            value=str(source),
+        )
+    return data
 
 
 def _read(data: bytes) -> Any:

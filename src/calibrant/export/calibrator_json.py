@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from string import Formatter
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from sklearn.base import clone
@@ -38,6 +39,7 @@ def to_dict(calibrator: Any) -> dict[str, Any]:
             f"calibrator must be of a class of calibrant to be saved; got {type(calibrator)!r}.", argument="calibrator"
         )
     settings = {key: _plain_setting(getattr(calibrator, key)) for key in _settings(type(calibrator))}
+    _check_types(type(calibrator), settings)
     return {"calibrator": name, "settings": settings, **_STATES[calibrator.kind].write(calibrator)}
 
 
@@ -53,8 +55,15 @@ def from_dict(data: Any) -> Any:
     expected = _settings(class_)
     if not isinstance(settings, dict) or set(settings) != set(expected):
         raise InputError(f"the settings of {name} must be {expected}.")
-    calibrator = class_(**{key: _setting(value) for key, value in settings.items()})
-    _STATES[class_.kind].restore(calibrator, state)
+    _check_types(class_, settings)
+    try:
+        calibrator = class_(**{key: _setting(value) for key, value in settings.items()})
+        _STATES[class_.kind].restore(calibrator, state)
+    except InputError:
+        raise
+    # A value of a wrong type or size, which only the code that uses it notices.
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        raise InputError(f"a setting or a field of {name} cannot be used ({type(error).__name__}: {error}).") from error
     if state:
         raise InputError(f"{name} has no field {next(iter(state))!r}.")
     return calibrator
@@ -63,6 +72,29 @@ def from_dict(data: Any) -> Any:
 def _settings(class_: Any) -> list[str]:
     """Return the settings that go into a file; a calibrator inside goes there with its own state."""
     return [name for name in class_._get_param_names() if name != "calibrator"]
+
+
+def _check_types(class_: Any, settings: Mapping[str, Any]) -> None:
+    """Check plain settings against the types that the constructor declares; other parts are checked when built."""
+    declared = get_type_hints(class_.__init__)
+    for name, value in settings.items():
+        if not _fits(value, declared.get(name, Any)):
+            raise InputError(f"{name} of {class_.__name__} must be of another type; got {value!r}.", argument=name)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, each) for each in get_args(hint))
+    if get_origin(hint) is Literal:
+        return isinstance(value, str) and value in get_args(hint)
+    if hint is NoneType:
+        return value is None
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint in (int, bool, str):
+        return type(value) is hint
+    # Costs and bins are written as parts, mappings as pairs; Any is anything.
+    return hint is Any or isinstance(value, (dict, list))
 
 
 def _plain_setting(value: Any) -> Any:

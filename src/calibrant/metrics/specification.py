@@ -37,10 +37,17 @@ def _part_name(part: object) -> str:
 
 def part_from_spec(spec: Any) -> Any:
     """Return the part that a specification describes."""
-    if isinstance(spec, Mapping):
-        ((name, settings),) = spec.items()
-        return _part(name)(**{key: _setting(value) for key, value in settings.items()})
-    return _part(spec)
+    if not isinstance(spec, Mapping):
+        return _part(spec)
+    name, settings = next(iter(spec.items()), (None, None))
+    if len(spec) != 1 or not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
+        raise InputError(
+            f"spec must have one part with its settings; got {spec!r}.",
+            hint="Pass metric.spec.",
+            argument="spec",
+            value=spec,
+        )
+    return _part(name)(**{key: _setting(value) for key, value in settings.items()})
 
 
 def _setting(value: Any) -> Any:
@@ -48,8 +55,8 @@ def _setting(value: Any) -> Any:
     return part_from_spec(value) if is_part else value
 
 
-def _part(name: str) -> Any:
-    module, _, attribute = name.partition(".")
+def _part(name: object) -> Any:
+    module, _, attribute = name.partition(".") if isinstance(name, str) else ("", "", "")
     if module in _PART_MODULES:
         home = import_module(f"calibrant.metrics.{module}")
         if attribute in home.__all__:
