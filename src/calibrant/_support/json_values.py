@@ -2,8 +2,10 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any
+import sys
+from collections.abc import Mapping, Sequence
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
@@ -42,3 +44,32 @@ def plain(result: Any, *, skip: tuple[str, ...] = ()) -> dict[str, Any]:
         else:
             fields[each.name] = dict(value) if isinstance(value, Mapping) else value
     return fields
+
+
+def has_type(value: Any, hint: Any) -> bool:
+    """Return whether a plain value, such as a setting in a file, has the type that a constructor declares.
+
+    Objects that a file describes by a mapping have any type but that of numbers and text.
+
+    >>> has_type(3, int), has_type(None, int), has_type(3, float | None), has_type([], Literal["a", "b"])
+    (True, False, True, False)
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(has_type(value, each) for each in arguments)
+    if origin is Literal:
+        return isinstance(value, str) and value in arguments
+    if origin is Sequence:
+        return isinstance(value, (list, tuple)) and all(has_type(each, arguments[0]) for each in value)
+    if origin is tuple:
+        alike = isinstance(value, (list, tuple)) and len(value) == len(arguments)
+        return alike and all(map(has_type, value, arguments))
+    if hint is NoneType:
+        return value is None
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    if hint is int:
+        return type(value) is int and abs(value) < 2**63
+    if hint in (bool, str):
+        return type(value) is hint
+    return hint is Any or isinstance(value, (Mapping, list)) or callable(value)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from string import Formatter
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 from sklearn.base import clone
 
 from calibrant._support.errors import InputError, Note
+from calibrant._support.json_values import has_type
 from calibrant.calibrators import class_maps, maps
 from calibrant.calibrators.proportion_rule import ProportionRule
 from calibrant.calibrators.registry import CALIBRATORS, RECALIBRATORS
@@ -38,7 +38,7 @@ def to_dict(calibrator: Any) -> dict[str, Any]:
         raise InputError(
             f"calibrator must be of a class of calibrant to be saved; got {type(calibrator)!r}.", argument="calibrator"
         )
-    settings = {key: _plain_setting(getattr(calibrator, key)) for key in _settings(type(calibrator))}
+    settings = {key: _plain_setting(key, getattr(calibrator, key)) for key in _settings(type(calibrator))}
     _check_types(type(calibrator), settings)
     return {"calibrator": name, "settings": settings, **_STATES[calibrator.kind].write(calibrator)}
 
@@ -57,7 +57,7 @@ def from_dict(data: Any) -> Any:
         raise InputError(f"the settings of {name} must be {expected}.")
     _check_types(class_, settings)
     try:
-        calibrator = class_(**{key: _setting(value) for key, value in settings.items()})
+        calibrator = class_(**{key: _setting(key, value) for key, value in settings.items()})
         _STATES[class_.kind].restore(calibrator, state)
     except InputError:
         raise
@@ -78,38 +78,23 @@ def _check_types(class_: Any, settings: Mapping[str, Any]) -> None:
     """Check plain settings against the types that the constructor declares; other parts are checked when built."""
     declared = get_type_hints(class_.__init__)
     for name, value in settings.items():
-        if not _fits(value, declared.get(name, Any)):
+        if not has_type(value, declared.get(name, Any)):
             raise InputError(f"{name} of {class_.__name__} must be of another type; got {value!r}.", argument=name)
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    if get_origin(hint) in (Union, UnionType):
-        return any(_fits(value, each) for each in get_args(hint))
-    if get_origin(hint) is Literal:
-        return isinstance(value, str) and value in get_args(hint)
-    if hint is NoneType:
-        return value is None
-    if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if hint in (int, bool, str):
-        return type(value) is hint
-    # Costs and bins are written as parts, mappings as pairs; Any is anything.
-    return hint is Any or isinstance(value, (dict, list))
-
-
-def _plain_setting(value: Any) -> Any:
+def _plain_setting(name: str, value: Any) -> Any:
     """Return a setting as JSON has it; costs and bins by their specification."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     if isinstance(value, (list, tuple)):
-        return [_plain_setting(each) for each in value]
+        return [_plain_setting(name, each) for each in value]
     if isinstance(value, Mapping):
-        return {"mapping": [[_plain_setting(key), _plain_setting(each)] for key, each in value.items()]}
+        return {"mapping": [[_plain_setting(name, key), _plain_setting(name, each)] for key, each in value.items()]}
     spec = part_to_spec(value)
     try:
-        part_from_spec(spec)
+        part_from_spec(spec, name)
     except (InputError, TypeError, ValueError) as error:
         raise InputError(
             f"A setting must be a part of calibrant to be saved; got {value!r}.", hint="Use costs of calibrant."
@@ -117,11 +102,11 @@ def _plain_setting(value: Any) -> Any:
     return {"part": spec}
 
 
-def _setting(value: Any) -> Any:
+def _setting(name: str, value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     try:
-        return dict(value["mapping"]) if "mapping" in value else part_from_spec(value["part"])
+        return dict(value["mapping"]) if "mapping" in value else part_from_spec(value["part"], name)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"a setting cannot be read: {value!r}.") from error
 

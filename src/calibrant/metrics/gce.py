@@ -203,7 +203,9 @@ class GCE(KnownKeywords, _Immutable):
         True
         """
         try:
-            bins, loss, norm = (part_from_spec(spec[part]) for part in ("bins", "loss", "norm"))
+            bins, loss, norm = (part_from_spec(spec[part], part) for part in ("bins", "loss", "norm"))
+            if not isinstance(spec["name"], str):
+                raise TypeError("name must be text")
             return GCE(bins, loss, norm, name=spec["name"])
         except (AttributeError, KeyError, TypeError) as error:
             raise InputError(

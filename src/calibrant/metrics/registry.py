@@ -148,10 +148,10 @@ def from_spec(spec: Mapping[str, Any]) -> GCE | UnbinnedMetric:
     >>> from_spec({"name": "brier"})
     Brier()
     """
-    if "bins" in spec:
+    if not isinstance(spec, Mapping) or "bins" in spec:
         return GCE.from_spec(spec)
     settings = {key: value for key, value in spec.items() if key != "name"}
-    if spec.get("name") not in METRICS:
+    if not isinstance(spec.get("name"), str) or spec["name"] not in METRICS:
         raise InputError(
             f"spec must name one of the metrics {', '.join(METRICS)}; got {spec.get('name')!r}.",
             hint=nearest(str(spec.get("name")), list(METRICS)).strip(),

@@ -3,16 +3,26 @@
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any
+from inspect import isfunction, signature
+from types import NoneType
+from typing import Any, get_type_hints
 
 import numpy as np
 
 from calibrant._support.errors import InputError
+from calibrant._support.json_values import has_type
 
 __all__ = ["part_from_spec", "part_to_spec"]
 
-# The modules in which the parts of a specification are looked up.
-_PART_MODULES = ("bins", "costs", "losses", "norms", "optimal_bins", "significance")
+# The modules in which a part is looked up, by the setting that it is for.
+_HOMES = {
+    "bins": ("bins", "optimal_bins"),
+    "loss": ("losses",),
+    "norm": ("norms",),
+    "cost": ("costs",),
+    "test": ("significance",),
+    "error": ("optimal_bins",),
+}
 
 
 def part_to_spec(part: object) -> Any:
@@ -35,35 +45,46 @@ def _part_name(part: object) -> str:
     return f"{module.rpartition('.')[2]}.{name}" if module.startswith("calibrant.") else f"user:{module}.{name}"
 
 
-def part_from_spec(spec: Any) -> Any:
-    """Return the part that a specification describes."""
+def part_from_spec(spec: Any, role: str) -> Any:
+    """Return the part that a specification describes; `role` is the setting that it is for, such as "bins"."""
     if not isinstance(spec, Mapping):
-        return _part(spec)
+        return _part(spec, role, settings=False)
     name, settings = next(iter(spec.items()), (None, None))
     if len(spec) != 1 or not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
-        raise InputError(
-            f"spec must have one part with its settings; got {spec!r}.",
-            hint="Pass metric.spec.",
-            argument="spec",
-            value=spec,
-        )
-    return _part(name)(**{key: _setting(value) for key, value in settings.items()})
+        raise _error(f"spec must have one part with its settings; got {spec!r}.", spec)
+    class_ = _part(name, role, settings=True)
+    given = {key: _setting(key, value) for key, value in settings.items()}
+    declared = get_type_hints(class_.__init__)
+    for key, value in given.items():
+        if not has_type(value, declared.get(key, NoneType)):
+            raise _error(f"{key} of {name} must be a setting of the declared type; got {value!r}.", value)
+    try:
+        return class_(**given)
+    except (TypeError, OverflowError) as error:  # a setting is missing, or too large
+        raise _error(f"spec must hold the settings of {name}; got {settings!r}.", spec) from error
 
 
-def _setting(value: Any) -> Any:
-    is_part = isinstance(value, Mapping) or (isinstance(value, str) and value.partition(".")[0] in _PART_MODULES)
-    return part_from_spec(value) if is_part else value
+def _setting(key: str, value: Any) -> Any:
+    return part_from_spec(value, key) if key in _HOMES else value
 
 
-def _part(name: object) -> Any:
+def _part(name: object, role: str, *, settings: bool) -> Any:
+    """Return the class or the function of this name, if it can have the role."""
     module, _, attribute = name.partition(".") if isinstance(name, str) else ("", "", "")
-    if module in _PART_MODULES:
+    if module in _HOMES.get(role, ()):
         home = import_module(f"calibrant.metrics.{module}")
-        if attribute in home.__all__:
-            return getattr(home, attribute)
+        found = getattr(home, attribute) if attribute in home.__all__ else None
+        if settings and isinstance(found, type) and is_dataclass(found):
+            return found
+        if not settings and isfunction(found) and (role != "test" or [*signature(found).parameters] == ["k", "n", "p"]):
+            return found
     raise InputError(
-        f"spec must name parts of Calibrant; got {name!r}.",
+        f"spec must name parts of Calibrant for {role}; got {name!r}.",
         hint="Rebuild a metric that has parts of your own from these parts.",
         argument="spec",
         value=name,
     )
+
+
+def _error(text: str, value: object) -> InputError:
+    return InputError(text, hint="Pass metric.spec.", argument="spec", value=value)

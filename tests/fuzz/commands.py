@@ -1,0 +1,106 @@
+"""The command line: any options of any command. Exit codes are 0 to 2; 3 is an internal error."""
+
+import contextlib
+import functools
+import io
+import os
+import sys
+import tempfile
+import warnings
+from importlib import import_module
+from pathlib import Path
+
+from calibrant.cli.main import COMMANDS
+from calibrant.cli.main import run as run_command
+from tests.fuzz.choices import Choices
+
+ROWS = "y,p,q,g,w\n" + "".join(
+    f"{i % 3 // 2},{i / 41:.3f},{i * i % 41 / 41:.3f},{'ab'[i % 2]},{i % 4}\n" for i in range(41)
+)
+NAMES = [name for name in COMMANDS if name != "demo"]
+VALUES = (
+    *(
+        "scores.csv",
+        "missing.csv",
+        "cal.json",
+        "out.csv",
+        "out.html",
+        "out.json",
+        ".",
+        "y",
+        "p",
+        "q",
+        "g",
+        "w",
+        "p,q",
+        "no",
+    ),
+    *(
+        "0",
+        "1",
+        "-1",
+        "0.05",
+        "1e400",
+        "nan",
+        "inf",
+        "2**-20",
+        "2**",
+        "x",
+        "",
+        "platt",
+        "isotonic",
+        "beta",
+        "ece",
+        "tce",
+    ),
+    *(
+        "brier,ece",
+        "drop",
+        "raise",
+        "duckdb",
+        "sql",
+        "onnx",
+        "\ud800",
+        "a\x1bb",
+        "--",
+        "=",
+        "10",
+        "99",
+        "absolute:0.01",
+    ),
+)
+
+
+@functools.cache
+def options(name: str) -> tuple[str, ...]:
+    """Return the options of a command."""
+    command = getattr(import_module(f"calibrant.cli.{name}"), name)
+    return tuple(sorted(option for each in command.params for option in each.opts if option.startswith("-")))
+
+
+def seeds() -> list[bytes]:
+    return [bytes([i, 5, *range(7 * i, 7 * i + 24)]) for i in range(len(NAMES))]
+
+
+def run(data: bytes) -> None:
+    choices = Choices(data)
+    name = choices.pick(NAMES)
+    arguments = [name, "scores.csv", "--label", "y", "--score", "p"][: choices.pick((1, 2, 6, 6))]
+    for _ in range(choices.whole(0, 6)):
+        arguments.append(choices.pick(options(name) if choices.whole(0, 3) else VALUES))
+        if choices.whole(0, 3):
+            arguments.append(choices.pick(VALUES))
+    before, stdin = Path.cwd(), sys.stdin
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+        os.chdir(folder)
+        Path("scores.csv").write_text(ROWS)
+        out, error, sys.stdin = io.StringIO(), io.StringIO(), io.StringIO("")
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                code = run_command(arguments)
+        finally:
+            sys.stdin = stdin
+            os.chdir(before)
+    assert code in (0, 1, 2), (code, arguments, error.getvalue()[-2000:])
+    assert "Traceback" not in error.getvalue(), arguments
