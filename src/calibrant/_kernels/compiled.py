@@ -143,7 +143,7 @@ def draws(key: int, first: int, count: int, size: int) -> Bytes:
 def signed_sums(key: int, first: int, count: int, values: Floats, start: Ints, unit: Ints | None) -> Floats:
     unit = np.empty(0, dtype=np.int64) if unit is None else unit
     units = int(unit.max()) + 1 if unit.size else 0
-    return _core.sum_signed(key, first, count, values, start, unit, units).reshape(count, start.size, -1)
+    return _core.sum_signed(key, first, count, values, start, unit, units).reshape(count, start.size, values.shape[1])
 
 
 def replicates(score: Floats, n: Ints, k: Ints, plan: Plan, *, by_rows: bool = True) -> TableReplicates:

@@ -10,6 +10,18 @@ from numpy.typing import NDArray
 
 from calibrant._kernels import exact_sums
 from calibrant._kernels.group_tables import Codes, GroupTables
+from calibrant._kernels.preconditions import (
+    check_bins,
+    check_counts,
+    check_edges,
+    check_equal_widths,
+    check_lengths,
+    check_level,
+    check_scores,
+    check_starts,
+    check_sums,
+    require,
+)
 from calibrant._kernels.scipy_binomial import binomial_pvalue
 from calibrant._support.typing import Floats, Ints, Weights
 
@@ -38,6 +50,7 @@ def count(score: NDArray[Any], label: NDArray[Any]) -> tuple[Floats, Ints, Ints]
     Return None if a score is outside [0, 1] or NaN, or a label is neither 0 nor 1.
     `score` is float32 or float64; labels may have any numeric type.
     """
+    check_lengths("score and label", score, label)
     keys = _keys(score, label)
     if keys is None:
         return None
@@ -108,6 +121,8 @@ def pava_bc(n: Weights, k: Weights, n_min: float, n_max: float) -> Ints:
     Comments give the steps of Algorithm 2 of Matsubara et al. (2023). Each distinct score is one row with its
     count, and a block with fewer than n_min rows absorbs the next row whatever its mean.
     """
+    check_lengths("n and k", n, k)
+    check_sums(n.sum(keepdims=True), k.sum(keepdims=True))
     sizes, positives = n.tolist(), k.tolist()  # Python integers do not overflow in products
     equal = 1 if n.dtype.kind == "i" else 1 - 1e-12  # rates of real weights are compared up to rounding error
     body = len(sizes)
@@ -143,7 +158,10 @@ def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weight
     The sums of scores of counts are exact, rounded once, so that they do not depend on the order of rows; see
     `exact_sums`. Others are added from left to right.
     """
+    check_lengths("score, n and k", score, n, k)
+    check_starts(start, score.size)
     sum_n, sum_k, sum_score = _bin_sums_in_order(score, n, k, start)
+    check_sums(sum_n, sum_k)
     if n.dtype.kind == "i" and start.size:
         sum_score = exact_sums.round_or(exact_sums.bin_totals(score, n, start), sum_n, sum_score)
     return sum_n, sum_k, sum_score
@@ -152,6 +170,8 @@ def bin_sums(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weight
 def _bin_sums_in_order(score: Floats, n: Weights, k: Weights, start: Ints) -> tuple[Weights, Weights, Floats]:
     if start.size == 0:
         return n[:0], k[:0], score[:0]
+    first = int(start[0])  # rows before the first bin are in none
+    score, n, k, start = score[first:], n[first:], k[first:], start - first
     # bincount adds from left to right, reduceat does not: the order decides the last bits of the sum.
     labels = np.repeat(np.arange(start.size), np.diff(np.append(start, score.size)))
 
@@ -170,6 +190,8 @@ def row_sums(score: NDArray[Any], label: NDArray[Any], edges: Floats) -> tuple[I
     up to one unit in the last place. The sums are bitwise those of `bin_sums`. None if a score or a label is invalid,
     if all scores are 0 or 1, or if a sum is not precise: a table then decides.
     """
+    check_lengths("score and label", score, label)
+    check_equal_widths(edges)
     if not _is_plain(score, label):
         return None
     values = score.astype(np.float64)
@@ -188,6 +210,7 @@ def row_sums(score: NDArray[Any], label: NDArray[Any], edges: Floats) -> tuple[I
 
 def row_squared_errors(score: NDArray[Any], label: NDArray[Any]) -> tuple[int, float] | None:
     """Return the number of events and the sum of squared errors, in one pass over rows; None as in `row_sums`."""
+    check_lengths("score and label", score, label)
     if not _is_plain(score, label):
         return None
     positive = label == 1
@@ -204,6 +227,14 @@ def _is_plain(score: NDArray[Any], label: NDArray[Any]) -> bool:
 
 def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alpha: float) -> Ints:
     """Return per bin the number of rows whose score the exact binomial test of bin_k in bin_n rejects."""
+    valid = score.size == n.size and start.size == bin_n.size == bin_k.size
+    require(valid, "score and n, and start, bin_n and bin_k, must be equally long")
+    check_starts(start, score.size)
+    check_bins(bin_n, bin_k)
+    check_level(alpha)
+    first = int(start[0]) if start.size else score.size  # rows before the first bin are in none
+    score, n, start = score[first:], n[first:], start - first
+    check_scores(score)
     bin_index = np.repeat(np.arange(start.size), np.diff(np.append(start, score.size)))
     reject = binomial_pvalue(bin_k[bin_index], bin_n[bin_index], score) <= alpha
     total = np.zeros(start.size, dtype=np.int64)
@@ -213,6 +244,8 @@ def rejected(score: Floats, n: Ints, start: Ints, bin_n: Ints, bin_k: Ints, alph
 
 def squared_errors(score: Floats, n: Weights, k: Weights) -> float:
     """Return the sum of squared differences of scores and outcomes; exact for counts, as in `bin_sums`."""
+    check_lengths("score, n and k", score, n, k)
+    check_sums(n.sum(keepdims=True), k.sum(keepdims=True))
     rest = 1 - score
     in_order = _total(k * (rest * rest) + (n - k) * (score * score))
     if n.dtype.kind != "i" or not n.size:
@@ -226,6 +259,7 @@ def squared_errors(score: Floats, n: Weights, k: Weights) -> float:
 
 def cumulative_extremes(score: Floats, n: Weights, k: Weights) -> tuple[float, float]:
     """Return minimum and maximum of the cumulative sum of k - n * score, which starts at 0."""
+    check_lengths("score, n and k", score, n, k)
     path = np.cumsum(k - n * score)
     return float(path.min(initial=0.0)), float(path.max(initial=0.0))
 
@@ -237,6 +271,7 @@ def _total(values: Floats) -> float:
 
 def locate(edges: Floats, values: Floats) -> Ints:
     """Return for each value the number of edges (in increasing order) that do not exceed it."""
+    check_edges(edges)
     return np.searchsorted(edges, values, side="right").astype(np.int64, copy=False)
 
 
@@ -246,6 +281,8 @@ def venn_abers(n: Weights, k: Weights) -> tuple[Floats, Floats]:
     They are given at 2 rows + 1 places: before the first score, at it, between it and the next, and so on. The value is
     the slope of the greatest convex minorant of the cumulative sums at the new row.
     """
+    check_lengths("n and k", n, k)
+    check_counts(n, k)
     rows = n.size
     equal = 1 if n.dtype.kind == "i" else 1 - 1e-12  # as in pava_bc
     sum_n, sum_k = ([0, *np.cumsum(column).tolist()] for column in (n, k))
@@ -288,6 +325,8 @@ def free_memory() -> None:
 
 def window_distances(score: Floats, rate: Floats, window: int) -> Floats:
     """Return for each window of rows, in order of score, the sum of abs(score - mean rate of the window)."""
+    valid = score.size == rate.size and 1 <= window <= score.size
+    require(valid, "score and rate must be equally long, and window between 1 and their length")
     sum_score, sum_rate = (np.concatenate([[0.0], np.cumsum(column)]) for column in (score, rate))
     first = np.arange(score.size - window + 1)
     mean = (sum_rate[window:] - sum_rate[:-window]) / window

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._kernels.preconditions import check_counts, check_plan, check_table, require
 from calibrant._kernels.reference import pava_bc, rejected
 from calibrant._kernels.replicate_sums import (
     Bytes,
@@ -68,6 +69,7 @@ def draw(key: int, replicate: int, size: int) -> Ints:
     a Poisson number of draws with a mean slightly below 1, and the missing draws are made one by one. Given their
     number, Poisson draws are draws with replacement, so the result is exact.
     """
+    require(0 <= size < 2**32, "at most 2^32 - 1 rows can be drawn one by one")
     shares, attempt = poisson_shares(size), 0
     times = np.zeros(size, dtype=np.int64)
     while shares.size:
@@ -93,6 +95,12 @@ def signed_sums(key: int, first: int, count: int, values: Floats, start: Ints, u
     of unit i of replicate r is the i-th bit of a stream of its own, and + where the bit is set.
     """
     size, columns = values.shape
+    rising = start.size == 0 or (start[0] >= 0 and start[-1] <= size and np.all(start[1:] >= start[:-1]))
+    require(rising, "starts of bins must not fall and must lie in the rows")
+    require(start.size > 0 and start[0] == 0, "the first bin must begin with the first row")
+    valid = unit is None or unit.size == 0 or (unit.size == size and unit.min() >= 0 and unit.max() < 2**32)
+    require(valid, "unit must have a number from 0 to units - 1 for each row")
+    unit = None if unit is None or unit.size == 0 else unit
     place, block, inside = _parts(start, size)
     padded = np.concatenate([values, np.zeros((-size % _BLOCK, columns))]).reshape(-1, _BLOCK, columns)
     parts = np.where(inside[:, :, None], padded[block], 0.0)
@@ -138,15 +146,24 @@ def _poisson(key: int, attempt: int, replicate: int, size: int, shares: Floats) 
 
 def replicates(score: Floats, n: Ints, k: Ints, plan: Plan, *, by_rows: bool = True) -> TableReplicates:
     """Return the replicates of a table; without `by_rows` only those with given counts are measured."""
-    return _Replicates(score, n, k, plan)
+    return _Replicates(score, n, k, plan, by_rows)
 
 
 class _Replicates:
-    def __init__(self, score: Floats, n: Ints, k: Ints, plan: Plan) -> None:
-        self.score, self.n, self.k, self.plan = score, n, k, plan
+    def __init__(self, score: Floats, n: Ints, k: Ints, plan: Plan, by_rows: bool) -> None:
+        check_plan(plan, score.size)
+        check_table(score, n, k, by_rows=by_rows)
+        self.score, self.n, self.k, self.plan, self.by_rows = score, n, k, plan, by_rows
+        # The compiled kernel stores counts of replicates in one, two or eight bytes.
+        most = int(n.max(initial=0))
+        self.most_draws = 2**8 - 1 if most <= 32 else 2**16 - 1 if most <= 60_000 else 2**63 - 1
         self.first_row = np.concatenate([[0], np.cumsum(n)])
 
+    def _check_rows(self) -> None:
+        require(self.by_rows, "rows are drawn only with by_rows")
+
     def simulated(self, key: int, replicate: int) -> Ints:
+        self._check_rows()
         scaled = np.repeat(self.score, self.n) * 65536
         whole = np.minimum(np.floor(scaled), 65535)
         number = _numbers(key, _ROWS, replicate, scaled.size, 16)
@@ -156,17 +173,21 @@ class _Replicates:
         return self._per_entry(event)[0]
 
     def resampled(self, key: int, replicate: int) -> tuple[Ints, Ints]:
+        self._check_rows()
         return self._per_entry(draw(key, replicate, int(self.first_row[-1])))
 
     def _per_entry(self, rows: NDArray[np.generic]) -> tuple[Ints, Ints]:
         total = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
         start = self.first_row[:-1]
-        return total[start + self.n] - total[start], total[start + self.k] - total[start]
+        n, k = total[start + self.n] - total[start], total[start + self.k] - total[start]
+        require(n.max(initial=0) <= self.most_draws, "drawn must not repeat the rows of a score so often")
+        return n, k
 
     def simulate(self, key: int, first: int, count: int) -> ReplicateSums:
         return self._sums((self.n, self.simulated(key, first + i)) for i in range(count))
 
     def resample(self, key: int, first: int, count: int) -> ReplicateSums:
+        self._check_rows()
         return self._of_rows([draw(key, first + i, int(self.first_row[-1])) for i in range(count)])
 
     def _of_rows(self, times: list[Ints]) -> ReplicateSums:
@@ -179,9 +200,18 @@ class _Replicates:
         return sums._replace(linear=linear.reshape(len(times), -1))
 
     def resample_drawn(self, drawn: Bytes, order: Order | None) -> ReplicateSums:
+        size = int(self.first_row[-1])
+        self._check_rows()
+        inside = order is None or (order.size == size and np.all((order >= 0) & (order < size)))
+        require(inside, "order must have a row of the data for each row of the table")
+        require(drawn.shape[1] == size, "drawn must have one column per row")
         return self._of_rows([(times if order is None else times[order]).astype(np.int64) for times in drawn])
 
     def measure(self, n: Ints, k: Ints) -> ReplicateSums:
+        valid = n.shape == k.shape and n.shape[1] == self.score.size
+        require(valid, "n and k must have one column per entry of the table and equally many rows")
+        for replicate in zip(n, k, strict=True):
+            check_counts(*replicate)
         return self._sums(zip(n, k, strict=True))
 
     def _sums(self, replicates: Iterator[tuple[Ints, Ints]]) -> ReplicateSums:
@@ -194,7 +224,8 @@ class _Replicates:
         sum_n, sum_k = (np.concatenate([[0], np.cumsum(column)]) for column in (n, k))
         starts = [*self.plan.fixed, *(self._ranks(sum_n, bins) for bins in self.plan.quantiles)]
         begin = np.concatenate([*starts, np.empty(0, dtype=np.int64)]).astype(np.int64)
-        end = np.concatenate([*(np.append(each[1:], n.size) for each in starts), np.empty(0)]).astype(np.int64)
+        ends = (np.append(each[1:], n.size)[: each.size] for each in starts)
+        end = np.concatenate([*ends, np.empty(0)]).astype(np.int64)
         before = _sums_before(n, self.score)
         score = [self._score(before, n, b) - self._score(before, n, a) for a, b in zip(begin, end, strict=True)]
         linear = [_total(n, a) + _total(k, b) for a, b in self.plan.linear]
@@ -231,6 +262,8 @@ def _sums_before(count: Ints, x: Floats) -> Floats:
 
 def _total(count: Ints, x: Floats) -> float:
     """Return the sum of count * x, added in 32 lanes."""
+    if not count.size:
+        return 0.0
     product = np.zeros(-(-count.size // _LANES) * _LANES)
     product[: count.size] = count * x
     lanes = np.cumsum(product.reshape(-1, _LANES), axis=0)[-1]

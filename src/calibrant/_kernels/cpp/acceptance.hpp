@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "binomial.hpp"
+#include "checks.hpp"
 #include "entries.hpp"
 
 namespace calibrant {
@@ -420,6 +421,7 @@ class SingleTests {
         : n_(static_cast<double>(bin_n)), k_(static_cast<double>(bin_k)), above_(k_, n_, alpha), below_(n_ - k_, n_, alpha) {}
 
     Decision decide(double p) const {
+        check_score(p);  // the series of other scores have no end
         // SciPy compares k with the rounded product n p; the p-value is 1 if they are equal.
         if (k_ == n_ * p) return Decision::accepted;
         return k_ < n_ * p ? above_.decide({p, 1 - p}) : below_.decide({1 - p, p});
@@ -451,6 +453,10 @@ void decide_bin(const double* score, std::size_t begin, std::size_t end, std::in
                 std::int64_t repeated, AcceptanceCache& cache, Reject reject, Doubt doubt) {
     constexpr std::size_t few = 8;
     const Level& level = cache.level();
+    if (begin < end) {  // scores rise
+        check_score(score[begin]);
+        check_score(score[end - 1]);
+    }
     if (begin < end && bin_n > repeated && decidable(static_cast<double>(bin_n), level.alpha) &&
         !cache.holds(bin_n, bin_k)) {
         const SingleTests tests(bin_n, bin_k, level.alpha);

@@ -27,26 +27,32 @@ std::int64_t group_sum(const std::uint8_t* counts) {
 
 template <std::size_t size, class Count>
 std::int64_t group_sum(const Count* counts) {
-    std::int64_t sum = 0;
-    for (std::size_t i = 0; i < size; ++i) sum += counts[i];
-    return sum;
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < size; ++i) sum += static_cast<std::uint64_t>(counts[i]);
+    return static_cast<std::int64_t>(sum);
 }
 
 template <class Count>
 std::int64_t sum_of(const Count* counts, std::size_t begin, std::size_t end) {
-    std::int64_t sum = 0;
-    for (std::size_t i = begin; i < end; ++i) sum += counts[i];
-    return sum;
+    std::uint64_t sum = 0;  // counts that are not checked may wrap
+    for (std::size_t i = begin; i < end; ++i) sum += static_cast<std::uint64_t>(counts[i]);
+    return static_cast<std::int64_t>(sum);
 }
 
 // prefix[b] = sum of the first 64 b counts; prefix has blocks_of(size) + 1 elements, the last one the total.
 template <class Count>
 void fill_prefix(const Count* counts, std::size_t size, std::int64_t* prefix) {
     const std::size_t whole = size / kEntriesPerBlock;
-    std::int64_t sum = 0;
+    std::uint64_t sum = 0;
     prefix[0] = 0;
-    for (std::size_t b = 0; b < whole; ++b) prefix[b + 1] = sum += group_sum<kEntriesPerBlock>(counts + b * kEntriesPerBlock);
-    if (whole < blocks_of(size)) prefix[whole + 1] = sum + sum_of(counts, whole * kEntriesPerBlock, size);
+    for (std::size_t b = 0; b < whole; ++b) {
+        sum += static_cast<std::uint64_t>(group_sum<kEntriesPerBlock>(counts + b * kEntriesPerBlock));
+        prefix[b + 1] = static_cast<std::int64_t>(sum);
+    }
+    if (whole < blocks_of(size)) {
+        sum += static_cast<std::uint64_t>(sum_of(counts, whole * kEntriesPerBlock, size));
+        prefix[whole + 1] = static_cast<std::int64_t>(sum);
+    }
 }
 
 // k events in n rows per distinct score, in order of score, with 0 <= k <= n. An entry with n = 0 (a score that a

@@ -38,6 +38,11 @@ CALIBRANT_INLINE double from_bits(std::int64_t bits) {
     return value;
 }
 
+// Difference of two patterns, modulo 2^64.
+CALIBRANT_INLINE std::int64_t distance(double x, double from) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(bits_of(x)) - static_cast<std::uint64_t>(bits_of(from)));
+}
+
 // Multiples of 2^-26, 2^-52 and 2^-78. Adding 1.5 * 2^(52 - d) rounds a small number to a multiple of 2^-d, and leaves
 // that multiple in the last bits of the pattern; the rest is exact.
 struct Limbs {
@@ -47,9 +52,9 @@ struct Limbs {
         constexpr double first = 1.5 * (1 << 26), second = 1.5, third = 1.5 / (1 << 26);
         const double x = value + first, rest = value - (x - first);
         const double y = rest + second, last = rest - (y - second);
-        a = bits_of(x) - bits_of(first);
-        b = bits_of(y) - bits_of(second);
-        c = bits_of(last + third) - bits_of(third);
+        a = distance(x, first);
+        b = distance(y, second);
+        c = distance(last + third, third);
     }
 };
 

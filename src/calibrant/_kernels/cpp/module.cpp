@@ -4,10 +4,11 @@
 
 #include <memory>
 #include <optional>
-#include <stdexcept>
+#include <type_traits>
 
 #include "acceptance.hpp"
 #include "arrays.hpp"
+#include "checks.hpp"
 #include "count.hpp"
 #include "encode.hpp"
 #include "exact_sums.hpp"
@@ -34,7 +35,7 @@ nb::tuple table_of(Counts& counts) {
 // The table of the distinct scores, or None if a score or a label is not valid.
 template <class Score, class Label>
 nb::object count_rows(Input<Score> score, Input<Label> label, std::size_t threads) {
-    if (label.shape(0) != score.shape(0)) throw std::invalid_argument("score and label must be equally long");
+    require(label.shape(0) == score.shape(0), "score and label must be equally long");
     std::optional<Counts> counts;
     {
         nb::gil_scoped_release release;
@@ -107,7 +108,7 @@ nb::tuple merge_tables(Input<std::int64_t> start_a, Input<double> score_a, Input
 template <class Count>
 Output<std::int64_t> pava_bc_entries(Input<Count> n, Input<Count> k, std::int64_t n_min, std::int64_t n_max) {
     const std::size_t size = n.shape(0);
-    if (k.shape(0) != size) throw std::invalid_argument("n and k must be equally long");
+    require(k.shape(0) == size, "n and k must be equally long");
     std::vector<std::size_t> starts;
     {
         nb::gil_scoped_release release;
@@ -115,6 +116,7 @@ Output<std::int64_t> pava_bc_entries(Input<Count> n, Input<Count> k, std::int64_
         std::int64_t *const prefix_n = prefix.get(), *const prefix_k = prefix_n + blocks_of(size) + 1;
         fill_prefix(n.data(), size, prefix_n);
         fill_prefix(k.data(), size, prefix_k);
+        check_sums(prefix_n[blocks_of(size)], prefix_k[blocks_of(size)]);
         starts = pava_bc(Entries<Count>{n.data(), k.data(), prefix_n, prefix_k, size}, n_min, n_max);
     }
     return to_array(std::vector<std::int64_t>(starts.begin(), starts.end()));
@@ -124,8 +126,9 @@ Output<std::int64_t> pava_bc_entries(Input<Count> n, Input<Count> k, std::int64_
 template <class Score, class Label>
 nb::object row_sums(Input<Score> score, Input<Label> label, Input<double> edges) {
     const std::size_t rows = score.shape(0), bins = edges.shape(0) - 1;
-    if (label.shape(0) != rows || edges.shape(0) < 2)
-        throw std::invalid_argument("score and label must be equally long, and edges at least two");
+    require(label.shape(0) == rows, "score and label must be equally long");
+    require(edges.shape(0) >= 2, "edges must be at least two");
+    check_equal_widths(edges.data(), bins);
     std::vector<BinSums> sums(bins);
     RowCheck check;
     {
@@ -148,7 +151,7 @@ nb::object row_sums(Input<Score> score, Input<Label> label, Input<double> edges)
 // (number of events, sum of squared errors), or None as for row_sums.
 template <class Score, class Label>
 nb::object row_squared_errors(Input<Score> score, Input<Label> label) {
-    if (label.shape(0) != score.shape(0)) throw std::invalid_argument("score and label must be equally long");
+    require(label.shape(0) == score.shape(0), "score and label must be equally long");
     BinSums sums;
     RowCheck check;
     {
@@ -162,13 +165,15 @@ nb::object row_squared_errors(Input<Score> score, Input<Label> label) {
 
 Output<std::int64_t> pava_bc_counts(Input<std::int64_t> n, Input<std::int64_t> k, std::int64_t n_min,
                                     std::int64_t n_max) {
-    if (n.shape(0) != k.shape(0)) throw std::invalid_argument("n and k must be equally long");
+    require(n.shape(0) == k.shape(0), "n and k must be equally long");
     // Sums over groups of rows pay for themselves if blocks contain many groups.
     if (n_min >= 16 && n.shape(0) >= 512) return pava_bc_entries(n, k, n_min, n_max);
     std::vector<std::int64_t> starts;
     {
         nb::gil_scoped_release release;
-        const bool narrow = sum_of(n.data(), 0, n.shape(0)) < (std::int64_t{1} << 31);
+        const std::int64_t total = sum_of(n.data(), 0, n.shape(0));
+        check_sums(total, sum_of(k.data(), 0, k.shape(0)));
+        const bool narrow = total < (std::int64_t{1} << 31);
         starts = narrow ? pava_bc<NarrowCounts>(n.data(), k.data(), n.shape(0), n_min, n_max)
                         : pava_bc<WideCounts>(n.data(), k.data(), n.shape(0), n_min, n_max);
     }
@@ -176,7 +181,7 @@ Output<std::int64_t> pava_bc_counts(Input<std::int64_t> n, Input<std::int64_t> k
 }
 
 Output<std::int64_t> pava_bc_weights(Input<double> n, Input<double> k, double n_min, double n_max) {
-    if (n.shape(0) != k.shape(0)) throw std::invalid_argument("n and k must be equally long");
+    require(n.shape(0) == k.shape(0), "n and k must be equally long");
     std::vector<std::int64_t> starts;
     {
         nb::gil_scoped_release release;
@@ -193,8 +198,8 @@ inline void check_starts(Input<std::int64_t> start, std::size_t rows) {
     const std::int64_t* s = start.data();
     for (std::size_t b = 0; b < start.shape(0); ++b) {
         const bool rising = b == 0 ? s[b] >= 0 : s[b] > s[b - 1];
-        if (!rising || static_cast<std::size_t>(s[b]) >= rows)
-            throw std::invalid_argument("start must rise strictly and stay below the number of rows");
+        require(rising && static_cast<std::size_t>(s[b]) < rows,
+                "start must rise strictly and stay below the number of rows");
     }
 }
 
@@ -202,7 +207,7 @@ inline void check_starts(Input<std::int64_t> start, std::size_t rows) {
 template <class Weight>
 nb::tuple bin_sums(Input<double> score, Input<Weight> n, Input<Weight> k, Input<std::int64_t> start) {
     const std::size_t rows = score.shape(0), bins = start.shape(0);
-    if (n.shape(0) != rows || k.shape(0) != rows) throw std::invalid_argument("score, n and k must be equally long");
+    require(n.shape(0) == rows && k.shape(0) == rows, "score, n and k must be equally long");
     check_starts(start, rows);
     Buffer<Weight> sum_n(bins), sum_k(bins);
     Buffer<double> sum_score(bins);
@@ -220,9 +225,11 @@ nb::tuple bin_sums(Input<double> score, Input<Weight> n, Input<Weight> k, Input<
 nb::tuple rejected(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> start, Input<std::int64_t> bin_n,
                    Input<std::int64_t> bin_k, double alpha) {
     const std::size_t rows = score.shape(0), bins = start.shape(0);
-    if (n.shape(0) != rows || bin_n.shape(0) != bins || bin_k.shape(0) != bins)
-        throw std::invalid_argument("score and n, and start, bin_n and bin_k, must be equally long");
+    require(n.shape(0) == rows && bin_n.shape(0) == bins && bin_k.shape(0) == bins,
+            "score and n, and start, bin_n and bin_k, must be equally long");
     check_starts(start, rows);
+    check_bins(bin_n.data(), bin_k.data(), bins, 1);
+    check_level(alpha);
     Buffer<std::int64_t> total(bins);
     std::vector<std::int64_t> doubtful;
     {
@@ -240,9 +247,11 @@ nb::tuple rejected(Input<double> score, Input<std::int64_t> n, Input<std::int64_
 nb::tuple rejected_entries(Input<double> score, Input<std::uint8_t> n, Input<std::int64_t> start,
                            Input<std::int64_t> bin_n, Input<std::int64_t> bin_k, double alpha) {
     const std::size_t size = score.shape(0), bins = start.shape(0);
-    if (n.shape(0) != size || bin_n.shape(0) != bins || bin_k.shape(0) != bins)
-        throw std::invalid_argument("score and n, and start, bin_n and bin_k, must be equally long");
+    require(n.shape(0) == size && bin_n.shape(0) == bins && bin_k.shape(0) == bins,
+            "score and n, and start, bin_n and bin_k, must be equally long");
     check_starts(start, size);
+    check_bins(bin_n.data(), bin_k.data(), bins, 0);
+    check_level(alpha);
     Buffer<std::int64_t> total(bins);
     std::vector<std::int64_t> doubtful;
     {
@@ -261,8 +270,8 @@ nb::tuple rejected_entries(Input<double> score, Input<std::uint8_t> n, Input<std
 
 Output<double> distances_in_windows(Input<double> score, Input<double> rate, std::size_t window) {
     const std::size_t rows = score.shape(0);
-    if (rate.shape(0) != rows || window < 1 || window > rows)
-        throw std::invalid_argument("score and rate must be equally long, and window between 1 and their length");
+    require(rate.shape(0) == rows && window >= 1 && window <= rows,
+            "score and rate must be equally long, and window between 1 and their length");
     Buffer<double> out(rows - window + 1);
     {
         nb::gil_scoped_release release;
@@ -274,7 +283,7 @@ Output<double> distances_in_windows(Input<double> score, Input<double> rate, std
 template <class Weight>
 double squared_errors_of(Input<double> score, Input<Weight> n, Input<Weight> k) {
     const std::size_t rows = score.shape(0);
-    if (n.shape(0) != rows || k.shape(0) != rows) throw std::invalid_argument("score, n and k must be equally long");
+    require(n.shape(0) == rows && k.shape(0) == rows, "score, n and k must be equally long");
     nb::gil_scoped_release release;
     return squared_errors(score.data(), n.data(), k.data(), rows);
 }
@@ -282,7 +291,7 @@ double squared_errors_of(Input<double> score, Input<Weight> n, Input<Weight> k) 
 template <class Weight>
 nb::tuple cumulative_extremes_of(Input<double> score, Input<Weight> n, Input<Weight> k) {
     const std::size_t rows = score.shape(0);
-    if (n.shape(0) != rows || k.shape(0) != rows) throw std::invalid_argument("score, n and k must be equally long");
+    require(n.shape(0) == rows && k.shape(0) == rows, "score, n and k must be equally long");
     Extremes found;
     {
         nb::gil_scoped_release release;
@@ -292,6 +301,7 @@ nb::tuple cumulative_extremes_of(Input<double> score, Input<Weight> n, Input<Wei
 }
 
 Output<std::int64_t> locate_values(Input<double> edges, Input<double> values) {
+    check_edges(edges.data(), edges.shape(0));
     Buffer<std::int64_t> out(values.shape(0));
     {
         nb::gil_scoped_release release;
@@ -302,7 +312,8 @@ Output<std::int64_t> locate_values(Input<double> edges, Input<double> values) {
 
 template <class Arithmetic>
 nb::tuple venn_abers_of(Input<typename Arithmetic::Weight> n, Input<typename Arithmetic::Weight> k) {
-    if (n.shape(0) != k.shape(0)) throw std::invalid_argument("n and k must be equally long");
+    require(n.shape(0) == k.shape(0), "n and k must be equally long");
+    if constexpr (std::is_integral_v<typename Arithmetic::Weight>) check_counts(n.data(), k.data(), n.shape(0));
     Buffer<double> low(2 * n.shape(0) + 1), high(2 * n.shape(0) + 1);
     {
         nb::gil_scoped_release release;

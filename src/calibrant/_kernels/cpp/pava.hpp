@@ -19,7 +19,10 @@ namespace calibrant {
 struct NarrowCounts {  // products of two counts fit in 64 bits
     using Weight = std::int64_t;
     static constexpr bool exact = true;
-    static bool at_least(Weight a, Weight b, Weight c, Weight d) { return a * d >= c * b; }
+    static bool at_least(Weight a, Weight b, Weight c, Weight d) {
+        using Product = std::uint64_t;
+        return static_cast<Product>(a) * static_cast<Product>(d) >= static_cast<Product>(c) * static_cast<Product>(b);
+    }
 };
 
 struct WideCounts {

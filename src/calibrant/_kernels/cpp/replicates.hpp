@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <vector>
 
 #include "acceptance.hpp"
+#include "checks.hpp"
 #include "draws.hpp"
 #include "entries.hpp"
 #include "loops.hpp"
@@ -338,14 +340,18 @@ class Replicates {
         const std::uint8_t* row = rows.data();
         To* const to = counts.data();
         std::size_t entry = 0;
+        std::int64_t most = 0;
         for (const std::size_t tied : tied_) {
             for (; entry < tied; ++entry) to[entry] = *row++;
             std::int64_t sum = 0;
             for (std::int64_t j = 0; j < rows_.n[tied]; ++j) sum += row[j];
             row += rows_.n[tied];
+            most = std::max(most, sum);
             to[entry++] = static_cast<To>(sum);
         }
         for (; entry < rows_.entries; ++entry) to[entry] = *row++;
+        if constexpr (sizeof(To) < sizeof most)
+            require(most <= std::numeric_limits<To>::max(), "drawn must not repeat the rows of a score so often");
     }
 
     template <class Drawn>
@@ -459,6 +465,7 @@ class Replicates {
             const std::size_t end = b + 1 < start.size() ? start[b + 1] : rows_.entries;
             const std::int64_t n_after = n.up_to(end), k_after = k.up_to(end);
             const std::int64_t bin_n = n_after - n_before, bin_k = k_after - k_before;
+            check_sums(bin_n, bin_k);
             const bool accepted = surely_accepts(static_cast<double>(bin_n), static_cast<double>(bin_k),
                                                  score_[start[b]], score_[end - 1], blocks.alpha);
             if (!accepted) rejected += rejected_rows(score_.data(), entries, start[b], end, bin_n, bin_k, cache, doubtful);

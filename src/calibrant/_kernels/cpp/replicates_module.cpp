@@ -4,12 +4,12 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <stdexcept>
 #include <tuple>
 #include <utility>
 #include <variant>
 
 #include "arrays.hpp"
+#include "checks.hpp"
 #include "replicates.hpp"
 #include "signed_sums.hpp"
 
@@ -23,24 +23,27 @@ using Blocks = std::vector<std::tuple<std::int64_t, std::int64_t, double>>;
 using Coefficients = std::vector<std::pair<Input<double>, Input<double>>>;
 // More draws of so many rows than 255, or than 65,535, have a probability below 1e-100.
 constexpr std::int64_t kMostRowsInByte = 32, kMostRowsInTwoBytes = 60'000;
+constexpr std::size_t kMostRows = std::size_t{1} << 32;
+constexpr const char* kTooManyRows = "at most 2^32 - 1 rows can be drawn one by one";
 
 // The table; without `by_rows` its rows are not drawn, and take no memory.
 TableRows rows_of(Input<double> score, Input<std::int64_t> n, Input<std::int64_t> k, bool by_rows) {
     const std::size_t entries = score.shape(0);
-    if (n.shape(0) != entries || k.shape(0) != entries) throw std::invalid_argument("score, n and k must be equally long");
+    require(n.shape(0) == entries && k.shape(0) == entries, "score, n and k must be equally long");
+    check_counts(n.data(), k.data(), entries);
     std::int64_t size = 0;
     for (std::size_t i = 0; i < entries; ++i) {
-        if (n.data()[i] < 1 || k.data()[i] < 0 || n.data()[i] < k.data()[i])
-            throw std::invalid_argument("n must be at least 1, and k must lie between 0 and n");
+        require(n.data()[i] >= 1, "n must be at least 1");
         size += n.data()[i];
+        check_score(score.data()[i]);
     }
     const auto rows = by_rows ? static_cast<std::size_t>(size) : 0;
-    if (rows >= (std::size_t{1} << 32)) throw std::invalid_argument("at most 2^32 - 1 rows can be drawn one by one");
+    require(rows < kMostRows, kTooManyRows);
     return {score.data(), n.data(), k.data(), entries, rows, rows == entries};
 }
 
 std::vector<double> padded_copy(Input<double> values, std::size_t entries) {
-    if (values.shape(0) != entries) throw std::invalid_argument("coefficients must be as long as the table");
+    require(values.shape(0) == entries, "coefficients must be as long as the table");
     std::vector<double> copy(padded(entries, kChunkQuarters));
     std::copy_n(values.data(), entries, copy.begin());
     return copy;
@@ -52,14 +55,17 @@ Plan plan_of(std::size_t entries, const std::vector<Input<std::int64_t>>& fixed,
     for (const auto& starts : fixed) {
         const std::int64_t* const s = starts.data();
         for (std::size_t b = 0; b < starts.shape(0); ++b)
-            if (s[b] < (b == 0 ? 0 : s[b - 1]) || static_cast<std::size_t>(s[b]) > entries)
-                throw std::invalid_argument("starts of bins must not fall and must lie in the table");
+            require(s[b] >= (b == 0 ? 0 : s[b - 1]) && static_cast<std::size_t>(s[b]) <= entries,
+                    "starts of bins must not fall and must lie in the table");
         plan.fixed.emplace_back(s, s + starts.shape(0));
     }
     for (const std::int64_t bins : quantiles)
-        if (bins < 1) throw std::invalid_argument("a number of bins must be at least 1");
+        require(bins >= 1 && bins < (std::int64_t{1} << 31), "a number of bins must lie between 1 and 2^31 - 1");
     plan.quantiles = std::move(quantiles);
-    for (const auto& [n_min, n_max, alpha] : blocks) plan.blocks.push_back({n_min, n_max, alpha});
+    for (const auto& [n_min, n_max, alpha] : blocks) {
+        check_level(alpha);
+        plan.blocks.push_back({n_min, n_max, alpha});
+    }
     for (const auto& [a, b] : linear) plan.linear.push_back({padded_copy(a, entries), padded_copy(b, entries), {}});
     return plan;
 }
@@ -88,15 +94,17 @@ class PyReplicates {
         const bool same = order.shape(0) == 0;
         check_rows();
         if (!same) check_order(order, size);
-        if (drawn.shape(1) != size) throw std::invalid_argument("drawn must have one column per row");
+        require(drawn.shape(1) == size, "drawn must have one column per row");
         return measured(drawn.shape(0), [&](const auto& each, Sums out) {
             each.resample_drawn(loops(), drawn.data(), same ? nullptr : order.data(), drawn.shape(0), out);
         });
     }
 
     nb::tuple measure(Matrix n, Matrix k) const {
-        if (n.shape(1) != score_.shape(0) || k.shape(1) != score_.shape(0) || n.shape(0) != k.shape(0))
-            throw std::invalid_argument("n and k must have one column per entry of the table and equally many rows");
+        require(n.shape(1) == score_.shape(0) && k.shape(1) == score_.shape(0) && n.shape(0) == k.shape(0),
+                "n and k must have one column per entry of the table and equally many rows");
+        for (std::size_t r = 0; r < n.shape(0); ++r)
+            check_counts(n.data() + r * n.shape(1), k.data() + r * n.shape(1), n.shape(1));
         return measured(n.shape(0), [&](const auto& each, Sums out) {
             each.measure_all(loops(), n.data(), k.data(), n.shape(0), out);
         });
@@ -123,19 +131,20 @@ class PyReplicates {
 
   private:
     void check_rows() const {
-        if (!by_rows_) throw std::invalid_argument("rows are drawn only with by_rows");
+        require(by_rows_, "rows are drawn only with by_rows");
     }
 
     static void check_order(Input<std::int32_t> order, std::size_t size) {
         const auto inside = [size](std::int32_t row) { return row >= 0 && static_cast<std::size_t>(row) < size; };
-        if (order.shape(0) != size || !std::all_of(order.data(), order.data() + size, inside))
-            throw std::invalid_argument("order must have a row of the data for each row of the table");
+        require(order.shape(0) == size && std::all_of(order.data(), order.data() + size, inside),
+                "order must have a row of the data for each row of the table");
     }
 
     using Either = std::variant<Replicates<std::uint8_t>, Replicates<std::uint16_t>, Replicates<std::int64_t>>;
 
     Either make(Input<double> poisson, Plan plan) const {
         const TableRows rows = rows_of(score_, n_, k_, by_rows_);
+        check_poisson(poisson.data(), poisson.shape(0));
         const std::int64_t most = rows.entries == 0 ? 0 : *std::max_element(rows.n, rows.n + rows.entries);
         if (most <= kMostRowsInByte) return Replicates<std::uint8_t>(rows, poisson.data(), poisson.shape(0), std::move(plan));
         if (most <= kMostRowsInTwoBytes)
@@ -149,8 +158,9 @@ class PyReplicates {
         return std::visit(
             [&](const auto& each) {
                 const Plan& plan = each.plan();
-                Buffer<std::int64_t> n(count * plan.bins()), k(count * plan.bins()), rejected(count * plan.blocks.size());
-                Buffer<double> score(count * plan.bins()), linear(count * plan.linear.size());
+                const std::size_t cells = checked_size(count, plan.bins());
+                Buffer<std::int64_t> n(cells), k(cells), rejected(checked_size(count, plan.blocks.size()));
+                Buffer<double> score(cells), linear(checked_size(count, plan.linear.size()));
                 {
                     nb::gil_scoped_release release;
                     work(each, Sums{n.data(), k.data(), score.data(), linear.data(), rejected.data()});
@@ -169,8 +179,9 @@ class PyReplicates {
 // How often each row occurs in bootstrap replicates, one after another.
 Output<std::uint8_t> draw_many(std::uint64_t key, std::uint32_t first, std::size_t count, std::size_t size,
                                Input<double> poisson) {
-    if (size >= (std::size_t{1} << 32)) throw std::invalid_argument("at most 2^32 - 1 rows can be drawn one by one");
-    Buffer<std::uint8_t> out(count * size);
+    require(size < kMostRows, kTooManyRows);
+    check_poisson(poisson.data(), poisson.shape(0));
+    Buffer<std::uint8_t> out(checked_size(count, size));
     {
         nb::gil_scoped_release release;
         std::vector<std::uint8_t> times(padded(size, kChunkQuarters));
@@ -188,16 +199,16 @@ Output<double> sum_signed(std::uint64_t key, std::uint32_t first, std::size_t co
                           Input<std::int64_t> start, Input<std::int64_t> unit, std::size_t units) {
     const std::size_t rows = values.shape(0), bins = start.shape(0);
     for (std::size_t b = 0; b < bins; ++b)
-        if (start.data()[b] < (b == 0 ? 0 : start.data()[b - 1]) || static_cast<std::size_t>(start.data()[b]) > rows)
-            throw std::invalid_argument("starts of bins must not fall and must lie in the rows");
-    if (bins == 0 || start.data()[0] != 0) throw std::invalid_argument("the first bin must begin with the first row");
+        require(start.data()[b] >= (b == 0 ? 0 : start.data()[b - 1]) && static_cast<std::size_t>(start.data()[b]) <= rows,
+                "starts of bins must not fall and must lie in the rows");
+    require(bins > 0 && start.data()[0] == 0, "the first bin must begin with the first row");
     const bool shared = unit.shape(0) > 0;
     const auto known = [units](std::int64_t each) { return each >= 0 && static_cast<std::size_t>(each) < units; };
-    if (shared && (unit.shape(0) != rows || !std::all_of(unit.data(), unit.data() + rows, known)))
-        throw std::invalid_argument("unit must have a number from 0 to units - 1 for each row");
+    require(!shared || (unit.shape(0) == rows && units <= kMostRows && std::all_of(unit.data(), unit.data() + rows, known)),
+            "unit must have a number from 0 to units - 1 for each row");
     const SignedRows signed_rows{values.data(), rows, values.shape(1), start.data(), bins,
                                  shared ? unit.data() : nullptr, units};
-    Buffer<double> out(count * bins * values.shape(1));
+    Buffer<double> out(checked_size(count, bins, values.shape(1)));
     {
         nb::gil_scoped_release release;
         signed_sums(loops(), PyReplicates::key_of(key), first, count, signed_rows, out.data());
@@ -207,7 +218,8 @@ Output<double> sum_signed(std::uint64_t key, std::uint32_t first, std::size_t co
 
 // How often each row occurs in a bootstrap replicate.
 Output<std::int64_t> draw(std::uint64_t key, std::uint32_t replicate, std::size_t size, Input<double> poisson) {
-    if (size >= (std::size_t{1} << 32)) throw std::invalid_argument("at most 2^32 - 1 rows can be drawn one by one");
+    require(size < kMostRows, kTooManyRows);
+    check_poisson(poisson.data(), poisson.shape(0));
     Buffer<std::int64_t> out(size);
     {
         nb::gil_scoped_release release;

@@ -1,0 +1,89 @@
+// Preconditions: a call that violates one raises ValueError, with the text of the reference kernel, instead of reading
+// wrong memory or running forever. Types and contiguity are checked by the bindings. The order of scores is not checked:
+// wrong orders give wrong values, and nothing worse; tables check theirs where they come from outside.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+
+namespace calibrant {
+
+inline void require(bool holds, const char* text) {
+    if (!holds) throw std::invalid_argument(text);
+}
+
+inline constexpr const char* kWrongEvents = "k must lie between 0 and n";
+
+// Sums of n and k. Single rows are not checked where a check would take a notable part of the time: wrong ones give wrong
+// values, and nothing worse, as long as the sums of a bin, of which tests are made, are those of counts.
+inline void check_sums(std::int64_t n, std::int64_t k) { require(k >= 0 && k <= n, kWrongEvents); }
+inline void check_sums(double, double) {}  // weights with random signs are any numbers
+
+// Checks each count and the total, in one vectorised pass.
+inline void check_counts(const std::int64_t* n, const std::int64_t* k, std::size_t size) {
+    std::uint64_t signs = 0, most = 0;  // the top bit of `signs` is set if k < 0 or n < k somewhere
+    for (std::size_t i = 0; i < size; ++i) {
+        const auto rows = static_cast<std::uint64_t>(n[i]), events = static_cast<std::uint64_t>(k[i]);
+        signs |= rows | events | (rows - events);
+        most |= rows;
+    }
+    require((signs >> 63) == 0, kWrongEvents);
+    constexpr const char* text = "n must add up to less than 2^63";
+    if (size == 0 || most < (std::uint64_t{1} << 63) / size) return;
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        total += static_cast<std::uint64_t>(n[i]);
+        require((total >> 63) == 0, text);
+    }
+}
+
+// A bin of a replicate may have no rows (`least` 0).
+inline void check_bins(const std::int64_t* bin_n, const std::int64_t* bin_k, std::size_t bins, std::int64_t least) {
+    for (std::size_t b = 0; b < bins; ++b)
+        require(bin_n[b] >= least && bin_k[b] >= 0 && bin_k[b] <= bin_n[b],
+                "bin_n must be at least 1, and bin_k must lie between 0 and bin_n");
+}
+
+inline void check_level(double alpha) { require(alpha >= 0 && alpha <= 1, "alpha must lie between 0 and 1"); }
+
+inline void check_score(double score) { require(score >= 0 && score <= 1, "score must lie between 0 and 1"); }
+
+inline void check_edges(const double* edges, std::size_t size) {
+    for (std::size_t i = 1; i < size; ++i) require(edges[i - 1] <= edges[i], "edges must not fall");
+    require(size != 1 || edges[0] == edges[0], "edges must not fall");
+}
+
+// Edges of bins of equal width: -inf, b / B up to one unit in the last place, inf.
+inline void check_equal_widths(const double* edges, std::size_t bins) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    bool valid = edges[0] == -infinity && edges[bins] == infinity;
+    for (std::size_t b = 1; b < bins; ++b) {
+        const double edge = static_cast<double>(b) / static_cast<double>(bins);
+        const double distance = edges[b] - edge;
+        valid = valid && distance <= 1.2e-16 && distance >= -1.2e-16;
+    }
+    require(valid, "edges must be -inf, b / B for each bin, and inf");
+}
+
+// The distribution function of a number of draws with a mean of at most 1, so that draws come to an end.
+inline void check_poisson(const double* shares, std::size_t values) {
+    double mean = 0, before = 0;
+    bool valid = values < 256;
+    for (std::size_t i = 0; i < values && valid; ++i) {
+        valid = shares[i] > before && shares[i] < 1;
+        mean += 1 - shares[i];
+        before = shares[i];
+    }
+    require(valid && mean <= 1, "poisson must be the distribution function of a number with a mean of at most 1");
+}
+
+// Number of elements of an array with these dimensions.
+inline std::size_t checked_size(std::size_t a, std::size_t b, std::size_t c = 1) {
+    constexpr std::size_t most = std::size_t{1} << 48;
+    require((b == 0 || a <= most / b) && (c == 0 || a * b <= most / c), "results must have at most 2^48 elements");
+    return a * b * c;
+}
+
+}  // namespace calibrant

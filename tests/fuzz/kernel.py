@@ -1,0 +1,209 @@
+"""Both kernels with the same arguments: bitwise identical results, or the same error."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calibrant import _kernels
+from calibrant._kernels import reference, reference_replicates
+from tests.fuzz.choices import Choices
+
+Ints = Any
+FUNCTIONS = (
+    *("count", "row_sums", "row_squared_errors", "pava_bc", "bin_sums", "rejected", "squared_errors", "locate"),
+    *("cumulative_extremes", "venn_abers", "window_distances", "draw", "draws", "signed_sums"),
+    *("simulate", "resample", "resample_drawn", "measure", "simulated", "resampled"),
+)
+REPLICATES = FUNCTIONS[-6:]
+DRAWN = FUNCTIONS[-9:-6]
+# Functions that check scores, or take any.
+CHECKED = ("rejected", "locate", *REPLICATES)
+LABELS = (np.int64, np.int8, np.int32, np.int16, np.float64, np.float32)
+
+
+def seeds() -> list[bytes]:
+    return [bytes([i, *((i * j) % 251 for j in range(60))]) for i in range(len(FUNCTIONS))]
+
+
+def run(data: bytes) -> None:
+    choices = Choices(data)
+    name = choices.pick(FUNCTIONS)
+    other = reference_replicates if name in REPLICATES or name in DRAWN else reference
+    arguments = _arguments(name, choices)
+    if arguments is None:
+        return
+    with np.errstate(all="ignore"):
+        if name in REPLICATES:
+            table, method = arguments
+            calls = [
+                lambda each=each: _as_list(getattr(each(*table), name)(*method))
+                for each in (_kernels.replicates, other.replicates)
+            ]
+        else:
+            calls = [lambda each=each: _as_list(getattr(each, name)(*arguments)) for each in (_kernels, other)]
+        left, right = (_result(call) for call in calls)
+    if name in REPLICATES and not isinstance(left, str) and not isinstance(right, str) and len(left) == 5:
+        # -1: the decision needs SciPy, which the reference asks itself.
+        left[4] = np.where(left[4] == -1, right[4], left[4])
+    assert _same(left, right), (name, arguments, left, right)
+
+
+def _as_list(found: Any) -> list[Any]:
+    return [found] if found is None or isinstance(found, (float, int, np.ndarray)) else list(found)
+
+
+def _result(call: Callable[[], list[Any]]) -> list[Any] | str:
+    try:
+        return call()
+    except ValueError as error:
+        return str(error)
+
+
+def _same(left: Any, right: Any) -> bool:
+    if isinstance(left, str) or isinstance(right, str):
+        return bool(left == right)
+    return len(left) == len(right) and all(
+        (a is None) == (b is None)
+        and (
+            a is None
+            or (np.shape(a) == np.shape(b) and np.array_equal(np.asarray(a), np.asarray(b), equal_nan=_real(a)))
+        )
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+def _real(values: Any) -> bool:
+    return np.asarray(values).dtype.kind == "f"
+
+
+def _ints(values: Any) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def _counts(choices: Choices, size: int) -> tuple[Ints, Ints]:
+    """Return rows and events: mostly valid, sometimes large, sometimes any."""
+    kind = choices.whole(0, 15)
+    if kind == 0:
+        return _ints([choices.integer() for _ in range(size)]), _ints([choices.integer() for _ in range(size)])
+    most = 2 ** choices.pick((3, 3, 6, 10, 20, 40)) if kind > 2 else 3
+    n = [choices.whole(1, most) for _ in range(size)]
+    return _ints(n), _ints([choices.whole(0, each) for each in n])
+
+
+def _scores(choices: Choices, size: int) -> Any:
+    if choices.whole(0, 15) == 0:
+        return np.array([choices.number() for _ in range(size)])
+    return np.unique(np.array([choices.share() for _ in range(size)]) + 0.0)
+
+
+def _starts(choices: Choices, rows: int) -> Ints:
+    if choices.whole(0, 15) == 0:
+        return _ints([choices.whole(-1, rows + 1) for _ in range(choices.whole(0, 3))])
+    inner = [choices.whole(0, max(rows - 1, 0)) for _ in range(choices.whole(0, 4))]
+    return np.unique(_ints([0, *inner])) if rows else _ints([])
+
+
+def _level(choices: Choices) -> float:
+    return float(choices.pick((0.05, 0.05, 0.01, 0.5, 0.999, 1e-9, 0.0, 1.0, -0.1, float("nan"))))
+
+
+def _arguments(name: str, choices: Choices) -> Any:
+    """Return arguments of a function; None if their order would be wrong, which is not checked."""
+    if name in ("count", "row_sums", "row_squared_errors"):
+        return _rows(name, choices)
+    size = choices.whole(0, 12) * choices.pick((1, 1, 1, 12))
+    if name in DRAWN:
+        return _drawn(name, choices, size)
+    score = _scores(choices, size)
+    if name not in CHECKED and not ((score >= 0) & (score <= 1)).all():
+        return None
+    if name == "window_distances":
+        return None if not _sorted(score) else (score, np.array([choices.share() for _ in score]), choices.whole(0, 6))
+    if name == "locate":
+        values = np.array([choices.number() for _ in range(choices.whole(0, 9))])
+        return score, values
+    n, k = _counts(choices, score.size)
+    if name in REPLICATES:
+        return _replicates(name, choices, (score, n, k))
+    if name == "rejected":
+        start = _starts(choices, score.size)
+        bins = _counts(choices, start.size)
+        return (
+            (score, n, start, *bins, _level(choices))
+            if _sorted(score) and (n >= 0).all() and bins[0].max(initial=0) < 10**6
+            else None
+        )
+    if name != "venn_abers" and not ((k >= 0) & (k <= n)).all():
+        return None  # only sums are checked
+    if choices.whole(0, 3) == 0 and (n >= 0).all():  # weights
+        n, k = (column * choices.share() for column in (n, k))
+    if name == "pava_bc":
+        n_min, n_max = choices.whole(0, 60), choices.whole(0, 400)
+        return (n, k, n_min, n_max) if n.dtype.kind == "i" else (n, k, float(n_min), float(n_max))
+    if name == "venn_abers":
+        return n, k
+    return (score, n, k, _starts(choices, score.size)) if name == "bin_sums" else (score, n, k)
+
+
+def _sorted(score: Any) -> bool:
+    return bool(np.all(score[1:] > score[:-1]) and not np.isnan(score).any())
+
+
+def _rows(name: str, choices: Choices) -> Any:
+    size = choices.whole(0, 20) * choices.pick((1, 1, 1, 150))
+    wild = choices.whole(0, 15) == 0
+    score = np.array([choices.number() if wild else choices.share() for _ in range(min(size, 40))])
+    label = np.array([choices.whole(0, 1) if choices.whole(0, 200) else 2 for _ in range(min(size, 40))])
+    if size > 40:
+        score, label = np.resize(score, size), np.resize(label, size)
+    if choices.whole(0, 3) == 0:
+        with np.errstate(all="ignore"):
+            score = score.astype(np.float32)
+    label = label.astype(choices.pick(LABELS))
+    if name != "row_sums":
+        return score, label
+    bins = choices.whole(1, 80)
+    edges = np.concatenate([[-np.inf], np.arange(1, bins) / bins, [np.inf]])
+    if choices.whole(0, 15) == 0:
+        edges = np.array([choices.number() for _ in range(choices.whole(0, 4))])
+    return score, label, edges
+
+
+def _drawn(name: str, choices: Choices, size: int) -> Any:
+    key, first, count = choices.whole(0, 2**64 - 1), choices.whole(0, 2**31), choices.whole(0, 3)
+    size = size + 4090 if choices.whole(0, 20) == 0 else size
+    if name == "draw":
+        return key, first, size
+    if name == "draws":
+        return key, first, count, size
+    size = min(size, 150)
+    values = np.array([choices.share() - 0.5 for _ in range(size)]).reshape(-1, 1) * np.ones((1, choices.whole(1, 9)))
+    unit = _ints([choices.whole(0, 5) for _ in range(size)]) if choices.whole(0, 1) and size else None
+    return key, first, count, values, _starts(choices, size), unit
+
+
+def _replicates(name: str, choices: Choices, table: tuple[Any, Ints, Ints]) -> Any:
+    score, n, _ = table
+    if not _sorted(score) or (n > 500).any():
+        return None
+    blocks = [_kernels.TestedBlocks(choices.whole(0, 9), choices.whole(1, 200), choices.pick((0.05, 0.2, 0.5, 2.0)))]
+    plan = _kernels.Plan(
+        fixed=[_starts(choices, score.size)],
+        quantiles=[choices.whole(0, 5)] if choices.whole(0, 1) else [],
+        blocks=blocks if choices.whole(0, 1) and name != "resample_drawn" else [],
+        linear=[(score, score / 3)] if choices.whole(0, 1) else [],
+    )
+    key, first, count = choices.whole(0, 2**64 - 1), choices.whole(0, 2**31), choices.whole(1, 3)
+    rows = int(n.sum()) if (n > 0).all() else 0
+    if name == "measure":
+        counts = [_counts(choices, score.size) for _ in range(count)]
+        if any((each[0] > 10**6).any() for each in counts):
+            return None
+        method: Any = tuple(np.array(columns).reshape(count, -1) for columns in zip(*counts, strict=True))
+    elif name == "resample_drawn":
+        drawn = np.frombuffer(choices.take(count * rows), dtype=np.uint8).reshape(count, rows) % 64
+        method = (drawn, None)
+    else:
+        method = (key, first) if name in ("simulated", "resampled") else (key, first, count)
+    return (*table, plan), method
