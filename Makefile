@@ -17,13 +17,16 @@ WITHOUT_LIBRARIES := $(FAST) tests/metrics tests/ingest src/calibrant
 # Tests on the reference kernel that need scikit-learn, so that make test-core skips them. scikit-learn's own checks of
 # the estimators' interface do not depend on the kernel and run once.
 WITH_LIBRARIES := tests/calibrators tests/metrics/test_multiclass.py src/calibrant/calibrators --ignore=tests/calibrators/test_sklearn_checks.py
+# make fuzz: the targets, and the time of each.
+FUZZ ?= kernel calibrators tables scans commands specifications
+SECONDS ?= 1800
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitoring study-audit study-costs study-regression study-scikit-learn \
-	bench bench-counting bench-decisions bench-files bench-gpu bench-spark oracles sanitize corruption
+	bench bench-counting bench-decisions bench-files bench-gpu bench-spark oracles sanitize corruption fuzz
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -168,6 +171,10 @@ oracles:  ## write the golden values of other implementations, in an environment
 	.venv-oracles/bin/python tests/golden/make_val_prob.py
 	.venv-oracles/bin/python tests/golden/make_rpart.py
 	.venv-oracles/bin/python tests/golden/make_numbers.py
+
+fuzz: $(VENV)/dev.stamp  ## run each fuzz target with atheris, SECONDS=1800 each: both kernels, all parsers, the command line
+	$(BIN)/python $(PIP) --group fuzz
+	set -e; for target in $(FUZZ); do $(BIN)/python -m tests.fuzz $$target --seconds $(SECONDS); done
 
 sanitize:  ## run the tests of the kernel under the address and undefined-behaviour sanitizers
 	bash tools/sanitize.sh

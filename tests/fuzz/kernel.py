@@ -134,8 +134,9 @@ def _arguments(name: str, choices: Choices) -> Any:
             if _sorted(score) and (n >= 0).all() and bins[0].max(initial=0) < 10**6
             else None
         )
-    if name != "venn_abers" and not ((k >= 0) & (k <= n)).all():
-        return None  # only sums are checked
+    valid = ((k >= 0) & (k <= n)).all() and n.sum(dtype=np.float64) < 2**62
+    if name != "venn_abers" and not valid:
+        return None  # only sums are checked, and they wrap
     if choices.whole(0, 3) == 0 and (n >= 0).all():  # weights
         n, k = (column * choices.share() for column in (n, k))
     if name == "pava_bc":

@@ -170,7 +170,8 @@ def _hosmer_lemeshow(
 
     table = design.table
     groups = bins(table)
-    n, expected = groups.n, groups.mean_score * groups.n
+    n = groups.n.astype(np.float64)  # the square of a count needs more than 63 bits
+    expected = groups.mean_score * n
     rest = np.maximum(n - expected, 0.0)
     variance = expected * rest / n
     df = int(np.count_nonzero(variance)) - ddof
@@ -183,11 +184,13 @@ def _hosmer_lemeshow(
     if not design.is_independent:
         return _robust_hosmer_lemeshow(design, groups)
 
+    # The rounding error of a sum of scores does not count; of many rows it is far below the standard deviation.
+    rounding = np.where(variance > 0, np.minimum(1e-18 * n**2, 1e-6 * variance), 1e-18 * n**2)
+
     def statistic(events: Weights) -> float:
         squares = (events - expected) ** 2
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            # A sum of scores of 1 is rounded, and its rounding error does not count.
-            terms = np.where(squares <= 1e-18 * n**2, 0.0, squares / variance)
+            terms = np.where(squares <= rounding, 0.0, squares / variance)
         return float(terms.sum())
 
     h = statistic(groups.k)

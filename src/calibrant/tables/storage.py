@@ -46,7 +46,11 @@ def to_arrow(table: ScoreTable) -> Any:
 
 def from_arrow(frame: Any, *, name: str = "The Arrow table") -> ScoreTable:
     """Return the table that `to_arrow` wrote; other Arrow tables, and changed ones, are an error."""
-    if not hasattr(frame, "schema") or not hasattr(frame, "column_names"):
+    try:
+        is_table = hasattr(frame, "schema") and hasattr(frame, "column_names")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is damaged: a name of a column is not text.", hint="Count the rows again.") from error
+    if not is_table:
         raise InputError(f"frame must be an Arrow table; got {type(frame).__name__}.", argument="frame")
     about = _about(frame.schema.metadata or {}, name)
     if type(about.get("version")) is not int or about["version"] not in _READABLE:
