@@ -52,7 +52,8 @@ def interval_limits(replicates: Replicates, level: float) -> tuple[float, float]
     if interval_refusal(replicates):
         return float("nan"), float("nan")
     low, high = METHODS[interval_method(replicates.metric)](replicates, (1 - level) / 2)
-    least, most = declared(replicates.metric, "range")
+    metric = replicates.metric
+    least, most = metric.range_of(replicates.sample.table) if hasattr(metric, "range_of") else declared(metric, "range")
     low, high = (min(max(limit, least), most) for limit in (low, high))
     # An estimate may lie outside the range of its target.
     return min(low, replicates.value), max(high, replicates.value)

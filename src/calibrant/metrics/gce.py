@@ -172,6 +172,20 @@ class GCE(KnownKeywords, _Immutable):
         low, high = getattr(self.loss, "range", (0.0 if self.measures_gaps else -math.inf, math.inf))
         return (0.0, max(abs(low), abs(high))) if self._takes_absolute else (low, high)
 
+    def range_of(self, table: ScoreTable) -> tuple[float, float]:
+        """Return the bounds of the value of a population whose scores lie between those of the table.
+
+        >>> from calibrant import ScoreTable, metrics
+        >>> metrics.Bias().range_of(ScoreTable.from_counts([0.1, 0.3], [10, 10], [1, 4]))
+        (-0.9, 0.3)
+        """
+        bounds = getattr(self.loss, "range_of_scores", None)
+        if bounds is None or not len(table):
+            return self.range
+        (low, high), (least, most) = self.range, bounds(*table.extremes)
+        least, most = (0.0, max(abs(least), abs(most))) if self._takes_absolute else (least, most)
+        return max(low, least), min(high, most)
+
     @property
     def interval_method(self) -> str:
         """How `calibrant.interval` finds limits: as the loss declares, or the norm, or for gaps in general."""

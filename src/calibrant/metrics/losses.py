@@ -21,6 +21,8 @@ that declares the same properties gets bitwise identical intervals, nulls and te
     The loss tests each score. It has ``alpha`` and ``rejects(partition, bins, score)``; see `RejectionRate`.
 ``range`` : pair of floats, default (0, inf) if the loss measures gaps, else (-inf, inf)
     Bounds of the value of the population.
+``range_of_scores`` : callable, optional
+    From the lowest and the highest score to the bounds of the value of a population with scores between them.
 ``interval_method`` : str, default "anchored" if the loss measures gaps, else "symmetric"
     See `calibrant.interval`. A norm may declare another default.
 ``unit`` : str, default "1"
@@ -90,19 +92,41 @@ _WEIGHTED_TEST = Note(
 )
 
 
-@declare(keeps_sign=True, needs_sums_only=True, is_elementwise=True, range=(-1.0, 1.0))
+def _signed_range(lowest: float, highest: float) -> tuple[float, float]:
+    """Return the bounds of a mean score less a rate, which lies between 0 and 1."""
+    return lowest - 1, highest
+
+
+def _absolute_range(lowest: float, highest: float) -> tuple[float, float]:
+    return 0.0, max(1 - lowest, highest)
+
+
+def _squared_range(lowest: float, highest: float) -> tuple[float, float]:
+    return 0.0, max(1 - lowest, highest) ** 2
+
+
+@declare(keeps_sign=True, needs_sums_only=True, is_elementwise=True, range=(-1.0, 1.0), range_of_scores=_signed_range)
 def signed_gap(partition: Partition | BinTotals) -> Floats:
     """Mean score minus event rate: positive where predictions overestimate."""
     return partition.mean_score - partition.rate
 
 
-@declare(measures_gaps=True, needs_sums_only=True, is_elementwise=True, range=(0.0, 1.0))
+@declare(
+    measures_gaps=True, needs_sums_only=True, is_elementwise=True, range=(0.0, 1.0), range_of_scores=_absolute_range
+)
 def absolute_gap(partition: Partition | BinTotals) -> Floats:
     """Distance between mean score and event rate."""
     return np.abs(signed_gap(partition))
 
 
-@declare(measures_gaps=True, needs_sums_only=True, is_elementwise=True, degree=2, range=(0.0, 1.0))
+@declare(
+    measures_gaps=True,
+    needs_sums_only=True,
+    is_elementwise=True,
+    degree=2,
+    range=(0.0, 1.0),
+    range_of_scores=_squared_range,
+)
 def squared_gap(partition: Partition | BinTotals) -> Floats:
     """Squared distance between mean score and event rate."""
     return np.square(signed_gap(partition))
