@@ -147,7 +147,7 @@ struct RowBlock {
             found.add(p, label[i]);
             const Limbs limbs(p);
             first[i] = limbs.a + (std::int64_t{1} << 40) + (bits_of(label_value(label[i])) & (std::int64_t{1} << 52));
-            rest[i] = limbs.b * (1 << 26) + limbs.c;
+            rest[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(limbs.b) << 26) + limbs.c;  // wraps if invalid
             const double middle = p * bins - 0.5, nearest = middle + whole;
             bin[i] = bits_of(nearest) - bits_of(whole);
             const double off = middle - (nearest - whole);  // -1/2 or 1/2 at an edge
@@ -209,19 +209,19 @@ CALIBRANT_INLINE RowCheck sum_squared_errors(const Score* score, const Label* la
     RowCheck check;
     for (std::size_t begin = 0; begin < rows; begin += kRowBlock) {
         const std::size_t end = std::min(begin + kRowBlock, rows);
-        std::int64_t a = 0, b = 0, c = 0;
+        std::uint64_t a = 0, b = 0, c = 0;  // of invalid rows, which are not used, sums wrap
         double events = 0;
         for (std::size_t i = begin; i < end; ++i) {
             const double p = static_cast<double>(score[i]), y = label_value(label[i]), distance = p - y;
             check.add(p, label[i]);
             const Limbs limbs(distance * distance);
-            a += limbs.a;
-            b += limbs.b;
-            c += limbs.c;
+            a += static_cast<std::uint64_t>(limbs.a);
+            b += static_cast<std::uint64_t>(limbs.b);
+            c += static_cast<std::uint64_t>(limbs.c);
         }
         for (std::size_t i = begin; i < end; ++i) events += label_value(label[i]);
         if (check.invalid != 0) return check;
-        out.score.add(a, b, c);
+        out.score.add(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b), static_cast<std::int64_t>(c));
         out.k += static_cast<std::int64_t>(events);
     }
     out.n = static_cast<std::int64_t>(rows);
