@@ -10,7 +10,7 @@ from calibrant._support.errors import InputError, MissingExtraError
 from calibrant.monitor import schema
 from calibrant.monitor.observations import NO_GROUP, group_label
 from calibrant.monitor.store import StoreError
-from calibrant.monitor.windows import to_datetime
+from calibrant.monitor.time_windows import to_datetime
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.storage import from_arrow, to_arrow
 

@@ -6,15 +6,17 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 
-from calibrant.inference.e_processes import EProcess, EvidenceState, e_bh
+from calibrant.inference.sequential.e_processes import EProcess, Evidence
+from calibrant.inference.sequential.e_tests import e_bh
 from calibrant.monitor import schema
 from calibrant.monitor.cells import table_sums
 from calibrant.monitor.observations import NO_GROUP
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["WHOLE", "Evidence", "Stream", "group_weights", "log_threshold"]
+__all__ = ["WHOLE", "EvidenceRecorder", "Stream", "group_weights", "log_threshold"]
 
 WHOLE = ""
 
@@ -33,7 +35,7 @@ def log_threshold(alpha: float, ordinal: int = 1) -> float:
 class Stream:
     """The e-process of the whole or of a group after the last closed window, and its sums over all closed windows."""
 
-    state: EvidenceState
+    state: Evidence
     cohort: int
     n: int = 0
     k: int = 0
@@ -49,7 +51,7 @@ class Stream:
     @classmethod
     def from_row(cls, row: Any) -> "Stream":
         """Return the stream of a row of the store."""
-        return cls(EvidenceState.from_dict(json.loads(row.state)), row.cohort, row.n, row.k, row.score_sum)
+        return cls(Evidence.from_dict(json.loads(row.state)), row.cohort, row.n, row.k, row.score_sum)
 
     def to_row(self) -> dict[str, Any]:
         """Return the columns of the store."""
@@ -76,7 +78,7 @@ def group_weights(cohorts: dict[str, int]) -> dict[str, float]:
     return {name: 1 / (c * (c + 1) * sizes[c]) for name, c in cohorts.items()}
 
 
-class Evidence:
+class EvidenceRecorder:
     """The e-processes of one version while windows close, in order of time."""
 
     def __init__(
@@ -116,9 +118,9 @@ class Evidence:
         names = [name for name in self.streams if name != WHOLE]
         if names:
             weights = group_weights({name: self.streams[name].cohort for name in names})
-            log_e = [float(self.streams[name].state.log_e) for name in names]
+            log_e = np.array([float(self.streams[name].state.log_e) for name in names])
             level = self.alpha * version_share(self.ordinal) / 2
-            rejected = e_bh(log_e, [weights[name] for name in names], level)
+            rejected = e_bh(log_e, np.array([weights[name] for name in names]), level)
             found += [name for name, alarm in zip(names, rejected, strict=True) if alarm]
         for name in found:
             if name not in self.alarmed:

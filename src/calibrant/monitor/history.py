@@ -9,7 +9,7 @@ from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.text_tables import html_table, text_table
 from calibrant.evaluation.results import to_json_text
 from calibrant.monitor.status import ChangeEstimate
-from calibrant.monitor.windows import window_text
+from calibrant.monitor.time_windows import window_text
 
 __all__ = ["History", "WindowRecord"]
 

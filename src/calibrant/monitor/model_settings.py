@@ -8,8 +8,8 @@ from typing import Any
 
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.option_checks import check_share
-from calibrant.inference.e_processes import EProcess
-from calibrant.monitor.windows import WindowRule, read_duration
+from calibrant.inference.sequential.e_processes import EProcess
+from calibrant.monitor.time_windows import WindowRule, read_duration
 from calibrant.tables.score_table import check_resolution
 
 __all__ = ["ModelSettings"]

@@ -32,7 +32,7 @@ from calibrant.monitor.recording import Recorder
 from calibrant.monitor.retention import check_folder, forget_tables, round_tables, write_files
 from calibrant.monitor.status import Alarm, Receipt, Status
 from calibrant.monitor.store import Store
-from calibrant.monitor.windows import read_time, to_datetime
+from calibrant.monitor.time_windows import read_time, to_datetime
 from calibrant.tables.score_table import ScoreTable, check_resolution
 
 __all__ = ["Monitor"]

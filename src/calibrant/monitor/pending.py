@@ -12,7 +12,7 @@ from calibrant._support import columns as _columns
 from calibrant.monitor import schema
 from calibrant.monitor.observations import RowChunk, check_name, read_groups
 from calibrant.monitor.recording import Recorder, Version
-from calibrant.monitor.windows import read_times
+from calibrant.monitor.time_windows import read_times
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import check_scores
 

@@ -8,7 +8,8 @@ import numpy as np
 import sqlalchemy as sa
 
 from calibrant._support.errors import Argument, InputError, Note
-from calibrant.inference.e_processes import change_point, dispersion
+from calibrant._support.typing import Floats
+from calibrant.inference.sequential.change_points import change_point, dispersion
 from calibrant.monitor import schema
 from calibrant.monitor.cells import load_cells
 from calibrant.monitor.evidence import WHOLE, Stream, group_weights, log_threshold
@@ -16,13 +17,15 @@ from calibrant.monitor.history import History, WindowRecord
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import NO_GROUP, group_label
 from calibrant.monitor.status import Alarm, ChangeEstimate, ConfidenceSequence, GroupStatus, Status
-from calibrant.monitor.windows import to_datetime
+from calibrant.monitor.time_windows import to_datetime
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Reader"]
 
 # Estimates of a change from fewer windows mean little.
 _FEWEST_WINDOWS = 5
+# Level of the test for windows that vary more than the settings state.
+_SIGNIFICANT = 0.01
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Reader:
             threshold=log_threshold(self.settings.alpha, 1 if version is None else version.ordinal),
             last_window=to_datetime(closed[-1].start) if closed else None,
             change_point=self._change(closed) if alarmed else None,
-            confidence_sequence=_sequence(whole),
+            confidence_sequence=_sequence(whole, self.settings.alpha),
             notes=self._notes(version, closed, n_unlabelled, n_predictions),
             settings=self.settings.to_dict(),
         )
@@ -184,15 +187,20 @@ class Reader:
         weights = group_weights({key: stream.cohort for key, stream in streams.items()})
         alarmed = {alarm.group for alarm in alarms}
         order = sorted(streams, key=lambda key: -float(streams[key].state.log_e))
-        return {group_label(key): _group(streams[key], weights[key], group_label(key) in alarmed) for key in order}
+        return {
+            group_label(key): _group(streams[key], weights[key], group_label(key) in alarmed, self.settings.alpha)
+            for key in order
+        }
 
     def _change(self, closed: list[Any]) -> ChangeEstimate | None:
         """Estimate the first window after a change from the sums of closed windows."""
         if len(closed) < _FEWEST_WINDOWS:
             return None
-        residual, information = _residuals(closed)
-        effect = 0.0 if self.settings.dependence == "rows" else self.settings.window_effect
-        found = change_point(residual, information, information + (effect * information) ** 2)
+        residual, information, expected = _residuals(closed)
+        effect = 0.0 if self.settings.dependence == "independent" else self.settings.window_effect
+        found = change_point(residual, information, information + (effect * expected) ** 2)
+        if found is None:
+            return None
         at, low, high = (to_datetime(closed[i].start) for i in (found.index, found.low, found.high))
         return ChangeEstimate(at, low, high)
 
@@ -223,34 +231,37 @@ class Reader:
         return (*notes, *self._dispersion_notes(closed))
 
     def _dispersion_notes(self, closed: list[Any]) -> list[Note]:
-        """Report windows that vary more than independent rows would, where rows are declared independent."""
-        if self.settings.dependence != "rows" or len(closed) < _FEWEST_WINDOWS:
+        """Report windows that vary more than the settings state, which breaks the guarantee."""
+        stated = {"window": self.settings.window_effect, "independent": 0.0}.get(self.settings.dependence)
+        found = None if stated is None else dispersion(*_residuals(closed), window_effect=stated)
+        if found is None or not found.pvalue <= _SIGNIFICANT:
             return []
-        found = dispersion(*_residuals(closed))
-        if not found.pvalue <= 0.01:
-            return []
+        cause = "independent rows" if not stated else f"a window effect of {stated:g}"
         text = (
-            f"Windows vary {found.ratio:.2g} times as much as independent rows would (a window effect of about "
-            f"{found.window_effect:.2g} in log-odds): alarms of dependence='rows' are not valid. Use 'window'."
+            f"Windows vary more than {cause} would explain (p = {found.pvalue:.1g}; estimated window effect "
+            f"{found.window_effect:.2g}): false alarms are more likely than alpha. Monitor under a new model name "
+            "with a larger window_effect, or with dependence='any'."
         )
         return [Note("dispersion", 1, text)]
 
 
-def _residuals(closed: list[Any]) -> tuple[Any, Any]:
-    residual = np.array([row.k - row.score_sum for row in closed])
-    return residual, np.array([row.information for row in closed])
+def _residuals(closed: list[Any]) -> tuple[Floats, Floats, Floats]:
+    """Return events less expected events, information and expected events of each window."""
+    expected = np.array([row.score_sum for row in closed], dtype=np.float64)
+    return np.array([row.k for row in closed]) - expected, np.array([row.information for row in closed]), expected
 
 
-def _sequence(stream: Stream | None) -> ConfidenceSequence:
+def _sequence(stream: Stream | None, alpha: float) -> ConfidenceSequence:
     if stream is None:
         return ConfidenceSequence(math.nan, -math.inf, math.inf)
-    state = stream.state
-    return ConfidenceSequence(float(state.shift), float(state.shift_low), float(state.shift_high))
+    shifts = stream.state.shifts
+    low, high = shifts.interval(alpha)
+    return ConfidenceSequence(float(shifts.estimate), float(low), float(high))
 
 
-def _group(stream: Stream, weight: float, alarm: bool) -> GroupStatus:
+def _group(stream: Stream, weight: float, alarm: bool, alpha: float) -> GroupStatus:
     rates = stream.score_sum / stream.n, stream.k / stream.n
-    return GroupStatus(stream.n, *rates, float(stream.state.log_e), weight, alarm, _sequence(stream))
+    return GroupStatus(stream.n, *rates, float(stream.state.log_e), weight, alarm, _sequence(stream, alpha))
 
 
 def _alarm(row: Any) -> Alarm:

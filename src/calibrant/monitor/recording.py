@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from calibrant._support.typing import Bools, Ints
 from calibrant.monitor import schema
 from calibrant.monitor.cells import cell_row, load_cells
-from calibrant.monitor.evidence import Evidence
+from calibrant.monitor.evidence import EvidenceRecorder
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import Chunk
 from calibrant.tables.score_table import ScoreTable
@@ -149,7 +149,9 @@ class Recorder:
         return list(self.connection.execute(query).scalars())
 
     def _close(self, version: Version, keys: list[int]) -> None:
-        evidence = Evidence(self.connection, version.id, version.ordinal, self.settings.process, self.settings.alpha)
+        evidence = EvidenceRecorder(
+            self.connection, version.id, version.ordinal, self.settings.process, self.settings.alpha
+        )
         for window in keys:
             evidence.add_window(window, self._merge_cells(version, window))
             self._mark_closed(version, window)

@@ -14,7 +14,7 @@ from calibrant.monitor.cells import cell_row, load_cells
 from calibrant.monitor.observations import NO_GROUP, group_label
 from calibrant.monitor.queries import Reader
 from calibrant.monitor.recording import Recorder
-from calibrant.monitor.windows import time_array
+from calibrant.monitor.time_windows import time_array
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["check_folder", "forget_tables", "round_tables", "write_files"]

@@ -12,7 +12,7 @@ from calibrant._support.json_values import label as json_label
 from calibrant._support.json_values import number
 from calibrant.evaluation.results import to_json_text
 from calibrant.evaluation.text import ResultText
-from calibrant.monitor.windows import window_text
+from calibrant.monitor.time_windows import window_text
 
 __all__ = ["Alarm", "ChangeEstimate", "ConfidenceSequence", "GroupStatus", "Receipt", "Status"]
 
@@ -211,7 +211,7 @@ class Status:
             level = f"{100 * (1 - float(self.settings.get('alpha', 0.05))):g} %"
             found.append(
                 f"Calibration in the large (log-odds): {sequence.estimate:+.3f}, {level} confidence sequence "
-                f"{sequence.low:+.3f} to {sequence.high:+.3f}."
+                f"{sequence.low:+.3f} to {sequence.high:+.3f} (of a shift that is the same in all windows)."
             )
         if self.change_point is not None:
             at, low, high = (self._window(getattr(self.change_point, name)) for name in ("window", "low", "high"))

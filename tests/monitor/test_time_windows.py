@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant import InputError
-from calibrant.monitor.windows import WindowRule, read_duration, read_time, read_times, to_datetime
+from calibrant.monitor.time_windows import WindowRule, read_duration, read_time, read_times, to_datetime
 
 BERLIN = timezone(timedelta(hours=1))
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
