@@ -45,7 +45,21 @@ class WindowRecord:
 
 @dataclass(frozen=True, repr=False)
 class History:
-    """Windows in order of time; see `Monitor.history`."""
+    """Windows in order of time; see `Monitor.history`.
+
+    Attributes
+    ----------
+    model, version : str
+    group : label or None
+        None for all rows.
+    windows : tuple of WindowRecord
+    window : str or int
+        The setting.
+    threshold : float
+        Log e-value of an alarm. For a group, that of an alarm of this group alone; if several groups raise an alarm
+        together, less is needed.
+    change_point : ChangeEstimate or None
+    """
 
     model: str
     version: str
@@ -87,18 +101,19 @@ class History:
         return plots.MonitorDisplay.from_history(self).plot(fig=fig)
 
     def __repr__(self) -> str:
-        lines = text_table(self._cells(), left=(0,)) if self.windows else ["  no windows"]
+        lines = text_table(self.cells(), left=(0,)) if self.windows else ["  no windows"]
         return "\n".join([self._heading(), *lines])
 
     def _repr_html_(self) -> str:
-        table = html_table(self._cells(), left=(0,)) if self.windows else ""
+        table = html_table(self.cells(), left=(0,)) if self.windows else ""
         return f"<p>{self._heading()}</p>{table}"
 
     def _heading(self) -> str:
         more = f", the last {_SHOWN} shown" if len(self.windows) > _SHOWN else ""
         return f"History: {len(self.windows):,} windows{more}"
 
-    def _cells(self) -> list[list[str]]:
+    def cells(self) -> list[list[str]]:
+        """Return the table of the last windows as text; its first row is the header."""
         header = ["window", "rows", "predicted", "observed", "log e-value", "alarm"]
         rows = []
         for w in self.windows[-_SHOWN:]:

@@ -93,6 +93,8 @@ class Reader:
         records += [_record(row, math.nan, raised, closed=False) for row in self._open_windows(version.id, group)]
         change = self._change(closed) if alarm is not None else None
         threshold = log_threshold(self.settings.alpha, version.ordinal)
+        if group is not None:
+            threshold -= math.log(self._weight(version.id, group))
         return History(self.model, version.name, label, tuple(records), self.settings.window, threshold, change)
 
     def group_keys(self) -> list[str]:
@@ -158,6 +160,14 @@ class Reader:
             .order_by(evidence.c.window)
         )
         return list(self.connection.execute(query).all())
+
+    def _weight(self, version_id: int, group: str) -> float:
+        """Return the weight of a group; 1 while it has no closed window."""
+        table = schema.streams
+        query = sa.select(table.c.stream, table.c.cohort).where(
+            table.c.version_id == version_id, table.c.stream != WHOLE
+        )
+        return group_weights({row.stream: row.cohort for row in self.connection.execute(query)}).get(group, 1.0)
 
     def _open_windows(self, version_id: int, group: str | None) -> list[Any]:
         cells, windows = schema.cells, schema.windows

@@ -229,7 +229,8 @@ class Status:
     def _window(self, start: datetime) -> str:
         return window_text(start, self.settings.get("window", "hour"))
 
-    def _alarm_lines(self) -> list[str]:
+    def alarm_lines(self) -> list[str]:
+        """Return one line per alarm."""
         lines = []
         for alarm in self.alarms:
             done = "" if alarm.acknowledged is None else f"; acknowledged: {alarm.reason}"
@@ -239,7 +240,8 @@ class Status:
             )
         return lines
 
-    def _cells(self) -> list[list[str]]:
+    def cells(self) -> list[list[str]]:
+        """Return the table of all rows and the first groups as text; its first row is the header."""
         header = ["", "rows", "predicted", "observed", "log e-value", "alarm"]
         shown = any(alarm.group is None and alarm.version == self.version for alarm in self.alarms)
         whole = GroupStatus(
@@ -300,7 +302,7 @@ class Status:
     def _text(self) -> ResultText:
         hidden = len(self.groups) - _SHOWN_GROUPS
         more = [f"{hidden:,} more groups: see to_frame()"] if hidden > 0 else []
-        return ResultText(self.headline, self.sentences(), self._cells(), [*self._alarm_lines(), *more], self.notes)
+        return ResultText(self.headline, self.sentences(), self.cells(), [*self.alarm_lines(), *more], self.notes)
 
 
 def _cells(row: GroupStatus) -> list[str]:
