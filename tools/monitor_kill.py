@@ -52,7 +52,8 @@ def write(store: str, first: int, n_batches: int) -> None:
     start = np.datetime64("2026-01-01")
     for batch in range(first, n_batches):
         receipt = monitor.observe(*rows(batch), time=start + batch // BATCHES_PER_DAY, group="g", batch=batch)
-        print(batch, int(receipt.repeated_batch), flush=True)
+        sys.stdout.write(f"{batch} {int(receipt.repeated_batch)}\n")
+        sys.stdout.flush()
 
 
 def run(store: str, *, n_batches: int, n_kills: int, seed: random.Random) -> Result:
@@ -66,6 +67,8 @@ def run(store: str, *, n_batches: int, n_kills: int, seed: random.Random) -> Res
         # After a random number of acknowledgements, and then at a random moment of the next batches.
         left = None if kills >= n_kills else seed.randint(1, max(1, 2 * (n_batches - done) // (n_kills - kills + 1)))
         for line in writer.stdout:
+            if not line.endswith("\n"):  # killed while it wrote, so not acknowledged
+                break
             batch, repeated = map(int, line.split())
             assert batch == done + 1
             done, resent = batch, resent + repeated

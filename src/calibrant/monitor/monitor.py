@@ -341,8 +341,7 @@ class Monitor(KnownKeywords):
 
     def models(self) -> list[str]:
         """Return the names of all models in the store."""
-        with self.store.read() as connection:
-            return list(connection.execute(sa.select(schema.models.c.name).order_by(schema.models.c.name)).scalars())
+        return self.store.models()
 
     def delete(self, model: str) -> None:
         """Delete a model of the store with all its data."""
@@ -382,4 +381,4 @@ class Monitor(KnownKeywords):
 
 
 def _raised(recorder: Recorder) -> tuple[Any, ...]:
-    return tuple("all" if stream == WHOLE else group_label(stream) for _, stream in recorder.raised)
+    return tuple(None if stream == WHOLE else group_label(stream) for _, stream in recorder.raised)

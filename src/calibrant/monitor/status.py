@@ -36,7 +36,7 @@ class Receipt:
     n_closed : int
         Number of windows that this call closed.
     alarms : tuple
-        "all" or the label of the group, for each alarm that this call raised.
+        The label of the group, or None for all rows, of each alarm that this call raised.
     """
 
     n_rows: int

@@ -74,6 +74,11 @@ class Store:
         with _translated(), self.engine.connect().execution_options(**options) as connection, connection.begin():
             yield connection
 
+    def models(self) -> list[str]:
+        """Return the names of all models, sorted."""
+        with self.read() as connection:
+            return list(connection.execute(sa.select(schema.models.c.name).order_by(schema.models.c.name)).scalars())
+
     def _prepare(self) -> None:
         """Create the tables, or bring those of an older version up to date."""
         with self.read() as connection:
