@@ -100,30 +100,31 @@ def check(store: str, n_batches: int, acknowledged: int, kills: int, resent: int
 
 
 def main() -> None:
-    """Run the long test on both stores and write the result to a file."""
+    """Run the long test on one kind of store and write the result to a file."""
     from tools import servers
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", nargs=3, metavar=("STORE", "FIRST", "BATCHES"))
     parser.add_argument("--batches", type=int, default=10_000)
     parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--out", type=Path, default=ROOT / "research" / "studies" / "monitor_kill.json")
+    parser.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--out", type=Path, default=ROOT / "research" / "studies")
     options = parser.parse_args()
     if options.write:
         write(options.write[0], int(options.write[1]), int(options.write[2]))
         return
-    results = []
-    with tempfile.TemporaryDirectory() as folder:
-        settings = {"n_batches": options.batches, "n_kills": options.kills}
-        results.append(run(f"{folder}/store.db", **settings, seed=random.Random(1)))
-        if servers.why_no_postgresql() is None:
-            with servers.postgresql() as address:
-                server = dict(part.split("=", 1) for part in address.split())
-                url = f"postgresql+psycopg://{server['user']}@{server['host']}:{server['port']}/{server['dbname']}"
-                results.append(run(url, **settings, seed=random.Random(2)))
-    text = json.dumps([asdict(result) for result in results], indent=2)
+    settings = {"n_batches": options.batches, "n_kills": options.kills}
+    if options.store == "sqlite":
+        with tempfile.TemporaryDirectory() as folder:
+            result = run(f"{folder}/store.db", **settings, seed=random.Random(1))
+    else:
+        with servers.postgresql() as address:
+            server = dict(part.split("=", 1) for part in address.split())
+            url = f"postgresql+psycopg://{server['user']}@{server['host']}:{server['port']}/{server['dbname']}"
+            result = run(url, **settings, seed=random.Random(2))
+    text = json.dumps(asdict(result), indent=2)
     print(text)
-    options.out.write_text(text + "\n")
+    (options.out / f"monitor_kill_{options.store}.json").write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -53,14 +53,19 @@ class Stream:
         """Return the stream of a row of the store."""
         return cls(Evidence.from_dict(json.loads(row.state)), row.cohort, row.n, row.k, row.score_sum)
 
-    def to_row(self) -> dict[str, Any]:
-        """Return the columns of the store."""
+    def to_row(self, alpha: float) -> dict[str, Any]:
+        """Return the columns of the store, with the confidence sequence at `alpha`."""
+        low, high = self.state.shifts.interval(alpha)
         return {
             "cohort": self.cohort,
             "n": self.n,
             "k": self.k,
             "score_sum": self.score_sum,
             "log_e": float(self.state.log_e),
+            "shift": float(self.state.shifts.estimate),
+            # If all shifts are refuted, there are no limits.
+            "shift_low": None if math.isnan(low) else float(low),
+            "shift_high": None if math.isnan(high) else float(high),
             "state": json.dumps(self.state.to_dict()),
         }
 
@@ -145,7 +150,7 @@ class EvidenceRecorder:
             self.connection.execute(schema.alarms.insert(), self.new_alarms)
         changed = {row["stream"] for row in self.rows}
         for name in sorted(changed):
-            values = self.streams[name].to_row()
+            values = self.streams[name].to_row(self.alpha)
             key = {"version_id": self.version_id, "stream": name}
             if name in self.stored:
                 table = schema.streams

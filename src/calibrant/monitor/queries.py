@@ -12,7 +12,7 @@ from calibrant._support.typing import Floats
 from calibrant.inference.sequential.change_points import change_point, dispersion
 from calibrant.monitor import schema
 from calibrant.monitor.cells import load_cells
-from calibrant.monitor.evidence import WHOLE, Stream, group_weights, log_threshold
+from calibrant.monitor.evidence import WHOLE, group_weights, log_threshold
 from calibrant.monitor.history import History, WindowRecord
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import NO_GROUP, group_label
@@ -70,11 +70,11 @@ class Reader:
             n_unlabelled=n_unlabelled,
             predicted=math.nan if whole is None else whole.score_sum / whole.n,
             observed=math.nan if whole is None else whole.k / whole.n,
-            log_e_value=0.0 if whole is None else float(whole.state.log_e),
+            log_e_value=0.0 if whole is None else whole.log_e,
             threshold=log_threshold(self.settings.alpha, 1 if version is None else version.ordinal),
             last_window=to_datetime(closed[-1].start) if closed else None,
             change_point=self._change(closed) if alarmed else None,
-            confidence_sequence=_sequence(whole, self.settings.alpha),
+            confidence_sequence=_sequence(whole),
             notes=self._notes(version, closed, n_unlabelled, n_predictions),
             settings=self.settings.to_dict(),
         )
@@ -145,10 +145,12 @@ class Reader:
         same = (table.c.version_id == row.version_id) & (table.c.window == row.first_window)
         return int(self.connection.execute(sa.select(table.c.start).where(same)).scalar_one()) >= since
 
-    def _streams(self, version_id: int) -> dict[str, Stream]:
+    def _streams(self, version_id: int) -> dict[str, Any]:
+        """Return the last sums and values of each stream, without the states of their e-processes."""
         table = schema.streams
-        query = sa.select(table).where(table.c.version_id == version_id).order_by(table.c.stream)
-        return {row.stream: Stream.from_row(row) for row in self.connection.execute(query)}
+        columns = [column for column in table.c if column.name != "state"]
+        query = sa.select(*columns).where(table.c.version_id == version_id).order_by(table.c.stream)
+        return {row.stream: row for row in self.connection.execute(query)}
 
     def _evidence(self, version_id: int, stream: str) -> list[Any]:
         evidence, windows = schema.evidence, schema.windows
@@ -193,14 +195,11 @@ class Reader:
         counts = {bool(row[0]): int(row[1]) for row in self.connection.execute(query.group_by(table.c.labelled))}
         return counts.get(False, 0), sum(counts.values())
 
-    def _groups(self, streams: dict[str, Stream], alarms: list[Alarm]) -> dict[Any, GroupStatus]:
+    def _groups(self, streams: dict[str, Any], alarms: list[Alarm]) -> dict[Any, GroupStatus]:
         weights = group_weights({key: stream.cohort for key, stream in streams.items()})
         alarmed = {alarm.group for alarm in alarms}
-        order = sorted(streams, key=lambda key: -float(streams[key].state.log_e))
-        return {
-            group_label(key): _group(streams[key], weights[key], group_label(key) in alarmed, self.settings.alpha)
-            for key in order
-        }
+        order = sorted(streams, key=lambda key: -streams[key].log_e)
+        return {group_label(key): _group(streams[key], weights[key], group_label(key) in alarmed) for key in order}
 
     def _change(self, closed: list[Any]) -> ChangeEstimate | None:
         """Estimate the first window after a change from the sums of closed windows."""
@@ -261,17 +260,16 @@ def _residuals(closed: list[Any]) -> tuple[Floats, Floats, Floats]:
     return np.array([row.k for row in closed]) - expected, np.array([row.information for row in closed]), expected
 
 
-def _sequence(stream: Stream | None, alpha: float) -> ConfidenceSequence:
+def _sequence(stream: Any) -> ConfidenceSequence:
     if stream is None:
         return ConfidenceSequence(math.nan, -math.inf, math.inf)
-    shifts = stream.state.shifts
-    low, high = shifts.interval(alpha)
-    return ConfidenceSequence(float(shifts.estimate), float(low), float(high))
+    low, high = (math.nan if each is None else each for each in (stream.shift_low, stream.shift_high))
+    return ConfidenceSequence(stream.shift, low, high)
 
 
-def _group(stream: Stream, weight: float, alarm: bool, alpha: float) -> GroupStatus:
+def _group(stream: Any, weight: float, alarm: bool) -> GroupStatus:
     rates = stream.score_sum / stream.n, stream.k / stream.n
-    return GroupStatus(stream.n, *rates, float(stream.state.log_e), weight, alarm, _sequence(stream, alpha))
+    return GroupStatus(stream.n, *rates, stream.log_e, weight, alarm, _sequence(stream))
 
 
 def _alarm(row: Any) -> Alarm:

@@ -80,7 +80,7 @@ cells = _table(
     sa.Index("calibrant_cells_by_window", "version_id", "window"),
 )
 
-# The last state of the e-process of the whole (stream "") and of each group.
+# The last state of the e-process of the whole (stream "") and of each group; what a status shows has columns.
 streams = _table(
     "streams",
     _parent("version_id", "versions"),
@@ -90,6 +90,9 @@ streams = _table(
     _whole("k"),
     sa.Column("score_sum", sa.Double, nullable=False),
     sa.Column("log_e", sa.Double, nullable=False),
+    sa.Column("shift", sa.Double),
+    sa.Column("shift_low", sa.Double),
+    sa.Column("shift_high", sa.Double),
     sa.Column("state", sa.Text, nullable=False),
 )
 

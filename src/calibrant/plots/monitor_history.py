@@ -18,7 +18,8 @@ from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour, mo
 
 __all__ = ["MonitorDisplay"]
 
-_MOST_POINTS = 120  # more windows are drawn as a line with a band
+_MANY_WINDOWS = 120  # more are drawn finer
+_GAP = 3.5  # times the usual distance between windows: the line of predictions ends there
 
 
 @dataclass(eq=False, repr=False)
@@ -65,17 +66,18 @@ class MonitorDisplay:
         ax, values = self.rates_, self._values()
         x, low, high = values["start"], 100 * values["low"], 100 * values["high"]
         observed, predicted = 100 * values["observed"], 100 * values["predicted"]
-        colour, few = event_colour(), len(x) <= _MOST_POINTS
-        if few:
-            ax.vlines(x, low, high, color=colour, lw=0.9, alpha=0.45)
-        else:
-            ax.fill_between(x, low, high, color=colour, alpha=0.18, lw=0, step="mid")
-        style = {"ls": "", "marker": "o", "ms": 3.2} if few else {"lw": 0.9}
-        (rate,) = ax.plot(x, observed, color=colour, gid="monitor-observed", **style)
-        (mean,) = ax.plot(x, predicted, color=model_colours(1)[0], lw=1.6, gid="monitor-predicted")
+        colour, many = event_colour(), len(x) > _MANY_WINDOWS
+        ax.vlines(x, low, high, color=colour, lw=0.5 if many else 0.9, alpha=0.25 if many else 0.45)
+        (rate,) = ax.plot(
+            x, observed, color=colour, ls="", marker="o", ms=2.2 if many else 3.2, mew=0, gid="monitor-observed"
+        )
+        (mean,) = ax.plot(*_with_gaps(x, predicted), color=model_colours(1)[0], lw=1.6, gid="monitor-predicted")
         ax.set_ylabel("event rate (%)")
-        reach = np.concatenate([observed, predicted])
-        pad = 0.35 * max(float(np.ptp(reach)), 1e-3)
+        # Windows of few rows have extreme rates; they may be cut off.
+        n = np.array([w.n_rows for w in self.history.windows])
+        large = n >= np.median(n) / 4
+        reach = np.concatenate([observed[large], predicted])
+        pad = 0.25 * max(float(np.ptp(reach)), 1e-3)
         ax.set_ylim(max(0.0, float(reach.min()) - pad), min(100.0, float(reach.max()) + pad))
         legend_above(ax, self._title(), [mean, rate], ["predicted", "observed, with 95 % CI of each window"])
 
@@ -158,6 +160,13 @@ class MonitorDisplay:
             f"{self._title()}. Predicted and observed rates of {len(self.history.windows):,} windows; {last}, an alarm "
             f"is raised at {self.history.threshold:.2f}."
         )
+
+
+def _with_gaps(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return the points of a line with a missing point where windows are far apart."""
+    step = np.diff(x)
+    after = np.flatnonzero(step > _GAP * np.median(step)) + 1 if step.size else np.empty(0, dtype=np.int64)
+    return np.insert(x, after, np.nan), np.insert(y, after, np.nan)
 
 
 def _days(moment: datetime) -> float:
