@@ -503,3 +503,21 @@ def test_two_processes_can_create_a_store_and_a_model_at_once(store):
         thread.join()
     assert not failures
     assert len(found) == 4
+
+
+def test_a_recalibrated_version_is_monitored_beside_the_old_one(path):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    monitor = cb.Monitor(path)
+    y, p = fill(monitor, 15, n=400, shift=1.0)
+    assert monitor.table() == cb.ScoreTable.from_arrays(y, p)
+    assert monitor.table(since=START + 10 * DAY) == cb.ScoreTable.from_arrays(y[4000:], p[4000:])
+    calibrator = cb.Platt().fit(monitor.table())
+    for day in range(15, 45):
+        y, p = stream(400, day, 1.0)
+        for version, scores in (("1", p), ("2", calibrator(p))):
+            monitor.observe(y, scores, time=START + day * DAY, version=version)
+    assert {alarm.version for alarm in monitor.status().alarms} == {"1"}
+    new = monitor.status(version="2")
+    assert (new.n_windows, new.n_rows) == (29, 30 * 400)
+    assert monitor.status(version="1").n_rows == 45 * 400
+    assert abs(new.observed - new.predicted) < 0.02

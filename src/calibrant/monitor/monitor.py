@@ -300,6 +300,20 @@ class Monitor(KnownKeywords):
         `options` are those of `calibrant.evaluate`. Groups are evaluated too. The verdict is that of one look at these
         rows: it is not valid for repeated looks, as the alarms are.
         """
+        tables = self._tables(since, until, version)
+        if list(tables) == [NO_GROUP]:
+            return evaluate(tables[NO_GROUP], **options)
+        groups: Mapping[Any, ScoreTable] = {
+            _NO_GROUP if key == NO_GROUP else group_label(key): table for key, table in tables.items()
+        }
+        return evaluate(groups, **options)
+
+    def table(self, since: Any = None, until: Any = None, *, version: object = None) -> ScoreTable:
+        """Return the table of the rows that `evaluate` evaluates, for example to fit a calibrator."""
+        return sum(self._tables(since, until, version).values(), ScoreTable.empty())
+
+    def _tables(self, since: Any, until: Any, version: object) -> dict[str, ScoreTable]:
+        """Return the table of each group in a range of windows; an error if there are no rows."""
         first, last = (
             None if each is None else read_time(each, name) for name, each in (("since", since), ("until", until))
         )
@@ -309,12 +323,7 @@ class Monitor(KnownKeywords):
             raise InputError(
                 "There must be at least one row in the windows to evaluate; got none.", hint="Widen since and until."
             )
-        if list(tables) == [NO_GROUP]:
-            return evaluate(tables[NO_GROUP], **options)
-        groups: Mapping[Any, ScoreTable] = {
-            _NO_GROUP if key == NO_GROUP else group_label(key): table for key, table in tables.items()
-        }
-        return evaluate(groups, **options)
+        return tables
 
     def plot(self, group: Any = None, *, version: object = None, fig: Any = None) -> Any:
         """Draw predicted and observed rates and the evidence over time; return a `calibrant.plots.MonitorDisplay`."""
