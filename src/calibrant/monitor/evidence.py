@@ -16,7 +16,7 @@ from calibrant.monitor.cells import table_sums
 from calibrant.monitor.observations import NO_GROUP
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["WHOLE", "EvidenceRecorder", "Stream", "group_weights", "log_threshold"]
+__all__ = ["WHOLE", "EvidenceRecorder", "MonitoredStream", "group_weights", "log_threshold"]
 
 WHOLE = ""
 
@@ -32,7 +32,7 @@ def log_threshold(alpha: float, ordinal: int = 1) -> float:
 
 
 @dataclass
-class Stream:
+class MonitoredStream:
     """The e-process of the whole or of a group after the last closed window, and its sums over all closed windows."""
 
     state: Evidence
@@ -49,7 +49,7 @@ class Stream:
         return {**sums, "log_e": float(self.state.log_e)}
 
     @classmethod
-    def from_row(cls, row: Any) -> "Stream":
+    def from_row(cls, row: Any) -> "MonitoredStream":
         """Return the stream of a row of the store."""
         return cls(Evidence.from_dict(json.loads(row.state)), row.cohort, row.n, row.k, row.score_sum)
 
@@ -93,7 +93,7 @@ class EvidenceRecorder:
         self.process, self.alpha, self.ordinal = process, alpha, ordinal
         table = schema.streams
         rows = connection.execute(sa.select(table).where(table.c.version_id == version_id)).all()
-        self.streams = {row.stream: Stream.from_row(row) for row in rows}
+        self.streams = {row.stream: MonitoredStream.from_row(row) for row in rows}
         self.stored = set(self.streams)
         alarms = schema.alarms
         query = sa.select(alarms.c.stream).where(alarms.c.version_id == version_id)
@@ -112,7 +112,7 @@ class EvidenceRecorder:
         self._raise_alarms(window)
 
     def _update(self, name: str, cohort: int, window: int, table: ScoreTable) -> None:
-        stream = self.streams.setdefault(name, Stream(self.process.start(), cohort))
+        stream = self.streams.setdefault(name, MonitoredStream(self.process.start(), cohort))
         added = stream.update(self.process, table)
         self.rows.append({"version_id": self.version_id, "stream": name, "window": window, **added})
 

@@ -16,6 +16,7 @@ from calibrant.evaluation.results import Evaluation
 from calibrant.monitor import schema
 from calibrant.monitor.evidence import WHOLE
 from calibrant.monitor.history import History
+from calibrant.monitor.model_queries import Reader
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import (
     NO_GROUP,
@@ -27,7 +28,6 @@ from calibrant.monitor.observations import (
     group_label,
 )
 from calibrant.monitor.pending import Outcomes, Predictions
-from calibrant.monitor.queries import Reader
 from calibrant.monitor.recording import Recorder
 from calibrant.monitor.retention import check_folder, forget_tables, round_tables, write_files
 from calibrant.monitor.status import Alarm, Receipt, Status
@@ -331,7 +331,7 @@ class Monitor(KnownKeywords):
 
     def to_html(self, path: str | PathLike[str] | None = None, *, title: str | None = None) -> str:
         """Return status, figure and history as one self-contained HTML page; write it to `path` if given."""
-        from calibrant.monitor.page import write_status
+        from calibrant.monitor.status_page import write_status
 
         return write_status(self.status(), self.history(), path, title=title or f"Monitor of {self.model}")
 

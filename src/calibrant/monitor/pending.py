@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from calibrant._support import class_labels
 from calibrant._support import columns as _columns
+from calibrant._support.errors import Argument, InputError
 from calibrant.monitor import schema
 from calibrant.monitor.observations import RowChunk, check_name, read_groups
 from calibrant.monitor.recording import Recorder, Version
@@ -112,6 +113,8 @@ def _read_ids(id: Any) -> list[str]:
         return [check_name("id", id)]
     column = _columns.read(id, "id")
     _columns.refuse_missing([column])
+    if not len(column):
+        raise InputError(Argument("id") + " must have at least one row; got none.")
     return [check_name("id", each) for each in column.values.tolist()]
 
 

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from calibrant._support.errors import Argument, InputError
 from calibrant.monitor import schema
 from calibrant.monitor.cells import cell_row, load_cells
+from calibrant.monitor.model_queries import Reader
 from calibrant.monitor.observations import NO_GROUP, group_label
-from calibrant.monitor.queries import Reader
 from calibrant.monitor.recording import Recorder
 from calibrant.monitor.time_windows import time_array
 from calibrant.tables.score_table import ScoreTable
