@@ -95,7 +95,7 @@ def check(store: str, n_batches: int, acknowledged: int, kills: int, resent: int
     lost = sum(stored.get(score, 0) < n for score, n in expected.items())
     twice = sum(n > expected.get(score, 0) for score, n in stored.items())
     return Result(
-        store.partition(":")[0] if "://" in store else "sqlite", n_batches, acknowledged, kills, resent, lost, twice
+        store.partition("+")[0] if "://" in store else "sqlite", n_batches, acknowledged, kills, resent, lost, twice
     )
 
 
