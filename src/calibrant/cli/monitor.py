@@ -15,7 +15,7 @@ from calibrant.cli.options import Decorator, force_option, input_options, parse_
 from calibrant.cli.outputs import check_outputs, write_text
 
 if TYPE_CHECKING:
-    from calibrant.monitor.monitor import Monitor
+    from calibrant.monitor.model_monitor import Monitor
     from calibrant.monitor.status import Status
 
 __all__ = ["monitor"]
@@ -98,7 +98,7 @@ def observe(
             Argument("p") + " must be given once, and rows must have no weights or frequencies.",
             hint="Monitor each score as a model of its own: --model NAME.",
         )
-    from calibrant.monitor.monitor import Monitor
+    from calibrant.monitor.model_monitor import Monitor
 
     rows = source.read_rows(time, *group)
     own = Monitor(store, model=model, **settings)
@@ -219,7 +219,7 @@ def _models(store: str, model: str | None) -> list[str]:
 
 
 def _open(store: str, model: str) -> "Monitor":
-    from calibrant.monitor.monitor import Monitor
+    from calibrant.monitor.model_monitor import Monitor
 
     return Monitor(store, model=model)
 
