@@ -56,8 +56,8 @@ def weekly_tests(y: Any, p: Any, day: Any) -> list[bool]:
 def week_effect(y: Any, p: Any, day: Any) -> str:
     """Return the estimate of the effect of a week in the published forecasts."""
     week = np.unique(day.astype("datetime64[W]"), return_inverse=True)[1]
-    residual, information, expected = (np.bincount(week, each) for each in (y - p, p * (1 - p), p))
-    found = cb.inference.dispersion(residual, information, expected)
+    sums = (np.bincount(week, each) for each in (np.ones(len(y)), y, p, p * (1 - p)))
+    found = cb.inference.dispersion(cb.inference.WindowSums.from_columns(*sums))
     return f"Estimated effect of a week on the rate: {found.window_effect:.3f} (p = {found.pvalue:.2f} for none)."
 
 

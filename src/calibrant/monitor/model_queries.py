@@ -8,8 +8,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from calibrant._support.errors import Argument, InputError, Note
-from calibrant._support.typing import Floats
-from calibrant.inference.sequential.change_points import change_point, dispersion
+from calibrant.inference.sequential.change_points import WindowSums, change_point, dispersion
 from calibrant.monitor import schema
 from calibrant.monitor.cells import load_cells
 from calibrant.monitor.evidence import WHOLE, group_weights, log_threshold
@@ -205,9 +204,8 @@ class Reader:
         """Estimate the first window after a change from the sums of closed windows."""
         if len(closed) < _FEWEST_WINDOWS:
             return None
-        residual, information, expected = _residuals(closed)
         effect = 0.0 if self.settings.dependence == "independent" else self.settings.window_effect
-        found = change_point(residual, information, information + (effect * expected) ** 2)
+        found = change_point(_sums(closed), window_effect=effect)
         if found is None:
             return None
         at, low, high = (to_datetime(closed[i].start) for i in (found.index, found.low, found.high))
@@ -242,7 +240,7 @@ class Reader:
     def _dispersion_notes(self, closed: list[Any]) -> list[Note]:
         """Report windows that vary more than the settings state, which breaks the guarantee."""
         stated = {"window": self.settings.window_effect, "independent": 0.0}.get(self.settings.dependence)
-        found = None if stated is None else dispersion(*_residuals(closed), window_effect=stated)
+        found = None if stated is None else dispersion(_sums(closed), window_effect=stated)
         if found is None or not found.pvalue <= _SIGNIFICANT:
             return []
         cause = "independent rows" if not stated else f"a window effect of {stated:g}"
@@ -254,10 +252,10 @@ class Reader:
         return [Note("dispersion", 1, text)]
 
 
-def _residuals(closed: list[Any]) -> tuple[Floats, Floats, Floats]:
-    """Return events less expected events, information and expected events of each window."""
-    expected = np.array([row.score_sum for row in closed], dtype=np.float64)
-    return np.array([row.k for row in closed]) - expected, np.array([row.information for row in closed]), expected
+def _sums(closed: list[Any]) -> WindowSums:
+    """Return the sums of closed windows."""
+    columns = ([getattr(row, name) for row in closed] for name in ("n", "k", "score_sum", "information"))
+    return WindowSums.from_columns(*(np.array(column, dtype=np.float64) for column in columns))
 
 
 def _sequence(stream: Any) -> ConfidenceSequence:
