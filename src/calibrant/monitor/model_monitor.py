@@ -87,6 +87,7 @@ class Monitor(KnownKeywords):
     ...     stored = monitor.observe(rng.random(200) < p, p, time=f"2026-01-{day:02}")
     >>> monitor.status().alarm, monitor.status().n_windows
     (False, 2)
+    >>> folder.cleanup()
     """
 
     def __init__(
