@@ -65,7 +65,7 @@ def run(store: str, *, n_batches: int, n_kills: int, seed: random.Random) -> Res
         writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         assert writer.stdout is not None
         # After a random number of acknowledgements, and then at a random moment of the next batches.
-        left = None if kills >= n_kills else seed.randint(1, max(1, 2 * (n_batches - done) // (n_kills - kills + 1)))
+        left = None if kills >= n_kills else seed.randint(1, max(1, (n_batches - done - 1) // (n_kills - kills + 1)))
         for line in writer.stdout:
             if not line.endswith("\n"):  # killed while it wrote, so not acknowledged
                 break

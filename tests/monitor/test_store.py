@@ -171,7 +171,7 @@ def test_a_full_disk_is_a_clear_error_and_the_store_is_intact(small_disk):
 
 
 def test_no_acknowledged_batch_is_lost_or_counted_twice_after_kills(store):
-    result = monitor_kill.run(store, n_batches=40, n_kills=4, seed=random.Random(0))
-    assert result.acknowledged == 40
+    result = monitor_kill.run(store, n_batches=60, n_kills=4, seed=random.Random(0))
+    assert result.acknowledged == 60
     assert result.kills == 4
     assert (result.lost, result.counted_twice) == (0, 0)
