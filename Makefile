@@ -25,8 +25,9 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
-	study study-calibrators study-monitoring study-audit study-costs study-regression study-scikit-learn \
-	bench bench-counting bench-decisions bench-files bench-gpu bench-spark oracles sanitize corruption fuzz
+	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn \
+	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-spark \
+	monitor-kill oracles sanitize corruption fuzz
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -158,6 +159,16 @@ study-regression: $(VENV)/dev.stamp  ## compare the recalibrators on real data; 
 
 study-scikit-learn: $(VENV)/dev.stamp  ## compare CalibratedModel with scikit-learn's CalibratedClassifierCV on eight data sets (10 minutes; resumable)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.scikit_learn
+
+study-monitor-stream: $(VENV)/dev.stamp  ## run the worked example of docs/monitor, forecasts of baseball games (1 minute); its output goes to docs/studies
+	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.monitor_stream
+
+monitor-kill: $(VENV)/dev.stamp  ## kill writers of both stores of the monitor while they write 10,000 batches (20 minutes); results go to research/studies
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.monitor_kill --store sqlite
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.monitor_kill --store postgresql
+
+bench-monitor: $(VENV)/dev.stamp  ## measure rows per second of the monitor's stores beside a plain INSERT, and the status of 100 models (5 minutes)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/monitor.py
 
 oracles:  ## write the golden values of other implementations, in an environment of their own
 	$(PYTHON) -m venv .venv-oracles

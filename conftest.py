@@ -21,6 +21,9 @@ if not importlib.util.find_spec("matplotlib"):
     collect_ignore += ["src/calibrant/plots", "src/calibrant/report", "tests/visual"]
 # The counter of tensors needs torch.
 collect_ignore += [] if importlib.util.find_spec("torch") else ["src/calibrant/metrics/calibration_counter.py"]
+# The monitor needs SQLAlchemy and pyarrow.
+if not all(map(importlib.util.find_spec, ("sqlalchemy", "pyarrow"))):
+    collect_ignore += ["src/calibrant/monitor"]
 # The command line needs click and rich.
 if not all(map(importlib.util.find_spec, ("click", "rich"))):
     collect_ignore += ["src/calibrant/cli", "src/calibrant/__main__.py"]

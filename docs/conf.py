@@ -48,6 +48,7 @@ html_sidebars = {
         "regression",
         "data_sources",
         "spark_and_databases",
+        "monitor",
         "command_line",
         "report",
         "other_libraries",

@@ -17,7 +17,9 @@ KINDS = ("binary", "multiclass", "labels", "point", "distribution", "regression"
 # Names that mean the same thing in each place.
 REPEATED_MODULES = {
     **dict.fromkeys(KINDS, "one module per kind of forecast in each folder"),
-    **dict.fromkeys(("evaluate", "compare", "audit", "export"), "the command of that function or folder in cli"),
+    **dict.fromkeys(
+        ("evaluate", "compare", "audit", "export", "monitor"), "the command of that function or folder in cli"
+    ),
     "registry": "METRICS and CALIBRATORS, each in its folder",
     **dict.fromkeys(("decision", "design"), "of binary scores in inference, of classes in inference/multiclass"),
 }

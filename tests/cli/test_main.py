@@ -16,7 +16,8 @@ for library in ("click", "rich", "duckdb", "pyarrow"):
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 from calibrant._support.errors import Argument, MissingExtraError  # noqa: E402
-from calibrant.cli.main import COMMANDS, run, write_option  # noqa: E402
+from calibrant.cli.command_group import write_option  # noqa: E402
+from calibrant.cli.main import COMMANDS, run  # noqa: E402
 
 FEW = ("--resamples", "39")
 

@@ -1,4 +1,4 @@
-"""Results of ``calibrant check`` as JUnit XML, which CI servers show."""
+"""Results of ``calibrant check`` and ``calibrant monitor status`` as JUnit XML, which CI servers show."""
 
 import re
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ __all__ = ["junit_xml"]
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit_xml(gates: "Sequence[Gate]") -> str:
+def junit_xml(gates: "Sequence[Gate]", suite_name: str = "calibrant check") -> str:
     """Return JUnit XML with one test case per gate."""
     failures = str(sum(not gate.passed for gate in gates))
     counts = {"tests": str(len(gates)), "failures": failures, "errors": "0", "skipped": "0"}
     suites = ElementTree.Element("testsuites", {"name": "calibrant", **counts})
-    suite = ElementTree.SubElement(suites, "testsuite", {"name": "calibrant check", **counts})
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": suite_name, **counts})
     for gate in gates:
         names = {"classname": f"calibrant.{_text(gate.subject)}", "name": _text(gate.rule), "time": "0"}
         case = ElementTree.SubElement(suite, "testcase", names)

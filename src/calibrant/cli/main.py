@@ -1,11 +1,10 @@
 """``calibrant``: the group of commands, error messages and exit codes.
 
-Exit codes: 0 success, 1 check failed, 2 bad input or usage, 3 internal error, 4 out of memory. A command is imported
-when it runs, so that ``--help`` is fast.
+Exit codes: 0 success, 1 check failed or alarm, 2 bad input or usage, 3 internal error, 4 out of memory. A command is
+imported when it runs, so that ``--help`` is fast.
 """
 
 import os
-import shlex
 import sys
 from importlib import import_module
 from typing import Any, NoReturn
@@ -15,7 +14,8 @@ try:
 except ModuleNotFoundError:  # pragma: no cover  (an installation without the extra)
     sys.exit('The command line needs click and rich: pip install "calibrant[cli]".')
 
-from calibrant._support.errors import Argument, InputError, MissingExtraError, nearest
+from calibrant._support.errors import MissingExtraError, nearest
+from calibrant.cli.command_group import CommandGroup
 
 __all__ = ["main", "run"]
 
@@ -30,12 +30,13 @@ COMMANDS = {
     "fit": "Fit a calibrator to forecasts and outcomes, and save it to a file.",
     "apply": "Apply a calibrator to the forecasts in a file.",
     "export": "Export a calibrator as SQL or ONNX.",
+    "monitor": "Monitor calibration over time: store rows, show the status, exit with 1 on an alarm.",
     "demo": "Run the commands on two models of handwritten digits, offline.",
 }
 
 
-class _Commands(click.Group):
-    """Commands that are imported when they run. Errors about input name the options of the command."""
+class _Commands(CommandGroup):
+    """Commands that are imported when they run."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -54,26 +55,6 @@ class _Commands(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             raise click.UsageError(f"There is no command {args[0]!r}.{nearest(args[0], list(COMMANDS))}")
         return super().resolve_command(context, args)
-
-    def invoke(self, context: click.Context) -> Any:
-        try:
-            return super().invoke(context)
-        except InputError as error:
-            command = self.get_command(context, str(context.invoked_subcommand))
-            names = {} if command is None else {str(each.name): _option_name(each) for each in command.params}
-            raise click.ClickException(error.write(lambda argument: write_option(argument, names))) from error
-
-
-def _option_name(parameter: click.Parameter) -> str:
-    return parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
-
-
-def write_option(argument: Argument, names: dict[str, str]) -> str:
-    """Write an argument as the option of a command; as in Python if the command has no such option."""
-    if argument.name not in names:
-        return str(argument)
-    value = "" if argument.value is None else f" {shlex.quote(str(argument.value))}"
-    return f"{names[argument.name]}{value}"
 
 
 def _print_version(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
@@ -105,7 +86,7 @@ def calibrant() -> None:
       calibrant evaluate prices.csv --outcome price --point predicted
       calibrant demo
 
-    Exit codes: 0 success, 1 check failed, 2 bad input, 3 internal error, 4 out of memory.
+    Exit codes: 0 success, 1 check failed or alarm, 2 bad input, 3 internal error, 4 out of memory.
     """
 
 

@@ -24,6 +24,7 @@ _lazy = _LazyNames(
         "plots.cumulative_differences": "CumulativeDisplay",
         "plots.error_characteristic": "RECDisplay",
         "plots.group_metrics": "GroupDisplay",
+        "plots.monitor_history": "MonitorDisplay",
         "plots.null_distribution": "NullDisplay",
         "plots.overview": "ComparisonDisplay EvaluationDisplay",
         "plots.pareto_front": "ParetoDisplay",

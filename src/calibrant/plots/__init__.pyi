@@ -11,6 +11,7 @@ from calibrant.plots.coverage_curve import CoverageDisplay as CoverageDisplay
 from calibrant.plots.cumulative_differences import CumulativeDisplay as CumulativeDisplay
 from calibrant.plots.error_characteristic import RECDisplay as RECDisplay
 from calibrant.plots.group_metrics import GroupDisplay as GroupDisplay
+from calibrant.plots.monitor_history import MonitorDisplay as MonitorDisplay
 from calibrant.plots.null_distribution import NullDisplay as NullDisplay
 from calibrant.plots.overview import ComparisonDisplay as ComparisonDisplay
 from calibrant.plots.overview import EvaluationDisplay as EvaluationDisplay

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from calibrant.evaluation.comparison_result import Comparison
     from calibrant.evaluation.results import Evaluation
 
-__all__ = ["write_comparison", "write_evaluation", "write_evaluations"]
+__all__ = ["write_comparison", "write_evaluation", "write_evaluations", "write_page"]
 
 
 def write_evaluation(evaluation: "Evaluation", path: str | PathLike[str] | None = None, *, title: str) -> str:
@@ -39,8 +39,8 @@ def write_evaluations(
     from calibrant.report.plain_page import plain_page
 
     if all(evaluation.kind == "binary" for evaluation in models.values()):
-        return _write(page(models, title=title, inputs=inputs), path)
-    return _write(plain_page(models, title=title, inputs=inputs), path)
+        return write_page(page(models, title=title, inputs=inputs), path)
+    return write_page(plain_page(models, title=title, inputs=inputs), path)
 
 
 def write_comparison(
@@ -55,11 +55,11 @@ def write_comparison(
     from calibrant.report.plain_page import plain_page
 
     if comparison.kind != "binary":
-        return _write(plain_page(comparison.models, comparison=comparison, title=title, inputs=inputs), path)
-    return _write(page(comparison.models, comparison=comparison, title=title, inputs=inputs), path)
+        return write_page(plain_page(comparison.models, comparison=comparison, title=title, inputs=inputs), path)
+    return write_page(page(comparison.models, comparison=comparison, title=title, inputs=inputs), path)
 
 
-def _write(page: str, path: str | PathLike[str] | None) -> str:
+def write_page(page: str, path: str | PathLike[str] | None) -> str:
     """Return the page; write it to `path` if given, atomically."""
     if path is not None:
         target = Path(path)

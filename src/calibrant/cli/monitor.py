@@ -1,0 +1,246 @@
+"""``calibrant monitor``: store rows, show status and history, write the page and the export."""
+
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibrant._support.errors import Argument, InputError
+from calibrant.cli.command_group import CommandGroup
+from calibrant.cli.inputs import Source
+from calibrant.cli.options import Decorator, force_option, input_options, parse_step
+from calibrant.cli.outputs import check_outputs, write_text
+
+if TYPE_CHECKING:
+    from calibrant.monitor.model_monitor import Monitor
+    from calibrant.monitor.status import Status
+
+__all__ = ["monitor"]
+
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return a duration, such as 90m, 36h, 2d or 1w."""
+    found = re.fullmatch(r"\s*([0-9]{1,6})\s*([mhdw])\s*", text)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is not a duration, such as 36h or 2d.")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def parse_window(text: str) -> str | int:
+    """Return a kind of window, or a number of rows."""
+    return int(text) if text.isdecimal() else text
+
+
+_store_option = click.option(
+    "--store", required=True, metavar="STORE", help="A SQLite file, or a URL such as postgresql+psycopg://user@host/db."
+)
+_model_option = click.option("--model", metavar="NAME", default="default", show_default=True, help="The model.")
+_version_option = click.option("--version", metavar="NAME", help="Version of the model. Default: the latest.")
+_SETTINGS: tuple[Decorator, ...] = (
+    click.option("--window", type=parse_window, show_default="day", help="hour, day, week, or a number of rows."),
+    click.option("--alpha", type=float, show_default="0.05", help="Probability that a calibrated model ever alarms."),
+    click.option("--margin", type=float, show_default="0.1", help="Largest log-odds error that does not matter."),
+    click.option("--dependence", metavar="KIND", show_default="window", help="window, any or independent."),
+    click.option("--window-effect", type=float, show_default="0.2", help="Standard deviation of the window effect."),
+    click.option("--maturity", type=parse_duration, metavar="TIME", help="Keep windows open: 36h, 2d. Default: 0."),
+    click.option("--resolution", type=parse_step, metavar="STEP", help="Round scores to a grid, such as 2**-20."),
+)
+
+
+def _settings_options(command: Any) -> Any:
+    for option in reversed(_SETTINGS):
+        command = option(command)
+    return command
+
+
+@click.group(cls=CommandGroup)
+def monitor() -> None:
+    """Monitor calibration over time, with alarms that stay valid however often one looks.
+
+    Rows are stored with a time, and counted by window and group. Exit codes of observe and status: 0 no alarm, 1 alarm,
+    2 bad input or store.
+
+    \b
+      calibrant monitor observe day.csv --store monitor.db -y outcome -p probability --time made_at --batch 2026-01-31
+      calibrant monitor status --store monitor.db
+      calibrant monitor report --store monitor.db --html monitor.html
+    """
+
+
+@monitor.command
+@input_options(("p",), counted=False)
+@_store_option
+@_model_option
+@_version_option
+@click.option("--time", required=True, metavar="COLUMN", help="The column of times; times without a zone are UTC.")
+@click.option("--group", multiple=True, metavar="COLUMN", help="A column of groups; can be repeated.")
+@click.option("--batch", metavar="ID", help="Id of these rows: rows of a known id are not stored again.")
+@_settings_options
+def observe(
+    store: str, model: str, version: str | None, time: str, group: tuple[str, ...], batch: str | None, **given: Any
+) -> int:
+    """Store the rows of FILES, and close the windows that are complete.
+
+    The settings of a model (--window to --resolution) are stored with its first rows and never change.
+
+    \b
+      calibrant monitor observe day.csv --store monitor.db -y outcome -p probability --time made_at --group country
+    """
+    source = Source.take({**given, "resolution": None})
+    settings = {option: given[option] for option in _setting_names()}
+    if len(source.scores) != 1 or source.weighting is not None:
+        raise InputError(
+            Argument("p") + " must be given once, and rows must have no weights or frequencies.",
+            hint="Monitor each score as a model of its own: --model NAME.",
+        )
+    from calibrant.monitor.model_monitor import Monitor
+
+    rows = source.read_rows(time, *group)
+    own = Monitor(store, model=model, **settings)
+    groups = {name: rows.columns[name] for name in group}
+    receipt = own.observe(
+        rows.events,
+        rows.columns[source.scores[0]],
+        time=rows.columns[time],
+        group=None if not groups else groups if len(groups) > 1 else rows.columns[group[0]],
+        batch=batch,
+        version=version,
+    )
+    if receipt.repeated_batch:
+        click.echo(f"batch {batch!r} was stored before; nothing was stored")
+    else:
+        late = f", {receipt.n_late:,} of them late" if receipt.n_late else ""
+        click.echo(f"{receipt.n_rows:,} rows stored{late}; {receipt.n_closed:,} windows closed")
+    for note in rows.notes:
+        click.echo(f"  note: {note.text}")
+    for subject in receipt.alarms:
+        click.echo(f"ALARM: {'all rows' if subject is None else f'group {subject}'}")
+    return 1 if receipt.alarms else 0
+
+
+def _setting_names() -> list[str]:
+    return ["window", "alpha", "margin", "dependence", "window_effect", "maturity", "resolution"]
+
+
+@monitor.command
+@_store_option
+@click.option("--model", metavar="NAME", help="The model. Default: all models of the store.")
+@click.option(
+    "--format",
+    type=click.Choice(["text", "json", "junit"]),
+    default="text",
+    show_default=True,
+    help="JUnit has a test case per model and group.",
+)
+def status(store: str, model: str | None, format: str) -> int:
+    """Show alarms and evidence; exit with 1 if there is an alarm that was not acknowledged.
+
+    \b
+      calibrant monitor status --store monitor.db --model churn
+      calibrant monitor status --store monitor.db --format junit > monitor.xml
+    """
+    found = {name: _open(store, name).status() for name in _models(store, model)}
+    if format == "json":
+        models = {name: each.to_dict() for name, each in found.items()}
+        alarm = any(each.alarm for each in found.values())
+        click.echo(_json({"schema_version": 1, "kind": "monitor", "alarm": alarm, "models": models}))
+    elif format == "junit":
+        from calibrant.cli.junit import junit_xml
+
+        click.echo(junit_xml([gate for each in found.values() for gate in _gates(each)], "calibrant monitor"))
+    else:
+        click.echo("\n\n".join(_printable(repr(each)) for each in found.values()))
+    return 1 if any(each.alarm for each in found.values()) else 0
+
+
+@monitor.command
+@_store_option
+@_model_option
+@_version_option
+@click.option("--group", metavar="LABEL", help="A group. Default: all rows.")
+@click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def history(store: str, model: str, version: str | None, group: str | None, format: str) -> None:
+    """Show rows, rates and evidence of each window.
+
+    \b
+      calibrant monitor history --store monitor.db --group north --format json
+    """
+    own = _open(store, _models(store, model)[0])
+    labels = {str(label): label for label in own.status(version=version).groups}
+    found = own.history(labels.get(group, group) if group is not None else None, version=version)
+    click.echo(found.to_json() if format == "json" else _printable(repr(found)))
+
+
+@monitor.command
+@_store_option
+@_model_option
+@click.option("--html", required=True, metavar="FILE", help="The page to write; - is standard output.")
+@force_option
+def report(store: str, model: str, html: str, force: bool) -> None:
+    """Write status, figure and windows as one self-contained HTML page.
+
+    \b
+      calibrant monitor report --store monitor.db --html monitor.html
+    """
+    check_outputs(html, force=force)
+    write_text(html, _open(store, _models(store, model)[0]).to_html().rstrip("\n"))
+
+
+@monitor.command
+@_store_option
+@_model_option
+@click.option("--folder", required=True, metavar="FOLDER", help="A new or empty folder.")
+def export(store: str, model: str, folder: str) -> None:
+    """Write settings (JSON), tables, history and alarms (Parquet) to a folder.
+
+    \b
+      calibrant monitor export --store monitor.db --folder exported
+    """
+    for path in _open(store, _models(store, model)[0]).export(folder):
+        click.echo(str(path))
+
+
+def _models(store: str, model: str | None) -> list[str]:
+    """Return the named model, or all; an error if there is none. Reading creates neither store nor model."""
+    from calibrant.monitor.store import Store
+
+    if "://" not in store and not Path(store).is_file():
+        raise InputError(f"There is no store {Path(store).name!r}.", hint="`calibrant monitor observe` creates one.")
+    known = Store(store).models()
+    if not known or (model is not None and model not in known):
+        shown = ", ".join(map(repr, known)) or "none"
+        raise InputError(Argument("model") + f" must be a model of the store, which has {shown}; got {model!r}.")
+    return known if model is None else [model]
+
+
+def _open(store: str, model: str) -> "Monitor":
+    from calibrant.monitor.model_monitor import Monitor
+
+    return Monitor(store, model=model)
+
+
+def _gates(found: "Status") -> list[Any]:
+    """Return one gate for all rows and one per group."""
+    from calibrant.cli.check import Gate
+
+    current = {alarm.group: alarm for alarm in found.alarms if alarm.acknowledged is None}
+    gates = []
+    for group in dict.fromkeys([None, *found.groups, *current]):
+        alarm = current.get(group)
+        text = "no alarm" if alarm is None else f"alarm raised by window {alarm.window:%Y-%m-%d %H:%M}"
+        name = None if group is None else f"group = {group}"
+        gates.append(Gate(found.model, name, "must have no alarm", alarm is None, text))
+    return gates
+
+
+def _json(result: dict[str, Any]) -> str:
+    return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)

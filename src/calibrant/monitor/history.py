@@ -1,0 +1,132 @@
+"""`History`: one row per window of a monitored model or of one of its groups."""
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from calibrant._support.frame_output import frame_from_columns
+from calibrant._support.text_tables import html_table, text_table
+from calibrant.evaluation.results import to_json_text
+from calibrant.monitor.status import ChangeEstimate
+from calibrant.monitor.time_windows import window_text
+
+__all__ = ["History", "WindowRecord"]
+
+_SHOWN = 30
+
+
+@dataclass(frozen=True)
+class WindowRecord:
+    """One window.
+
+    Attributes
+    ----------
+    start : datetime
+    n_rows, n_events : int
+    predicted, observed : float
+        Mean score and event rate.
+    log_e_value : float
+        Of all windows up to this one; NaN while the window is open.
+    alarm : bool
+        Whether an alarm was raised in this window or before it.
+    closed : bool
+    """
+
+    start: datetime
+    n_rows: int
+    n_events: int
+    predicted: float
+    observed: float
+    log_e_value: float
+    alarm: bool
+    closed: bool
+
+
+@dataclass(frozen=True, repr=False)
+class History:
+    """Windows in order of time; see `Monitor.history`.
+
+    Attributes
+    ----------
+    model, version : str
+    group : label or None
+        None for all rows.
+    windows : tuple of WindowRecord
+    window : str or int
+        The setting.
+    threshold : float
+        Log e-value of an alarm. For a group, that of an alarm of this group alone; if several groups raise an alarm
+        together, less is needed.
+    change_point : ChangeEstimate or None
+    """
+
+    model: str
+    version: str
+    group: Any
+    windows: tuple[WindowRecord, ...]
+    window: str | int
+    threshold: float
+    change_point: ChangeEstimate | None = None
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return one row per window as a frame of the named library."""
+        return frame_from_columns({name: [getattr(w, name) for w in self.windows] for name in _NAMES}, backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {
+            "schema_version": 1,
+            "result": "history",
+            "model": self.model,
+            "version": self.version,
+            "group": self.group,
+            "window": self.window,
+            "threshold": self.threshold,
+            "change_point": None if self.change_point is None else self.change_point.to_dict(),
+            "windows": [{name: _plain(getattr(w, name)) for name in _NAMES} for w in self.windows],
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return to_json_text(self.to_dict())
+
+    def plot(self, *, fig: Any = None) -> Any:
+        """Draw rates and evidence over time; return a `calibrant.plots.MonitorDisplay`."""
+        from calibrant import plots
+
+        return plots.MonitorDisplay.from_history(self).plot(fig=fig)
+
+    def __repr__(self) -> str:
+        lines = text_table(self.cells(), left=(0,)) if self.windows else ["  no windows"]
+        return "\n".join([self._heading(), *lines])
+
+    def _repr_html_(self) -> str:
+        table = html_table(self.cells(), left=(0,)) if self.windows else ""
+        return f"<p>{self._heading()}</p>{table}"
+
+    def _heading(self) -> str:
+        more = f", the last {_SHOWN} shown" if len(self.windows) > _SHOWN else ""
+        return f"History: {len(self.windows):,} windows{more}"
+
+    def cells(self) -> list[list[str]]:
+        """Return the table of the last windows as text; its first row is the header."""
+        header = ["window", "rows", "predicted", "observed", "log e-value", "alarm"]
+        rows = []
+        for w in self.windows[-_SHOWN:]:
+            evidence = "open" if not w.closed else f"{w.log_e_value:.2f}"
+            rates = (f"{100 * rate:.2f} %" for rate in (w.predicted, w.observed))
+            rows.append([window_text(w.start, self.window), f"{w.n_rows:,}", *rates, evidence, "alarm" * w.alarm])
+        return [header, *rows]
+
+
+_NAMES = tuple(WindowRecord.__dataclass_fields__)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,394 @@
+"""`Monitor`: calibration over time, with alarms that stay valid however often one looks."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from calibrant._support.errors import Argument, InputError
+from calibrant._support.option_checks import KnownKeywords
+from calibrant.evaluation.evaluate import evaluate
+from calibrant.evaluation.results import Evaluation
+from calibrant.monitor import schema
+from calibrant.monitor.evidence import WHOLE
+from calibrant.monitor.history import History
+from calibrant.monitor.model_queries import Reader
+from calibrant.monitor.model_settings import ModelSettings
+from calibrant.monitor.observations import (
+    NO_GROUP,
+    Chunk,
+    CountedChunk,
+    RowChunk,
+    check_name,
+    group_key,
+    group_label,
+)
+from calibrant.monitor.pending import Outcomes, Predictions
+from calibrant.monitor.recording import Recorder
+from calibrant.monitor.retention import check_folder, forget_tables, round_tables, write_files
+from calibrant.monitor.status import Alarm, Receipt, Status
+from calibrant.monitor.store import Store
+from calibrant.monitor.time_windows import read_time, to_datetime
+from calibrant.tables.score_table import ScoreTable, check_resolution
+
+__all__ = ["Monitor"]
+
+_NO_GROUP = "(no group)"
+
+
+class Monitor(KnownKeywords):
+    """Calibration of a model over time, with alarms that stay valid however often one looks.
+
+    Rows are counted into one table per window and group, in a database. When a window closes, it is added to an
+    e-process: a measure of evidence against calibration within the margin. The probability that a calibrated model
+    ever raises an alarm is at most `alpha`, over any number of windows and looks.
+
+    Parameters
+    ----------
+    store : path, URL or Engine
+        A SQLite file, which is created; or a URL or an engine of SQLAlchemy for SQLite or PostgreSQL.
+    model : str, default="default"
+        A store holds any number of models.
+    window : {"hour", "day", "week"} or int, default="day"
+        Windows in UTC, weeks from Monday; or a number of rows.
+    alpha : float, default=0.05
+        Probability that a calibrated model ever raises an alarm: one half for all rows, one half for the groups.
+    margin : float, default=0.1
+        Largest log-odds error that does not matter.
+    dependence : str, default="window"
+        How rows of one window may depend on each other; see `calibrant.inference.EProcess`.
+    window_effect : float, default=0.2
+        Standard deviation of the random effect of a window, in log-odds, that a calibrated model may have.
+    maturity : timedelta, default=0
+        How long a window stays open after its end, for outcomes that arrive later.
+    resolution : float, optional
+        Round scores to multiples of this, which limits the size of the store; see `ScoreTable.round`.
+
+    Notes
+    -----
+    The settings of a model are stored when it is created. Another `Monitor` of the same model uses them; a given
+    value that differs is an `InputError`. Docs: "Monitoring" in the user guide states the guarantee and its limits.
+
+    A window closes when the newest time reaches its end plus `maturity`. Closed windows never change: a row whose
+    window is closed is counted in the oldest open window, as a late row.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> monitor = Monitor(f"{folder.name}/store.db", window="day")
+    >>> for day in range(1, 4):
+    ...     p = rng.random(200)
+    ...     stored = monitor.observe(rng.random(200) < p, p, time=f"2026-01-{day:02}")
+    >>> monitor.status().alarm, monitor.status().n_windows
+    (False, 2)
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        store: str | PathLike[str] | sa.URL | sa.Engine,
+        *,
+        model: str = "default",
+        window: str | int | None = None,
+        alpha: float | None = None,
+        margin: float | None = None,
+        dependence: str | None = None,
+        window_effect: float | None = None,
+        maturity: timedelta | None = None,
+        resolution: float | None = None,
+    ) -> None:
+        self.model = check_name("model", model)
+        given = ModelSettings.given(
+            window=window,
+            alpha=alpha,
+            margin=margin,
+            dependence=dependence,
+            window_effect=window_effect,
+            maturity=maturity,
+            resolution=resolution,
+        )
+        wanted = ModelSettings(**given)  # checked before the store is created
+        self.store = Store(store)
+        self._id, self.settings = self._open(wanted)
+        self.settings.check_given(given, self.model)
+
+    def _open(self, wanted: ModelSettings) -> tuple[int, ModelSettings]:
+        """Return the id and the settings of the model; create it if it is new."""
+        with self.store.read() as connection:
+            row = connection.execute(self._query()).first()
+        if row is None:
+            with self.store.write() as connection:
+                row = connection.execute(self._query()).first()
+                if row is None:
+                    values = {"name": self.model, "settings": wanted.to_json(), "created": schema.now()}
+                    self._insert_model(connection, values)
+                    row = connection.execute(self._query()).one()
+        return row.id, ModelSettings.from_json(row.settings)
+
+    def _query(self) -> Any:
+        return sa.select(schema.models).where(schema.models.c.name == self.model)
+
+    def _insert_model(self, connection: sa.Connection, values: dict[str, Any]) -> None:
+        if self.store.is_sqlite:
+            connection.execute(schema.models.insert().values(**values))
+            return
+        from sqlalchemy.dialects.postgresql import insert
+
+        # Two processes may create the model at once; the second waits here and then finds it.
+        connection.execute(insert(schema.models).values(**values).on_conflict_do_nothing())
+
+    @contextmanager
+    def _write(self) -> Iterator[Recorder]:
+        with self.store.write() as connection:
+            query = sa.select(schema.models.c.id).where(schema.models.c.id == self._id).with_for_update()
+            self._check_exists(connection.execute(query).first())
+            yield Recorder(connection, self._id, self.model, self.settings)
+
+    @contextmanager
+    def _read(self) -> Iterator[Reader]:
+        with self.store.read() as connection:
+            query = sa.select(schema.models.c.id).where(schema.models.c.id == self._id)
+            self._check_exists(connection.execute(query).first())
+            yield Reader(connection, self._id, self.model, self.settings)
+
+    def _check_exists(self, row: Any) -> None:
+        if row is None:
+            raise InputError(f"Model {self.model!r} was deleted from the store.", hint="Open a new Monitor.")
+
+    def observe(
+        self, y: Any, p: Any, *, time: Any, group: Any = None, batch: object = None, version: object = None
+    ) -> Receipt:
+        """Store outcomes and scores; close windows that are complete.
+
+        Parameters
+        ----------
+        y, p : columns, or one row
+            Outcomes 0 and 1, and predicted probabilities; see `ScoreTable.from_arrays`.
+        time : time or column of times
+            When the predictions were made: datetime, date, datetime64, or text in ISO 8601. Naive times are UTC.
+        group : label, column, several columns or frame, optional
+            Group of the rows. Groups are monitored too.
+        batch : object, optional
+            Id of the batch. A batch that was stored before is not stored again, so a call can be repeated after a
+            failure; the same id with other rows is an error.
+        version : object, optional
+            Version of the model, by default the latest. Each version has its own e-process.
+
+        Returns
+        -------
+        Receipt
+            When it is returned, the rows are durable.
+        """
+        return self._observe(RowChunk.read(y, p, time, group), batch, version)
+
+    def add_table(
+        self, table: ScoreTable, *, time: Any, group: Any = None, batch: object = None, version: object = None
+    ) -> Receipt:
+        """Store a table of counts that was made elsewhere, by Spark or SQL; all its rows have one time and group.
+
+        Arguments as for `observe`.
+        """
+        return self._observe(CountedChunk.read(table, time, group), batch, version)
+
+    def _observe(self, chunk: Chunk, batch: object, version: object) -> Receipt:
+        n_rows = int(chunk.sizes.sum()) if isinstance(chunk, RowChunk) else int(chunk.table.size)
+        with self._write() as recorder:
+            if batch is not None and self._is_repeated(recorder.connection, chunk, batch, version, n_rows):
+                return Receipt(0, repeated_batch=True)
+            own = recorder.version(None if version is None else check_name("version", version))
+            n_late = recorder.record(own, chunk)
+            recorder.advance(own, int(chunk.times.max()))
+        return Receipt(n_rows, n_late, n_closed=recorder.n_closed, alarms=_raised(recorder))
+
+    def _is_repeated(
+        self, connection: sa.Connection, chunk: Chunk, batch: object, version: object, n_rows: int
+    ) -> bool:
+        """Return whether a batch was stored before, else store its id; other content with this id is an error."""
+        name, table = check_name("batch", batch), schema.batches
+        content = chunk.sha256() if version is None else f"{chunk.sha256()} {version}"
+        query = sa.select(table).where(table.c.model_id == self._id, table.c.batch == name)
+        found = connection.execute(query).first()
+        if found is None:
+            values = {"model_id": self._id, "batch": name, "sha256": content, "n_rows": n_rows}
+            connection.execute(table.insert().values(**values, received=schema.now()))
+            return False
+        if found.sha256 != content:
+            raise InputError(
+                Argument("batch") + f" must be a new id or come with the same rows as before; got {name!r} with other "
+                f"rows ({n_rows:,} now, {found.n_rows:,} at {to_datetime(found.received):%Y-%m-%d %H:%M:%S} UTC).",
+                hint="Give each batch its own id.",
+                value=batch,
+            )
+        return True
+
+    def predict(self, id: Any, p: Any, *, time: Any, group: Any = None, version: object = None) -> Receipt:
+        """Store predictions whose outcomes are not known yet.
+
+        `id` is a label or a column of labels, one per prediction; the first prediction of an id counts, later ones are
+        left out as duplicates. Other arguments as for `observe`.
+        """
+        predictions = Predictions.read(id, p, time, group)
+        with self._write() as recorder:
+            own = recorder.version(None if version is None else check_name("version", version))
+            n_duplicates = predictions.store(recorder, own)
+            recorder.count_on_model(n_duplicates=n_duplicates)
+            recorder.advance(own, max(predictions.times))
+        n_rows = len(predictions.ids) - n_duplicates
+        return Receipt(n_rows, 0, n_duplicates, n_closed=recorder.n_closed, alarms=_raised(recorder))
+
+    def outcome(self, id: Any, y: Any, *, time: Any = None) -> Receipt:
+        """Store the outcomes of earlier predictions; they are counted in the windows of the predictions.
+
+        An id without a prediction, and an id that has an outcome already, are left out and counted. `time` is the
+        time at which the outcomes became known; it moves the clock that closes windows.
+        """
+        outcomes = Outcomes.read(id, y)
+        known = None if time is None else read_time(time)
+        with self._write() as recorder:
+            chunks, n_duplicates, n_unknown = outcomes.match(recorder)
+            n_late = sum(recorder.record(version, chunk) for version, chunk in chunks)
+            recorder.count_on_model(n_duplicates=n_duplicates, n_unknown=n_unknown)
+            for version in [each for each, _ in chunks] or recorder.versions[-1:]:
+                newest = [moment for moment in (known, version.newest) if moment is not None]
+                if newest:
+                    recorder.advance(version, max(newest))
+        n_rows = sum(chunk.times.size for _, chunk in chunks)
+        return Receipt(n_rows, n_late, n_duplicates, n_unknown, n_closed=recorder.n_closed, alarms=_raised(recorder))
+
+    def close(self, until: Any = None) -> Receipt:
+        """Close the windows that end at `until` or earlier, whatever the maturity delay; by default all windows."""
+        rule, end = self.settings.rule, None if until is None else read_time(until, "until")
+        if rule.counts_rows and end is not None:
+            raise InputError(
+                Argument("until") + " must be omitted for windows of a number of rows; got a time.",
+                hint="Without it, the open window is closed.",
+            )
+        with self._write() as recorder:
+            for version in recorder.versions:
+                if rule.counts_rows:
+                    recorder.close(version, (version.horizon or 0) + 1)
+                elif version.newest is not None:
+                    recorder.close(
+                        version, rule.start(version.newest) + rule.length if end is None else rule.start(end)
+                    )
+        return Receipt(0, n_closed=recorder.n_closed, alarms=_raised(recorder))
+
+    def status(self, *, version: object = None) -> Status:
+        """Return alarms, evidence and groups after the last closed window, of the latest version by default."""
+        with self._read() as reader:
+            return reader.status(None if version is None else str(version))
+
+    def history(self, group: Any = None, *, version: object = None) -> History:
+        """Return one row per window, of all rows or of one group."""
+        with self._read() as reader:
+            key = None if group is None else group_key(group)
+            if key is not None and key not in reader.group_keys():
+                known = ", ".join(repr(group_label(each)) for each in reader.group_keys()[:20]) or "none"
+                raise InputError(
+                    Argument("group") + f" must be a group of the model, which has {known}; got {group!r}."
+                )
+            return reader.history(key, None if version is None else str(version))
+
+    def evaluate(self, since: Any = None, until: Any = None, *, version: object = None, **options: Any) -> Evaluation:
+        """Evaluate the rows of windows that start at `since` or later and before `until`, open windows included.
+
+        `options` are those of `calibrant.evaluate`. Groups are evaluated too. The verdict is that of one look at these
+        rows: it is not valid for repeated looks, as the alarms are.
+        """
+        tables = self._tables(since, until, version)
+        if list(tables) == [NO_GROUP]:
+            return evaluate(tables[NO_GROUP], **options)
+        groups: Mapping[Any, ScoreTable] = {
+            _NO_GROUP if key == NO_GROUP else group_label(key): table for key, table in tables.items()
+        }
+        return evaluate(groups, **options)
+
+    def table(self, since: Any = None, until: Any = None, *, version: object = None) -> ScoreTable:
+        """Return the table of the rows that `evaluate` evaluates, for example to fit a calibrator."""
+        return sum(self._tables(since, until, version).values(), ScoreTable.empty())
+
+    def _tables(self, since: Any, until: Any, version: object) -> dict[str, ScoreTable]:
+        """Return the table of each group in a range of windows; an error if there are no rows."""
+        first, last = (
+            None if each is None else read_time(each, name) for name, each in (("since", since), ("until", until))
+        )
+        with self._read() as reader:
+            tables = reader.tables(first, last, None if version is None else str(version))
+        if not tables:
+            raise InputError(
+                "There must be at least one row in the windows to evaluate; got none.", hint="Widen since and until."
+            )
+        return tables
+
+    def plot(self, group: Any = None, *, version: object = None, fig: Any = None) -> Any:
+        """Draw predicted and observed rates and the evidence over time; return a `calibrant.plots.MonitorDisplay`."""
+        return self.history(group, version=version).plot(fig=fig)
+
+    def to_html(self, path: str | PathLike[str] | None = None, *, title: str | None = None) -> str:
+        """Return status, figure and history as one self-contained HTML page; write it to `path` if given."""
+        from calibrant.monitor.status_page import write_status
+
+        return write_status(self.status(), self.history(), path, title=title or f"Monitor of {self.model}")
+
+    def acknowledge(self, alarm: int | Alarm, reason: str) -> None:
+        """Acknowledge an alarm, by itself or by its id, with a reason. It stays in the list of alarms."""
+        key, text = (alarm.id if isinstance(alarm, Alarm) else alarm), check_name("reason", reason)
+        with self._write() as recorder:
+            known = {
+                each.id: each for each in Reader(recorder.connection, self._id, self.model, self.settings).alarms()
+            }
+            if key not in known:
+                shown = ", ".join(map(str, known)) or "none"
+                raise InputError(Argument("alarm") + f" must be an alarm of the model, which has {shown}; got {key!r}.")
+            values = {"acknowledged": schema.now(), "reason": text}
+            recorder.connection.execute(schema.alarms.update().where(schema.alarms.c.id == key).values(**values))
+
+    def models(self) -> list[str]:
+        """Return the names of all models in the store."""
+        return self.store.models()
+
+    def delete(self, model: str) -> None:
+        """Delete a model of the store with all its data."""
+        known = self.models()
+        if model not in known:
+            raise InputError(Argument("model") + f" must be a model of the store, which has {known}; got {model!r}.")
+        with self.store.write() as connection:
+            connection.execute(schema.models.delete().where(schema.models.c.name == model))
+
+    def forget(self, before: Any) -> int:
+        """Merge the tables of closed windows that end at `before` or earlier into one per group; return their number.
+
+        Predictions of that time and their ids are deleted. Sums per window, evidence and alarms do not change, but
+        `evaluate` cannot separate these windows.
+        """
+        end = read_time(before, "before")
+        with self._write() as recorder:
+            return forget_tables(recorder, end)
+
+    def compact(self, resolution: float) -> tuple[int, int]:
+        """Round the scores of closed windows to multiples of `resolution`; evidence and alarms do not change.
+
+        Returns the number of distinct scores in all tables, before and after.
+        """
+        check_resolution(resolution)
+        with self._write() as recorder:
+            return round_tables(recorder, resolution)
+
+    def export(self, folder: str | PathLike[str]) -> list[Path]:
+        """Write settings (JSON), tables, history and alarms (Parquet) to a new or empty folder; return the paths."""
+        target = check_folder(folder)
+        with self._read() as reader:
+            return write_files(reader, target)
+
+    def __repr__(self) -> str:
+        return f"Monitor(model={self.model!r}, window={self.settings.window!r}, alpha={self.settings.alpha:g})"
+
+
+def _raised(recorder: Recorder) -> tuple[Any, ...]:
+    return tuple(None if stream == WHOLE else group_label(stream) for _, stream in recorder.raised)

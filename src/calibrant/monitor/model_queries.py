@@ -1,0 +1,289 @@
+"""Reading a monitored model: its status, history and tables. No query here reads tables, except `read_tables`."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from calibrant._support.errors import Argument, InputError, Note
+from calibrant.inference.sequential.change_points import WindowSums, change_point, dispersion
+from calibrant.monitor import schema
+from calibrant.monitor.cells import load_cells
+from calibrant.monitor.evidence import WHOLE, group_weights, log_threshold
+from calibrant.monitor.history import History, WindowRecord
+from calibrant.monitor.model_settings import ModelSettings
+from calibrant.monitor.observations import NO_GROUP, group_label
+from calibrant.monitor.status import Alarm, ChangeEstimate, ConfidenceSequence, GroupStatus, Status
+from calibrant.monitor.time_windows import to_datetime
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["Reader"]
+
+# Estimates of a change from fewer windows mean little.
+_FEWEST_WINDOWS = 5
+# Level of the test for windows that vary more than the settings state.
+_SIGNIFICANT = 0.01
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Queries on one model in a read transaction."""
+
+    connection: sa.Connection
+    model_id: int
+    model: str
+    settings: ModelSettings
+
+    def version(self, name: str | None = None) -> Any:
+        """Return the row of a version, by default of the latest; None if the model has no rows."""
+        table = schema.versions
+        query = sa.select(table).where(table.c.model_id == self.model_id).order_by(table.c.ordinal.desc())
+        rows = self.connection.execute(query).all()
+        found = [row for row in rows if name is None or row.name == name]
+        if name is not None and not found:
+            known = ", ".join(repr(row.name) for row in reversed(rows)) or "none"
+            raise InputError(Argument("version") + f" must be a version of the model, which has {known}; got {name!r}.")
+        return found[0] if found else None
+
+    def status(self, version_name: str | None = None) -> Status:
+        """Return the status of a version."""
+        version = self.version(version_name)
+        streams = {} if version is None else self._streams(version.id)
+        whole = streams.pop(WHOLE, None)
+        closed = [] if version is None else self._evidence(version.id, WHOLE)
+        alarms = self.alarms()
+        n_open, n_open_rows = (0, 0) if version is None else self._open(version.id)
+        n_unlabelled, n_predictions = self._unlabelled()
+        alarmed = version is not None and any(a.group is None and a.version == version.name for a in alarms)
+        return Status(
+            model=self.model,
+            version="1" if version is None else version.name,
+            alarms=alarms,
+            groups=self._groups(streams, [a for a in alarms if version is not None and a.version == version.name]),
+            n_rows=n_open_rows + (0 if whole is None else whole.n),
+            n_windows=len(closed),
+            n_open_windows=n_open,
+            unlabelled=n_unlabelled / n_predictions if n_predictions else math.nan,
+            n_unlabelled=n_unlabelled,
+            predicted=math.nan if whole is None else whole.score_sum / whole.n,
+            observed=math.nan if whole is None else whole.k / whole.n,
+            log_e_value=0.0 if whole is None else whole.log_e,
+            threshold=log_threshold(self.settings.alpha, 1 if version is None else version.ordinal),
+            last_window=to_datetime(closed[-1].start) if closed else None,
+            change_point=self._change(closed) if alarmed else None,
+            confidence_sequence=_sequence(whole),
+            notes=self._notes(version, closed, n_unlabelled, n_predictions),
+            settings=self.settings.to_dict(),
+        )
+
+    def history(self, group: str | None, version_name: str | None = None) -> History:
+        """Return all windows of the whole, or of the group with a key, closed and open."""
+        version = self.version(version_name)
+        stream = WHOLE if group is None else group
+        if version is None:
+            return History(self.model, "1", None, (), self.settings.window, log_threshold(self.settings.alpha))
+        closed = self._evidence(version.id, stream)
+        label = None if group is None else group_label(group)
+        alarm = next((a for a in self.alarms() if a.version == version.name and a.group == label), None)
+        raised = math.inf if alarm is None else alarm.window.timestamp()
+        records = [_record(row, row.log_e, raised, closed=True) for row in closed]
+        records += [_record(row, math.nan, raised, closed=False) for row in self._open_windows(version.id, group)]
+        change = self._change(closed) if alarm is not None else None
+        threshold = log_threshold(self.settings.alpha, version.ordinal)
+        if group is not None:
+            threshold -= math.log(self._weight(version.id, group))
+        return History(self.model, version.name, label, tuple(records), self.settings.window, threshold, change)
+
+    def group_keys(self) -> list[str]:
+        """Return the keys of all groups with rows, sorted."""
+        query = (
+            sa.select(schema.cells.c.group)
+            .join(schema.versions, schema.versions.c.id == schema.cells.c.version_id)
+            .where(schema.versions.c.model_id == self.model_id, schema.cells.c.group != NO_GROUP)
+            .distinct()
+        )
+        return sorted(self.connection.execute(query).scalars())
+
+    def alarms(self) -> tuple[Alarm, ...]:
+        """Return all alarms in the order in which they were raised."""
+        alarms, versions, windows = schema.alarms, schema.versions, schema.windows
+        same = (windows.c.version_id == alarms.c.version_id) & (windows.c.window == alarms.c.window)
+        query = (
+            sa.select(alarms, versions.c.name, windows.c.start)
+            .join(versions, versions.c.id == alarms.c.version_id)
+            .join(windows, same)
+            .where(versions.c.model_id == self.model_id)
+            .order_by(alarms.c.id)
+        )
+        return tuple(_alarm(row) for row in self.connection.execute(query))
+
+    def tables(self, since: int | None, until: int | None, version_name: str | None = None) -> dict[str, ScoreTable]:
+        """Return the table of each group in the windows that start at `since` or later and before `until`."""
+        version = self.version(version_name)
+        if version is None:
+            return {}
+        where = schema.cells.c.version_id == version.id
+        if since is not None:
+            where &= schema.windows.c.start >= since
+        if until is not None:
+            where &= schema.windows.c.start < until
+        found: dict[str, ScoreTable] = {}
+        for row, table in load_cells(self.connection, self.model, where):
+            if since is not None and row.first_window < row.window and not self._starts_after(row, since):
+                raise InputError(
+                    Argument("since") + f" must not lie in windows that forget() merged; got {to_datetime(since)}.",
+                    hint=f"Pass a time after the window from {to_datetime(row.start):%Y-%m-%d %H:%M}, or leave it out.",
+                )
+            found[row.group] = found[row.group] + table if row.group in found else table
+        return dict(sorted(found.items()))
+
+    def _starts_after(self, row: Any, since: int) -> bool:
+        table = schema.windows
+        same = (table.c.version_id == row.version_id) & (table.c.window == row.first_window)
+        return int(self.connection.execute(sa.select(table.c.start).where(same)).scalar_one()) >= since
+
+    def _streams(self, version_id: int) -> dict[str, Any]:
+        """Return the last sums and values of each stream, without the states of their e-processes."""
+        table = schema.streams
+        columns = [column for column in table.c if column.name != "state"]
+        query = sa.select(*columns).where(table.c.version_id == version_id).order_by(table.c.stream)
+        return {row.stream: row for row in self.connection.execute(query)}
+
+    def _evidence(self, version_id: int, stream: str) -> list[Any]:
+        evidence, windows = schema.evidence, schema.windows
+        same = (windows.c.version_id == evidence.c.version_id) & (windows.c.window == evidence.c.window)
+        query = (
+            sa.select(evidence, windows.c.start, windows.c.n_late)
+            .join(windows, same)
+            .where(evidence.c.version_id == version_id, evidence.c.stream == stream)
+            .order_by(evidence.c.window)
+        )
+        return list(self.connection.execute(query).all())
+
+    def _weight(self, version_id: int, group: str) -> float:
+        """Return the weight of a group; 1 while it has no closed window."""
+        table = schema.streams
+        query = sa.select(table.c.stream, table.c.cohort).where(
+            table.c.version_id == version_id, table.c.stream != WHOLE
+        )
+        return group_weights({row.stream: row.cohort for row in self.connection.execute(query)}).get(group, 1.0)
+
+    def _open_windows(self, version_id: int, group: str | None) -> list[Any]:
+        cells, windows = schema.cells, schema.windows
+        same = (windows.c.version_id == cells.c.version_id) & (windows.c.window == cells.c.window)
+        sums = (sa.func.sum(cells.c[name]).label(name) for name in ("n", "k", "score_sum"))
+        query = (
+            sa.select(windows.c.start, *sums)
+            .join(windows, same)
+            .where(cells.c.version_id == version_id, ~windows.c.closed)
+            .group_by(windows.c.start, windows.c.window)
+            .order_by(windows.c.window)
+        )
+        return list(self.connection.execute(query if group is None else query.where(cells.c.group == group)).all())
+
+    def _open(self, version_id: int) -> tuple[int, int]:
+        rows = self._open_windows(version_id, None)
+        return len(rows), sum(int(row.n) for row in rows)
+
+    def _unlabelled(self) -> tuple[int, int]:
+        """Return the number of predictions without an outcome, and of all predictions."""
+        table = schema.pending
+        query = sa.select(table.c.labelled, sa.func.count()).where(table.c.model_id == self.model_id)
+        counts = {bool(row[0]): int(row[1]) for row in self.connection.execute(query.group_by(table.c.labelled))}
+        return counts.get(False, 0), sum(counts.values())
+
+    def _groups(self, streams: dict[str, Any], alarms: list[Alarm]) -> dict[Any, GroupStatus]:
+        weights = group_weights({key: stream.cohort for key, stream in streams.items()})
+        alarmed = {alarm.group for alarm in alarms}
+        order = sorted(streams, key=lambda key: -streams[key].log_e)
+        return {group_label(key): _group(streams[key], weights[key], group_label(key) in alarmed) for key in order}
+
+    def _change(self, closed: list[Any]) -> ChangeEstimate | None:
+        """Estimate the first window after a change from the sums of closed windows."""
+        if len(closed) < _FEWEST_WINDOWS:
+            return None
+        effect = 0.0 if self.settings.dependence == "independent" else self.settings.window_effect
+        found = change_point(_sums(closed), window_effect=effect)
+        if found is None:
+            return None
+        at, low, high = (to_datetime(closed[i].start) for i in (found.index, found.low, found.high))
+        return ChangeEstimate(at, low, high)
+
+    def _notes(self, version: Any, closed: list[Any], n_unlabelled: int, n_predictions: int) -> tuple[Note, ...]:
+        counters = self.connection.execute(
+            sa.select(schema.models.c.n_duplicates, schema.models.c.n_unknown).where(
+                schema.models.c.id == self.model_id
+            )
+        ).one()
+        table = schema.windows
+        late = 0
+        if version is not None:
+            query = sa.select(sa.func.sum(table.c.n_late)).where(table.c.version_id == version.id)
+            late = int(self.connection.execute(query).scalar() or 0)
+        texts = {
+            "late": (late, "Rows that arrived after their window closed, counted in the next open window: {count}."),
+            "duplicates": (counters.n_duplicates, "Rows left out because their id was known already: {count}."),
+            "unknown": (counters.n_unknown, "Outcomes left out because no prediction has their id: {count}."),
+            "unlabelled": (
+                n_unlabelled,
+                f"Predictions without an outcome: {{count}} of {n_predictions:,}.",
+            ),
+        }
+        notes = [Note(code, int(count), text) for code, (count, text) in texts.items() if count]
+        if version is not None and version.newest is not None and version.newest > schema.now() + 86_400_000_000:
+            text = f"The newest time, {to_datetime(version.newest):%Y-%m-%d %H:%M} UTC, lies in the future: earlier "
+            notes.append(Note("future", 1, text + "rows are late."))
+        return (*notes, *self._dispersion_notes(closed))
+
+    def _dispersion_notes(self, closed: list[Any]) -> list[Note]:
+        """Report windows that vary more than the settings state, which breaks the guarantee."""
+        stated = {"window": self.settings.window_effect, "independent": 0.0}.get(self.settings.dependence)
+        found = None if stated is None else dispersion(_sums(closed), window_effect=stated)
+        if found is None or not found.pvalue <= _SIGNIFICANT:
+            return []
+        cause = "independent rows" if not stated else f"a window effect of {stated:g}"
+        text = (
+            f"Windows vary more than {cause} would explain (p = {found.pvalue:.1g}; estimated window effect "
+            f"{found.window_effect:.2g}): false alarms are more likely than alpha. Monitor under a new model name "
+            "with a larger window_effect, or with dependence='any'."
+        )
+        return [Note("dispersion", 1, text)]
+
+
+def _sums(closed: list[Any]) -> WindowSums:
+    """Return the sums of closed windows."""
+    columns = ([getattr(row, name) for row in closed] for name in ("n", "k", "score_sum", "information"))
+    return WindowSums.from_columns(*(np.array(column, dtype=np.float64) for column in columns))
+
+
+def _sequence(stream: Any) -> ConfidenceSequence:
+    if stream is None:
+        return ConfidenceSequence(math.nan, -math.inf, math.inf)
+    low, high = (math.nan if each is None else each for each in (stream.shift_low, stream.shift_high))
+    return ConfidenceSequence(stream.shift, low, high)
+
+
+def _group(stream: Any, weight: float, alarm: bool) -> GroupStatus:
+    rates = stream.score_sum / stream.n, stream.k / stream.n
+    return GroupStatus(stream.n, *rates, stream.log_e, weight, alarm, _sequence(stream))
+
+
+def _alarm(row: Any) -> Alarm:
+    return Alarm(
+        int(row.id),
+        row.name,
+        None if row.stream == WHOLE else group_label(row.stream),
+        to_datetime(row.start),
+        row.log_e,
+        to_datetime(row.raised),
+        None if row.acknowledged is None else to_datetime(row.acknowledged),
+        row.reason,
+    )
+
+
+def _record(row: Any, log_e: float, raised: float, *, closed: bool) -> WindowRecord:
+    start, n = to_datetime(row.start), int(row.n)
+    rates = float(row.score_sum) / n, int(row.k) / n
+    return WindowRecord(start, n, int(row.k), *rates, log_e, start.timestamp() >= raised, closed)

@@ -1,0 +1,80 @@
+"""`ModelSettings`: the settings of a monitored model, which are stored when it is created and never change."""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from calibrant._support.errors import Argument, InputError
+from calibrant._support.option_checks import check_share
+from calibrant.inference.sequential.e_processes import EProcess
+from calibrant.monitor.time_windows import WindowRule, read_duration
+from calibrant.tables.score_table import check_resolution
+
+__all__ = ["ModelSettings"]
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Windows, error rate, margin and dependence of a model; see `Monitor`. `maturity` is in microseconds."""
+
+    window: str | int = "day"
+    alpha: float = 0.05
+    margin: float = 0.1
+    dependence: str = "window"
+    window_effect: float = 0.2
+    maturity: int = 0
+    resolution: float | None = None
+
+    def __post_init__(self) -> None:
+        check_share("alpha", self.alpha)
+        if self.resolution is not None:
+            check_resolution(self.resolution)
+        assert self.rule
+        assert self.process
+
+    @classmethod
+    def given(cls, **options: Any) -> dict[str, Any]:
+        """Return the options that are given, not None, in the form in which they are stored."""
+        found = {name: value for name, value in options.items() if value is not None}
+        if "maturity" in found:
+            found["maturity"] = read_duration(found["maturity"], "maturity")
+        return found
+
+    @classmethod
+    def from_json(cls, text: str) -> "ModelSettings":
+        """Return the settings of a model of the store."""
+        return cls(**json.loads(text))
+
+    def to_json(self) -> str:
+        """Return the settings as text for the store."""
+        return json.dumps(dataclasses.asdict(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data; `maturity` is in seconds."""
+        return {**dataclasses.asdict(self), "maturity": self.maturity / 1e6}
+
+    def check_given(self, given: dict[str, Any], model: str) -> None:
+        """Raise an error if an option differs from the stored setting."""
+        for name, value in given.items():
+            stored = getattr(self, name)
+            if value != stored:
+                shown = [timedelta(microseconds=v) if name == "maturity" else v for v in (stored, value)]
+                raise InputError(
+                    Argument(name)
+                    + f" must be {shown[0]!r}, the value stored for model {model!r}; got {shown[1]!r}."
+                    + " Settings of a model never change.",
+                    hint="Leave it out to use the stored value, or monitor under another model name.",
+                    value=value,
+                )
+
+    @property
+    def rule(self) -> WindowRule:
+        """The windows."""
+        return WindowRule(self.window, self.maturity)
+
+    @property
+    def process(self) -> EProcess:
+        """The e-process of each stream."""
+        return EProcess(margin=self.margin, dependence=self.dependence, window_effect=self.window_effect)

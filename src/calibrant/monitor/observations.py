@@ -1,0 +1,169 @@
+"""Rows that a monitor receives: outcomes, scores, times and groups, read once and cut into tables by window."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from calibrant._support import columns as _columns
+from calibrant._support.errors import Argument, InputError
+from calibrant._support.json_values import label as json_label
+from calibrant._support.typing import Ints
+from calibrant.monitor.time_windows import read_time, read_times
+from calibrant.tables.groups import group_columns, observed_groups
+from calibrant.tables.rows import Rows
+from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
+
+__all__ = ["Chunk", "CountedChunk", "RowChunk", "check_name", "group_key", "group_label", "read_groups"]
+
+NO_GROUP = ""
+_SCALARS = (str, bytes, bool, int, float, date, np.generic)
+
+
+@dataclass(frozen=True, eq=False)
+class RowChunk:
+    """Rows of one call: validated outcomes and scores, times in microseconds, and the group of each row.
+
+    Attributes
+    ----------
+    rows : Rows
+    times : ndarray of int64
+    codes : ndarray of int64
+        Position of the group of each row in `groups`.
+    groups : list of str
+        Keys of groups; see `group_key`.
+    """
+
+    rows: Rows
+    times: Ints
+    codes: Ints
+    groups: Sequence[str]
+
+    @classmethod
+    def read(cls, y: Any, p: Any, time: Any, group: Any) -> "RowChunk":
+        """Read outcomes and scores of a call; single values are one row."""
+        y, p = (([value] if np.ndim(value) == 0 else value) for value in (y, p))
+        rows = check_scores(Rows.read(y, {"p": p}, outcome="y"))
+        return cls(rows, read_times(time, len(rows)), *read_groups(group, len(rows)))
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of rows at each time."""
+        return np.ones(self.times.size, dtype=np.int64)
+
+    def tables(self, windows: Ints) -> list[tuple[int, str, ScoreTable]]:
+        """Return the window, the group and the table of each cell; `windows` has the window of each row."""
+        keys, position = np.unique(windows, return_inverse=True)
+        code = position * len(self.groups) + self.codes
+        order = np.argsort(code, kind="stable")
+        starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+        found = []
+        for chosen in np.split(order, starts[1:]):
+            window, group = divmod(int(code[chosen[0]]), len(self.groups))
+            part = self.rows if len(chosen) == len(order) else self.rows.part(chosen)
+            found.append((int(keys[window]), self.groups[group], count_checked(part)))
+        return found
+
+    def sha256(self) -> str:
+        """Return the checksum of the rows in any order."""
+        y, p = (column.values.astype(np.float64) for column in (self.rows.y, self.rows.forecasts[0]))
+        order = np.lexsort((y, p, self.codes, self.times))
+        digest = hashlib.sha256(json.dumps(list(self.groups)).encode())
+        for array in (self.times, self.codes, p, y):
+            digest.update(np.ascontiguousarray(array[order]).data)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class CountedChunk:
+    """The table of one window and group that was counted elsewhere."""
+
+    table: ScoreTable
+    times: Ints
+    group: str
+
+    @classmethod
+    def read(cls, table: Any, time: Any, group: Any) -> "CountedChunk":
+        """Check a table of counts, its time and its group."""
+        if not isinstance(table, ScoreTable) or table.importance:
+            found = "importance weights" if isinstance(table, ScoreTable) else type(table).__name__
+            raise InputError(
+                Argument("table") + f" must be a ScoreTable of counts; got {found}.",
+                hint="Count rows with cb.from_query, cb.from_frame or cb.ScoreTable.from_counts.",
+            )
+        if not len(table):
+            raise InputError(Argument("table") + " must have at least one row; got none.")
+        key = NO_GROUP if group is None else group_key(group)
+        return cls(table, np.array([read_time(time)], dtype=np.int64), key)
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of rows of the table, whose rows stay in one window."""
+        return np.zeros(1, dtype=np.int64)
+
+    def tables(self, windows: Ints) -> list[tuple[int, str, ScoreTable]]:
+        """Return the window, the group and the table."""
+        return [(int(windows[0]), self.group, self.table)]
+
+    def sha256(self) -> str:
+        """Return the checksum of the table, its time and its group."""
+        digest = hashlib.sha256(json.dumps([self.group, int(self.times[0])]).encode())
+        for array in (self.table.score, self.table.n, self.table.k):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+Chunk = RowChunk | CountedChunk
+
+
+def read_groups(group: Any, n_rows: int) -> tuple[Ints, list[str]]:
+    """Return the position of the group of each row, and the keys of the groups."""
+    codes = np.zeros(n_rows, dtype=np.int64)
+    if group is None or isinstance(group, _SCALARS):
+        return codes, [NO_GROUP if group is None else group_key(group)]
+    columns = [_columns.read(c, name.replace("by", "group", 1)) for name, c in group_columns(group).items()]
+    for column in columns:
+        if len(column) != n_rows:
+            raise InputError(
+                Argument("group") + f" must be one label or have {n_rows:,} rows, as the other columns; got "
+                f"{len(column):,}."
+            )
+    found = observed_groups(columns)
+    for position, (_, rows) in enumerate(found):
+        codes[rows] = position
+    return codes, [group_key(label) for label, _ in found]
+
+
+def group_key(label: Any) -> str:
+    """Return a group as text for the store, which differs between 1 and "1".
+
+    >>> group_key("north"), group_key(("north", 3))
+    ('"north"', '["north", 3]')
+    """
+    if isinstance(label, tuple):
+        return json.dumps([_plain(each) for each in label])
+    return json.dumps(_plain(label))
+
+
+def _plain(label: Any) -> Any:
+    return json_label(label.item() if isinstance(label, np.generic) and label.dtype.kind not in "Mm" else label)
+
+
+def group_label(key: str) -> Any:
+    """Return the label of a group from its key in the store."""
+    label = json.loads(key)
+    return tuple(label) if isinstance(label, list) else label
+
+
+def check_name(name: str, value: object) -> str:
+    """Return a name for the store as text; it must not be empty or hold a NUL character."""
+    text = str(value)
+    if not text or "\x00" in text or len(text) > 500:
+        raise InputError(
+            Argument(name) + f" must be text of 1 to 500 characters without NUL; got {text[:40]!r}.", value=value
+        )
+    return text

@@ -1,0 +1,129 @@
+"""Predictions that wait for their outcomes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from calibrant._support import class_labels
+from calibrant._support import columns as _columns
+from calibrant._support.errors import Argument, InputError
+from calibrant.monitor import schema
+from calibrant.monitor.observations import RowChunk, check_name, read_groups
+from calibrant.monitor.recording import Recorder, Version
+from calibrant.monitor.time_windows import read_times
+from calibrant.tables.rows import Rows
+from calibrant.tables.score_table import check_scores
+
+__all__ = ["Outcomes", "Predictions"]
+
+_IDS_PER_QUERY = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Ids, scores, times and groups of predictions without outcomes."""
+
+    ids: list[str]
+    scores: list[float]
+    times: list[int]
+    groups: list[str]
+
+    @classmethod
+    def read(cls, id: Any, p: Any, time: Any, group: Any) -> "Predictions":
+        """Read the columns of a call; single values are one row."""
+        ids = _read_ids(id)
+        scores = _columns.scores(_columns.read([p] if np.ndim(p) == 0 else p, "p"))
+        _columns.check_lengths([_columns.ColumnData("id", np.array(ids, dtype=object)), scores])
+        _columns.refuse_missing([scores])
+        codes, keys = read_groups(group, len(ids))
+        times = read_times(time, len(ids)).tolist()
+        return cls(ids, scores.values.tolist(), times, [keys[code] for code in codes])
+
+    def store(self, recorder: Recorder, version: Version) -> int:
+        """Store the predictions of new ids; return the number of duplicates, which are left out."""
+        seen = {row.row_id for row in _known(recorder, self.ids)}
+        rows = []
+        for row_id, score, time, group in zip(self.ids, self.scores, self.times, self.groups, strict=True):
+            if row_id not in seen:
+                seen.add(row_id)
+                rows.append({"row_id": row_id, "score": score, "time": time, "group": group})
+        shared = {"model_id": recorder.model_id, "version_id": version.id, "labelled": False}
+        if rows:
+            recorder.connection.execute(schema.pending.insert(), [{**shared, **row} for row in rows])
+        return len(self.ids) - len(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Ids and outcomes of earlier predictions."""
+
+    ids: list[str]
+    events: list[int]
+
+    @classmethod
+    def read(cls, id: Any, y: Any) -> "Outcomes":
+        """Read the columns of a call; single values are one row."""
+        ids = _read_ids(id)
+        y = class_labels.events(_columns.read([y] if np.ndim(y) == 0 else y, "y"))
+        _columns.check_lengths([_columns.ColumnData("id", np.array(ids, dtype=object)), y])
+        _columns.refuse_missing([y])
+        return cls(ids, [int(each) for each in y.values])
+
+    def match(self, recorder: Recorder) -> "tuple[list[tuple[Version, RowChunk]], int, int]":
+        """Return the labelled rows of each version, and the numbers of duplicates and of unknown ids.
+
+        The predictions are marked as labelled.
+        """
+        known = {row.row_id: row for row in _known(recorder, self.ids)}
+        used: dict[str, int] = {}
+        duplicates = unknown = 0
+        for row_id, event in zip(self.ids, self.events, strict=True):
+            if row_id not in known:
+                unknown += 1
+            elif row_id in used or known[row_id].labelled:
+                duplicates += 1
+            else:
+                used[row_id] = event
+        table = schema.pending
+        for ids in _pieces(list(used)):
+            same = (table.c.model_id == recorder.model_id) & table.c.row_id.in_(ids)
+            recorder.connection.execute(table.update().where(same).values(labelled=True))
+        chunks = []
+        for version in recorder.versions:
+            rows = [(known[i], event) for i, event in used.items() if known[i].version_id == version.id]
+            if rows:
+                chunks.append((version, _chunk(rows)))
+        return chunks, duplicates, unknown
+
+
+def _chunk(rows: list[tuple[Any, int]]) -> RowChunk:
+    keys = sorted({row.group for row, _ in rows})
+    position = {key: i for i, key in enumerate(keys)}
+    scores = np.array([row.score for row, _ in rows])
+    checked = check_scores(Rows.read(np.array([event for _, event in rows]), {"p": scores}, outcome="y"))
+    times = np.array([row.time for row, _ in rows], dtype=np.int64)
+    return RowChunk(checked, times, np.array([position[row.group] for row, _ in rows], dtype=np.int64), keys)
+
+
+def _read_ids(id: Any) -> list[str]:
+    if isinstance(id, (str, int, np.integer)):
+        return [check_name("id", id)]
+    column = _columns.read(id, "id")
+    _columns.refuse_missing([column])
+    if not len(column):
+        raise InputError(Argument("id") + " must have at least one row; got none.")
+    return [check_name("id", each) for each in column.values.tolist()]
+
+
+def _known(recorder: Recorder, ids: Sequence[str]) -> Iterator[Any]:
+    table = schema.pending
+    for piece in _pieces(list(dict.fromkeys(ids))):
+        where = (table.c.model_id == recorder.model_id) & table.c.row_id.in_(piece)
+        yield from recorder.connection.execute(sa.select(table).where(where))
+
+
+def _pieces(ids: list[str]) -> Iterator[list[str]]:
+    return (ids[i : i + _IDS_PER_QUERY] for i in range(0, len(ids), _IDS_PER_QUERY))

@@ -1,0 +1,199 @@
+"""Writing rows into windows: late rows, the clock of each version, and the closing of windows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from calibrant._support.typing import Bools, Ints
+from calibrant.monitor import schema
+from calibrant.monitor.cells import cell_row, load_cells
+from calibrant.monitor.evidence import EvidenceRecorder
+from calibrant.monitor.model_settings import ModelSettings
+from calibrant.monitor.observations import Chunk
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["Recorder", "Version"]
+
+
+@dataclass
+class Version:
+    """A version of a model: its clock `newest`, and `horizon`, below which all windows are closed."""
+
+    id: int
+    name: str
+    ordinal: int
+    newest: int | None
+    horizon: int | None
+
+
+class Recorder:
+    """One write transaction on a model, whose row is locked.
+
+    Parameters
+    ----------
+    connection : Connection
+    model_id : int
+    model : str
+        Its name.
+    settings : ModelSettings
+    """
+
+    def __init__(self, connection: sa.Connection, model_id: int, model: str, settings: ModelSettings) -> None:
+        self.connection, self.model_id, self.model = connection, model_id, model
+        self.settings, self.rule = settings, settings.rule
+        table = schema.versions
+        query = sa.select(table).where(table.c.model_id == model_id).order_by(table.c.ordinal)
+        rows = connection.execute(query).all()
+        self.versions = [Version(row.id, row.name, row.ordinal, row.newest, row.horizon) for row in rows]
+        self.n_closed = 0
+        self.raised: list[tuple[str, str]] = []
+
+    def version(self, name: str | None) -> Version:
+        """Return the version of a name, the latest one by default; create it if it is new."""
+        found = [each for each in self.versions if name is None or each.name == name]
+        if found:
+            return found[-1]
+        ordinal = len(self.versions) + 1
+        values = {"model_id": self.model_id, "name": name or "1", "ordinal": ordinal}
+        key = self.connection.execute(schema.versions.insert().values(**values)).inserted_primary_key
+        assert key is not None
+        created = Version(int(key[0]), name or "1", ordinal, None, None)
+        self.versions.append(created)
+        return created
+
+    def record(self, version: Version, chunk: Chunk) -> int:
+        """Write rows into their windows; return the number of late rows."""
+        windows, late = self._assign(version, chunk)
+        cells = []
+        for window, group, table in chunk.tables(windows):
+            kept = table if self.settings.resolution is None else table.round(self.settings.resolution)
+            cells.append(cell_row(version.id, window, group, kept))
+        self._touch_windows(version, windows, chunk.times, late)
+        self.connection.execute(schema.cells.insert(), cells)
+        return int(late.sum()) if chunk.sizes.any() else int(late.any()) * sum(cell["n"] for cell in cells)
+
+    def _assign(self, version: Version, chunk: Chunk) -> tuple[Ints, Bools]:
+        """Return the window of each row, and whether it is late: the oldest open window gets late rows."""
+        if self.rule.counts_rows:
+            return self._assign_by_rows(version, chunk), np.zeros(chunk.times.size, dtype=bool)
+        windows = self.rule.starts(chunk.times)
+        if version.horizon is None:
+            return windows, np.zeros(windows.size, dtype=bool)
+        late = windows < version.horizon
+        return np.where(late, version.horizon, windows), late
+
+    def _assign_by_rows(self, version: Version, chunk: Chunk) -> Ints:
+        """Fill the open window first, in order of time, then new ones."""
+        first, cells = version.horizon or 0, schema.cells
+        query = sa.select(sa.func.sum(cells.c.n)).where(cells.c.version_id == version.id, cells.c.window == first)
+        filled = int(self.connection.execute(query).scalar() or 0)
+        order = np.argsort(chunk.times, kind="stable")
+        before = np.cumsum(chunk.sizes[order]) - chunk.sizes[order]
+        windows = np.empty(chunk.times.size, dtype=np.int64)
+        windows[order] = first + (filled + before) // self.rule.n_rows
+        return windows
+
+    def _touch_windows(self, version: Version, windows: Ints, times: Ints, late: Bools) -> None:
+        """Create the windows that have no rows yet, and count late rows."""
+        table = schema.windows
+        for window in np.unique(windows).tolist():
+            chosen = windows == window
+            start, end = (int(f(times[chosen])) for f in (np.min, np.max))
+            if not self.rule.counts_rows:
+                start, end = window, window + self.rule.length
+            n_late = int(late[chosen].sum())
+            same = (table.c.version_id == version.id) & (table.c.window == window)
+            found = self.connection.execute(sa.select(table).where(same)).first()
+            if found is None:
+                values = {"version_id": version.id, "window": window, "start": start, "end": end, "closed": False}
+                self.connection.execute(table.insert().values(**values, n_late=n_late))
+            elif n_late or self.rule.counts_rows:
+                wider = {"start": min(start, found.start), "end": max(end, found.end), "n_late": found.n_late + n_late}
+                self.connection.execute(table.update().where(same).values(**wider))
+
+    def advance(self, version: Version, newest: int) -> None:
+        """Move the clock of a version and of all before it, and close the windows that end before it."""
+        for each in self.versions[: version.ordinal]:
+            each.newest = newest if each.newest is None else max(each.newest, newest)
+            horizon = None if self.rule.counts_rows else self.rule.start(each.newest - self.rule.maturity)
+            self.close(each, horizon)
+
+    def close(self, version: Version, horizon: int | None) -> None:
+        """Close the windows below `horizon`, or all that are full; store the clock of the version."""
+        table = schema.windows
+        is_open = (table.c.version_id == version.id) & ~table.c.closed
+        if horizon is None:
+            keys = self._full_windows(version)
+            horizon = max(keys) + 1 if keys else version.horizon
+        else:
+            horizon = horizon if version.horizon is None else max(horizon, version.horizon)
+            query = sa.select(table.c.window).where(is_open, table.c.window < horizon).order_by(table.c.window)
+            keys = list(self.connection.execute(query).scalars())
+        if keys:
+            self._close(version, keys)
+        version.horizon = horizon
+        values = {"newest": version.newest, "horizon": version.horizon}
+        self.connection.execute(schema.versions.update().where(schema.versions.c.id == version.id).values(**values))
+
+    def _full_windows(self, version: Version) -> list[int]:
+        cells = schema.cells
+        query = (
+            sa.select(cells.c.window)
+            .where(cells.c.version_id == version.id, cells.c.window >= (version.horizon or 0))
+            .group_by(cells.c.window)
+            .having(sa.func.sum(cells.c.n) >= self.rule.n_rows)
+            .order_by(cells.c.window)
+        )
+        return list(self.connection.execute(query).scalars())
+
+    def _close(self, version: Version, keys: list[int]) -> None:
+        evidence = EvidenceRecorder(
+            self.connection, version.id, version.ordinal, self.settings.process, self.settings.alpha
+        )
+        for window in keys:
+            evidence.add_window(window, self._merge_cells(version, window))
+            self._mark_closed(version, window)
+        evidence.save()
+        self.n_closed += len(keys)
+        self.raised += [(version.name, stream) for stream in evidence.raised]
+
+    def _merge_cells(self, version: Version, window: int) -> dict[str, ScoreTable]:
+        """Return the table of each group of a window; the parts of each in the store become one."""
+        cells = schema.cells
+        where = (cells.c.version_id == version.id) & (cells.c.window == window)
+        found = load_cells(self.connection, self.model, where)
+        tables: dict[str, ScoreTable] = {}
+        for row, table in found:
+            tables[row.group] = tables[row.group] + table if row.group in tables else table
+        if len(found) > len(tables):
+            self.connection.execute(cells.delete().where(where))
+            rows = [cell_row(version.id, window, group, table) for group, table in tables.items()]
+            self.connection.execute(cells.insert(), rows)
+        return dict(sorted(tables.items()))
+
+    def _mark_closed(self, version: Version, window: int) -> None:
+        table = schema.windows
+        values: dict[str, Any] = {"closed": True}
+        same = (table.c.version_id == version.id) & (table.c.window == window)
+        if not self.rule.counts_rows:
+            values |= {"n_unlabelled": self._count_unlabelled(version, window)}
+        self.connection.execute(table.update().where(same).values(**values))
+
+    def _count_unlabelled(self, version: Version, window: int) -> int:
+        table = schema.pending
+        query = sa.select(sa.func.count()).where(
+            table.c.version_id == version.id,
+            ~table.c.labelled,
+            table.c.time >= window,
+            table.c.time < window + self.rule.length,
+        )
+        return int(self.connection.execute(query).scalar_one())
+
+    def count_on_model(self, **counts: int) -> None:
+        """Add to the counters of the model: duplicates and unknown ids."""
+        table: Any = schema.models
+        changed = {name: table.c[name] + count for name, count in counts.items() if count}
+        if changed:
+            self.connection.execute(table.update().where(table.c.id == self.model_id).values(**changed))

@@ -1,0 +1,148 @@
+"""Tables of the store, the version of their schema, and migrations between versions."""
+
+import time
+from collections.abc import Callable
+
+import sqlalchemy as sa
+
+__all__ = ["MIGRATIONS", "SCHEMA_VERSION", "metadata", "now"]
+
+SCHEMA_VERSION = 1
+# From each older version to the next: functions that change the tables on an open connection.
+MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
+
+metadata = sa.MetaData()
+_Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers rows of this type only
+
+
+def _table(name: str, *columns: sa.Column[object] | sa.Constraint | sa.Index) -> sa.Table:
+    return sa.Table(f"calibrant_{name}", metadata, *columns)
+
+
+def _whole(name: str) -> sa.Column[object]:
+    return sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
+
+
+def _parent(name: str, table: str) -> sa.Column[object]:
+    key = sa.ForeignKey(f"calibrant_{table}.id", ondelete="CASCADE")
+    return sa.Column(name, _Id, key, primary_key=True)
+
+
+schema = _table("schema", sa.Column("version", sa.Integer, nullable=False))
+
+models = _table(
+    "models",
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("settings", sa.Text, nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    _whole("n_duplicates"),
+    _whole("n_unknown"),
+)
+
+# `horizon`: windows with a lower key are closed.
+versions = _table(
+    "versions",
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("model_id", _Id, sa.ForeignKey("calibrant_models.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("ordinal", sa.Integer, nullable=False),
+    sa.Column("newest", sa.BigInteger),
+    sa.Column("horizon", sa.BigInteger),
+    sa.UniqueConstraint("model_id", "name"),
+    sa.UniqueConstraint("model_id", "ordinal"),
+)
+
+windows = _table(
+    "windows",
+    _parent("version_id", "versions"),
+    sa.Column("window", sa.BigInteger, primary_key=True),
+    sa.Column("start", sa.BigInteger, nullable=False),
+    sa.Column("end", sa.BigInteger, nullable=False),
+    sa.Column("closed", sa.Boolean, nullable=False),
+    _whole("n_late"),
+    _whole("n_unlabelled"),
+)
+
+# Rows of one window and group arrive in several parts, which become one when the window closes.
+cells = _table(
+    "cells",
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("version_id", _Id, sa.ForeignKey("calibrant_versions.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("window", sa.BigInteger, nullable=False),
+    sa.Column("first_window", sa.BigInteger, nullable=False),
+    sa.Column("group", sa.Text, nullable=False),
+    sa.Column("n", sa.BigInteger, nullable=False),
+    sa.Column("k", sa.BigInteger, nullable=False),
+    sa.Column("score_sum", sa.Double, nullable=False),
+    sa.Column("information", sa.Double, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Index("calibrant_cells_by_window", "version_id", "window"),
+)
+
+# The last state of the e-process of the whole (stream "") and of each group; what a status shows has columns.
+streams = _table(
+    "streams",
+    _parent("version_id", "versions"),
+    sa.Column("stream", sa.Text, primary_key=True),
+    sa.Column("cohort", sa.Integer, nullable=False),
+    _whole("n"),
+    _whole("k"),
+    sa.Column("score_sum", sa.Double, nullable=False),
+    sa.Column("log_e", sa.Double, nullable=False),
+    sa.Column("shift", sa.Double),
+    sa.Column("shift_low", sa.Double),
+    sa.Column("shift_high", sa.Double),
+    sa.Column("state", sa.Text, nullable=False),
+)
+
+evidence = _table(
+    "evidence",
+    _parent("version_id", "versions"),
+    sa.Column("stream", sa.Text, primary_key=True),
+    sa.Column("window", sa.BigInteger, primary_key=True),
+    sa.Column("n", sa.BigInteger, nullable=False),
+    sa.Column("k", sa.BigInteger, nullable=False),
+    sa.Column("score_sum", sa.Double, nullable=False),
+    sa.Column("information", sa.Double, nullable=False),
+    sa.Column("log_e", sa.Double, nullable=False),
+)
+
+alarms = _table(
+    "alarms",
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("version_id", _Id, sa.ForeignKey("calibrant_versions.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("stream", sa.Text, nullable=False),
+    sa.Column("window", sa.BigInteger, nullable=False),
+    sa.Column("log_e", sa.Double, nullable=False),
+    sa.Column("raised", sa.BigInteger, nullable=False),
+    sa.Column("acknowledged", sa.BigInteger),
+    sa.Column("reason", sa.Text),
+    sa.UniqueConstraint("version_id", "stream"),
+)
+
+batches = _table(
+    "batches",
+    _parent("model_id", "models"),
+    sa.Column("batch", sa.Text, primary_key=True),
+    sa.Column("sha256", sa.Text, nullable=False),
+    sa.Column("n_rows", sa.BigInteger, nullable=False),
+    sa.Column("received", sa.BigInteger, nullable=False),
+)
+
+pending = _table(
+    "pending",
+    _parent("model_id", "models"),
+    sa.Column("row_id", sa.Text, primary_key=True),
+    sa.Column("version_id", _Id, sa.ForeignKey("calibrant_versions.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("time", sa.BigInteger, nullable=False),
+    sa.Column("group", sa.Text, nullable=False),
+    sa.Column("score", sa.Double, nullable=False),
+    sa.Column("labelled", sa.Boolean, nullable=False),
+    sa.Index("calibrant_pending_by_time", "version_id", "labelled", "time"),
+)
+
+
+def now() -> int:
+    """Return the time of the clock in microseconds."""
+    return time.time_ns() // 1000

@@ -1,0 +1,310 @@
+"""`Status`: whether a monitored model has raised an alarm, and the evidence for it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from calibrant._support.errors import Note
+from calibrant._support.frame_output import frame_from_rows
+from calibrant._support.json_values import label as json_label
+from calibrant._support.json_values import number
+from calibrant.evaluation.results import to_json_text
+from calibrant.evaluation.text import ResultText
+from calibrant.monitor.time_windows import window_text
+
+__all__ = ["Alarm", "ChangeEstimate", "ConfidenceSequence", "GroupStatus", "Receipt", "Status"]
+
+_SHOWN_GROUPS = 20
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a call stored. It is returned when the rows are durable.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows that were stored.
+    n_late : int
+        Of those, rows of closed windows, which were counted in the oldest open window.
+    n_duplicates, n_unknown : int
+        Rows that were left out: ids that were known already, and outcomes without a prediction.
+    repeated_batch : bool
+        Whether the batch was stored before, so that nothing was stored now.
+    n_closed : int
+        Number of windows that this call closed.
+    alarms : tuple
+        The label of the group, or None for all rows, of each alarm that this call raised.
+    """
+
+    n_rows: int
+    n_late: int = 0
+    n_duplicates: int = 0
+    n_unknown: int = 0
+    repeated_batch: bool = False
+    n_closed: int = 0
+    alarms: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """An alarm: the whole (`group` is None) or a group, the window in which it was raised, and when.
+
+    `id` is the number to acknowledge. `raised` is the time of the clock, `window` the start of the window.
+    """
+
+    id: int
+    version: str
+    group: Any
+    window: datetime
+    log_e_value: float
+    raised: datetime
+    acknowledged: datetime | None = None
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {
+            "id": self.id,
+            "version": self.version,
+            "group": None if self.group is None else json_label(self.group),
+            "window": self.window.isoformat(),
+            **number("log_e_value", self.log_e_value),
+            "raised": self.raised.isoformat(timespec="seconds"),
+            "acknowledged": None if self.acknowledged is None else self.acknowledged.isoformat(timespec="seconds"),
+            "reason": self.reason,
+        }
+
+    @property
+    def subject(self) -> str:
+        """The words for the whole or the group."""
+        return "all rows" if self.group is None else f"group {self.group}"
+
+
+@dataclass(frozen=True)
+class ConfidenceSequence:
+    """Calibration in the large in log-odds, with limits that hold at all times together; positive: underestimates."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {name: value for each in ("estimate", "low", "high") for name, value in self._number(each)}
+
+    def _number(self, name: str) -> Any:
+        return number(name, getattr(self, name)).items()
+
+
+@dataclass(frozen=True)
+class ChangeEstimate:
+    """The start of the first window after a change, with an interval."""
+
+    window: datetime
+    low: datetime
+    high: datetime
+
+    def to_dict(self) -> dict[str, str]:
+        """Return plain data for JSON."""
+        return {"window": self.window.isoformat(), "low": self.low.isoformat(), "high": self.high.isoformat()}
+
+
+@dataclass(frozen=True)
+class GroupStatus:
+    """A group over all closed windows."""
+
+    n_rows: int
+    predicted: float
+    observed: float
+    log_e_value: float
+    weight: float
+    alarm: bool
+    confidence_sequence: ConfidenceSequence
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {
+            "n_rows": self.n_rows,
+            **number("predicted", self.predicted),
+            **number("observed", self.observed),
+            **number("log_e_value", self.log_e_value),
+            "weight": self.weight,
+            "alarm": self.alarm,
+            "confidence_sequence": self.confidence_sequence.to_dict(),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Status:
+    """State of a monitored model after its last closed window; see `Monitor.status`.
+
+    Attributes
+    ----------
+    model, version : str
+    alarms : tuple of Alarm
+        All alarms, also those that were acknowledged.
+    groups : mapping of label to GroupStatus
+        The largest e-value first.
+    n_rows : int
+        Number of rows in all windows, also in open ones.
+    n_windows, n_open_windows : int
+        Number of closed windows and of open windows with rows.
+    unlabelled : float
+        Share of predictions without an outcome; NaN if `Monitor.predict` was not used.
+    n_unlabelled : int
+    predicted, observed : float
+        Mean score and event rate of all closed windows.
+    log_e_value, threshold : float
+        Natural logarithm of the e-value of all rows, and where it raises an alarm.
+    last_window : datetime or None
+        Start of the last closed window.
+    change_point : ChangeEstimate or None
+    confidence_sequence : ConfidenceSequence
+    notes : tuple of Note
+    settings : mapping
+    """
+
+    model: str
+    version: str
+    alarms: tuple[Alarm, ...]
+    groups: Mapping[Any, GroupStatus]
+    n_rows: int
+    n_windows: int
+    n_open_windows: int
+    unlabelled: float
+    n_unlabelled: int
+    predicted: float
+    observed: float
+    log_e_value: float
+    threshold: float
+    last_window: datetime | None
+    change_point: ChangeEstimate | None
+    confidence_sequence: ConfidenceSequence
+    notes: tuple[Note, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def alarm(self) -> bool:
+        """Whether there is an alarm that was not acknowledged."""
+        return any(alarm.acknowledged is None for alarm in self.alarms)
+
+    @property
+    def headline(self) -> str:
+        """The alarms in one line, or "no alarm"."""
+        current = [alarm for alarm in self.alarms if alarm.acknowledged is None]
+        if not current:
+            return f"Status: no alarm for model {self.model!r}"
+        shown = ", ".join(alarm.subject for alarm in current[:5]) + (", ..." if len(current) > 5 else "")
+        return f"Status: alarm for model {self.model!r} ({shown})"
+
+    def sentences(self) -> list[str]:
+        """Return sentences about the evidence."""
+        found = [self._sizes()]
+        if not self.n_windows:
+            return [*found, "No window is closed, so there is no evidence."]
+        found.append(f"Log e-value of all rows: {self.log_e_value:.2f}; an alarm is raised at {self.threshold:.2f}.")
+        sequence = self.confidence_sequence
+        if math.isfinite(sequence.low) and math.isfinite(sequence.high):
+            level = f"{100 * (1 - float(self.settings.get('alpha', 0.05))):g} %"
+            found.append(
+                f"Calibration in the large (log-odds): {sequence.estimate:+.3f}, {level} confidence sequence "
+                f"{sequence.low:+.3f} to {sequence.high:+.3f} (of a shift that is the same in all windows)."
+            )
+        if self.change_point is not None:
+            at, low, high = (self._window(getattr(self.change_point, name)) for name in ("window", "low", "high"))
+            found.append(f"The change is estimated at {at} (95 % CI {low} to {high}).")
+        return found
+
+    def _sizes(self) -> str:
+        last = "" if self.last_window is None else f", the last from {self._window(self.last_window)}"
+        rates = (
+            f"; predicted {100 * self.predicted:.2f} %, observed {100 * self.observed:.2f} %" if self.n_windows else ""
+        )
+        windows = f"{self.n_windows:,} closed windows{last}, {self.n_open_windows:,} open"
+        return f"{self.n_rows:,} rows in {windows}{rates}."
+
+    def _window(self, start: datetime) -> str:
+        return window_text(start, self.settings.get("window", "hour"))
+
+    def alarm_lines(self) -> list[str]:
+        """Return one line per alarm."""
+        lines = []
+        for alarm in self.alarms:
+            done = "" if alarm.acknowledged is None else f"; acknowledged: {alarm.reason}"
+            lines.append(
+                f"alarm {alarm.id}: {alarm.subject}, version {alarm.version}, raised by window "
+                f"{self._window(alarm.window)} with log e-value {alarm.log_e_value:.2f}{done}"
+            )
+        return lines
+
+    def cells(self) -> list[list[str]]:
+        """Return the table of all rows and the first groups as text; its first row is the header."""
+        header = ["", "rows", "predicted", "observed", "log e-value", "alarm"]
+        shown = any(alarm.group is None and alarm.version == self.version for alarm in self.alarms)
+        whole = GroupStatus(
+            self.n_rows, self.predicted, self.observed, self.log_e_value, 1.0, shown, self.confidence_sequence
+        )
+        rows = {"all": whole} | {str(name): group for name, group in list(self.groups.items())[:_SHOWN_GROUPS]}
+        return [header, *([name, *_cells(row)] for name, row in rows.items())]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all results and settings as plain data for JSON."""
+        return {
+            "schema_version": 1,
+            "result": "status",
+            "model": self.model,
+            "version": self.version,
+            "alarm": self.alarm,
+            "headline": self.headline,
+            "n_rows": self.n_rows,
+            "n_windows": self.n_windows,
+            "n_open_windows": self.n_open_windows,
+            **number("unlabelled", self.unlabelled),
+            "n_unlabelled": self.n_unlabelled,
+            **number("predicted", self.predicted),
+            **number("observed", self.observed),
+            **number("log_e_value", self.log_e_value),
+            "threshold": self.threshold,
+            "last_window": None if self.last_window is None else self.last_window.isoformat(),
+            "change_point": None if self.change_point is None else self.change_point.to_dict(),
+            "confidence_sequence": self.confidence_sequence.to_dict(),
+            "alarms": [alarm.to_dict() for alarm in self.alarms],
+            "groups": [{"group": json_label(name), **group.to_dict()} for name, group in self.groups.items()],
+            "settings": dict(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return to_json_text(self.to_dict())
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return one row for all rows (group "all") and one per group, as a frame of the named library."""
+        whole = {"group": "all", "n_rows": self.n_rows, "predicted": self.predicted, "observed": self.observed}
+        whole_alarm = any(alarm.group is None and alarm.version == self.version for alarm in self.alarms)
+        rows = [{**whole, "log_e_value": self.log_e_value, "alarm": whole_alarm}]
+        for name, group in self.groups.items():
+            values = {
+                each: getattr(group, each) for each in ("n_rows", "predicted", "observed", "log_e_value", "alarm")
+            }
+            rows.append({"group": str(name), **values})
+        return frame_from_rows(rows, backend)
+
+    def __repr__(self) -> str:
+        return self._text().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._text().to_html()
+
+    def _text(self) -> ResultText:
+        hidden = len(self.groups) - _SHOWN_GROUPS
+        more = [f"{hidden:,} more groups: see to_frame()"] if hidden > 0 else []
+        return ResultText(self.headline, self.sentences(), self.cells(), [*self.alarm_lines(), *more], self.notes)
+
+
+def _cells(row: GroupStatus) -> list[str]:
+    rates = (f"{100 * rate:.2f} %" if math.isfinite(rate) else "" for rate in (row.predicted, row.observed))
+    return [f"{row.n_rows:,}", *rates, f"{row.log_e_value:.2f}", "alarm" if row.alarm else ""]

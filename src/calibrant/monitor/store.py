@@ -1,0 +1,153 @@
+"""`Store`: a database of monitored models, SQLite or PostgreSQL, with durable transactions."""
+
+import sqlite3
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from calibrant._support.errors import Argument, InputError, MissingExtraError
+from calibrant.monitor import schema
+
+__all__ = ["Store", "StoreError"]
+
+_BUSY_SECONDS = 30
+_WRITE = "calibrant_write"
+_LOCK_OF_CREATION = 7_231_009_645  # any number that other programs do not use
+
+# Codes of SQLite and of PostgreSQL, and what to do.
+_PROBLEMS = {
+    "SQLITE_FULL": "The disk of the store is full. Nothing of this call was stored; free some space and repeat it.",
+    "53100": "The disk of the store is full. Nothing of this call was stored; free some space and repeat it.",
+    "SQLITE_BUSY": "The store is locked by another process. Nothing of this call was stored; repeat it.",
+    "55P03": "The store is locked by another process. Nothing of this call was stored; repeat it.",
+    "40P01": "The store is locked by another process. Nothing of this call was stored; repeat it.",
+    "SQLITE_READONLY": "The store must be writable; its file or its folder is read-only.",
+    "SQLITE_CANTOPEN": "The file of the store cannot be opened. Check that its folder exists and is writable.",
+    "SQLITE_NOTADB": "The file of the store is not a SQLite database. Name another file.",
+    "SQLITE_CORRUPT": "The file of the store is damaged. Restore it from a backup.",
+    "SQLITE_IOERR": "The file of the store cannot be read or written: input/output error.",
+}
+
+
+class StoreError(OSError):
+    """The store cannot be read or written. What it held before the call is unchanged."""
+
+
+class Store:
+    """Transactions on the database of a path, a URL or an engine of SQLAlchemy.
+
+    A write transaction is durable when it returns: SQLite has a write-ahead log with ``synchronous=FULL``, PostgreSQL
+    its own. Writers wait for each other: SQLite locks the file, PostgreSQL the row of the model.
+    """
+
+    def __init__(self, target: str | PathLike[str] | sa.URL | sa.Engine) -> None:
+        self.engine = target if isinstance(target, sa.Engine) else _engine(target)
+        if not isinstance(target, sa.Engine):
+            weakref.finalize(self, self.engine.dispose)
+        self.is_sqlite = self.engine.dialect.name == "sqlite"
+        if not self.is_sqlite and self.engine.dialect.name != "postgresql":
+            raise InputError(
+                Argument("store") + f" must be SQLite or PostgreSQL; got {self.engine.dialect.name}.",
+                hint="Pass a path, or a URL such as postgresql+psycopg://user@host/database.",
+            )
+        if self.is_sqlite and not event.contains(self.engine, "connect", _prepare_sqlite):
+            event.listen(self.engine, "connect", _prepare_sqlite)
+            event.listen(self.engine, "begin", _begin_sqlite)
+        self._prepare()
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """Return a connection in a write transaction, which is committed at the end."""
+        with _translated(), self.engine.connect().execution_options(**{_WRITE: True}) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """Return a connection in a read transaction, which sees one state of the store."""
+        options = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        with _translated(), self.engine.connect().execution_options(**options) as connection, connection.begin():
+            yield connection
+
+    def models(self) -> list[str]:
+        """Return the names of all models, sorted."""
+        with self.read() as connection:
+            return list(connection.execute(sa.select(schema.models.c.name).order_by(schema.models.c.name)).scalars())
+
+    def _prepare(self) -> None:
+        """Create the tables, or bring those of an older version up to date."""
+        with self.read() as connection:
+            if self._version(connection) == schema.SCHEMA_VERSION:
+                return
+        with self.write() as connection:
+            if not self.is_sqlite:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_OF_CREATION)))
+            found = self._version(connection)
+            if found is None:
+                schema.metadata.create_all(connection)
+                connection.execute(schema.schema.insert().values(version=schema.SCHEMA_VERSION))
+                return
+            for version in range(found, schema.SCHEMA_VERSION):
+                schema.MIGRATIONS[version](connection)
+            connection.execute(schema.schema.update().values(version=schema.SCHEMA_VERSION))
+
+    def _version(self, connection: sa.Connection) -> int | None:
+        if not sa.inspect(connection).has_table(schema.schema.name):
+            return None
+        found = int(connection.execute(sa.select(schema.schema.c.version)).scalar_one())
+        if found > schema.SCHEMA_VERSION:
+            raise StoreError(
+                f"The store must have a schema up to version {schema.SCHEMA_VERSION}; got version {found}, which a "
+                "newer Calibrant wrote. Install that version: pip install --upgrade calibrant."
+            )
+        return found
+
+
+def _engine(target: str | PathLike[str] | sa.URL) -> sa.Engine:
+    text = target if isinstance(target, (str, sa.URL)) else str(Path(target))
+    if isinstance(text, str) and "://" not in text:
+        text = sa.URL.create("sqlite", database=text)
+    try:
+        return sa.create_engine(text)
+    except sa.exc.ArgumentError as error:
+        raise InputError(
+            Argument("store") + f" must be a path or a URL of SQLAlchemy; got {str(target)!r}.",
+            hint="For PostgreSQL pass postgresql+psycopg://user@host/database.",
+        ) from error
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"This store needs {error.name}", "monitor,postgresql", name=error.name) from error
+
+
+def _prepare_sqlite(connection: Any, record: Any) -> None:
+    # The driver begins no transactions itself: `_begin_sqlite` does.
+    connection.isolation_level = None
+    for name, value in {
+        "busy_timeout": _BUSY_SECONDS * 1000,
+        "journal_mode": "WAL",
+        "synchronous": "FULL",
+        "foreign_keys": "ON",
+    }.items():
+        connection.execute(f"PRAGMA {name}={value}")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    # A writer takes the lock at once: one that reads first could not get it after another has written.
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get(_WRITE) else "BEGIN")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Turn errors of the database into `StoreError`."""
+    try:
+        yield
+    except (sa.exc.DBAPIError, sqlite3.Error) as error:
+        cause = getattr(error, "orig", error)
+        code = str(getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or "")
+        known = next((text for start, text in _PROBLEMS.items() if code.startswith(start)), None)
+        first = (str(cause) or type(cause).__name__).splitlines()[0]
+        raise StoreError(known or f"The store cannot be used: {first}.") from error

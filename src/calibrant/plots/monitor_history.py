@@ -1,0 +1,174 @@
+"""`MonitorDisplay`: predicted and observed rates over time, and the evidence against calibration below them."""
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import FigureBase
+
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Floats
+from calibrant.metrics.significance import clopper_pearson
+from calibrant.plots._canvas import drawn_frame, legend_above, panels
+from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour, model_colours
+
+__all__ = ["MonitorDisplay"]
+
+_MANY_WINDOWS = 120  # more are drawn finer
+_GAP = 3.5  # times the usual distance between windows: the line of predictions ends there
+
+
+@dataclass(eq=False, repr=False)
+class MonitorDisplay:
+    """Rates and evidence of a monitored model over time; `Monitor.plot` and `History.plot` create it.
+
+    Above, the mean score and the event rate of each window with its exact 95 % confidence interval. Below, the log
+    e-value of all windows so far, the threshold of an alarm, and the estimated time of the change with its interval.
+
+    Attributes
+    ----------
+    history : History
+    figure_, rates_, evidence_
+        After drawing: the figure and the axes of both panels.
+    """
+
+    history: Any
+
+    @classmethod
+    def from_history(cls, history: Any) -> "MonitorDisplay":
+        """Return the display of a history, which must have at least one window."""
+        if not len(history):
+            raise InputError("history must have at least one window to be drawn; got none.", argument="history")
+        return cls(history)
+
+    def plot(self, *, fig: FigureBase | None = None) -> "MonitorDisplay":
+        """Draw in `fig`, or in a new figure."""
+        self.figure_, grid = panels(None, fig, heights=(1.35, 1.0), size=(9.0, 5.8))
+        self.rates_: Axes = self.figure_.add_subplot(grid[0, 0])
+        self.evidence_: Axes = self.figure_.add_subplot(grid[1, 0], sharex=self.rates_)
+        self._draw_rates()
+        self._draw_evidence()
+        for ax in (self.rates_, self.evidence_):
+            self._mark_change(ax)
+            ax.spines[["top", "right"]].set_visible(False)
+            ax.margins(x=0.02)
+        locator = AutoDateLocator()  # type: ignore[no-untyped-call]
+        self.evidence_.xaxis.set_major_locator(locator)
+        self.evidence_.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+        self.rates_.tick_params(labelbottom=False)
+        return self
+
+    def _draw_rates(self) -> None:
+        ax, values = self.rates_, self._values()
+        x, low, high = values["start"], 100 * values["low"], 100 * values["high"]
+        observed, predicted = 100 * values["observed"], 100 * values["predicted"]
+        colour, many = event_colour(), len(x) > _MANY_WINDOWS
+        ax.vlines(x, low, high, color=colour, lw=0.5 if many else 0.9, alpha=0.25 if many else 0.45)
+        (rate,) = ax.plot(
+            x, observed, color=colour, ls="", marker="o", ms=2.2 if many else 3.2, mew=0, gid="monitor-observed"
+        )
+        (mean,) = ax.plot(*_with_gaps(x, predicted), color=model_colours(1)[0], lw=1.6, gid="monitor-predicted")
+        ax.set_ylabel("event rate (%)")
+        # Windows of few rows have extreme rates; they may be cut off.
+        n = np.array([w.n_rows for w in self.history.windows])
+        large = n >= np.median(n) / 4
+        reach = np.concatenate([observed[large], predicted])
+        pad = 0.25 * max(float(np.ptp(reach)), 1e-3)
+        ax.set_ylim(max(0.0, float(reach.min()) - pad), min(100.0, float(reach.max()) + pad))
+        legend_above(ax, self._title(), [mean, rate], ["predicted", "observed, with 95 % CI of each window"])
+
+    def _draw_evidence(self) -> None:
+        ax, values = self.evidence_, self._values()
+        closed = ~np.isnan(values["log_e_value"])
+        x, log_e = values["start"][closed], values["log_e_value"][closed]
+        ax.plot(x, log_e, color=blend(0.85), lw=1.5, gid="monitor-evidence")
+        ax.axhline(self.history.threshold, color=REJECTED, lw=1.2, ls=(0, (5, 3)), gid="monitor-threshold")
+        word = "alarm" if self.history.group is None else "alarm of this group alone"
+        ax.annotate(
+            f"{word}: {self.history.threshold:.2f}",
+            (0, self.history.threshold),
+            (4, 3),
+            ("axes fraction", "data"),
+            "offset points",
+            color=REJECTED,
+            fontsize="small",
+        )
+        first = self._first_alarm()
+        if first is not None:
+            at = int(np.flatnonzero(x == _days(first))[0])
+            ax.plot(x[at], log_e[at], ls="", marker="o", ms=6, color=REJECTED, gid="monitor-alarm", clip_on=False)
+        top = max(self.history.threshold, float(log_e.max(initial=0.0)))
+        low = min(0.0, float(log_e.min(initial=0.0)))
+        ax.set_ylim(low - 0.06 * (top - low), top + 0.16 * (top - low))
+        ax.set_ylabel("log e-value")
+
+    def _mark_change(self, ax: Axes) -> None:
+        change = self.history.change_point
+        if change is None:
+            return
+        ax.axvspan(_days(change.low), _days(change.high), color=ACCEPTED, alpha=0.3, lw=0)
+        ax.axvline(_days(change.window), color=blend(0.6), lw=1.0, ls=(0, (1.5, 1.5)))
+        if ax is self.evidence_:
+            style: dict[str, Any] = {"fontsize": "small", "color": blend(0.75), "va": "top"}
+            late = _days(change.window) > np.mean(self._values()["start"])
+            ax.annotate(
+                "estimated change",
+                (_days(change.window), 1),
+                (-4 if late else 4, -2),
+                ("data", "axes fraction"),
+                "offset points",
+                ha="right" if late else "left",
+                **style,
+            )
+
+    def _first_alarm(self) -> datetime | None:
+        return next((w.start for w in self.history.windows if w.alarm and w.closed), None)
+
+    def _title(self) -> str:
+        group = "" if self.history.group is None else f", group {self.history.group}"
+        first = self._first_alarm()
+        state = "no alarm" if first is None else f"alarm raised by the window of {first:%Y-%m-%d}"
+        return f"Model {self.history.model}{group}: {state}"
+
+    def _values(self) -> dict[str, Floats]:
+        windows = self.history.windows
+        names = ("predicted", "observed", "log_e_value")
+        n, k = (np.array([getattr(w, name) for w in windows]) for name in ("n_rows", "n_events"))
+        low, high = clopper_pearson(k, n)
+        found = {name: np.array([getattr(w, name) for w in windows], dtype=np.float64) for name in names}
+        starts = np.array([_days(w.start) for w in windows], dtype=np.float64)
+        return {"start": starts, **found, "low": low, "high": high}
+
+    def data(self, backend: str = "pandas") -> Any:
+        """Return the drawn values: one row per window."""
+        values = self._values()
+        starts = [w.start.isoformat() for w in self.history.windows]
+        return drawn_frame({**values, "start": starts}, backend)
+
+    def __repr__(self) -> str:
+        return f"MonitorDisplay({len(self.history.windows):,} windows, {self._title()})"
+
+    def alt_text(self) -> str:
+        """Return a description of the diagram in one sentence."""
+        closed = [w.log_e_value for w in self.history.windows if not math.isnan(w.log_e_value)]
+        last = f"the log e-value ends at {closed[-1]:.2f}" if closed else "no window is closed"
+        return (
+            f"{self._title()}. Predicted and observed rates of {len(self.history.windows):,} windows; {last}, an alarm "
+            f"is raised at {self.history.threshold:.2f}."
+        )
+
+
+def _with_gaps(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return the points of a line with a missing point where windows are far apart."""
+    step = np.diff(x)
+    after = np.flatnonzero(step > _GAP * np.median(step)) + 1 if step.size else np.empty(0, dtype=np.int64)
+    return np.insert(x, after, np.nan), np.insert(y, after, np.nan)
+
+
+def _days(moment: datetime) -> float:
+    """Return the days since 1970, as matplotlib counts them."""
+    return moment.timestamp() / 86_400

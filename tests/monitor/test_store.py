@@ -1,0 +1,177 @@
+"""The store under failure: damaged cells, newer schemas, full disks, locks, killed processes."""
+
+import os
+import random
+import sqlite3
+import subprocess
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+import calibrant as cb
+from calibrant import InputError
+from calibrant.monitor import schema
+from calibrant.monitor import store as stores
+from calibrant.monitor.cells import decode_table, encode_table
+from calibrant.monitor.store import StoreError
+from tools import monitor_kill
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def rows(n=50, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return (rng.random(n) < p).astype(int), p
+
+
+def test_tables_survive_storage():
+    for n in (1, 10, 500):
+        table = cb.ScoreTable.from_arrays(*rows(n))
+        assert decode_table(encode_table(table), "It") == table
+
+
+def test_each_flipped_byte_of_a_table_is_found():
+    data = encode_table(cb.ScoreTable.from_arrays(*rows(100)))
+    for place in range(0, len(data), 7):
+        changed = bytearray(data)
+        changed[place] ^= 1
+        with pytest.raises(StoreError, match="It is damaged"):
+            decode_table(bytes(changed), "It")
+    with pytest.raises(StoreError, match="It is damaged"):
+        decode_table(data[:-3], "It")
+
+
+def test_a_damaged_cell_is_named(store):
+    monitor = cb.Monitor(store, model="churn")
+    monitor.observe(*rows(), time=START, group="north")
+    monitor.observe(*rows(), time=START, group="south")
+    with monitor.store.write() as connection:
+        cells = schema.cells
+        (data,) = connection.execute(sa.select(cells.c.data).where(cells.c.group == '"north"')).one()
+        broken = bytes([*data[:-1], data[-1] ^ 1])
+        connection.execute(cells.update().where(cells.c.group == '"north"').values(data=broken))
+    message = "The table of model 'churn', window 2026-01-01 00:00, group 'north', is damaged: its checksum does not"
+    with pytest.raises(StoreError, match=message):
+        monitor.evaluate()
+    assert monitor.status().n_rows == 100, "the status reads no tables"
+    with pytest.raises(StoreError, match=message):
+        monitor.observe(*rows(), time=START + timedelta(days=1))
+    assert monitor.status().n_rows == 100
+
+
+def test_a_newer_schema_is_refused(store):
+    monitor = cb.Monitor(store)
+    with monitor.store.write() as connection:
+        connection.execute(schema.schema.update().values(version=99))
+    with pytest.raises(StoreError, match="must have a schema up to version 1; got version 99, which a newer Calibrant"):
+        cb.Monitor(store)
+
+
+def test_an_older_schema_is_migrated(store, monkeypatch):
+    monitor = cb.Monitor(store)
+    monitor.observe(*rows(), time=START)
+
+    def add_column(connection):
+        connection.execute(sa.text("ALTER TABLE calibrant_models ADD COLUMN owner TEXT"))
+
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", 3)
+    monkeypatch.setattr(schema, "MIGRATIONS", {1: lambda connection: None, 2: add_column})
+    again = cb.Monitor(store)
+    assert again.status().n_rows == 50
+    with again.store.read() as connection:
+        assert connection.execute(sa.select(schema.schema.c.version)).scalar_one() == 3
+        assert connection.execute(sa.text("SELECT owner FROM calibrant_models")).scalar_one() is None
+
+
+def test_a_failed_migration_changes_nothing(path, monkeypatch):
+    cb.Monitor(path)
+
+    def fail(connection):
+        connection.execute(sa.text("DROP TABLE calibrant_cells"))
+        connection.execute(sa.text("SELECT * FROM no_such_table"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "SCHEMA_VERSION", 2)
+        patch.setattr(schema, "MIGRATIONS", {1: fail})
+        with pytest.raises(StoreError, match="no such table: no_such_table"):
+            cb.Monitor(path)
+    cb.Monitor(path).observe(*rows(), time=START)
+
+
+def test_a_locked_store_is_a_clear_error(path, monkeypatch):
+    monkeypatch.setattr(stores, "_BUSY_SECONDS", 0)
+    monitor = cb.Monitor(path)
+    other = sqlite3.connect(path)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="The store is locked by another process. Nothing of this call was stored"):
+        monitor.observe(*rows(), time=START, batch=1)
+    assert monitor.status().n_rows == 0
+    other.close()
+    assert monitor.observe(*rows(), time=START, batch=1).n_rows == 50
+
+
+def test_other_files_and_urls_are_errors(tmp_path):
+    (tmp_path / "text.db").write_text("not a database, but long enough to look at" * 100)
+    with pytest.raises(StoreError, match="is not a SQLite database"):
+        cb.Monitor(tmp_path / "text.db")
+    with pytest.raises(StoreError, match="cannot be opened. Check that its folder exists"):
+        cb.Monitor(tmp_path / "no" / "store.db")
+    with pytest.raises(InputError, match="store must be a path or a URL of SQLAlchemy; got 'nonsense://x'"):
+        cb.Monitor("nonsense://x")
+    with pytest.raises(StoreError, match="The store cannot be used"):
+        cb.Monitor("postgresql+psycopg://nobody@127.0.0.1:1/none?connect_timeout=2")
+
+
+def test_an_engine_is_a_store_and_stays_open(path):
+    engine = sa.create_engine(f"sqlite:///{path}")
+    try:
+        for _ in range(2):
+            cb.Monitor(engine).observe(*rows(), time=START)
+        assert cb.Monitor(engine).status().n_rows == 100
+        with engine.connect() as connection:
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+    finally:
+        engine.dispose()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Mount a file system of 1 MB, where that is permitted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if os.name != "posix" or os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small file system cannot be mounted")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_is_a_clear_error_and_the_store_is_intact(small_disk):
+    monitor, stored = cb.Monitor(small_disk / "store.db"), 0
+
+    def fill():
+        nonlocal stored
+        for batch in range(1000):
+            monitor.observe(*rows(2000, batch), time=START, batch=batch)
+            stored += 1
+
+    with pytest.raises(StoreError, match="The disk of the store is full. Nothing of this call was stored"):
+        fill()
+    assert stored > 0
+    again = cb.Monitor(small_disk / "store.db")
+    assert again.status().n_rows == 2000 * stored
+    tables = [cb.ScoreTable.from_arrays(*rows(2000, batch)) for batch in range(stored)]
+    assert again.evaluate(n_resamples=19).table == sum(tables)
+    with again.store.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+
+
+def test_no_acknowledged_batch_is_lost_or_counted_twice_after_kills(store):
+    result = monitor_kill.run(store, n_batches=60, n_kills=4, seed=random.Random(0))
+    assert result.acknowledged == 60
+    assert result.kills == 4
+    assert (result.lost, result.counted_twice) == (0, 0)
