@@ -11,17 +11,20 @@ from pathlib import Path
 
 from calibrant._support.errors import InputError
 
-__all__ = ["FileWriteError", "new_file", "write_file"]
+__all__ = ["SHORTAGES", "FileWriteError", "new_file", "write_file"]
 
 _NAME_KEPT = 40  # characters of the name in that of the temporary file, whose length is limited
-_REASONS = {
+# Shortages of the system, when writing or reading: what happened and what to do.
+SHORTAGES = {
     errno.ENOSPC: ("the disk is full", "Free space, or name a file on another disk."),
     errno.EDQUOT: ("the disk quota is used up", "Free space, or name a file on another disk."),
-    errno.EACCES: ("permission is denied", "Name a file that you may write to."),
-    errno.EPERM: ("permission is denied", "Name a file that you may write to."),
     errno.EROFS: ("the file system is read-only", "Name a file on another one."),
     errno.EMFILE: ("too many files are open", "Close files, or raise the limit (ulimit -n)."),
     errno.ENFILE: ("too many files are open", "Close files in other processes."),
+}
+_REASONS = SHORTAGES | {
+    errno.EACCES: ("permission is denied", "Name a file that you may write to."),
+    errno.EPERM: ("permission is denied", "Name a file that you may write to."),
     errno.EPIPE: ("the reader has closed the pipe", "Name a file."),
     errno.ENOENT: ("its folder does not exist", "Create it first."),
     errno.ENOTDIR: ("its folder is a file", "Name another folder."),
