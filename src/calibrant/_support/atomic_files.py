@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 
 from calibrant._support.errors import InputError
+from calibrant._support.option_checks import check_path
 
 __all__ = ["SHORTAGES", "FileWriteError", "new_file", "write_file"]
 
@@ -83,10 +84,8 @@ def write_file(path: str | PathLike[str], content: str | bytes, *, follow_links:
 
 
 def _target(path: str | PathLike[str], follow_links: bool) -> Path:
-    try:
-        return Path(os.path.realpath(os.fspath(path)) if follow_links else os.path.abspath(os.fspath(path)))
-    except (TypeError, ValueError) as error:  # not a path, or one with a NUL character
-        raise InputError(f"path must be the name of a file; got {path!r}.", argument="path", value=path) from error
+    name = check_path("path", path)
+    return Path(os.path.realpath(name) if follow_links else os.path.abspath(name))
 
 
 def _names(path: Path) -> tuple[str | bytes | PathLike[str], ...]:

@@ -23,6 +23,7 @@ except ModuleNotFoundError:  # pragma: no cover  (an installation without the ex
 
 from calibrant._support.atomic_files import SHORTAGES
 from calibrant._support.errors import Argument, InputError, MissingExtraError, nearest
+from calibrant._support.text_tables import printable
 
 __all__ = ["main", "run"]
 
@@ -217,6 +218,5 @@ def _print_internal_error(error: BaseException) -> int:
 
 def _print_error(text: str, code: int) -> int:
     """Print a message to standard error; control characters are shown as text."""
-    shown = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
-    click.echo(f"calibrant: {shown}", err=True)
+    click.echo(f"calibrant: {printable(text, keep=chr(10))}", err=True)
     return code

@@ -61,6 +61,7 @@ def write_comparison(
 
 def _write(page: str, path: str | PathLike[str] | None) -> str:
     """Return the page; write it to `path` if given, atomically."""
+    page = page.encode("utf-8", "backslashreplace").decode()  # names may hold lone surrogates
     if path is not None:
         write_file(path, page)
     return page
