@@ -272,7 +272,6 @@ def test_missing_permission_is_named(tmp_path):
     code = (
         "class InputError(ValueError):\n"
         "    def __init__(self, problem, *, hint='', **data): self.write = lambda: f'{problem} {hint}'\n"
-        "def check_path(name, value): return value\n"
         f"{module}\n"
         f"for path in ({str(closed / 'a.txt')!r}, {str(open_ / 'kept.txt')!r}):\n"
         "    try: write_file(path, 'new')\n"

@@ -10,9 +10,8 @@ from os import PathLike
 from pathlib import Path
 
 from calibrant._support.errors import InputError
-from calibrant._support.option_checks import check_path
 
-__all__ = ["SHORTAGES", "FileWriteError", "new_file", "write_file"]
+__all__ = ["SHORTAGES", "FileWriteError", "check_path", "new_file", "write_file"]
 
 _NAME_KEPT = 40  # characters of the name in that of the temporary file, whose length is limited
 # Shortages of the system, when writing or reading: what happened and what to do.
@@ -83,8 +82,15 @@ def write_file(path: str | PathLike[str], content: str | bytes, *, follow_links:
         file.write_bytes(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
 
 
+def check_path(path: str | PathLike[str]) -> Path:
+    """Check and return the name of a file."""
+    if isinstance(path, (str, PathLike)) and "\0" not in str(path):
+        return Path(path)
+    raise InputError(f"path must be the name of a file; got {path!r}.", argument="path", value=path)
+
+
 def _target(path: str | PathLike[str], follow_links: bool) -> Path:
-    name = check_path("path", path)
+    name = check_path(path)
     return Path(os.path.realpath(name) if follow_links else os.path.abspath(name))
 
 

@@ -5,8 +5,6 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
-from os import PathLike
-from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -41,13 +39,6 @@ def check_callable(name: str, value: object) -> None:
     """Check that an option can be called."""
     if not callable(value):
         raise InputError(Argument(name) + f" must be a function; got {value!r}.", value=value)
-
-
-def check_path(name: str, value: str | PathLike[str]) -> Path:
-    """Check and return the name of a file."""
-    if isinstance(value, (str, PathLike)) and "\0" not in str(value):
-        return Path(value)
-    raise InputError(Argument(name) + f" must be the name of a file; got {value!r}.", value=value)
 
 
 def check_option(name: str, value: object, allowed: tuple[str, ...]) -> None:

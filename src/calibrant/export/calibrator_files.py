@@ -8,9 +8,9 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._support.atomic_files import write_file
+from calibrant._support.atomic_files import check_path, write_file
 from calibrant._support.errors import InputError
-from calibrant._support.option_checks import check_path, known_keywords
+from calibrant._support.option_checks import known_keywords
 from calibrant.export import calibrator_json
 from calibrant.versions import __version__
 
@@ -78,7 +78,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Nothing in the file is executed. The format, the checksum and each field are checked, and that the map is one that
     the calibrator can fit. Anything else raises an `InputError` that names the file.
     """
-    source = check_path("path", path)
+    source = check_path(path)
     try:
         if source.stat().st_size > _LARGEST:
             raise InputError(f"it has more than {_LARGEST:,} bytes.")

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.atomic_files import new_file
+from calibrant._support.atomic_files import check_path, new_file
 from calibrant._support.errors import InputError, MissingExtraError, Note
-from calibrant._support.option_checks import check_path
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["from_arrow", "from_parquet", "to_arrow", "to_parquet"]
@@ -100,7 +99,7 @@ def from_parquet(path: str | PathLike[str]) -> ScoreTable:
     arrow = _arrow()
     import pyarrow.parquet as pq
 
-    name = check_path("path", path).name
+    name = check_path(path).name
     if Path(path).is_dir():
         raise InputError(f"path must be a file; got the folder {name!r}.", argument="path")
     try:
