@@ -124,6 +124,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     code = run(arguments)
     if code > 128:
         os._exit(code)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command is complete
     sys.exit(code)
 
 
