@@ -23,7 +23,7 @@ SECONDS ?= 1800
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure clean \
+.PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure sbom clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn \
 	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-spark \
@@ -202,6 +202,9 @@ corruption: $(VENV)/dev.stamp  ## damage files of each format and run each comma
 
 structure: $(VENV)/dev.stamp  ## measure modules, names, layers and lengths of the package, before and after its redesign
 	$(BIN)/python tools/structure.py --before 8e466b0 --csv docs/structure.csv
+
+sbom: $(VENV)/dev.stamp  ## write build/sbom.json, a software bill of materials (CycloneDX) of the package and its dependencies
+	$(BIN)/python tools/sbom.py build/sbom.json
 
 clean:  ## remove environments and build folders
 	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 .venv-oldest build dist docs/_build

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from calibrant._support.text_tables import printable
+
 __all__ = ["Argument", "CalibrantWarning", "InputError", "MissingExtraError", "Note", "Text"]
 
 
@@ -111,7 +113,8 @@ class InputError(ValueError):
 
     def write(self, write_argument: Callable[[Argument], str] = str) -> str:
         """Return the message with each argument as `write_argument` writes it; by default as in Python."""
-        return f"{self._problem.write(write_argument)} {self._hint.write(write_argument)}".rstrip()
+        text = f"{self._problem.write(write_argument)} {self._hint.write(write_argument)}".rstrip()
+        return printable(text, keep="\n")  # names of columns may hold control characters
 
 
 class MissingExtraError(ModuleNotFoundError):

@@ -30,15 +30,44 @@ def check_count(name: str, value: int, most: float = math.inf, *, least: int = 1
     raise InputError(Argument(name) + f" must be a whole number {up_to}; got {value!r}.", value=value)
 
 
+def is_number(value: object) -> bool:
+    """Return whether an option is a real number, and not True or False."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def check_callable(name: str, value: object) -> None:
+    """Check that an option can be called."""
+    if not callable(value):
+        raise InputError(Argument(name) + f" must be a function; got {value!r}.", value=value)
+
+
 def check_option(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Check that a value is one of the allowed ones."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         choices = " or ".join(repr(choice) for choice in allowed)
         raise InputError(Argument(name) + f" must be {choices}; got {value!r}.", value=value)
 
 
 class UnknownArgumentError(InputError, TypeError):
     """A keyword argument that a function does not have; `value` is its name."""
+
+
+# Names that other libraries use for an argument.
+_SYNONYMS = {
+    "group": "by",
+    "groups": "by",
+    "sensitive_features": "by",
+    "labels": "classes",
+    "class_names": "classes",
+    "y_pred": "forecast",
+    "y_prob": "forecast",
+    "y_proba": "forecast",
+    "y_score": "forecast",
+    "predictions": "forecast",
+    "clusters": "cluster",
+    "seed": "random_state",
+    "n_bootstrap": "n_resamples",
+}
 
 
 def check_keywords(function: str, given: Iterable[str], known: Sequence[str]) -> None:
@@ -51,7 +80,9 @@ def check_keywords(function: str, given: Iterable[str], known: Sequence[str]) ->
     """
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
-        hint = nearest(unknown, known).strip() or f"It has {', '.join(known) or 'none'}."
+        synonym = _SYNONYMS.get(unknown)
+        meant = f"Did you mean {synonym!r}?" if synonym in known else nearest(unknown, known).strip()
+        hint = meant or f"It has {', '.join(known) or 'none'}."
         raise UnknownArgumentError(
             f"{function}() has no argument {unknown!r}.", hint=hint, argument=unknown, value=unknown
         )

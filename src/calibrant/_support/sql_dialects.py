@@ -1,6 +1,6 @@
 """SQL dialects: names, numbers and functions that engines write differently."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from calibrant._support.errors import Argument, InputError
@@ -43,7 +43,7 @@ class Dialect:
 
     def name(self, column: str | Sequence[str]) -> str:
         """Return the quoted name of a column, or of table and column."""
-        names = [column] if isinstance(column, str) else list(column)
+        names = [column] if isinstance(column, str) or not isinstance(column, Iterable) else list(column)
         if not names or not all(isinstance(name, str) and name and "\0" not in name for name in names):
             raise InputError(
                 Argument("column") + f" must be a name, or a sequence of names from table to column; got {column!r}."
@@ -101,6 +101,6 @@ DIALECTS = {
 
 def get_dialect(name: str) -> Dialect:
     """Return a dialect by name."""
-    if name not in DIALECTS:
+    if not isinstance(name, str) or name not in DIALECTS:
         raise InputError(f"dialect must be one of {', '.join(DIALECTS)}; got {name!r}.", argument="dialect")
     return DIALECTS[name]

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.option_checks import check_option
+from calibrant._support.option_checks import check_option, is_number
 from calibrant._support.typing import Floats
 from calibrant.calibrators import maps
 from calibrant.calibrators.point_map import PointMap
@@ -185,7 +185,7 @@ class LocalRecalibrator(PointMap):
         self.random_state = random_state
 
     def _fit_table(self, table: MeanTable) -> maps.Cubic:
-        if self.smoothness is not None and not 0 <= self.smoothness < math.inf:
+        if self.smoothness is not None and not (is_number(self.smoothness) and 0 <= self.smoothness < math.inf):
             raise InputError(
                 Argument("smoothness") + f" must be a number of at least 0; got {self.smoothness!r}.",
                 value=self.smoothness,

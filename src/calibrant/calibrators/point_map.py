@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.option_checks import KnownKeywords
+from calibrant._support.random_streams import seed_sequence
 from calibrant._support.typing import Column, Floats
 from calibrant.calibrators import maps
 from calibrant.calibrators.trade_off import TradeOff, cross_validated_trade_off
@@ -118,7 +119,9 @@ class PointMap(KnownKeywords, RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def _cross_fit(self, table: MeanTable, folds: int) -> Floats:
         """Return the prediction of each row by a map that is fitted on the other folds."""
-        fold = np.random.default_rng(self.random_state).permutation(len(table)) % folds
+        given = self.random_state
+        rng = given if isinstance(given, np.random.Generator) else np.random.default_rng(seed_sequence(given))
+        fold = rng.permutation(len(table)) % folds
         recalibrated = np.empty(len(table))
         for i in range(folds):
             held = fold == i

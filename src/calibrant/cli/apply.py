@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
+from calibrant._support.atomic_files import new_file
 from calibrant._support.errors import Argument, InputError
 from calibrant.cli.forecast_columns import KINDS, find_models, forecast_option, parse_label
 from calibrant.cli.input_files import check_sizes
 from calibrant.cli.inputs import load_calibrator
 from calibrant.cli.options import force_option, forecast_options, max_bytes_option
-from calibrant.cli.outputs import check_outputs, new_file
+from calibrant.cli.outputs import check_outputs
 
 __all__ = ["apply"]
 
@@ -51,7 +52,7 @@ def apply(
     kind, fitted = output_format(output), load_calibrator(calibrator)
     check_sizes([File(source, guess_format(Path(source).name))], max_bytes)
     scores = _columns(fitted, option, given, source)
-    with new_file(output) as target:
+    with new_file(output, follow_links=False) as target:
         count = calibrate_file(fitted, Path(source), target, kind, scores=scores, name=name)
     click.echo(f"{count['rows']:,} rows: {Path(output).name}")
     if count["missing"]:

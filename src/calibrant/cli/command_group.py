@@ -16,6 +16,8 @@ class CommandGroup(click.Group):
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
+        except KeyboardInterrupt:
+            raise click.Abort from None  # without the blank line that click prints
         except InputError as error:
             command = self.get_command(context, str(context.invoked_subcommand))
             names = {} if command is None else {str(each.name): _option_name(each) for each in command.params}

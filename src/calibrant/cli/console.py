@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from calibrant._support.text_tables import text_table
+from calibrant._support.text_tables import printable, text_table
 from calibrant.evaluation import sentences
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def console() -> Console:
 
 def line(text: str, style: str = "") -> Text:
     """Return a line of text; control characters in names are shown as text."""
-    return Text("".join(c if c.isprintable() else repr(c)[1:-1] for c in text), style=style)
+    return Text(printable(text), style=style)
 
 
 def checksum_lines(inputs: list[dict[str, Any]]) -> list[Text]:
@@ -93,7 +93,7 @@ def _print_lines(lines: Iterable[Text], out: Console) -> None:
 
 def _table(cells: Sequence[Sequence[str]], *, left: Collection[int], verdicts: Sequence[str] = ()) -> Iterator[Text]:
     """Return the lines of a table whose first row is the header; its last column has the colours of `verdicts`."""
-    header, *lines = text_table([[line(cell).plain for cell in row] for row in cells], left=left)
+    header, *lines = text_table(cells, left=left)
     yield Text(header, style="bold")
     for each, row, verdict in zip_longest(lines, cells[1:], verdicts[: len(lines)]):
         text = Text(each)

@@ -1,10 +1,12 @@
 """Scores of two models of handwritten digits, which ship with scikit-learn: the data of the demo."""
 
 import csv
+import io
 from pathlib import Path
 from typing import Any
 
-from calibrant._support.errors import InputError, MissingExtraError
+from calibrant._support.atomic_files import write_file
+from calibrant._support.errors import MissingExtraError
 
 __all__ = ["digit_scores", "write_digits"]
 
@@ -44,11 +46,9 @@ def write_digits(path: Path) -> int:
     """Write `digit_scores` to a CSV file, and return the number of rows."""
     columns = digit_scores()
     columns["is_8"] = columns["is_8"].astype(int)
-    try:
-        with path.open("w", newline="", encoding="utf-8") as out:
-            writer = csv.writer(out)
-            writer.writerow(columns)
-            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-    except OSError as error:
-        raise InputError(f"{path.name!r} cannot be written: {error.strerror}.") from error
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    write_file(path, text.getvalue(), follow_links=False)
     return len(columns["is_8"])

@@ -5,10 +5,11 @@ from typing import Any
 
 import click
 
+from calibrant._support.atomic_files import write_file
 from calibrant._support.errors import Argument, InputError
 from calibrant.cli.inputs import load_calibrator
 from calibrant.cli.options import force_option
-from calibrant.cli.outputs import check_outputs, new_file, write_text
+from calibrant.cli.outputs import check_outputs, write_text
 
 __all__ = ["export"]
 
@@ -49,8 +50,7 @@ def export(calibrator: str, sql: bool, columns: tuple[str, ...], dialect: str, o
         from calibrant.export.onnx_graph import to_onnx
 
         model = to_onnx(fitted).SerializeToString()
-        with new_file(onnx) as target:
-            target.write_bytes(model)
+        write_file(onnx, model, follow_links=False)
         click.echo(f"{len(model):,} bytes: {Path(onnx).name}", err=sql)
 
 

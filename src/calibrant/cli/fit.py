@@ -11,7 +11,7 @@ import click
 from calibrant._support.errors import Argument, InputError
 from calibrant.cli.inputs import Source
 from calibrant.cli.options import force_option, input_options, parse_cost
-from calibrant.cli.outputs import check_outputs, new_file
+from calibrant.cli.outputs import check_outputs, write_text
 
 __all__ = ["METHODS", "fit"]
 
@@ -176,10 +176,9 @@ def _choose(auto: Any, rows: _FitRows) -> Any:
 
 
 def _save(calibrator: Any, rows: _FitRows, output: str) -> None:
-    from calibrant.export.calibrator_files import save
+    from calibrant.export.calibrator_files import calibrator_text
 
-    with new_file(output) as file:
-        save(calibrator, file)
+    write_text(output, calibrator_text(calibrator).rstrip("\n"))
     count = f"{len(rows.y):,} row{'s' * (len(rows.y) > 1)}"
     click.echo(f"{type(calibrator).__name__} fitted to {count}: {Path(output).name}")
 

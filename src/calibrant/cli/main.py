@@ -1,12 +1,18 @@
 """``calibrant``: the group of commands, error messages and exit codes.
 
-Exit codes: 0 success, 1 check failed or alarm, 2 bad input or usage, 3 internal error, 4 out of memory. A command is
-imported when it runs, so that ``--help`` is fast.
+Exit codes: 0 success, 1 check failed or alarm, 2 bad input or usage, or a file that cannot be read or written,
+3 internal error, 4 out of memory, 130 interrupted. A command is imported when it runs, so that ``--help`` is fast.
 """
 
+import errno
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from types import FrameType
 from typing import Any, NoReturn
 
 try:
@@ -14,13 +20,15 @@ try:
 except ModuleNotFoundError:  # pragma: no cover  (an installation without the extra)
     sys.exit('The command line needs click and rich: pip install "calibrant[cli]".')
 
+from calibrant._support.atomic_files import SHORTAGES
 from calibrant._support.errors import MissingExtraError, nearest
+from calibrant._support.text_tables import printable
 from calibrant.cli.command_group import CommandGroup
 
 __all__ = ["main", "run"]
 
 SUCCESS, CHECK_FAILED, BAD_INPUT, INTERNAL_ERROR, OUT_OF_MEMORY = 0, 1, 2, 3, 4
-INTERRUPTED, CLOSED_PIPE = 130, 141  # as in a shell
+INTERRUPTED, CLOSED_PIPE = 130, 141  # as in a shell: 128 and the number of the signal
 
 # Each command is a function in the module of its name.
 COMMANDS = {
@@ -91,42 +99,97 @@ def calibrant() -> None:
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and exit."""
-    sys.exit(run(arguments))
+    """Run the command line and exit; after an interruption at once, without waiting for threads that still compute."""
+    code = run(arguments)
+    if code > 128:
+        os._exit(code)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command is complete
+    sys.exit(code)
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code. Tracebacks are shown only if CALIBRANT_DEBUG is set."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # characters that the terminal cannot encode
+    with _watched_signals() as received:
+        try:
+            code = calibrant.main(args=arguments, prog_name="calibrant", standalone_mode=False)
+            sys.stdout.flush()
+            return code if isinstance(code, int) else SUCCESS
+        except BaseException as error:
+            if received or isinstance(error, (click.Abort, KeyboardInterrupt)):
+                return _print_error("interrupted", 128 + received[0] if received else INTERRUPTED)
+            return _report(error)
+
+
+@contextmanager
+def _watched_signals() -> Iterator[list[int]]:
+    """Let SIGINT and SIGTERM raise KeyboardInterrupt, so that temporary files are removed, and list those received.
+
+    Libraries may raise an error of their own in its place. Signals that the process ignores stay ignored.
+    """
+    received: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    in_main = threading.current_thread() is threading.main_thread()
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM) if in_main}
+    for each, handler in before.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(each, interrupt)
     try:
-        code = calibrant.main(args=arguments, prog_name="calibrant", standalone_mode=False)
-        sys.stdout.flush()
-        return code if isinstance(code, int) else SUCCESS
-    except click.exceptions.Abort:
-        return _print_error("interrupted", INTERRUPTED)
-    except click.UsageError as error:
-        error.show()
-        return BAD_INPUT
-    except click.ClickException as error:
-        return _print_error(error.message, BAD_INPUT)
-    except MissingExtraError as error:
-        return _print_error(str(error), BAD_INPUT)
-    except MemoryError as error:
-        reason = f": {error}" if str(error) else ""
+        yield received
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _report(error: BaseException) -> int:
+    """Print what happened and return the exit code."""
+    shortage = _lack_of_memory(error)
+    if shortage is not None:
+        reason = f": {str(shortage).splitlines()[0]}" if str(shortage) else ""
         hint = "Use fewer rows or more memory; evaluate and check need 300 MB with --resolution '2**-20'."
         return _print_error(f"out of memory{reason}\n{hint}", OUT_OF_MEMORY)
-    except (BrokenPipeError, SystemExit):  # click and rich exit if the reader of the output closes it
+    if isinstance(error, click.UsageError):
+        error.show()
+        return BAD_INPUT
+    if isinstance(error, click.ClickException):
+        return _print_error(error.message, BAD_INPUT)
+    if isinstance(error, MissingExtraError):
+        return _print_error(str(error), BAD_INPUT)
+    if isinstance(error, (BrokenPipeError, SystemExit)):  # click and rich exit if the reader of the output closes it
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return CLOSED_PIPE
-    except OSError as error:
-        name = f": {os.path.basename(error.filename)}" if isinstance(error.filename, str) else ""
-        return _print_error(f"{error.strerror or error}{name}", BAD_INPUT)
-    except Exception as error:
-        return _print_internal_error(error)
+    if isinstance(error, OSError):
+        return _print_os_error(error)
+    return _print_internal_error(error)
 
 
-def _print_internal_error(error: Exception) -> int:
+def _lack_of_memory(error: BaseException | None) -> BaseException | None:
+    """Return the error about memory among an error and its causes: Python's, which is also Arrow's, or DuckDB's."""
+    kinds: tuple[type[BaseException], ...] = (MemoryError,)
+    if "duckdb" in sys.modules:
+        kinds += (sys.modules["duckdb"].OutOfMemoryException,)
+    while error is not None and not isinstance(error, kinds):
+        if isinstance(error, OSError) and str(error).startswith("Out of Memory Error"):
+            break  # DuckDB's, raised by Arrow
+        error = error.__cause__
+    return error
+
+
+def _print_os_error(error: OSError) -> int:
+    """Print an error of the system; if standard output cannot be written, nothing more is."""
+    reason, hint = SHORTAGES.get(error.errno or 0, (error.strerror or str(error), ""))
+    name = f": {os.path.basename(error.filename)}" if isinstance(error.filename, str) else ""
+    if not name and error.errno == errno.ENOSPC:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return _print_error(f"{reason}{name}. {hint}" if hint else f"{reason}{name}", BAD_INPUT)
+
+
+def _print_internal_error(error: BaseException) -> int:
     if os.environ.get("CALIBRANT_DEBUG"):
         raise error
     text = f"internal error: {type(error).__name__}: {error}"
@@ -135,6 +198,5 @@ def _print_internal_error(error: Exception) -> int:
 
 def _print_error(text: str, code: int) -> int:
     """Print a message to standard error; control characters are shown as text."""
-    shown = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
-    click.echo(f"calibrant: {shown}", err=True)
+    click.echo(f"calibrant: {printable(text, keep=chr(10))}", err=True)
     return code

@@ -2,18 +2,15 @@
 
 import json
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
+from calibrant._support.atomic_files import write_file
 from calibrant._support.errors import Argument, InputError
-from calibrant._support.file_modes import default_file_mode
 
-__all__ = ["check_outputs", "new_file", "write_json", "write_text"]
+__all__ = ["check_outputs", "write_json", "write_text"]
 
 
 def check_outputs(*paths: str | None, force: bool, stream: bool = True) -> None:
@@ -42,30 +39,12 @@ def _check_output(path: Path, *, force: bool) -> None:
         raise InputError(f"The folder of {path.name!r} is not writable.")
 
 
-@contextmanager
-def new_file(path: str) -> Iterator[Path]:
-    """Return a temporary file to write to; it gets its name when it is complete."""
-    target, name = Path(path), None
-    try:
-        handle, name = tempfile.mkstemp(dir=target.absolute().parent, prefix=f".{target.name}.")
-        os.close(handle)
-        yield Path(name)
-        Path(name).chmod(default_file_mode())  # a temporary file is private
-        os.replace(name, target)
-    except OSError as error:
-        raise InputError(f"{target.name!r} cannot be written: {error.strerror or error}.") from error
-    finally:
-        if name is not None:
-            Path(name).unlink(missing_ok=True)
-
-
 def write_text(path: str, text: str) -> None:
     """Write text to a file, or to standard output (-)."""
     if path == "-":
         click.echo(text)
         return
-    with new_file(path) as file:
-        file.write_text(text + "\n", encoding="utf-8")
+    write_file(path, text + "\n", follow_links=False)
 
 
 def write_json(path: str, result: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from calibrant._support.errors import Note
-from calibrant._support.text_tables import html_table, text_table
+from calibrant._support.text_tables import html_table, printable, text_table
 
 __all__ = ["GroupTable", "ResultText"]
 
@@ -70,17 +70,17 @@ class ResultText:
         lines += [f"  {reason}" for reason in self.reasons]
         if self.groups is not None:
             lines += ["", f"  {self.groups.heading}", *text_table(self.groups.shown, left=self.groups.left)]
-        return "\n".join([*lines, *(f"  {line}" for line in self._note_lines())])
+        return "\n".join(printable(line) for line in [*lines, *(f"  {line}" for line in self._note_lines())])
 
     def to_html(self) -> str:
         """Return HTML for a notebook."""
-        why = html.escape(" ".join(self.sentences))
+        why = html.escape(printable(" ".join(self.sentences)))
         groups = ""
         if self.groups is not None:
             table = html_table(self.groups.shown, left=self.groups.left)
-            groups = f"<p>{html.escape(self.groups.heading)}</p>{table}"
+            groups = f"<p>{html.escape(printable(self.groups.heading))}</p>{table}"
         return (
-            f"<p><strong>{html.escape(self.headline)}</strong><br>{why}</p>"
+            f"<p><strong>{html.escape(printable(self.headline))}</strong><br>{why}</p>"
             f"{html_table(self.cells, left=self.left)}<ul>{_items([*self.reasons, *self._note_lines()])}</ul>{groups}"
         )
 
@@ -89,4 +89,4 @@ class ResultText:
 
 
 def _items(lines: Iterable[str]) -> str:
-    return "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+    return "".join(f"<li>{html.escape(printable(line))}</li>" for line in lines)

@@ -3,20 +3,19 @@
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._support.atomic_files import check_path, write_file
 from calibrant._support.errors import InputError
-from calibrant._support.file_modes import default_file_mode
 from calibrant._support.option_checks import known_keywords
 from calibrant.export import calibrator_json
 from calibrant.versions import __version__
 
-__all__ = ["load", "save"]
+__all__ = ["calibrator_text", "load", "save"]
 
 FORMAT = "calibrant calibrator"
 VERSION = 2
@@ -52,6 +51,11 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     >>> bool((same([0.2, 0.7]) == cal([0.2, 0.7])).all())
     True
     """
+    write_file(path, calibrator_text(calibrator))
+
+
+def calibrator_text(calibrator: Any) -> str:
+    """Return the text of the file that `save` writes."""
     if getattr(calibrator, "kind", None) not in calibrator_json.KINDS:
         raise InputError(
             f"calibrator must be a calibrator or a recalibrator to be saved; got {type(calibrator).__name__}.",
@@ -65,17 +69,7 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
         raise InputError(
             f"A calibrator must need at most {_LARGEST:,} bytes to be saved; got {len(text):,}.", hint="Use Isotonic."
         )
-    target = Path(path)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=target.parent, prefix=target.name, suffix=".part", encoding="utf-8", delete=False
-    ) as scratch:
-        scratch.write(text + "\n")
-    try:
-        Path(scratch.name).chmod(default_file_mode())
-        Path(scratch.name).replace(target)
-    except OSError:
-        Path(scratch.name).unlink()
-        raise
+    return text + "\n"
 
 
 @known_keywords
@@ -85,7 +79,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Nothing in the file is executed. The format, the checksum and each field are checked, and that the map is one that
     the calibrator can fit. Anything else raises an `InputError` that names the file.
     """
-    source = Path(path)
+    source = check_path(path)
     data = _read_bytes(source)
     try:
         return _read(data)

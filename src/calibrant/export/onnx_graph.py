@@ -80,6 +80,8 @@ def to_onnx(
     (['score'], ['probability'])
     """
     check_option("dtype", dtype, ("float32", "float64"))
+    if shape is not None and (isinstance(shape, (str, bytes)) or not isinstance(shape, Sequence)):
+        raise InputError(Argument("shape") + f" must be a sequence of sizes and names; got {shape!r}.", value=shape)
     kind = getattr(calibrator, "kind", None)
     type_ = TensorProto.FLOAT if dtype == "float32" else TensorProto.DOUBLE
     if kind == "distribution":

@@ -6,7 +6,7 @@ from typing import Any
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import plain
-from calibrant._support.option_checks import check_share
+from calibrant._support.option_checks import check_share, is_number
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column
 from calibrant.inference.interval_methods import check_interval, interval_limits, interval_method
@@ -142,8 +142,8 @@ def equivalence(
 
 
 def _check_options(margin: float, alpha: float, n_resamples: int) -> None:
-    if not margin > 0:
-        raise InputError(f"margin must be positive; got {margin!r}.", argument="margin", value=margin)
+    if not (is_number(margin) and margin > 0):
+        raise InputError(f"margin must be a positive number; got {margin!r}.", argument="margin", value=margin)
     if check_share("alpha", alpha) >= 0.5:
         raise InputError(f"alpha must lie below 0.5; got {alpha!r}.", argument="alpha", value=alpha)
     check_resamples(n_resamples, alpha)

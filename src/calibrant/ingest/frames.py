@@ -164,14 +164,18 @@ def _collected(known: Any, names: list[str]) -> dict[str, _columns.ColumnData]:
     import narwhals as nw
 
     try:
-        chosen = known.select(names)
+        # polars takes * and ^...$ as patterns of names, except in rename.
+        plain = {
+            name: f"column \N{NUMBER SIGN}{i}" for i, name in enumerate(names) if name == "*" or name.startswith("^")
+        }
+        chosen = known.rename(plain).select([plain.get(name, name) for name in names]) if plain else known.select(names)
         chosen = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
     except nw.exceptions.NarwhalsError as error:
         raise InputError(f"The frame cannot be read: {error}", argument="frame") from error
-    lost = [name for name in names if name not in chosen.columns]
+    lost = [name for name in names if plain.get(name, name) not in chosen.columns]
     if lost:
         raise same_name(lost[0], lost)
-    return {name: _column(chosen[name], name) for name in names}
+    return {name: _column(chosen[plain.get(name, name)], name) for name in names}
 
 
 def frame_columns(table: Any) -> dict[str, _columns.ColumnData]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from calibrant import _kernels
 from calibrant._support.errors import Argument, InputError
+from calibrant._support.option_checks import is_number
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.tables.mean_partition import MeanPartition
 from calibrant.tables.mean_table import MeanTable
@@ -325,9 +326,9 @@ class PAVABC:
     def __post_init__(self) -> None:
         low = 0 if self.n_min is None else self.n_min
         high = low if self.n_max is None else self.n_max
-        if not 0 <= low <= high < math.inf:
+        if not (is_number(low) and is_number(high) and 0 <= low <= high < math.inf):
             raise InputError(
-                f"n_min and n_max must satisfy 0 <= n_min <= n_max; got {self.n_min} and {self.n_max}.",
+                f"n_min and n_max must satisfy 0 <= n_min <= n_max; got {self.n_min!r} and {self.n_max!r}.",
                 argument="n_min" if self.n_max is None else "n_max",
                 value=(self.n_min, self.n_max),
             )

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -164,7 +165,8 @@ class CoverageError(DistributionMetric):
 
     def __post_init__(self) -> None:
         if self.levels is not None:
-            object.__setattr__(self, "levels", tuple(check_share("levels", level) for level in self.levels))
+            levels: Iterable[float] = self.levels if isinstance(self.levels, Iterable) else [self.levels]
+            object.__setattr__(self, "levels", tuple(check_share("levels", level) for level in levels))
 
     def expected(self, table: ForecastTable) -> Floats:
         """Return the nominal levels."""

@@ -11,6 +11,7 @@ from calibrant._support.arrays import read_only
 from calibrant._support.errors import Argument, Note
 from calibrant._support.json_values import label
 from calibrant._support.option_checks import known_keywords
+from calibrant._support.text_tables import printable
 from calibrant._support.typing import Column, Floats, Ints
 from calibrant.tables.confusion_table import ConfusionTable, read_labels
 from calibrant.tables.rows import Missing, Rows
@@ -116,7 +117,7 @@ class Proportions:
         }
 
     def __repr__(self) -> str:
-        names = [str(label) for label in self.labels]
+        names = [printable(str(label)) for label in self.labels]
         width = max(8, *(len(name) + 2 for name in names))
         head = "actual \\ predicted"
         lines = [f"class proportions of {self.size:,} rows: {self.test} p = {self.pvalue:.4g}"]

@@ -42,7 +42,8 @@ from numpy.typing import NDArray
 
 from calibrant import _kernels
 from calibrant._support.arrays import read_only
-from calibrant._support.errors import Argument, InputError, Note
+from calibrant._support.errors import InputError, Note
+from calibrant._support.option_checks import check_callable, check_share
 from calibrant._support.properties import declare
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.metrics import significance
@@ -255,8 +256,8 @@ class RejectionRate:
     largest_bin: ClassVar[int] = 10**9
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise InputError(Argument("alpha") + f" must lie between 0 and 1; got {self.alpha!r}.", value=self.alpha)
+        check_share("alpha", self.alpha)
+        check_callable("test", self.test)
 
     def __call__(self, partition: Partition) -> Floats:
         return self.columns(partition)["loss"]

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from calibrant._support.errors import InputError
+from calibrant._support.option_checks import check_callable
 from calibrant._support.typing import Floats, Weights
 from calibrant.metrics.bins import PAVABC
 from calibrant.metrics.norms import weighted_mean
@@ -75,6 +76,9 @@ class OptimalBins:
 
     def __post_init__(self) -> None:
         PAVABC(self.n_min, self.n_max)  # raises for invalid limits
+        if self.n_min is None:
+            raise InputError("n_min must be a number; got None.", argument="n_min")
+        check_callable("error", self.error)
 
     def __call__(self, table: ScoreTable) -> Partition:
         m = len(table)

@@ -7,7 +7,7 @@ import numpy as np
 
 from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import plain
-from calibrant._support.option_checks import check_option
+from calibrant._support.option_checks import check_option, is_number
 from calibrant._support.typing import Floats
 from calibrant.metrics.metric import metric_function
 from calibrant.metrics.point import PointMetric
@@ -17,7 +17,7 @@ __all__ = ["ErrorTolerance", "RECCurve", "error_tolerance", "rec_curve"]
 
 
 def _check_share(share: float) -> None:
-    if not 0 < share <= 1:
+    if not (is_number(share) and 0 < share <= 1):
         raise InputError(f"share must lie in (0, 1]; got {share!r}.", argument="share", value=share)
 
 

@@ -25,6 +25,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from calibrant._support.atomic_files import write_file
 from calibrant._support.errors import InputError
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.typing import Floats
@@ -86,17 +87,22 @@ def svg(display: DrawnDisplay) -> str:
 
 
 def save(display: DrawnDisplay, path: str | PathLike[str], *, dpi: float = 150) -> None:
-    """Write the figure of a display to a .svg, .png or .pdf file, with identical bytes for identical input."""
+    """Write the figure of a display to a .svg, .png or .pdf file, with identical bytes for identical input.
+
+    An existing file is replaced atomically.
+    """
     kind = Path_(path).suffix.lower()
     if kind not in (".svg", ".png", ".pdf"):
         raise InputError(f"path must end in .svg, .png or .pdf; got {str(path)!r}.", argument="path")
     if kind == ".svg":
-        Path_(path).write_text(svg(display), encoding="utf-8", newline="\n")
+        write_file(path, svg(display))
         return
     dated = {"CreationDate": None} if kind == ".pdf" else None
     figure = _drawn_figure(display)
+    stream = io.BytesIO()
     with _ONE_AT_A_TIME:
-        figure.savefig(path, dpi=dpi, metadata=dated)
+        figure.savefig(stream, format=kind[1:], dpi=dpi, metadata=dated)
+    write_file(path, stream.getvalue())
 
 
 def _drawn_figure(display: DrawnDisplay) -> Figure:

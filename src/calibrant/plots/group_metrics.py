@@ -197,7 +197,7 @@ class GroupDisplay:
             return [float(i) for i in range(count)]
         values = np.array(list(self.lines), dtype="datetime64[s]" if self._has_dates else float).astype(np.float64)
         gaps = np.diff(values)
-        if count < 2 or (values[-1] - values[0]) / gaps.min() > 4 * count + 10:
+        if count < 2 or not np.isfinite(values).all() or (values[-1] - values[0]) / gaps.min() > 4 * count + 10:
             return [float(i) for i in range(count)]
         return [float(at) for at in (values - values[0]) / gaps.min()]
 

@@ -1,10 +1,10 @@
 """The report: one self-contained HTML page of an evaluation, of several, or of a comparison."""
 
-import os
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from calibrant._support.atomic_files import write_file
 
 if TYPE_CHECKING:
     from calibrant.evaluation.comparison_result import Comparison
@@ -61,12 +61,7 @@ def write_comparison(
 
 def write_page(page: str, path: str | PathLike[str] | None) -> str:
     """Return the page; write it to `path` if given, atomically."""
+    page = page.encode("utf-8", "backslashreplace").decode()  # names may hold lone surrogates
     if path is not None:
-        target = Path(path)
-        part = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
-            part.write_text(page, encoding="utf-8", newline="\n")
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
+        write_file(path, page)
     return page

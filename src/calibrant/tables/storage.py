@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-import os
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from calibrant._support.atomic_files import check_path, new_file
 from calibrant._support.errors import InputError, MissingExtraError, Note
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.validation import check_score_table
@@ -108,13 +108,8 @@ def to_parquet(table: ScoreTable, path: str | PathLike[str]) -> None:
     _arrow()
     import pyarrow.parquet as pq
 
-    target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        pq.write_table(to_arrow(table), beside, compression="zstd")
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
+    with new_file(path) as file:
+        pq.write_table(to_arrow(table), file, compression="zstd")
 
 
 def from_parquet(path: str | PathLike[str]) -> ScoreTable:
@@ -122,13 +117,14 @@ def from_parquet(path: str | PathLike[str]) -> ScoreTable:
     arrow = _arrow()
     import pyarrow.parquet as pq
 
-    name = Path(path).name
+    name = check_path(path).name
     if Path(path).is_dir():
         raise InputError(f"path must be a file; got the folder {name!r}.", argument="path")
     if Path(path).exists() and not Path(path).is_file():
         raise InputError(f"path must be a regular file; got a device or a pipe, {name!r}.", argument="path")
     try:
-        frame = pq.read_table(path, page_checksum_verification=False)
+        with arrow.OSFile(str(path)) as stream:  # opened once: another process may replace the file meanwhile
+            frame = pq.read_table(stream, page_checksum_verification=False)
     except FileNotFoundError:
         raise InputError(f"There is no file {name!r}.", argument="path") from None
     except (arrow.ArrowException, OSError, ValueError) as error:

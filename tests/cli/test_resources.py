@@ -1,0 +1,177 @@
+"""Interruptions, and shortages of memory, disk and file handles: one line, an exit code, no temporary files."""
+
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+
+for library in ("click", "rich", "duckdb", "pyarrow"):
+    pytest.importorskip(library, reason=f"{library} is not installed")
+import duckdb  # noqa: E402
+import pyarrow as pa  # noqa: E402
+
+FEW = ("--resamples", "39")
+needs_posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
+GIVEN = ("evaluate", "scores.csv", "-y", "y", "-p", "p")
+
+
+def fail_with(monkeypatch, error, cause=None):
+    def read_tables(source):
+        raise error from cause
+
+    monkeypatch.setattr("calibrant.cli.inputs.Source.read_tables", read_tables)
+
+
+def start(*arguments, **options):
+    command = [sys.executable, "-m", "calibrant", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        MemoryError("no room"),
+        pa.ArrowMemoryError("malloc of size 64 failed"),
+        duckdb.OutOfMemoryException("failed to allocate 64 bytes"),
+        OSError("Out of Memory Error: ArrowBuffer: failed to allocate 64 bytes"),
+    ],
+)
+def test_a_lack_of_memory_exits_with_4_whatever_error_it_caused(scores, call, monkeypatch, cause):
+    fail_with(monkeypatch, cb.InputError("scores.csv cannot be read."), cause)
+    assert call(*GIVEN, code=4).startswith(f"calibrant: out of memory: {cause}\n")
+    fail_with(monkeypatch, cause)
+    assert call(*GIVEN, code=4).startswith(f"calibrant: out of memory: {cause}\n")
+
+
+@needs_posix
+def test_a_process_without_memory_exits_with_4(scores):
+    """The kernel and NumPy ask for memory that a limit of the system refuses."""
+    code = (
+        "import resource, sys, numpy as np, calibrant as cb, calibrant.cli.main as m, calibrant.cli.inputs as inputs\n"
+        "def read_tables(source):\n"
+        "    resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))\n"
+        "    return cb.ScoreTable.from_arrays(np.zeros(2**28, np.int8), np.zeros(2**28, np.float32))\n"
+        "inputs.Source.read_tables = read_tables\n"
+        f"m.main({[*GIVEN]})\n"
+    )
+    limited = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env=limited)
+    assert done.returncode == 4, done.stderr
+    assert done.stderr.startswith("calibrant: out of memory")
+    assert "Traceback" not in done.stderr
+
+
+def test_full_disks_and_open_files_are_named(scores, call, monkeypatch):
+    fail_with(monkeypatch, OSError(28, "No space left on device"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.dup2", lambda *handles: None)  # standard output of the tests stays open
+        assert "calibrant: the disk is full. Free space" in call(*GIVEN, code=2)
+    fail_with(monkeypatch, OSError(24, "Too many open files", "/folder/a.csv"))
+    assert "calibrant: too many files are open: a.csv. Close files, or raise the limit" in call(*GIVEN, code=2)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full does not exist here")
+def test_a_full_standard_output_is_named(scores):
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "calibrant", *GIVEN, *FEW]
+        done = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "calibrant: the disk is full. Free space, or name a file on another disk.\n"
+
+
+@needs_posix
+def test_a_closed_pipe_exits_as_in_a_shell_and_prints_nothing(scores):
+    process = start(*GIVEN, *FEW)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait() == 141
+
+
+def test_any_error_after_ctrl_c_is_an_interruption(scores, call, monkeypatch):
+    """DuckDB raises a RuntimeError in place of KeyboardInterrupt."""
+
+    def read_tables(source):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise RuntimeError("Query interrupted") from None
+
+    monkeypatch.setattr("calibrant.cli.inputs.Source.read_tables", read_tables)
+    before = signal.getsignal(signal.SIGINT)
+    assert call(*GIVEN, code=130) == "calibrant: interrupted\n"
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+@pytest.fixture
+def large(here):
+    """Write 300,000 rows to large.csv, and a calibrator."""
+    rng = np.random.default_rng(0)
+    p = rng.random(300_000)
+    lines = [f"{int(u < q)},{q},{i % 50}" for i, (q, u) in enumerate(zip(p, rng.random(p.size), strict=True))]
+    Path("large.csv").write_text("\n".join(["y,p,g", *lines]) + "\n")
+    cb.save(cb.Isotonic().fit(p[:1000], np.arange(1000) % 2), "cal.json")
+    return sorted(os.listdir())
+
+
+COMMANDS = {
+    "evaluate": ("evaluate", "large.csv", "-y", "y", "-p", "p", "--by", "g", "--html", "report.html"),
+    "fit": ("fit", "large.csv", "-y", "y", "-p", "p", "--method", "beta", "-o", "new.json"),
+    "apply": ("apply", "cal.json", "large.csv", "--score", "p", "-o", "new.csv"),
+}
+
+
+def time_to_stop(command, wait, number):
+    """Return the seconds from a signal to the end of a command; None if it ended before."""
+    process = start(*command, env={**os.environ, "TMPDIR": os.getcwd()})
+    time.sleep(wait)
+    if process.poll() is not None:
+        process.communicate()
+        return None
+    began = time.monotonic()
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    took = time.monotonic() - began
+    assert process.returncode in (128 + number, 0), err  # 0: it ended at the same moment
+    assert process.returncode == 0 or err.splitlines()[-1] == "calibrant: interrupted"
+    assert "Traceback" not in err
+    return took
+
+
+@needs_posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_signal_stops_a_command_and_removes_its_files(large, command, number):
+    # The limit is loose, because the tests share their processors; the median below is the claim.
+    took = time_to_stop(COMMANDS[command], 1.5, number)
+    assert took is None or took < 10
+    left = {name for name in os.listdir() if name not in large}
+    assert left <= {COMMANDS[command][-1]}, left  # only if the command was complete
+
+
+@needs_posix
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_median_time_to_stop_is_below_a_second(large, command):
+    chosen = random.Random(0)
+    whole = time.monotonic()
+    start(*COMMANDS[command], "--force").communicate()
+    whole = time.monotonic() - whole
+    found = [
+        time_to_stop((*COMMANDS[command], "--force"), chosen.uniform(min(1.0, whole / 2), whole), signal.SIGINT)
+        for _ in range(20)
+    ]
+    times = [each for each in found if each is not None]
+    assert len(times) >= 10
+    assert statistics.median(times) < 1
+    left = {name for name in os.listdir() if name not in large}
+    assert left <= {COMMANDS[command][-1]}, left
