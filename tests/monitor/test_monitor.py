@@ -48,7 +48,7 @@ def test_a_calibrated_stream_has_no_alarm_and_a_shifted_one_has(store):
     assert status.headline == "Status: alarm for model 'shifted' (all rows)"
     (alarm,) = status.alarms
     assert alarm.group is None
-    assert alarm.log_e_value >= status.threshold == pytest.approx(math.log(2 / 0.05))
+    assert alarm.log_e_value >= status.threshold == pytest.approx(math.log(2 / (0.75 * 0.05)))
     assert (status.n_rows, status.n_windows, status.n_open_windows) == (15_000, 29, 1)
     assert status.last_window == START + 28 * DAY
     assert status.observed > status.predicted
@@ -337,7 +337,7 @@ def test_a_new_version_has_its_own_evidence_and_a_smaller_share_of_alpha(store):
     status = monitor.status()
     assert (status.version, status.n_windows) == ("2026-b", 5)
     assert status.log_e_value < 3
-    assert status.threshold == pytest.approx(math.log(2 * 6 / 0.05))
+    assert status.threshold == pytest.approx(math.log(2 * 8 / 0.05))
     assert status.alarm, "the alarm of the first version is not acknowledged"
     assert monitor.status(version="1").n_windows == 20, "the clock of later versions closes windows of earlier ones"
     assert monitor.evaluate(n_resamples=19).n_rows == 3000

@@ -22,8 +22,8 @@ WHOLE = ""
 
 
 def version_share(ordinal: int) -> float:
-    """Return the share of alpha of a version: 1 for the first, 1 / (v (v + 1)) for version v after it."""
-    return 1.0 if ordinal == 1 else 1 / (ordinal * (ordinal + 1))
+    """Return the share of alpha of a version: 3/4 for the first; the later ones share the rest, 1/4 in all."""
+    return 0.75 if ordinal == 1 else 0.25 / (ordinal * (ordinal - 1))
 
 
 def log_threshold(alpha: float, ordinal: int = 1) -> float:

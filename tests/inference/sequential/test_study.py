@@ -23,6 +23,13 @@ def test_no_valid_design_has_more_than_5_percent_of_streams_with_an_alarm():
     assert max(float(row["share with an alarm"]) for row in valid) <= 0.05
 
 
+def test_the_default_alarms_as_rarely_as_the_documentation_says():
+    table = [row for row in rows("monitoring_false_alarms.csv") if float(row["correlation of days"]) == 0]
+    default = [row for row in table if row["dependence"] == "window"]
+    for margin, most in (("0.1", 0.006), ("0.0", 0.013)):
+        assert max(float(row["share with an alarm"]) for row in default if row["margin"] == margin) <= most
+
+
 def test_effects_of_a_day_break_the_guarantee_for_independent_rows():
     broken = [row for row in rows("monitoring_false_alarms.csv") if row["dependence"] == "independent"]
     assert max(float(row["share with an alarm"]) for row in broken if float(row["day effect"]) > 0) == 1
