@@ -521,3 +521,19 @@ def test_a_recalibrated_version_is_monitored_beside_the_old_one(path):
     assert (new.n_windows, new.n_rows) == (29, 30 * 400)
     assert monitor.status(version="1").n_rows == 45 * 400
     assert abs(new.observed - new.predicted) < 0.02
+
+
+def test_a_model_is_recalibrated_since_its_change(tmp_path):
+    rng = np.random.default_rng(12)
+    monitor = cb.Monitor(tmp_path / "m.db")
+    with pytest.raises(cb.InputError, match="since"):
+        monitor.recalibrate()
+    for day in range(60):
+        p = rng.uniform(0.05, 0.5, 600)
+        odds = p / (1 - p) * (1 if day < 20 else 2.5)
+        monitor.observe(rng.random(600) < odds / (1 + odds), p, time=datetime(2026, 1, 1) + timedelta(days=day))
+    assert monitor.status().alarm
+    score = np.array([0.1, 0.3])
+    expected = 2.5 * score / (1 - score)
+    assert monitor.recalibrate()(score) == pytest.approx(expected / (1 + expected), abs=0.02)
+    assert isinstance(monitor.recalibrate("platt", since="2026-02-01"), cb.Platt)

@@ -313,6 +313,39 @@ class Monitor(KnownKeywords):
         """Return the table of the rows that `evaluate` evaluates, for example to fit a calibrator."""
         return sum(self._tables(since, until, version).values(), ScoreTable.empty())
 
+    def recalibrate(self, calibrator: Any = None, *, since: Any = None, version: object = None) -> Any:
+        """Fit a calibrator to recent windows, by default to those since the estimated change after an alarm.
+
+        Observe its scores as a new version beside the old one: both are then evaluated on the same later rows, and each
+        has its own evidence and its own share of alpha, so the guarantee holds across the change.
+
+        Parameters
+        ----------
+        calibrator : calibrator or its name, optional
+            By default `Beta`.
+        since : time, optional
+            Start of the first window.
+        version : optional
+            The version whose scores are recalibrated, by default the latest.
+
+        Returns
+        -------
+        calibrator
+            Fitted; ``calibrator(scores)`` are the scores of the new version.
+        """
+        from calibrant.calibrators.registry import as_calibrator
+        from calibrant.calibrators.score_map import ScoreMap
+
+        chosen = as_calibrator("beta" if calibrator is None else calibrator)
+        if not isinstance(chosen, ScoreMap):
+            raise InputError(Argument("calibrator") + f" must be a calibrator of binary scores; got {calibrator!r}.")
+        if since is None:
+            change = self.status(version=version).change_point
+            if change is None:
+                raise InputError(Argument("since") + " must be given while no change is estimated.")
+            since = change.window
+        return chosen.fit(self.table(since, version=version))
+
     def _tables(self, since: Any, until: Any, version: object) -> dict[str, ScoreTable]:
         """Return the table of each group in a range of windows; an error if there are no rows."""
         first, last = (

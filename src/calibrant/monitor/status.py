@@ -207,11 +207,13 @@ class Status:
             return [*found, "No window is closed, so there is no evidence."]
         found.append(f"Log e-value of all rows: {self.log_e_value:.2f}; an alarm is raised at {self.threshold:.2f}.")
         sequence = self.confidence_sequence
-        if math.isfinite(sequence.low) and math.isfinite(sequence.high):
+        if not sequence.low <= sequence.estimate <= sequence.high:
+            found.append("Calibration in the large: no single shift of the log-odds describes all windows.")
+        elif math.isfinite(sequence.low) and math.isfinite(sequence.high):
             level = f"{100 * (1 - float(self.settings.get('alpha', 0.05))):g} %"
             found.append(
                 f"Calibration in the large (log-odds): {sequence.estimate:+.3f}, {level} confidence sequence "
-                f"{sequence.low:+.3f} to {sequence.high:+.3f} (of a shift that is the same in all windows)."
+                f"{sequence.low:+.3f} to {sequence.high:+.3f}."
             )
         if self.change_point is not None:
             at, low, high = (self._window(getattr(self.change_point, name)) for name in ("window", "low", "high"))
