@@ -87,7 +87,7 @@ def run(data: bytes) -> None:
     name = choices.pick(NAMES)
     arguments = [name, "scores.csv", "--label", "y", "--score", "p"][: choices.pick((1, 2, 6, 6))]
     for _ in range(choices.whole(0, 6)):
-        arguments.append(choices.pick(options(name) if choices.whole(0, 3) else VALUES))
+        arguments.append(choices.pick((options(name) if choices.whole(0, 3) else ()) or VALUES))
         if choices.whole(0, 3):
             arguments.append(choices.pick(VALUES))
     before, stdin = Path.cwd(), sys.stdin

@@ -306,7 +306,7 @@ def test_a_metric_must_be_known(metric):
 
 
 def test_bad_margins_and_alternatives_are_named():
-    with pytest.raises(cb.InputError, match="margin must be positive; got 0"):
+    with pytest.raises(cb.InputError, match="margin must be a positive number; got 0"):
         cb.equivalence(cb.ECE(), table(50), margin=0)
     with pytest.raises(cb.InputError, match=r"alpha must lie below 0.5; got 0.7"):
         cb.equivalence(cb.ECE(), table(50), margin=0.1, alpha=0.7)

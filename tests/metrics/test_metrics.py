@@ -355,9 +355,16 @@ def test_user_defined_parts_work_and_their_specification_cannot_be_rebuilt():
         GCE.from_spec(metric.spec)
 
 
-@pytest.mark.parametrize("spec", [{}, {"bins": None}, {**cb.ECE().spec, "bins": {"bins.Quantile": {"n": 3}}}])
-def test_invalid_specifications_are_refused(spec):
-    with pytest.raises(cb.InputError, match="spec must be the specification of a GCE"):
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({}, "spec must be the specification of a GCE"),
+        ({"bins": None}, "spec must name parts of Calibrant for bins; got None"),
+        ({**cb.ECE().spec, "bins": {"bins.Quantile": {"n": 3}}}, "n of bins.Quantile must be a setting"),
+    ],
+)
+def test_invalid_specifications_are_refused(spec, words):
+    with pytest.raises(cb.InputError, match=words):
         GCE.from_spec(spec)
 
 

@@ -271,7 +271,7 @@ def test_settings_are_stored_and_a_clash_names_both_values(store):
         ({"alpha": 1.5}, "alpha must lie between 0 and 1"),
         ({"window": "month"}, "window must be 'hour'"),
         ({"resolution": 3}, "resolution must lie between"),
-        ({"model": ""}, "model must be text of 1 to 500 characters"),
+        ({"model": ""}, "model must be text of 1 to 500 printable characters"),
         ({"maturity": 3}, "maturity must be a timedelta"),
     ],
 )

@@ -133,7 +133,7 @@ def test_forgetting_deletes_predictions(store):
         (lambda m: m.predict(["a"], [1.5], time=START), r"p must lie in \[0, 1\]"),
         (lambda m: m.predict(["a"], [math.nan], time=START), "p has 1 missing value"),
         (lambda m: m.predict(["a", None], [0.1, 0.2], time=START), "id has 1 missing value"),
-        (lambda m: m.predict("a\x00", 0.1, time=START), "id must be text of 1 to 500 characters without NUL"),
+        (lambda m: m.predict("a\x00", 0.1, time=START), "id must be text of 1 to 500 printable characters"),
         (lambda m: m.predict([], [], time=START), "id must have at least one row; got none"),
         (lambda m: m.outcome([], []), "id must have at least one row; got none"),
         (lambda m: m.outcome(["a"], [2]), "y must hold 0 and 1"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant._support.errors import Argument, InputError
+from calibrant._support.text_tables import printable
 from calibrant.cli.command_group import CommandGroup
 from calibrant.cli.inputs import Source
 from calibrant.cli.options import Decorator, force_option, input_options, parse_step
@@ -113,13 +114,16 @@ def observe(
     )
     if receipt.repeated_batch:
         click.echo(f"batch {batch!r} was stored before; nothing was stored")
+        if own.status(version=version).alarm:
+            click.echo("ALARM: there is one that nobody has acknowledged")
+            return 1
     else:
         late = f", {receipt.n_late:,} of them late" if receipt.n_late else ""
         click.echo(f"{receipt.n_rows:,} rows stored{late}; {receipt.n_closed:,} windows closed")
     for note in rows.notes:
         click.echo(f"  note: {note.text}")
     for subject in receipt.alarms:
-        click.echo(f"ALARM: {'all rows' if subject is None else f'group {subject}'}")
+        click.echo(f"ALARM: {'all rows' if subject is None else f'group {printable(str(subject))}'}")
     return 1 if receipt.alarms else 0
 
 
@@ -154,7 +158,7 @@ def status(store: str, model: str | None, format: str) -> int:
 
         click.echo(junit_xml([gate for each in found.values() for gate in _gates(each)], "calibrant monitor"))
     else:
-        click.echo("\n\n".join(_printable(repr(each)) for each in found.values()))
+        click.echo("\n\n".join(printable(repr(each), keep="\n") for each in found.values()))
     return 1 if any(each.alarm for each in found.values()) else 0
 
 
@@ -173,7 +177,7 @@ def history(store: str, model: str, version: str | None, group: str | None, form
     own = _open(store, _models(store, model)[0])
     labels = {str(label): label for label in own.status(version=version).groups}
     found = own.history(labels.get(group, group) if group is not None else None, version=version)
-    click.echo(found.to_json() if format == "json" else _printable(repr(found)))
+    click.echo(found.to_json() if format == "json" else printable(repr(found), keep="\n"))
 
 
 @monitor.command
@@ -240,7 +244,3 @@ def _gates(found: "Status") -> list[Any]:
 
 def _json(result: dict[str, Any]) -> str:
     return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)

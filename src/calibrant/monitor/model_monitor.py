@@ -1,6 +1,6 @@
 """`Monitor`: calibration over time, with alarms that stay valid however often one looks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from os import PathLike
@@ -129,6 +129,7 @@ class Monitor(KnownKeywords):
                     values = {"name": self.model, "settings": wanted.to_json(), "created": schema.now()}
                     self._insert_model(connection, values)
                     row = connection.execute(self._query()).one()
+        self._created = row.created
         return row.id, ModelSettings.from_json(row.settings)
 
     def _query(self) -> Any:
@@ -146,16 +147,21 @@ class Monitor(KnownKeywords):
     @contextmanager
     def _write(self) -> Iterator[Recorder]:
         with self.store.write() as connection:
-            query = sa.select(schema.models.c.id).where(schema.models.c.id == self._id).with_for_update()
+            query = sa.select(schema.models.c.id).where(self._is_own()).with_for_update()
             self._check_exists(connection.execute(query).first())
             yield Recorder(connection, self._id, self.model, self.settings)
 
     @contextmanager
     def _read(self) -> Iterator[Reader]:
         with self.store.read() as connection:
-            query = sa.select(schema.models.c.id).where(schema.models.c.id == self._id)
+            query = sa.select(schema.models.c.id).where(self._is_own())
             self._check_exists(connection.execute(query).first())
             yield Reader(connection, self._id, self.model, self.settings)
+
+    def _is_own(self) -> Any:
+        """Return the condition for the row of this model; SQLite may give the id of a deleted model to a new one."""
+        table = schema.models
+        return (table.c.id == self._id) & (table.c.name == self.model) & (table.c.created == self._created)
 
     def _check_exists(self, row: Any) -> None:
         if row is None:
@@ -270,6 +276,12 @@ class Monitor(KnownKeywords):
                 hint="Without it, the open window is closed.",
             )
         with self._write() as recorder:
+            newest = max((each.newest for each in recorder.versions if each.newest is not None), default=0)
+            if end is not None and end > max(newest + rule.length, schema.now()):
+                raise InputError(
+                    Argument("until") + f" must not lie in the future; got {to_datetime(end):%Y-%m-%d %H:%M}.",
+                    hint="All rows before it would be late.",
+                )
             for version in recorder.versions:
                 if rule.counts_rows:
                     recorder.close(version, (version.horizon or 0) + 1)
@@ -304,9 +316,12 @@ class Monitor(KnownKeywords):
         tables = self._tables(since, until, version)
         if list(tables) == [NO_GROUP]:
             return evaluate(tables[NO_GROUP], **options)
-        groups: Mapping[Any, ScoreTable] = {
-            _NO_GROUP if key == NO_GROUP else group_label(key): table for key, table in tables.items()
-        }
+        groups: dict[Any, ScoreTable] = {group_label(key): table for key, table in tables.items() if key != NO_GROUP}
+        if NO_GROUP in tables:
+            name = _NO_GROUP
+            while name in groups:
+                name += "_"
+            groups[name] = tables[NO_GROUP]
         return evaluate(groups, **options)
 
     def table(self, since: Any = None, until: Any = None, *, version: object = None) -> ScoreTable:

@@ -125,6 +125,8 @@ class Reader:
         if version is None:
             return {}
         where = schema.cells.c.version_id == version.id
+        if until is not None:
+            self._check_until(version.id, until)
         if since is not None:
             where &= schema.windows.c.start >= since
         if until is not None:
@@ -138,6 +140,23 @@ class Reader:
                 )
             found[row.group] = found[row.group] + table if row.group in found else table
         return dict(sorted(found.items()))
+
+    def _check_until(self, version_id: int, until: int) -> None:
+        """Raise an error if `until` lies in windows that were merged, which are stored with the last of them."""
+        cells, windows = schema.cells, schema.windows
+        last = (windows.c.version_id == cells.c.version_id) & (windows.c.window == cells.c.window)
+        query = (
+            sa.select(cells.c.first_window, windows.c.start)
+            .join(windows, last)
+            .where(cells.c.version_id == version_id, cells.c.first_window < cells.c.window, windows.c.start >= until)
+        )
+        for first, start in self.connection.execute(query):
+            own = (windows.c.version_id == version_id) & (windows.c.window == first)
+            if int(self.connection.execute(sa.select(windows.c.start).where(own)).scalar_one()) < until:
+                raise InputError(
+                    Argument("until") + f" must not lie in windows that forget() merged; got {to_datetime(until)}.",
+                    hint=f"Pass a time after the window from {to_datetime(start):%Y-%m-%d %H:%M}, or leave it out.",
+                )
 
     def _starts_after(self, row: Any, since: int) -> bool:
         table = schema.windows
@@ -232,9 +251,9 @@ class Reader:
             ),
         }
         notes = [Note(code, int(count), text) for code, (count, text) in texts.items() if count]
-        if version is not None and version.newest is not None and version.newest > schema.now() + 86_400_000_000:
+        if version is not None and version.newest is not None and version.newest > schema.now() + 3_600_000_000:
             text = f"The newest time, {to_datetime(version.newest):%Y-%m-%d %H:%M} UTC, lies in the future: earlier "
-            notes.append(Note("future", 1, text + "rows are late."))
+            notes.append(Note("future", 1, text + "rows are late. If it is wrong, observe under a new version."))
         return (*notes, *self._dispersion_notes(closed))
 
     def _dispersion_notes(self, closed: list[Any]) -> list[Note]:

@@ -47,7 +47,9 @@ class RowChunk:
     def read(cls, y: Any, p: Any, time: Any, group: Any) -> "RowChunk":
         """Read outcomes and scores of a call; single values are one row."""
         y, p = (([value] if np.ndim(value) == 0 else value) for value in (y, p))
-        rows = check_scores(Rows.read(y, {"p": p}, outcome="y"))
+        read = Rows.read(y, {"p": p}, outcome="y")
+        _columns.refuse_missing(read.columns, hint="Leave such rows out first.")
+        rows = check_scores(read)
         return cls(rows, read_times(time, len(rows)), *read_groups(group, len(rows)))
 
     @property
@@ -150,7 +152,15 @@ def group_key(label: Any) -> str:
 
 
 def _plain(label: Any) -> Any:
-    return json_label(label.item() if isinstance(label, np.generic) and label.dtype.kind not in "Mm" else label)
+    """Return a label for JSON; labels that are equal in Python, such as 1 and 1.0, become one, and bools text."""
+    label = label.item() if isinstance(label, np.generic) and label.dtype.kind not in "Mm" else label
+    if isinstance(label, bool):
+        return str(label)
+    if isinstance(label, float) and label.is_integer():
+        return int(label)
+    if isinstance(label, str):
+        check_text("group", label)
+    return json_label(label)
 
 
 def group_label(key: str) -> Any:
@@ -160,10 +170,20 @@ def group_label(key: str) -> Any:
 
 
 def check_name(name: str, value: object) -> str:
-    """Return a name for the store as text; it must not be empty or hold a NUL character."""
+    """Return a name for the store as text; it must not be empty or hold control characters."""
     text = str(value)
-    if not text or "\x00" in text or len(text) > 500:
+    check_text(name, text)
+    if not text or not text.isprintable():
         raise InputError(
-            Argument(name) + f" must be text of 1 to 500 characters without NUL; got {text[:40]!r}.", value=value
+            Argument(name) + f" must be text of 1 to 500 printable characters; got {text[:40]!r}.", value=value
         )
     return text
+
+
+def check_text(name: str, text: str) -> None:
+    """Check that the store can hold a text: no lone surrogate, at most 500 characters."""
+    if len(text) > 500 or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise InputError(
+            Argument(name) + f" must be text of at most 500 characters without lone surrogates; got {text[:40]!a}.",
+            value=text,
+        )

@@ -70,9 +70,11 @@ class Recorder:
         for window, group, table in chunk.tables(windows):
             kept = table if self.settings.resolution is None else table.round(self.settings.resolution)
             cells.append(cell_row(version.id, window, group, kept))
-        self._touch_windows(version, windows, chunk.times, late)
+        sizes = chunk.sizes if chunk.sizes.any() else np.array([cell["n"] for cell in cells])
+        n_late = np.where(late, sizes, 0)
+        self._touch_windows(version, windows, chunk.times, n_late)
         self.connection.execute(schema.cells.insert(), cells)
-        return int(late.sum()) if chunk.sizes.any() else int(late.any()) * sum(cell["n"] for cell in cells)
+        return int(n_late.sum())
 
     def _assign(self, version: Version, chunk: Chunk) -> tuple[Ints, Bools]:
         """Return the window of each row, and whether it is late: the oldest open window gets late rows."""
@@ -95,7 +97,7 @@ class Recorder:
         windows[order] = first + (filled + before) // self.rule.n_rows
         return windows
 
-    def _touch_windows(self, version: Version, windows: Ints, times: Ints, late: Bools) -> None:
+    def _touch_windows(self, version: Version, windows: Ints, times: Ints, late: Ints) -> None:
         """Create the windows that have no rows yet, and count late rows."""
         table = schema.windows
         for window in np.unique(windows).tolist():

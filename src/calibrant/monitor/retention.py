@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from calibrant._support.atomic_files import new_file, write_file
 from calibrant._support.errors import Argument, InputError
 from calibrant.monitor import schema
 from calibrant.monitor.cells import cell_row, load_cells
@@ -23,7 +24,7 @@ __all__ = ["check_folder", "forget_tables", "round_tables", "write_files"]
 def forget_tables(recorder: Recorder, before: int) -> int:
     """Merge the tables of closed windows that end at `before` or earlier, per version and group; return their number.
 
-    Predictions of that time are deleted too. Sums per window, evidence and alarms stay.
+    Predictions of these windows are deleted too. Sums per window, evidence and alarms stay.
     """
     cells, windows = schema.cells, schema.windows
     merged = 0
@@ -43,9 +44,17 @@ def forget_tables(recorder: Recorder, before: int) -> int:
             row = cell_row(version.id, found[-1][0].window, group, table, first)
             recorder.connection.execute(cells.insert().values(**row))
             merged += len(found)
-        old = (schema.pending.c.version_id == version.id) & (schema.pending.c.time < before)
-        recorder.connection.execute(schema.pending.delete().where(old))
+        recorder.connection.execute(schema.pending.delete().where(_old_predictions(recorder, version, before)))
     return merged
+
+
+def _old_predictions(recorder: Recorder, version: Any, before: int) -> Any:
+    """Return the predictions to forget: of closed windows, or, for windows of a number of rows, with an outcome."""
+    pending = schema.pending
+    own = (pending.c.version_id == version.id) & (pending.c.time < before)
+    if recorder.rule.counts_rows:
+        return own & pending.c.labelled
+    return own & (pending.c.time < (version.horizon if version.horizon is not None else 0))
 
 
 def round_tables(recorder: Recorder, resolution: float) -> tuple[int, int]:
@@ -78,14 +87,13 @@ def write_files(reader: Reader, folder: Path) -> list[Path]:
 
     settings = folder / "settings.json"
     about = {"model": reader.model, "settings": reader.settings.to_dict()}
-    settings.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     frames = {"tables": _counts(reader), "history": _evidence(reader), "alarms": _alarms(reader)}
-    written = [settings]
-    for name, columns in frames.items():
-        path = folder / f"{name}.parquet"
-        pq.write_table(pa.table(columns), path, compression="zstd")
-        written.append(path)
-    return written
+    tables = {folder / f"{name}.parquet": pa.table(columns) for name, columns in frames.items()}
+    write_file(settings, json.dumps(about, indent=2) + "\n")
+    for path, table in tables.items():
+        with new_file(path) as scratch:
+            pq.write_table(table, scratch, compression="zstd")
+    return [settings, *tables]
 
 
 def _counts(reader: Reader) -> dict[str, Any]:

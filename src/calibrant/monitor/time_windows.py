@@ -119,13 +119,16 @@ def _naive(value: Any) -> Any:
     return series.to_native()
 
 
+LAST_YEAR = 8999  # so that the end of each window is a time, too
+
+
 def _from_numpy(column: _columns.ColumnData) -> Ints:
     years = column.values.astype("datetime64[Y]").astype(np.int64) + 1970
-    bad = (years < 1) | (years > 9999)
+    bad = (years < 1) | (years > LAST_YEAR)
     if bad.any():
         row = int(np.argmax(bad))
         raise column.error(
-            f"must lie in the years 1 to 9999; {column.place(row)} is {column.values[row]}.", hint=_HINT, row=row
+            f"must lie in the years 1 to {LAST_YEAR}; {column.place(row)} is {column.values[row]}.", hint=_HINT, row=row
         )
     found: Ints = column.values.astype("datetime64[us]").astype(np.int64)
     return found
@@ -136,9 +139,10 @@ def _from_cells(column: _columns.ColumnData) -> Ints:
     known: dict[Any, int] = {}
     found = np.empty(len(column), dtype=np.int64)
     for row, cell in enumerate(column.values):
-        if cell not in known:
-            known[cell] = _microseconds(cell, column, row)
-        found[row] = known[cell]
+        key = cell, getattr(cell, "fold", 0)  # the hour that a clock repeats: equal cells, other times
+        if key not in known:
+            known[key] = _microseconds(cell, column, row)
+        found[row] = known[key]
     return found
 
 
@@ -152,6 +156,8 @@ def _microseconds(cell: Any, column: _columns.ColumnData, row: int) -> int:
                 raise TypeError
             moment = datetime.combine(moment, time())
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        if moment.year > LAST_YEAR:
+            raise OverflowError
         return int((moment - _EPOCH) // _MICROSECOND)
     except (TypeError, ValueError, OverflowError) as error:
         raise column.error(f"must hold times; {column.place(row)} is {cell!r}.", hint=_HINT, row=row) from error

@@ -1,0 +1,106 @@
+"""What operators do: delete and create again, mix labels, forget, repeat batches, close too much, repeat an hour."""
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+
+START = datetime(2026, 1, 5)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "monitor.db"
+
+
+def test_a_deleted_model_is_not_written_through_its_id(path):
+    old = cb.Monitor(path, model="a")
+    old.observe([0, 1], [0.1, 0.2], time=START)
+    old.delete("a")
+    new = cb.Monitor(path, model="b", window="week")
+    with pytest.raises(cb.InputError, match="was deleted"):
+        old.observe([1] * 50, [0.1] * 50, time=START)
+    assert new.status().n_rows == 0
+
+
+def test_labels_that_are_equal_in_python_are_one_group(path):
+    monitor = cb.Monitor(path)
+    monitor.observe([0, 1] * 50, [0.1, 0.2] * 50, time=START, group=1)
+    monitor.observe([0, 1] * 30, [0.1, 0.2] * 30, time=START, group=1.0)
+    monitor.observe([1], [0.5], time=START, group=True)
+    found = monitor.evaluate(n_resamples=19)
+    assert found.n_rows == monitor.table().size == 161
+    assert set(found.groups) == {1, "True"}
+
+
+def test_a_group_may_be_called_as_rows_without_one(path):
+    monitor = cb.Monitor(path)
+    monitor.observe([0, 1] * 50, [0.1, 0.2] * 50, time=START)
+    monitor.observe([0, 1] * 30, [0.1, 0.2] * 30, time=START, group="(no group)")
+    assert monitor.evaluate(n_resamples=19).n_rows == 160
+
+
+def test_predictions_of_open_windows_are_not_forgotten(path):
+    monitor = cb.Monitor(path, maturity=timedelta(days=30))
+    monitor.predict(["a", "b"], [0.1, 0.2], time=START)
+    monitor.forget(before=START + timedelta(days=1))
+    assert monitor.outcome(["a", "b"], [0, 1]).n_rows == 2
+
+
+def test_merged_windows_are_not_cut(path):
+    monitor = cb.Monitor(path)
+    for day in range(20):
+        monitor.observe([0, 1] * 50, [0.2] * 100, time=START + timedelta(days=day), group="a")
+    assert monitor.table(until=START + timedelta(days=5)).size == 500
+    monitor.forget(before=START + timedelta(days=10))
+    with pytest.raises(cb.InputError, match="until must not lie in windows that forget"):
+        monitor.table(until=START + timedelta(days=5))
+    assert monitor.table(until=START + timedelta(days=10)).size == 1_000
+
+
+def test_windows_of_the_future_cannot_be_closed(path):
+    monitor = cb.Monitor(path)
+    monitor.observe([0], [0.1], time=START)
+    with pytest.raises(cb.InputError, match="future"):
+        monitor.close(until="2126-01-01")
+    monitor.close()
+
+
+def test_late_rows_of_a_table_are_all_counted(path):
+    monitor = cb.Monitor(path)
+    monitor.observe([0], [0.1], time=START + timedelta(days=5))
+    assert monitor.add_table(cb.ScoreTable.from_counts([0.5], [1_000], [500]), time=START).n_late == 1_000
+    assert [note.count for note in monitor.status().notes if note.code == "late"] == [1_000]
+
+
+def test_the_hour_that_a_clock_repeats_is_two_hours(path):
+    berlin = ZoneInfo("Europe/Berlin")
+    monitor = cb.Monitor(path, window="hour")
+    first = datetime(2025, 10, 26, 2, 30, tzinfo=berlin)
+    monitor.observe([0, 1], [0.1, 0.2], time=[first, first.replace(fold=1)])
+    assert [record.n_rows for record in monitor.history().windows] == [1, 1]
+
+
+@pytest.mark.parametrize("model", ["a\x1b[2J", "a\nb", "\ud800", ""])
+def test_names_must_be_printable(path, model):
+    with pytest.raises(cb.InputError, match="model"):
+        cb.Monitor(path, model=model)
+
+
+def test_groups_that_cannot_be_stored_are_refused(path):
+    for group in ("\ud800", "x" * 501):
+        with pytest.raises(cb.InputError, match="group"):
+            cb.Monitor(path).observe([0], [0.1], time=START, group=group)
+
+
+def test_times_far_away_are_refused(path):
+    with pytest.raises(cb.InputError, match="time"):
+        cb.Monitor(path).observe([0], [0.1], time=datetime(9999, 12, 31))
+
+
+def test_a_missing_score_is_refused_with_advice_that_works(path):
+    with pytest.raises(cb.InputError, match="Leave such rows out"):
+        cb.Monitor(path).observe([0, 1], [0.1, np.nan], time=START)
