@@ -94,6 +94,10 @@ def test_margins_and_limits_of_wrong_types_are_named():
     raises(lambda: cb.TCE(alpha="x"), "alpha must lie between 0 and 1; got 'x'")
     raises(lambda: cb.PAVABC(n_min="x"), "n_min and n_max must satisfy 0 <= n_min <= n_max; got 'x' and None")
     raises(lambda: metrics.OptimalBins(n_min=None), "n_min must be a number; got None")
+
+
+def test_names_of_files_of_wrong_types_are_named():
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     raises(lambda: cb.ScoreTable.from_parquet(None), "path must be the name of a file; got None")
 
 

@@ -6,8 +6,6 @@ import sys
 import tracemalloc
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import calibrant as cb
@@ -15,6 +13,10 @@ from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
 from calibrant.ingest.counting import CountOptions, Weighting
 from calibrant.ingest.table_counter import TableCounter
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 BATCH = 1 << 18
 
