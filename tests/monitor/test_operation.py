@@ -104,3 +104,53 @@ def test_times_far_away_are_refused(path):
 def test_a_missing_score_is_refused_with_advice_that_works(path):
     with pytest.raises(cb.InputError, match="Leave such rows out"):
         cb.Monitor(path).observe([0, 1], [0.1, np.nan], time=START)
+
+
+def test_two_versions_predict_the_same_rows(path):
+    monitor = cb.Monitor(path)
+    monitor.predict(["a", "b"], [0.1, 0.2], time=START)
+    assert monitor.predict(["a", "b"], [0.3, 0.4], time=START, version="2").n_duplicates == 0
+    assert monitor.outcome(["a", "b"], [0, 1]).n_rows == 4
+    assert monitor.outcome(np.array(["a"]), [0]).n_duplicates == 1
+    assert [monitor.table(version=version).score.tolist() for version in ("1", "2")] == [[0.1, 0.2], [0.3, 0.4]]
+
+
+def test_each_version_has_its_own_batches(path):
+    monitor = cb.Monitor(path)
+    for version, scores in ((None, [0.1, 0.2]), ("2", [0.3, 0.4])):
+        assert monitor.observe([0, 1], scores, time=START, batch="b", version=version).n_rows == 2
+    assert monitor.observe([0, 1], [0.1, 0.2], time=START, batch="b", version="1").repeated_batch
+
+
+def test_whole_numbers_are_one_id(path):
+    monitor = cb.Monitor(path)
+    monitor.predict([1, 2], [0.1, 0.2], time=START)
+    assert monitor.outcome(np.array([1.0, 2.0]), [0, 1]).n_rows == 2
+
+
+def test_windows_of_rows_take_no_predictions(path):
+    with pytest.raises(cb.InputError, match="window must be a time"):
+        cb.Monitor(path, window=10).predict("a", 0.1, time=START)
+
+
+def test_alarms_of_windows_of_rows_begin_at_their_window(path):
+    rng = np.random.default_rng(3)
+    monitor = cb.Monitor(path, window=200)
+    for batch in range(40):
+        monitor.observe(rng.random(200) < (0.2 if batch < 10 else 0.5), np.full(200, 0.2), time=START)
+    records = monitor.history().windows
+    flags = [record.alarm for record in records]
+    assert not any(flags[:10])
+    assert flags[-1]
+    assert flags == sorted(flags)
+
+
+def test_the_status_counts_open_rows_apart(path):
+    monitor = cb.Monitor(path)
+    for day in range(3):
+        monitor.observe([0, 1], [0.2, 0.4], time=START + timedelta(days=day), group="a")
+    status = monitor.status()
+    assert (status.n_rows, status.n_open_rows) == (6, 2)
+    assert "4 rows in 2 closed windows" in repr(status)
+    assert "2 rows in 1 open" in repr(status)
+    assert status.groups["a"].n_rows == 4

@@ -100,18 +100,15 @@ def observe(
             hint="Monitor each score as a model of its own: --model NAME.",
         )
     from calibrant.monitor.model_monitor import Monitor
+    from calibrant.monitor.observations import RowChunk
 
     rows = source.read_rows(time, *group)
-    own = Monitor(store, model=model, **settings)
     groups = {name: rows.columns[name] for name in group}
-    receipt = own.observe(
-        rows.events,
-        rows.columns[source.scores[0]],
-        time=rows.columns[time],
-        group=None if not groups else groups if len(groups) > 1 else rows.columns[group[0]],
-        batch=batch,
-        version=version,
-    )
+    by = None if not groups else groups if len(groups) > 1 else rows.columns[group[0]]
+    scores, times = rows.columns[source.scores[0]], rows.columns[time]
+    RowChunk.read(rows.events, scores, times, by)  # before the model is created with its settings
+    own = Monitor(store, model=model, **settings)
+    receipt = own.observe(rows.events, scores, time=times, group=by, batch=batch, version=version)
     if receipt.repeated_batch:
         click.echo(f"batch {batch!r} was stored before; nothing was stored")
         if own.status(version=version).alarm:

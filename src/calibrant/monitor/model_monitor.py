@@ -1,5 +1,6 @@
 """`Monitor`: calibration over time, with alarms that stay valid however often one looks."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -205,23 +206,24 @@ class Monitor(KnownKeywords):
     def _observe(self, chunk: Chunk, batch: object, version: object) -> Receipt:
         n_rows = int(chunk.sizes.sum()) if isinstance(chunk, RowChunk) else int(chunk.table.size)
         with self._write() as recorder:
-            if batch is not None and self._is_repeated(recorder.connection, chunk, batch, version, n_rows):
-                return Receipt(0, repeated_batch=True)
             own = recorder.version(None if version is None else check_name("version", version))
+            if batch is not None and self._is_repeated(recorder.connection, chunk, batch, own.name, n_rows):
+                return Receipt(0, repeated_batch=True)
             n_late = recorder.record(own, chunk)
             recorder.advance(own, int(chunk.times.max()))
         return Receipt(n_rows, n_late, n_closed=recorder.n_closed, alarms=_raised(recorder))
 
-    def _is_repeated(
-        self, connection: sa.Connection, chunk: Chunk, batch: object, version: object, n_rows: int
-    ) -> bool:
-        """Return whether a batch was stored before, else store its id; other content with this id is an error."""
-        name, table = check_name("batch", batch), schema.batches
-        content = chunk.sha256() if version is None else f"{chunk.sha256()} {version}"
-        query = sa.select(table).where(table.c.model_id == self._id, table.c.batch == name)
+    def _is_repeated(self, connection: sa.Connection, chunk: Chunk, batch: object, version: str, n_rows: int) -> bool:
+        """Return whether a batch was stored before, else store its id; other content with this id is an error.
+
+        Each version has its own batches.
+        """
+        name, table, content = check_name("batch", batch), schema.batches, chunk.sha256()
+        key = json.dumps([version, name])
+        query = sa.select(table).where(table.c.model_id == self._id, table.c.batch == key)
         found = connection.execute(query).first()
         if found is None:
-            values = {"model_id": self._id, "batch": name, "sha256": content, "n_rows": n_rows}
+            values = {"model_id": self._id, "batch": key, "sha256": content, "n_rows": n_rows}
             connection.execute(table.insert().values(**values, received=schema.now()))
             return False
         if found.sha256 != content:
@@ -236,9 +238,15 @@ class Monitor(KnownKeywords):
     def predict(self, id: Any, p: Any, *, time: Any, group: Any = None, version: object = None) -> Receipt:
         """Store predictions whose outcomes are not known yet.
 
-        `id` is a label or a column of labels, one per prediction; the first prediction of an id counts, later ones are
-        left out as duplicates. Other arguments as for `observe`.
+        `id` is a label or a column of labels, one per prediction; the first prediction of an id by a version counts,
+        later ones are left out as duplicates. Other arguments as for `observe`. Windows must be of time: windows of a
+        number of rows would hold the outcomes that arrive first.
         """
+        if self.settings.rule.counts_rows:
+            raise InputError(
+                Argument("window") + f" must be a time for predictions without outcomes; got {self.settings.window}.",
+                hint="Use observe when outcomes are known, or windows of a day.",
+            )
         predictions = Predictions.read(id, p, time, group)
         with self._write() as recorder:
             own = recorder.version(None if version is None else check_name("version", version))

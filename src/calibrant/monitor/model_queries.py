@@ -65,6 +65,7 @@ class Reader:
             n_rows=n_open_rows + (0 if whole is None else whole.n),
             n_windows=len(closed),
             n_open_windows=n_open,
+            n_open_rows=n_open_rows,
             unlabelled=n_unlabelled / n_predictions if n_predictions else math.nan,
             n_unlabelled=n_unlabelled,
             predicted=math.nan if whole is None else whole.score_sum / whole.n,
@@ -87,7 +88,7 @@ class Reader:
         closed = self._evidence(version.id, stream)
         label = None if group is None else group_label(group)
         alarm = next((a for a in self.alarms() if a.version == version.name and a.group == label), None)
-        raised = math.inf if alarm is None else alarm.window.timestamp()
+        raised = math.inf if alarm is None else self._raised(version.id, stream)
         records = [_record(row, row.log_e, raised, closed=True) for row in closed]
         records += [_record(row, math.nan, raised, closed=False) for row in self._open_windows(version.id, group)]
         change = self._change(closed) if alarm is not None else None
@@ -95,6 +96,12 @@ class Reader:
         if group is not None:
             threshold -= math.log(self._weight(version.id, group))
         return History(self.model, version.name, label, tuple(records), self.settings.window, threshold, change)
+
+    def _raised(self, version_id: int, stream: str) -> int:
+        """Return the window that raised the alarm of a stream."""
+        table = schema.alarms
+        same = (table.c.version_id == version_id) & (table.c.stream == stream)
+        return int(self.connection.execute(sa.select(table.c.window).where(same)).scalar_one())
 
     def group_keys(self) -> list[str]:
         """Return the keys of all groups with rows, sorted."""
@@ -194,7 +201,7 @@ class Reader:
         same = (windows.c.version_id == cells.c.version_id) & (windows.c.window == cells.c.window)
         sums = (sa.func.sum(cells.c[name]).label(name) for name in ("n", "k", "score_sum"))
         query = (
-            sa.select(windows.c.start, *sums)
+            sa.select(windows.c.start, windows.c.window, *sums)
             .join(windows, same)
             .where(cells.c.version_id == version_id, ~windows.c.closed)
             .group_by(windows.c.start, windows.c.window)
@@ -305,4 +312,4 @@ def _alarm(row: Any) -> Alarm:
 def _record(row: Any, log_e: float, raised: float, *, closed: bool) -> WindowRecord:
     start, n = to_datetime(row.start), int(row.n)
     rates = float(row.score_sum) / n, int(row.k) / n
-    return WindowRecord(start, n, int(row.k), *rates, log_e, start.timestamp() >= raised, closed)
+    return WindowRecord(start, n, int(row.k), *rates, log_e, row.window >= raised, closed)

@@ -44,7 +44,7 @@ class Predictions:
 
     def store(self, recorder: Recorder, version: Version) -> int:
         """Store the predictions of new ids; return the number of duplicates, which are left out."""
-        seen = {row.row_id for row in _known(recorder, self.ids)}
+        seen = {row.row_id for row in _known(recorder, self.ids) if row.version_id == version.id}
         rows = []
         for row_id, score, time, group in zip(self.ids, self.scores, self.times, self.groups, strict=True):
             if row_id not in seen:
@@ -75,15 +75,17 @@ class Outcomes:
     def match(self, recorder: Recorder) -> "tuple[list[tuple[Version, RowChunk]], int, int]":
         """Return the labelled rows of each version, and the numbers of duplicates and of unknown ids.
 
-        The predictions are marked as labelled.
+        An outcome counts in every version that predicted its id. The predictions are marked as labelled.
         """
-        known = {row.row_id: row for row in _known(recorder, self.ids)}
+        known: dict[str, list[Any]] = {}
+        for row in _known(recorder, self.ids):
+            known.setdefault(row.row_id, []).append(row)
         used: dict[str, int] = {}
         duplicates = unknown = 0
         for row_id, event in zip(self.ids, self.events, strict=True):
             if row_id not in known:
                 unknown += 1
-            elif row_id in used or known[row_id].labelled:
+            elif row_id in used or all(row.labelled for row in known[row_id]):
                 duplicates += 1
             else:
                 used[row_id] = event
@@ -93,7 +95,12 @@ class Outcomes:
             recorder.connection.execute(table.update().where(same).values(labelled=True))
         chunks = []
         for version in recorder.versions:
-            rows = [(known[i], event) for i, event in used.items() if known[i].version_id == version.id]
+            rows = [
+                (row, event)
+                for row_id, event in used.items()
+                for row in known[row_id]
+                if row.version_id == version.id and not row.labelled
+            ]
             if rows:
                 chunks.append((version, _chunk(rows)))
         return chunks, duplicates, unknown
@@ -109,13 +116,18 @@ def _chunk(rows: list[tuple[Any, int]]) -> RowChunk:
 
 
 def _read_ids(id: Any) -> list[str]:
-    if isinstance(id, (str, int, np.integer)):
-        return [check_name("id", id)]
+    if np.ndim(id) == 0:
+        return [check_name("id", _whole(id.item() if isinstance(id, np.generic) else id))]
     column = _columns.read(id, "id")
     _columns.refuse_missing([column])
     if not len(column):
         raise InputError(Argument("id") + " must have at least one row; got none.")
-    return [check_name("id", each) for each in column.values.tolist()]
+    return [check_name("id", _whole(each)) for each in column.values.tolist()]
+
+
+def _whole(value: Any) -> Any:
+    """Return a whole number as an int, so that the ids 1 and 1.0 are one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _known(recorder: Recorder, ids: Sequence[str]) -> Iterator[Any]:

@@ -132,14 +132,15 @@ batches = _table(
 
 pending = _table(
     "pending",
-    _parent("model_id", "models"),
+    _parent("version_id", "versions"),
     sa.Column("row_id", sa.Text, primary_key=True),
-    sa.Column("version_id", _Id, sa.ForeignKey("calibrant_versions.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("model_id", _Id, sa.ForeignKey("calibrant_models.id", ondelete="CASCADE"), nullable=False),
     sa.Column("time", sa.BigInteger, nullable=False),
     sa.Column("group", sa.Text, nullable=False),
     sa.Column("score", sa.Double, nullable=False),
     sa.Column("labelled", sa.Boolean, nullable=False),
     sa.Index("calibrant_pending_by_time", "version_id", "labelled", "time"),
+    sa.Index("calibrant_pending_by_row", "model_id", "row_id"),
 )
 
 

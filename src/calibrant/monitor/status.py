@@ -152,6 +152,8 @@ class Status:
         Number of rows in all windows, also in open ones.
     n_windows, n_open_windows : int
         Number of closed windows and of open windows with rows.
+    n_open_rows : int
+        Number of rows in open windows; rates and evidence are of the others.
     unlabelled : float
         Share of predictions without an outcome; NaN if `Monitor.predict` was not used.
     n_unlabelled : int
@@ -174,6 +176,7 @@ class Status:
     n_rows: int
     n_windows: int
     n_open_windows: int
+    n_open_rows: int
     unlabelled: float
     n_unlabelled: int
     predicted: float
@@ -225,8 +228,8 @@ class Status:
         rates = (
             f"; predicted {100 * self.predicted:.2f} %, observed {100 * self.observed:.2f} %" if self.n_windows else ""
         )
-        windows = f"{self.n_windows:,} closed windows{last}, {self.n_open_windows:,} open"
-        return f"{self.n_rows:,} rows in {windows}{rates}."
+        closed = f"{self.n_rows - self.n_open_rows:,} rows in {self.n_windows:,} closed windows{last}{rates}"
+        return f"{closed}; {self.n_open_rows:,} rows in {self.n_open_windows:,} open."
 
     def _window(self, start: datetime) -> str:
         return window_text(start, self.settings.get("window", "hour"))
@@ -247,7 +250,13 @@ class Status:
         header = ["", "rows", "predicted", "observed", "log e-value", "alarm"]
         shown = any(alarm.group is None and alarm.version == self.version for alarm in self.alarms)
         whole = GroupStatus(
-            self.n_rows, self.predicted, self.observed, self.log_e_value, 1.0, shown, self.confidence_sequence
+            self.n_rows - self.n_open_rows,
+            self.predicted,
+            self.observed,
+            self.log_e_value,
+            1.0,
+            shown,
+            self.confidence_sequence,
         )
         rows = {"all": whole} | {str(name): group for name, group in list(self.groups.items())[:_SHOWN_GROUPS]}
         return [header, *([name, *_cells(row)] for name, row in rows.items())]
@@ -264,6 +273,7 @@ class Status:
             "n_rows": self.n_rows,
             "n_windows": self.n_windows,
             "n_open_windows": self.n_open_windows,
+            "n_open_rows": self.n_open_rows,
             **number("unlabelled", self.unlabelled),
             "n_unlabelled": self.n_unlabelled,
             **number("predicted", self.predicted),
