@@ -1,5 +1,7 @@
 import importlib.util
 import os
+import signal
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,10 @@ settings.register_profile("default", deadline=None, max_examples=60)
 settings.load_profile("default")
 
 ROOT = Path(__file__).parent
+
+# A shell without job control lets programs in the background ignore Ctrl-C, which some tests send.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A pure build has no compiled kernel to collect examples from.
 collect_ignore_glob = ["tests/golden/make_*.py"]  # run by make oracles, where other libraries are
