@@ -127,7 +127,7 @@ def read_groups(group: Any, n_rows: int) -> tuple[Ints, list[str]]:
     codes = np.zeros(n_rows, dtype=np.int64)
     if group is None or isinstance(group, _SCALARS):
         return codes, [NO_GROUP if group is None else group_key(group)]
-    columns = [_columns.read(c, name.replace("by", "group", 1)) for name, c in group_columns(group).items()]
+    columns = [_columns.read(column, name) for name, column in group_columns(group, "group").items()]
     for column in columns:
         if len(column) != n_rows:
             raise InputError(

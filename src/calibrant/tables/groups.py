@@ -21,6 +21,7 @@ __all__ = [
     "group_columns",
     "groups_name",
     "observed_groups",
+    "several_columns",
 ]
 
 # More groups than this with few rows each are a mistake: an id, or a number or a time that was not rounded.
@@ -42,7 +43,7 @@ def group_columns(by: Any, argument: str = "by") -> dict[str, Any]:
     """
     if by is None:
         return {}
-    columns = _several_columns(by, argument)
+    columns = several_columns(by, argument)
     if columns is None:
         return {argument: by}
     return {f"{argument}[{name!r}]": column for name, column in columns.items()}
@@ -54,7 +55,7 @@ def groups_name(by: Any) -> str | None:
     >>> groups_name({"region": ["a", "b"], "year": [2024, 2025]})
     'region, year'
     """
-    columns = None if by is None else _several_columns(by)
+    columns = None if by is None else several_columns(by)
     if columns is None:
         return None if by is None else _name(by)
     if isinstance(by, (list, tuple)) and not any(map(_name, by)):
@@ -62,7 +63,7 @@ def groups_name(by: Any) -> str | None:
     return ", ".join(columns)
 
 
-def _several_columns(by: Any, argument: str = "by") -> dict[str, Any] | None:
+def several_columns(by: Any, argument: str = "by") -> dict[str, Any] | None:
     """Return the columns of a mapping, a frame, or a list of columns by name; None for one column."""
     if isinstance(by, Mapping):
         named = [(str(name), column) for name, column in by.items()]

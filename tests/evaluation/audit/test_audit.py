@@ -171,6 +171,15 @@ def test_the_search_agrees_with_a_slow_one():
     assert rules[0] == best
 
 
+@pytest.mark.parametrize("name", ["it's", 'a "b"', "x]"])
+def test_features_keep_their_names(name):
+    rng = np.random.default_rng(9)
+    x, p = rng.integers(0, 2, 4_000), rng.uniform(0.3, 0.7, 4_000)
+    y = rng.random(4_000) < p + np.where(x == 1, 0.2, 0)
+    assert f"{name} = 1" in {segment.rule for segment in cb.audit(y, p, {name: x}).segments}
+    assert "feature = 1" in {segment.rule for segment in cb.audit(y, p, x).segments}
+
+
 def test_many_categories_share_a_condition():
     column = read(np.array([f"v{i % 50}" for i in range(1_000)] + ["common"] * 500), "x")
     feature = encode_feature("x", column)

@@ -20,7 +20,7 @@ from calibrant.inference.coefficients import calibration_in_the_large
 from calibrant.inference.design import Design
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows
-from calibrant.tables.groups import group_columns
+from calibrant.tables.groups import several_columns
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import check_scores, count_checked
 from calibrant.tables.table_functions import row_options
@@ -163,18 +163,16 @@ class _Sample:
     def read(
         cls, y_true: Column, forecast: Column, features: Any, cluster: Column | None, options: dict[str, Any]
     ) -> "_Sample":
-        given = group_columns(features, "features")
+        named = several_columns(features, "features") or {str(getattr(features, "name", None) or "feature"): features}
+        given = {f"features[{name!r}]": column for name, column in named.items()}
         columns = [_columns.read(column, name) for name, column in given.items()]
-        if not columns:
-            raise InputError("features must have at least one column; got none.", argument="features")
         positions = _Positions(columns[0].name, np.arange(len(columns[0])))
         rows = Rows.read(y_true, {"forecast": forecast, "features": positions}, cluster=cluster, **options)
         _columns.check_lengths([rows.y, *columns])
         _columns.check_alignment({"y_true": y_true, **given})
         used = check_scores(rows)
         kept = used.forecasts[1].values
-        names = [name.removeprefix("features[").removesuffix("]").strip("'\"") for name in given]
-        read = [encode_feature(name, column.part(kept)) for name, column in zip(names, columns, strict=True)]
+        read = [encode_feature(name, column.part(kept)) for name, column in zip(named, columns, strict=True)]
         return cls(replace(used, forecasts=used.forecasts[:1]), (*read, encode_feature("score", used.forecasts[0])))
 
     def part(self, rows: Ints | Bools) -> "_Sample":
