@@ -17,9 +17,10 @@ WITHOUT_LIBRARIES := $(FAST) tests/metrics tests/ingest src/calibrant
 # Tests on the reference kernel that need scikit-learn, so that make test-core skips them. scikit-learn's own checks of
 # the estimators' interface do not depend on the kernel and run once.
 WITH_LIBRARIES := tests/calibrators tests/metrics/test_multiclass.py src/calibrant/calibrators --ignore=tests/calibrators/test_sklearn_checks.py
-# make fuzz: the targets, and the time of each.
+# make fuzz: the targets, the time of each, and the processes that share it.
 FUZZ ?= kernel calibrators tables scans commands specifications
 SECONDS ?= 1800
+JOBS ?= 1
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -183,9 +184,9 @@ oracles:  ## write the golden values of other implementations, in an environment
 	.venv-oracles/bin/python tests/golden/make_rpart.py
 	.venv-oracles/bin/python tests/golden/make_numbers.py
 
-fuzz: $(VENV)/dev.stamp  ## run each fuzz target with atheris, SECONDS=1800 each: both kernels, all parsers, the command line
+fuzz: $(VENV)/dev.stamp  ## run each fuzz target with atheris, SECONDS=1800 each, JOBS=1 at a time: both kernels, all parsers, the command line
 	$(BIN)/python $(PIP) --group fuzz
-	set -e; for target in $(FUZZ); do $(BIN)/python -m tests.fuzz $$target --seconds $(SECONDS); done
+	set -e; for target in $(FUZZ); do $(BIN)/python -m tests.fuzz $$target --seconds $(SECONDS) --jobs $(JOBS); done
 
 sanitize:  ## run the tests of the kernel under the address and undefined-behaviour sanitizers
 	bash tools/sanitize.sh

@@ -1,50 +1,41 @@
-"""Run one fuzz target with atheris: ``python -m tests.fuzz kernel --seconds 300``.
+"""Run one fuzz target with atheris: ``python -m tests.fuzz kernel --seconds 300 --jobs 4``.
 
-New inputs that reach new code go to build/fuzz/TARGET, inputs that fail to build/fuzz/failures. The exit code is not 0
-if one fails. An input that fails belongs into tests/fuzz/corpus/TARGET, together with the repair.
+Each job is a process of its own. Inputs that reach new code go to FOLDER/TARGET, inputs that fail to FOLDER/failures,
+what a job prints to FOLDER/TARGET.log; with several jobs FOLDER is build/fuzz/1, build/fuzz/2, and so on. A job that
+fails starts again until its time is over or it failed five times. The last line counts inputs and failures; the exit
+code is 1 if there is one. An input that fails belongs into tests/fuzz/corpus/TARGET, together with the repair.
 """
 
 import argparse
-import gc
 import sys
-from importlib import import_module
-from inspect import isfunction
 from pathlib import Path
 
-from tests.fuzz.targets import CORPUS, TARGETS
+from tests.fuzz.jobs import Summary, fuzz, run_jobs
+from tests.fuzz.targets import TARGETS
 
 
-def main() -> None:
-    """Read the options, import the target with instrumentation, and run it."""
+def main() -> int:
+    """Read the options and run the jobs, or be one of them."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("--seconds", type=int, default=1800)
-    parser.add_argument("--memory", type=int, default=4096, help="megabytes")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that run at the same time")
+    parser.add_argument("--folder", type=Path, default=Path("build/fuzz"))
+    parser.add_argument("--memory", type=int, default=4096, help="megabytes of each process")
+    parser.add_argument("--seed", type=int, default=0, help="of random changes; 0 chooses one")
+    parser.add_argument("--job", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     try:
-        import atheris
+        import atheris  # noqa: F401
     except ModuleNotFoundError:
         sys.exit("make fuzz needs atheris: pip install atheris")
-    target = import_module(f"tests.fuzz.{options.target}")
-    found, failures = Path("build/fuzz") / options.target, Path("build/fuzz/failures")
-    for folder in (found, failures):
-        folder.mkdir(parents=True, exist_ok=True)
-    for number, seed in enumerate(target.seeds()):
-        (found / f"seed-{number}").write_bytes(seed)
-        target.run(seed)  # imports what is imported late
-    # The hook of atheris on imports does not see packages that are installed in place.
-    for each in gc.get_objects():
-        if isfunction(each) and str(each.__module__).startswith("calibrant."):
-            atheris.instrument_func(each)
-    flags = (
-        f"-max_total_time={options.seconds}",
-        f"-rss_limit_mb={options.memory}",
-        f"-artifact_prefix={failures}/{options.target}-",
-        *("-timeout=20", "-max_len=4096", "-print_final_stats=1"),
-    )
-    atheris.Setup([sys.argv[0], *flags, str(found), str(CORPUS / options.target)], target.run)
-    atheris.Fuzz()
+    if options.job:
+        fuzz(options.target, options.folder, options.seconds, options.memory, options.seed)
+    parts = [options.folder / str(i + 1) for i in range(options.jobs)] if options.jobs > 1 else [options.folder]
+    found = Summary.total(run_jobs(options.target, parts, options.seconds, options.memory, options.seed))
+    sys.stdout.write(found.line(options.target, len(parts), options.seconds) + "\n")
+    return int(found.failed)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

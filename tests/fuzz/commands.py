@@ -4,8 +4,8 @@ import contextlib
 import functools
 import io
 import os
+import shutil
 import sys
-import tempfile
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 from calibrant.cli.main import COMMANDS
 from calibrant.cli.main import run as run_command
 from tests.fuzz.choices import Choices
+from tests.fuzz.workplace import folder, one_database
 
 ROWS = "y,p,q,g,w\n" + "".join(
     f"{i % 3 // 2},{i / 41:.3f},{i * i % 41 / 41:.3f},{'ab'[i % 2]},{i % 4}\n" for i in range(41)
@@ -90,17 +91,19 @@ def run(data: bytes) -> None:
         arguments.append(choices.pick((options(name) if choices.whole(0, 3) else ()) or VALUES))
         if choices.whole(0, 3):
             arguments.append(choices.pick(VALUES))
-    before, stdin = Path.cwd(), sys.stdin
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        os.chdir(folder)
-        Path("scores.csv").write_text(ROWS)
-        out, error, sys.stdin = io.StringIO(), io.StringIO(), io.StringIO("")
-        try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+    before, stdin, place = Path.cwd(), sys.stdin, folder() / "command"
+    place.mkdir()
+    os.chdir(place)
+    Path("scores.csv").write_text(ROWS)
+    out, error, sys.stdin = io.StringIO(), io.StringIO(), io.StringIO("")
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with one_database():
                 code = run_command(arguments)
-        finally:
-            sys.stdin = stdin
-            os.chdir(before)
+    finally:
+        sys.stdin = stdin
+        os.chdir(before)
+        shutil.rmtree(place)
     assert code in (0, 1, 2), (code, arguments, error.getvalue()[-2000:])
     assert "Traceback" not in error.getvalue(), arguments

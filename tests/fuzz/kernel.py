@@ -8,15 +8,23 @@ import numpy as np
 from calibrant import _kernels
 from calibrant._kernels import reference, reference_replicates
 from tests.fuzz.choices import Choices
+from tests.fuzz.kernel_groups import GROUPS, group_arguments, group_calls
 
 Ints = Any
+
+
+class DifferenceError(AssertionError):
+    """The kernels differ."""
+
+
 FUNCTIONS = (
     *("count", "row_sums", "row_squared_errors", "pava_bc", "bin_sums", "rejected", "squared_errors", "locate"),
     *("cumulative_extremes", "venn_abers", "window_distances", "draw", "draws", "signed_sums"),
     *("simulate", "resample", "resample_drawn", "measure", "simulated", "resampled"),
+    *GROUPS,
 )
-REPLICATES = FUNCTIONS[-6:]
-DRAWN = FUNCTIONS[-9:-6]
+REPLICATES = ("simulate", "resample", "resample_drawn", "measure", "simulated", "resampled")
+DRAWN = ("draw", "draws", "signed_sums")
 # Functions that check scores, or take any.
 CHECKED = ("rejected", "locate", *REPLICATES)
 LABELS = (np.int64, np.int8, np.int32, np.int16, np.float64, np.float32)
@@ -34,7 +42,10 @@ def run(data: bytes) -> None:
     if arguments is None:
         return
     with np.errstate(all="ignore"):
-        if name in REPLICATES:
+        calls: Any
+        if name in GROUPS:
+            calls = [lambda call=call: _as_list(call()) for call in group_calls(name, arguments)]
+        elif name in REPLICATES:
             table, method = arguments
             calls = [
                 lambda each=each: _as_list(getattr(each(*table), name)(*method))
@@ -46,7 +57,8 @@ def run(data: bytes) -> None:
     if name in REPLICATES and not isinstance(left, str) and not isinstance(right, str) and len(left) == 5:
         # -1: the decision needs SciPy, which the reference asks itself.
         left[4] = np.where(left[4] == -1, right[4], left[4])
-    assert _same(left, right), (name, arguments, left, right)
+    if not _same(left, right):
+        raise DifferenceError(name, arguments, left, right)
 
 
 def _as_list(found: Any) -> list[Any]:
@@ -110,6 +122,8 @@ def _level(choices: Choices) -> float:
 
 def _arguments(name: str, choices: Choices) -> Any:
     """Return arguments of a function; None if their order would be wrong, which is not checked."""
+    if name in GROUPS:
+        return group_arguments(name, choices)
     if name in ("count", "row_sums", "row_squared_errors"):
         return _rows(name, choices)
     size = choices.whole(0, 12) * choices.pick((1, 1, 1, 12))
@@ -188,6 +202,9 @@ def _replicates(name: str, choices: Choices, table: tuple[Any, Ints, Ints]) -> A
     score, n, _ = table
     if not _sorted(score) or (n > 500).any():
         return None
+    if n.size and choices.whole(0, 40) == 0:
+        table = score, np.append(n[:-1], choices.pick((33, 60_000, 60_001))), table[2]  # counts of 1, 2 and 8 bytes
+        n = table[1]
     blocks = [_kernels.TestedBlocks(choices.whole(0, 9), choices.whole(1, 200), choices.pick((0.05, 0.2, 0.5, 2.0)))]
     plan = _kernels.Plan(
         fixed=[_starts(choices, score.size)],
@@ -203,8 +220,10 @@ def _replicates(name: str, choices: Choices, table: tuple[Any, Ints, Ints]) -> A
             return None
         method: Any = tuple(np.array(columns).reshape(count, -1) for columns in zip(*counts, strict=True))
     elif name == "resample_drawn":
-        drawn = np.frombuffer(choices.take(count * rows), dtype=np.uint8).reshape(count, rows) % 64
-        method = (drawn, None)
+        rng = np.random.default_rng(choices.whole(0, 2**16 - 1))
+        drawn = rng.integers(0, choices.pick((2, 4, 64, 256)), (count, rows), dtype=np.uint8)
+        order = rng.permutation(rows).astype(np.int32) if choices.whole(0, 1) else None
+        method = (drawn, order)
     else:
         method = (key, first) if name in ("simulated", "resampled") else (key, first, count)
     return (*table, plan), method

@@ -1,14 +1,13 @@
 """Files of rows: CSV, JSON lines and Parquet, plain or compressed, with any content."""
 
 import gzip
-import tempfile
+import io
 import warnings
-from pathlib import Path
 
 import calibrant as cb
 from tests.fuzz.choices import Choices
+from tests.fuzz.workplace import folder, one_database
 
-SHARED = Path("/dev/shm")
 ENDINGS = ("csv", "jsonl", "csv.gz", "jsonl.gz", "csv.zst", "parquet", "tsv", "json")
 ROWS = {"csv": b"y,p\n0,0.2\n1,0.7\n", "jsonl": b'{"y": 0, "p": 0.2}\n{"y": 1, "p": 0.7}\n'}
 CELLS = (
@@ -36,11 +35,26 @@ CELLS = (
 
 def seeds() -> list[bytes]:
     plain = [bytes([i, 0]) + ROWS["jsonl" if "json" in each else "csv"] for i, each in enumerate(ENDINGS)]
-    return (
-        plain
-        + [bytes([i, 1, 2, 20, *range(3 * i, 3 * i + 30)]) for i in range(len(ENDINGS))]
-        + [b"\x02\x02" + b"a" * 20]
-    )
+    cells = [bytes([i, 1, 2, 20, *range(3 * i, 3 * i + 30)]) for i in range(len(ENDINGS))]
+    return [
+        *plain,
+        *cells,
+        b"\x02\x02" + b"a" * 20,
+        *(bytes([ENDINGS.index("parquet"), 0]) + each for each in _parquet()),
+    ]
+
+
+def _parquet() -> list[bytes]:
+    """Return Parquet files of the rows, with some encodings and compressions."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table, found = pa.table({"y": [0, 1, 1, 0], "p": [0.2, 0.7, None, 0.2]}), []
+    for compression, checksum in (("none", False), ("zstd", True), ("snappy", False)):
+        out = io.BytesIO()
+        pq.write_table(table, out, compression=compression, store_schema=False, write_page_checksum=checksum)
+        found.append(out.getvalue())
+    return found
 
 
 def run(data: bytes) -> None:
@@ -51,14 +65,16 @@ def run(data: bytes) -> None:
         content = gzip.compress(content, mtime=0)
         cut = choices.whole(0, 30)
         content = content[: len(content) - cut] if cut < 8 else content
-    with warnings.catch_warnings(), tempfile.TemporaryDirectory(dir=SHARED if SHARED.is_dir() else None) as folder:
+    path = folder() / f"rows.{ending}"
+    path.write_bytes(content)
+    with warnings.catch_warnings(), one_database():
         warnings.simplefilter("ignore")
-        path = Path(folder) / f"rows.{ending}"
-        path.write_bytes(content)
         try:
             table = cb.scan(path, y="y", p="p", missing=choices.pick(("raise", "drop")))
         except cb.InputError:
             return
+        finally:
+            path.unlink()
         assert ((table.score >= 0) & (table.score <= 1)).all()
         assert (table.k <= table.n).all()
 

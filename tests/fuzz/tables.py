@@ -2,15 +2,14 @@
 
 import io
 import pickle
-import tempfile
 import warnings
-from pathlib import Path
 
 import numpy as np
 
 import calibrant as cb
 from calibrant.tables import storage
 from tests.fuzz.choices import Choices
+from tests.fuzz.workplace import folder
 
 
 def seeds() -> list[bytes]:
@@ -28,15 +27,13 @@ def seeds() -> list[bytes]:
 def run(data: bytes) -> None:
     choices = Choices(data)
     kind = choices.whole(0, 3)
-    with (
-        warnings.catch_warnings(),
-        tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder,
-    ):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             if kind == 0:
-                (Path(folder) / "t.parquet").write_bytes(choices.rest)
-                table = cb.ScoreTable.from_parquet(Path(folder) / "t.parquet")
+                path = folder() / "t.parquet"
+                path.write_bytes(choices.rest)
+                table = cb.ScoreTable.from_parquet(path)
             else:
                 given = _table(choices)
                 table = (

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._kernels.group_tables import GroupTables
 from calibrant._kernels.replicate_sums import Plan
 from calibrant._support.typing import Floats, Ints, Weights
 
@@ -12,6 +13,8 @@ __all__ = [
     "check_counts",
     "check_edges",
     "check_equal_widths",
+    "check_group_tables",
+    "check_groups",
     "check_lengths",
     "check_level",
     "check_plan",
@@ -86,6 +89,23 @@ def check_equal_widths(edges: Floats) -> None:
     inner = np.abs(edges[1:-1] - np.arange(1, bins) / bins) <= 1.2e-16
     valid = edges[0] == -np.inf and edges[-1] == np.inf and np.all(inner)
     require(valid, "edges must be -inf, b / B for each bin, and inf")
+
+
+def check_groups(groups: int, *columns: Any) -> None:
+    """Check rows of groups."""
+    valid = len({column.size for column in columns}) == 1 and groups >= 1
+    require(valid, "score, label and group must be equally long, and groups at least 1")
+
+
+def check_group_tables(a: GroupTables, b: GroupTables) -> None:
+    """Check the tables of the same groups: where each begins, and the lengths of columns."""
+
+    def fits(start: Ints, score: Floats, n: Ints, k: Ints) -> bool:
+        rising = start.size > 0 and start[0] == 0 and bool(np.all(start[1:] >= start[:-1]))
+        return rising and start[-1] == score.size == n.size == k.size
+
+    valid = a[0].size == b[0].size and fits(*a) and fits(*b)
+    require(valid, "start must rise from 0 to the number of scores, and columns must be equally long")
 
 
 def check_table(score: Floats, n: Ints, k: Ints, *, by_rows: bool) -> None:

@@ -15,6 +15,8 @@ from calibrant._kernels.preconditions import (
     check_counts,
     check_edges,
     check_equal_widths,
+    check_group_tables,
+    check_groups,
     check_lengths,
     check_level,
     check_scores,
@@ -75,6 +77,7 @@ def count_groups(score: NDArray[Any], label: NDArray[Any], group: Codes, groups:
 
     Groups are numbers from 0 to `groups` - 1. Return None as `count`, or if a group is another number.
     """
+    check_groups(groups, score, label, group)
     keys = _keys(score, label)
     if keys is None or not np.all((group >= 0) & (group < groups)):
         return None
@@ -86,6 +89,7 @@ def count_groups(score: NDArray[Any], label: NDArray[Any], group: Codes, groups:
 
 def merge_groups(a: GroupTables, b: GroupTables) -> GroupTables:
     """Return the sum of the tables of the same groups, as `count_groups` returns them."""
+    check_group_tables(a, b)
     groups = a[0].size - 1
     group = np.concatenate([np.repeat(np.arange(groups), np.diff(start)) for start in (a[0], b[0])])
     score, n, k = (np.concatenate(pair) for pair in zip(a[1:], b[1:], strict=True))

@@ -22,9 +22,10 @@ void each_score(const TablesIn& a, const TablesIn& b, std::size_t groups, const 
         const std::int64_t end_a = a.start[g + 1], end_b = b.start[g + 1];
         while (i < end_a && j < end_b) {
             const double left = a.score[i], right = b.score[j];
-            add(left <= right ? i : -1, right <= left ? j : -1);
-            i += left <= right;
-            j += right <= left;
+            const bool first = !(right < left), second = !(left < right);  // one of them holds even for NaN
+            add(first ? i : -1, second ? j : -1);
+            i += first;
+            j += second;
         }
         for (; i < end_a; ++i) add(i, std::int64_t{-1});
         for (; j < end_b; ++j) add(std::int64_t{-1}, j);
@@ -40,12 +41,17 @@ inline std::vector<std::int64_t> merged_starts(const TablesIn& a, const TablesIn
     return start;
 }
 
+// Counts that are not checked may wrap.
+inline std::int64_t sum_of_counts(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
 inline void merge(const TablesIn& a, const TablesIn& b, std::size_t groups, double* score, std::int64_t* n,
                   std::int64_t* k) {
     const auto add = [&](std::int64_t i, std::int64_t j) {
         *score++ = i >= 0 ? a.score[i] : b.score[j];
-        *n++ = (i >= 0 ? a.n[i] : 0) + (j >= 0 ? b.n[j] : 0);
-        *k++ = (i >= 0 ? a.k[i] : 0) + (j >= 0 ? b.k[j] : 0);
+        *n++ = sum_of_counts(i >= 0 ? a.n[i] : 0, j >= 0 ? b.n[j] : 0);
+        *k++ = sum_of_counts(i >= 0 ? a.k[i] : 0, j >= 0 ? b.k[j] : 0);
     };
     each_score(a, b, groups, add, [](std::size_t) {});
 }
