@@ -115,7 +115,15 @@ def _tables(choices: Choices, groups: int) -> Any:
         start = start[:-1]
     if choices.whole(0, 31) == 0:
         n = n[: choices.whole(0, n.size)]
-    return start, score, n, rng.integers(0, n + 1)
+    return (start, score, n, rng.integers(0, n + 1)) if _rising(start, score) else None
+
+
+def _rising(start: Any, score: Any) -> bool:
+    """Return whether the scores of each group rise, which is not checked; starts that do not fit are."""
+    if not (start[0] == 0 and start[-1] == score.size and (np.diff(start) >= 0).all()):
+        return True
+    inner = np.setdiff1d(np.arange(1, score.size), start)
+    return bool(np.all(score[inner] > score[inner - 1]))
 
 
 def _entries(choices: Choices) -> Any:

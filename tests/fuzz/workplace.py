@@ -28,6 +28,17 @@ def _database(settings: tuple[tuple[str, Any], ...]) -> Any:
     return duckdb.connect(config={**dict(settings), "threads": 1})
 
 
+def _cursor(settings: tuple[tuple[str, Any], ...]) -> Any:
+    """Return a cursor of the database; a database that a damaged file has stopped is opened again."""
+    import duckdb
+
+    try:
+        return _database(settings).cursor().execute("SELECT 1")
+    except duckdb.FatalException:
+        _database.cache_clear()
+        return _database(settings).cursor()
+
+
 @contextlib.contextmanager
 def one_database() -> Iterator[None]:
     """Let connections with the same settings share a database; to open one takes most of the time of an input."""
@@ -39,7 +50,7 @@ def one_database() -> Iterator[None]:
         if arguments or options or config is None:
             return connect(*arguments, config=config or {}, **options)
         with mock.patch.object(duckdb, "connect", connect):
-            return _database(tuple(sorted(config.items()))).cursor()
+            return _cursor(tuple(sorted(config.items())))
 
     with mock.patch.object(duckdb, "connect", cursor):
         yield

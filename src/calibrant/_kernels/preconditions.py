@@ -41,13 +41,13 @@ def check_lengths(text: str, *columns: Any) -> None:
 
 
 def check_counts(n: Weights, k: Weights) -> None:
-    """Check each count, k from 0 to n, and a total below 2^63. Weights are any numbers."""
+    """Check each count, k from 0 to n, and a total below 2^63 - 1. Weights are any numbers."""
     if n.dtype.kind not in "iu":
         return
     require(np.all((k >= 0) & (k <= n)), _WRONG_EVENTS)
     # In halves of 32 bits, whose sums do not overflow.
     total = (int((n >> 32).sum()) << 32) + int((n & 0xFFFFFFFF).sum())
-    require(total < 2**63, "n must add up to less than 2^63")
+    require(total < 2**63 - 1, "n must add up to less than 2^63 - 1")
 
 
 def check_sums(n: Weights, k: Weights) -> None:

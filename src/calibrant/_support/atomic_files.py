@@ -85,7 +85,9 @@ def write_file(path: str | PathLike[str], content: str | bytes, *, follow_links:
 def check_path(path: str | PathLike[str]) -> Path:
     """Check and return the name of a file."""
     if isinstance(path, (str, PathLike)) and "\0" not in str(path):
-        return Path(path)
+        with suppress(UnicodeEncodeError):
+            os.fsencode(path)
+            return Path(path)
     raise InputError(f"path must be the name of a file; got {path!r}.", argument="path", value=path)
 
 

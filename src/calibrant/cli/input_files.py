@@ -116,7 +116,7 @@ def _convert(file: "File", encoding: str, folder: Path) -> str:
 def _check_encoding(encoding: str) -> None:
     try:
         is_text = codecs.lookup(encoding)._is_text_encoding
-    except LookupError:
+    except (LookupError, UnicodeError):
         is_text = False
     if not is_text:
         raise InputError(

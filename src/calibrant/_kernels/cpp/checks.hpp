@@ -30,12 +30,13 @@ inline void check_counts(const std::int64_t* n, const std::int64_t* k, std::size
         most |= rows;
     }
     require((signs >> 63) == 0, kWrongEvents);
-    constexpr const char* text = "n must add up to less than 2^63";
-    if (size == 0 || most < (std::uint64_t{1} << 63) / size) return;
+    constexpr const char* text = "n must add up to less than 2^63 - 1";  // one more row is counted without overflow
+    constexpr std::uint64_t limit = (std::uint64_t{1} << 63) - 1;
+    if (size == 0 || most < limit / size) return;
     std::uint64_t total = 0;
     for (std::size_t i = 0; i < size; ++i) {
         total += static_cast<std::uint64_t>(n[i]);
-        require((total >> 63) == 0, text);
+        require(total < limit, text);
     }
 }
 
