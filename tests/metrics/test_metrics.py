@@ -415,3 +415,18 @@ def test_bins_of_more_than_1e9_rows_are_noted():
     breakdown = cb.TCE()(table)
     assert [note.code for note in breakdown.notes] == ["large_bins"]
     assert breakdown.value == 0
+
+
+def test_critical_values_decide_as_the_pvalues_of_the_weighted_test(rng):
+    size, bins = 40, 60
+    weight = rng.choice([0.1, 1.0, 2.0, 5.0], (bins, size)) * (rng.random((bins, size)) < rng.random((bins, 1)))
+    weight[:, 0] = 1.0
+    event = rng.random((bins, size)) < rng.choice([0.0, 0.03, 0.5, 1.0], (bins, 1))
+    sums = tuple(np.sum(each, axis=1) for each in (weight * event, weight, weight**2, weight**2 * event))
+    which = rng.integers(0, bins, 20_000)
+    p = np.where(rng.random(which.size) < 0.1, rng.choice([0.0, 0.5, 1.0], which.size), rng.random(which.size) ** 3)
+    k, n, w2, k2 = (each[which] for each in sums)
+    for alpha in (1e-9, 0.05, 0.5):
+        found = significance.weighted_decisions(sums, which, p, alpha)
+        assert (found == (significance.weighted(k, n, p, w2=w2, k2=k2) <= alpha)).all()
+        assert 0 < found.mean() < 1

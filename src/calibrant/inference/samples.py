@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from calibrant._support.errors import InputError
-from calibrant._support.random_streams import Streams
+from calibrant._support.random_streams import Stream, Streams
 from calibrant._support.typing import Bools, Column, Floats, Ints
 from calibrant.inference.binary_replicates import BinaryReplicates
 from calibrant.inference.design import Design
@@ -131,11 +131,19 @@ class BinarySample:
         return one_by_one(lambda stream: metric_values(metrics, sampler(stream) if rows is None else rows(stream)[0]))
 
     def null(self, metrics: Sequence[Metric]) -> ReplicateValues:
-        """Return the function that computes the metrics of null replicates."""
+        """Return the function that computes the metrics of null replicates; NaN for those that have none."""
         if self.has_exact_null:
             return self._replicates(metrics).null
         sampler = null_sampler(self.table, self.rows)
-        return one_by_one(lambda stream: metric_values(metrics, sampler(stream)))
+        defined = [not declared(metric, "needs_counts") for metric in metrics]
+        kept = [metric for metric, is_defined in zip(metrics, defined, strict=True) if is_defined]
+
+        def values(stream: Stream) -> Floats:
+            found = np.full(len(metrics), np.nan)
+            found[defined] = metric_values(kept, sampler(stream)) if kept else []
+            return found
+
+        return one_by_one(values)
 
     def _replicates(self, metrics: Sequence[Metric]) -> BinaryReplicates:
         """Return the replicates of these metrics, which bootstrap and null share."""

@@ -293,8 +293,7 @@ class RejectionRate:
         """Return whether the outcomes of these bins (by index) reject these scores, one score per index."""
         w2, k2 = partition.w2, partition.k2
         if self._tests_weights(partition) and w2 is not None and k2 is not None:
-            k, n = partition.k[bins], partition.n[bins]
-            return significance.weighted(k, n, score, w2=w2[bins], k2=k2[bins]) <= self.alpha
+            return significance.weighted_decisions((partition.k, partition.n, w2, k2), bins, score, self.alpha)
         if self.is_exact:
             one = np.ones(score.size, dtype=np.int64)
             each = np.arange(score.size)  # as if each score were a bin of its own

@@ -14,14 +14,16 @@ from numpy.typing import ArrayLike
 from calibrant import _kernels
 from calibrant._support.errors import InputError
 from calibrant._support.properties import declare
-from calibrant._support.typing import Floats
+from calibrant._support.typing import Bools, Floats, Ints
 
-__all__ = ["Test", "bayes", "binomial", "clopper_pearson", "score", "t", "weighted"]
+__all__ = ["Test", "bayes", "binomial", "clopper_pearson", "score", "t", "weighted", "weighted_decisions"]
 
 Test: TypeAlias = Callable[[ArrayLike, ArrayLike, ArrayLike], Floats]
 
 # Tolerance with which an effective number of rows equals 1.
 _ROUNDING = 1e-9
+# Relative distance from a critical value below which the p-value decides; quantiles are accurate to less.
+_CLOSE = 1e-6
 
 
 @declare(exact_binomial=True)
@@ -134,14 +136,46 @@ def weighted(k: ArrayLike, n: ArrayLike, p: ArrayLike, *, w2: ArrayLike, k2: Arr
     if not ((k2 >= 0) & (k2 <= w2) & (w2 > 0)).all():
         raise InputError("k2 and w2 must satisfy 0 <= k2 <= w2 and w2 > 0; got other values.", argument="k2")
     with np.errstate(divide="ignore", invalid="ignore"):
-        of_events = np.where(k > 0, k2 / k, w2 / n)
-        of_others = np.where(k < n, (w2 - k2) / (n - k), w2 / n)
-        least = n * p * (1 - p) * ((1 - p) * of_events + p * of_others)
-        variance = np.maximum(k2 * (1 - p) ** 2 + (w2 - k2) * p**2, least)
         gap = k * (1 - p) - (n - k) * p
+        variance = _weighted_variance(k, n, w2, k2, *_mean_weights(k, n, w2, k2), p)
         degrees = n**2 / w2 - 1
         pvalue = np.where(degrees > _ROUNDING, 2 * stdtr(degrees, -np.abs(gap) / np.sqrt(variance)), 1.0)
     return _at_borders(pvalue, k, n, p)
+
+
+def weighted_decisions(sums: tuple[Floats, Floats, Floats, Floats], bins: Ints, p: Floats, alpha: float) -> Bools:
+    """Return whether `weighted` rejects each p at alpha, given the sums (k, n, w2, k2) of bins and the bin of each p.
+
+    One critical value of Student's t per bin decides. A p that lies close to it, or at 0 or 1, gets its p-value.
+    """
+    from scipy.special import stdtrit
+
+    k, n, w2, k2 = sums
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        degrees = n**2 / w2 - 1
+        critical = np.where(degrees > _ROUNDING, stdtrit(np.maximum(degrees, _ROUNDING), 1 - alpha / 2), np.inf) ** 2
+        columns = (each[bins] for each in (k, n, w2, k2, *_mean_weights(k, n, w2, k2)))
+        k_of, n_of, *rest = columns
+        square = (k_of * (1 - p) - (n_of - k_of) * p) ** 2
+        limit = critical[bins] * _weighted_variance(k_of, n_of, *rest, p)
+        close = ~(np.abs(square - limit) > _CLOSE * limit) | (p == 0) | (p == 1)
+    rejected = square >= limit
+    if close.any():
+        at = bins[close]
+        rejected[close] = weighted(k[at], n[at], p[close], w2=w2[at], k2=k2[at]) <= alpha
+    return rejected
+
+
+def _mean_weights(k: Floats, n: Floats, w2: Floats, k2: Floats) -> tuple[Floats, Floats]:
+    """Return the mean weights of rows with and without the event, where there is such a row."""
+    return np.where(k > 0, k2 / k, w2 / n), np.where(k < n, (w2 - k2) / (n - k), w2 / n)
+
+
+def _weighted_variance(
+    k: Floats, n: Floats, w2: Floats, k2: Floats, of_events: Floats, of_others: Floats, p: Floats
+) -> Floats:
+    q = 1 - p
+    return np.maximum(k2 * q**2 + (w2 - k2) * p**2, n * p * q * (q * of_events + p * of_others))
 
 
 def bayes(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
