@@ -50,11 +50,39 @@ def test_every_metric_is_tested():
 @FUNCTIONS
 @pytest.mark.parametrize("hazard", ["NaN in p", "negative frequency"])
 def test_bad_input_is_refused_with_value_place_and_hint(function, hazard):
+    check_refused(function, hazard, "forecast" if function is PUBLIC["evaluate"] else "y_prob")
+
+
+def check_refused(function, hazard, prediction):
+    """The error names the argument that the function has."""
     y, p, options, message, argument, row = REFUSED[hazard]
-    with pytest.raises(cb.InputError, match=message) as caught:
+    with pytest.raises(cb.InputError, match=message.replace("y_prob", prediction)) as caught:
         function(y, p, **options)
     assert isinstance(caught.value, ValueError)
-    assert (caught.value.argument, caught.value.row) == (argument, row)
+    assert caught.value.argument == argument.replace("y_prob", prediction)
+    assert row in (None, caught.value.row)
+    assert prediction == "y_prob" or "y_prob" not in str(caught.value)
+
+
+FRONT = {
+    "evaluate": cb.evaluate,
+    "evaluate by": lambda y, p, **options: cb.evaluate(y, p, by=np.arange(len(y)) % 2, **options),
+    "evaluate cluster": lambda y, p, **options: cb.evaluate(y, p, cluster=np.arange(len(y)) // 2, **options),
+    "audit": lambda y, p, **options: cb.audit(y, p, {"x": np.arange(len(y))}, **options),
+    **{name: functools.partial(getattr(cb, name), "ece") for name in ("interval", "null", "consistency")},
+    "equivalence": functools.partial(cb.equivalence, "ece", margin=0.1),
+}
+
+
+# Class probabilities are a forecast; the lengths of other columns must agree with that of the outcomes.
+HAZARDS = [name for name, case in REFUSED.items() if "columns" not in name and len(np.atleast_1d(case[0])) == len(Y)]
+
+
+@pytest.mark.parametrize("front", FRONT)
+@pytest.mark.parametrize("hazard", HAZARDS)
+def test_functions_of_a_forecast_call_it_so_in_errors(front, hazard):
+    """`evaluate` has no argument y_prob."""
+    check_refused(FRONT[front], hazard, "forecast")
 
 
 @FUNCTIONS
@@ -128,7 +156,7 @@ def test_pandas_indexes_must_agree(function):
     pd = pytest.importorskip("pandas")
     y, p = pd.Series(Y), pd.Series(P)
     assert answer(function, y, P) == answer(function, Y, P)
-    with pytest.raises(cb.InputError, match="indexes of y_true and y_prob differ.*to_numpy"):
+    with pytest.raises(cb.InputError, match="indexes of y_true and (y_prob|forecast) differ.*to_numpy"):
         function(y, p.sample(frac=1, random_state=0))
 
 

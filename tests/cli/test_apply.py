@@ -209,3 +209,15 @@ def test_recalibrators_of_distributions_are_not_applied_to_files(forecasts, call
     cb.save(cb.regression.VarianceScaling().fit(forecast, forecasts["price"]), "cal.json")
     text = call("apply", "cal.json", "forecasts.csv", "--point", "right", "-o", "out.csv", code=2)
     assert "CALIBRATOR must be fitted with --point; got VarianceScaling, which takes forecasts of kind" in text
+
+
+def test_cells_up_to_one_mebibyte_are_kept(here, call):
+    """The same limit as in the other commands; Python's reader of CSV alone refuses cells of 128 KiB."""
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    cb.save(cb.Platt().fit([0.1, 0.9, 0.4, 0.6] * 9, [0, 1, 1, 0] * 9), "cal.json")
+    Path("a.csv").write_text(f"p,t\n0.5,{'x' * 900_000}\n")
+    call("apply", "cal.json", "a.csv", "-p", "p", "-o", "b.jsonl")
+    assert json.loads(Path("b.jsonl").read_text())["t"] == "x" * 900_000
+    Path("a.csv").write_text(f"p,t\n0.5,{'x' * 1_100_000}\n")
+    text = call("apply", "cal.json", "a.csv", "-p", "p", "-o", "c.jsonl", code=2)
+    assert "line 2 cannot be read: the cell of 't' must have at most 1,048,576 bytes" in text

@@ -508,7 +508,7 @@ def test_rows_that_do_not_match_are_refused():
     column = pandas.Series(p)
     with pytest.raises(cb.InputError, match=r"indexes of forecasts\['a'\] and forecasts\['b'\] differ"):
         cb.compare(y, {"a": column, "b": column.sample(frac=1, random_state=0)}, n_resamples=30)
-    with pytest.raises(cb.InputError, match="indexes of y_prob and cluster differ"):
+    with pytest.raises(cb.InputError, match="indexes of forecast and cluster differ"):
         cb.interval(cb.ECE(), y, column, cluster=pandas.Series(np.arange(60)).sample(frac=1, random_state=0))
 
 

@@ -112,7 +112,7 @@ def test_clusters_of_copies_count_once():
 
 
 def test_a_table_has_no_clusters():
-    with pytest.raises(cb.InputError, match="cluster must be given with y_true and y_prob; got a ScoreTable"):
+    with pytest.raises(cb.InputError, match="cluster must be given with y_true and forecast; got a ScoreTable"):
         cb.interval(cb.ECE(), table(50), cluster=np.zeros(50))
 
 

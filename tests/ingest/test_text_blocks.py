@@ -112,9 +112,33 @@ def test_a_long_last_line_is_refused(tmp_path, ending):
 
 def test_a_line_up_to_the_limit_is_read(tmp_path):
     text = "x" * (text_blocks.LONGEST_LINE - 1000)
-    assert scan(tmp_path / "a.csv", f"y,p,t\n1,0.5,a\n0,0.25,{text}\n1,0.5,b\n".encode()).size == 3
-    assert scan(tmp_path / "a.csv", f'y,p,t\n1,0.5,a\n0,0.25,"{text}\n"\n1,0.5,b\n'.encode()).size == 3
+    count = 17
+    cells, names = ",".join(["x" * ((1 << 20) - 99)] * (count - 2)), ",".join(f"t{i}" for i in range(count - 2))
+    assert scan(tmp_path / "a.csv", f"y,p,{names}\n0,0.25,{cells}\n0,0.25,{cells}\n".encode()).size == 2
     assert scan(tmp_path / "a.jsonl", f'{{"y": 1, "p": 0.5}}\n{{"y": 0, "p": 0.25, "t": "{text}"}}'.encode()).size == 2
+
+
+LONG_CELLS = {
+    "plain": "{}",
+    "quoted": '"{}"',
+    "with line ends": '"{}\n{}"',
+    "with a quote inside": 'x"{}',
+}
+
+
+@pytest.mark.parametrize("cell", LONG_CELLS)
+@pytest.mark.parametrize("before", [0, 150_000])
+def test_a_cell_of_csv_has_at_most_one_mebibyte(tmp_path, cell, before):
+    template = LONG_CELLS[cell]
+
+    def content(size):
+        text = template.format(*["x" * (size // template.count("{}"))] * template.count("{}"))
+        return "y,p,t\n" + "1,0.5,a\n" * before + f"0,0.25,{text}\n1,0.5,b\n"
+
+    line = before + 2 + ("line ends" in cell)
+    with pytest.raises(InputError, match=f"a.csv, line {line} .*the cell of 't' must have at most 1,048,576 bytes"):
+        scan(tmp_path / "a.csv", content((1 << 20) + 2).encode())
+    assert scan(tmp_path / "a.csv", content((1 << 20) - 2).encode()).size == before + 2
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc to read the peak memory from")

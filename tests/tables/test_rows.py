@@ -22,7 +22,7 @@ from calibrant.tables.score_table import count_rows
 
 
 def paired(y, p, **options):
-    _, (table,) = PairedRows.read(y, [p], **options)
+    _, (table,) = PairedRows.from_rows(Rows.read(y, {"y_prob": p}, **options))
     return table
 
 

@@ -16,6 +16,7 @@ from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows, read_rows
 from calibrant.tables.collection import Tables
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, check_scores, count_checked, count_rows
+from calibrant.tables.table_functions import read_score_forecast
 
 __all__ = ["BINARY"]
 
@@ -42,7 +43,7 @@ class _Sample:
 
 def _read(
     y_true: ScoreTable | Mapping[Any, ScoreTable] | Column,
-    y_prob: Column | None = None,
+    forecast: Column | None = None,
     *,
     by: Any = None,
     cluster: Column | None = None,
@@ -50,18 +51,18 @@ def _read(
 ) -> GroupedSample[_Sample]:
     """Read rows, one table, or a mapping of tables by group."""
     if isinstance(y_true, Mapping):
-        return _read_tables(y_true, {"y_prob": y_prob, "by": by, "cluster": cluster, **options})
-    are_rows = not isinstance(y_true, ScoreTable) and y_prob is not None and not isinstance(y_prob, Mapping)
-    if are_rows and (by is not None or cluster is not None):
-        rows = Rows.read(y_true, {"y_prob": y_prob}, cluster=cluster, by=by, **options)
+        return _read_tables(y_true, {"forecast": forecast, "by": by, "cluster": cluster, **options})
+    if not isinstance(y_true, ScoreTable) and (by is not None or cluster is not None):
+        read_score_forecast.check_given(forecast)
+        rows = Rows.read(y_true, {"forecast": forecast}, cluster=cluster, by=by, **options)
         return GroupedSample.from_rows(rows, _Sample.from_rows)
     if by is not None:
         raise InputError(
             Argument("by")
             + " must be omitted with a ScoreTable; got both. A table does not have the group of each row.",
-            hint="Pass y_true, y_prob and by; or a mapping of tables.",
+            hint="Pass y_true, forecast and by; or a mapping of tables.",
         )
-    return GroupedSample(_Sample(*read_rows(y_true, y_prob, cluster, options)))
+    return GroupedSample(_Sample(*read_rows(y_true, forecast, cluster, options, read_score_forecast)))
 
 
 def _read_tables(tables: Mapping[Any, ScoreTable], others: Mapping[str, Any]) -> GroupedSample[_Sample]:

@@ -22,7 +22,7 @@ from calibrant._support.workers import available_cores, map_in_threads
 from calibrant.tables.residuals import event_squares, residual_variance
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
-from calibrant.tables.table_functions import read_score_table
+from calibrant.tables.table_functions import TableReader, read_score_table
 
 # Rows are resampled one by one if scores have at most this number of rows on average; otherwise sampling the counts of
 # whole scores is faster.
@@ -246,8 +246,7 @@ class PairedRows:
         if isinstance(y_probs, Mapping):
             forecasts = {f"{name}[{model!r}]": column for model, column in y_probs.items()}
         else:
-            names = ["y_prob"] if len(y_probs) == 1 else [f"{name}[{i}]" for i in range(len(y_probs))]
-            forecasts = dict(zip(names, y_probs, strict=True))
+            forecasts = {f"{name}[{i}]": column for i, column in enumerate(y_probs)}
         return cls.from_rows(Rows.read(y_true, forecasts, **options))
 
     @classmethod
@@ -332,17 +331,23 @@ def _places(values: Floats) -> Ints:
 
 
 def read_rows(
-    y_true: ScoreTable | Column, y_prob: Column | None, cluster: Column | None, rows: dict[str, Any]
+    y_true: ScoreTable | Column,
+    y_prob: Column | None,
+    cluster: Column | None,
+    rows: dict[str, Any],
+    reader: TableReader[ScoreTable] = read_score_table,
 ) -> tuple[ScoreTable, PairedRows | None]:
-    """Return the table and, where rows are in clusters, the rows."""
+    """Return the table and, where rows are in clusters, the rows; errors call the scores as the reader does."""
     if cluster is None:
-        return read_score_table(y_true, y_prob, rows), None
-    if isinstance(y_true, ScoreTable) or y_prob is None:
+        return reader(y_true, y_prob, rows), None
+    if isinstance(y_true, ScoreTable):
         raise InputError(
-            "cluster must be given with y_true and y_prob; got a ScoreTable, which does not contain the rows.",
-            hint="Pass y_true, y_prob and cluster.",
+            f"cluster must be given with y_true and {reader.prediction}; got a ScoreTable, which does not contain the "
+            "rows.",
+            hint=f"Pass y_true, {reader.prediction} and cluster.",
             argument="cluster",
         )
-    paired, tables = PairedRows.read(y_true, [y_prob], cluster=cluster, **rows)
+    reader.check_given(y_prob)
+    paired, tables = PairedRows.from_rows(Rows.read(y_true, {reader.prediction: y_prob}, cluster=cluster, **rows))
     check_clusters(paired.n_draws)
     return tables[0], paired

@@ -29,6 +29,7 @@ from calibrant.metrics.metric import BinnedMetric, Metric, declared, has_bins
 from calibrant.tables.partition import Partition
 from calibrant.tables.residuals import event_squares
 from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import read_score_forecast
 
 __all__ = ["READERS", "BinarySample", "Sample", "read_sample"]
 
@@ -100,7 +101,7 @@ class BinarySample:
     @classmethod
     def read(cls, y_true: Any, y_prob: Any, cluster: Column | None, options: Mapping[str, Any]) -> "BinarySample":
         """Read rows, or take a table; options as for `ScoreTable.from_arrays`."""
-        return cls(*read_rows(y_true, y_prob, cluster, dict(options)))
+        return cls(*read_rows(y_true, y_prob, cluster, dict(options), read_score_forecast))
 
     @property
     def is_clustered(self) -> bool:

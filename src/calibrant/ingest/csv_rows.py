@@ -4,6 +4,7 @@ Types are declared, never inferred from the first rows. The rows of each block m
 are counted apart.
 """
 
+import collections
 import csv
 import io
 import re
@@ -12,8 +13,8 @@ from typing import Any
 
 from calibrant._support.columns import NULLS
 from calibrant.ingest.formats import File
-from calibrant.ingest.headers import Header, read_header
-from calibrant.ingest.text_blocks import Block, csv_blocks
+from calibrant.ingest.headers import Header, csv_reader, read_header
+from calibrant.ingest.text_blocks import LONGEST_CELL, Block, csv_blocks
 
 __all__ = ["csv_cells", "csv_tables", "parse_number"]
 
@@ -37,6 +38,8 @@ def csv_tables(file: File, names: Sequence[str], numbers: Sequence[str]) -> Iter
     for block in csv_blocks(file, header.mark, blank_rows=len(header.names) == 1):
         heading = block.first_line == 1
         rows = block.rows - heading
+        if block.long:
+            collections.deque(csv_cells(file, block, header), maxlen=0)  # checks the length of each cell
         table = _parse(block, header, names, numbers) if rows and block.regular else None
         if table is None:
             table = _parse_slowly(file, block, header, names, numbers)
@@ -75,14 +78,15 @@ def _parse(block: Block, header: Header, names: Sequence[str], numbers: Sequence
 def csv_cells(file: File, block: Block, header: Header) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line and the cells of each row, as Python reads them; the header is not a row.
 
-    Each row must have as many cells as the header; in a file of one column it may be blank.
+    Each row must have as many cells as the header; in a file of one column it may be blank. A cell has at most
+    `LONGEST_CELL` bytes.
     """
     try:
         text = str(block.data, "utf-8")
     except UnicodeDecodeError as error:
         line = block.first_line + bytes(block.data[: error.start]).count(b"\n")
         raise file.error("it is not UTF-8", line=line) from error
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=header.mark, strict=True)
+    rows = csv_reader(io.StringIO(text, newline=""), header.mark)
     try:
         for row in rows:
             line = block.first_line + rows.line_num - 1
@@ -91,9 +95,18 @@ def csv_cells(file: File, block: Block, header: Header) -> Iterator[tuple[int, l
             cells = row or [""]
             if len(cells) != len(header.names):
                 raise file.error(f"it has {len(cells)} cells, the heading {len(header.names)}", line=line)
+            if block.long:
+                _check_cells(file, line, header.names, cells)
             yield line, cells
     except csv.Error as error:
         raise file.error(error, line=block.first_line + rows.line_num - 1) from error
+
+
+def _check_cells(file: File, line: int, names: Sequence[str], cells: Sequence[str]) -> None:
+    """Check the length of the cells of a row."""
+    for name, cell in zip(names, cells, strict=True):
+        if len(cell.encode()) > LONGEST_CELL:
+            raise file.error(f"the cell of {name!r} must have at most {LONGEST_CELL:,} bytes; it has more", line=line)
 
 
 def _parse_slowly(file: File, block: Block, header: Header, names: Sequence[str], numbers: Sequence[str]) -> Any:

@@ -4,15 +4,25 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from calibrant._support.errors import InputError, no_column
 from calibrant.ingest.formats import File
-from calibrant.ingest.text_blocks import first_line
+from calibrant.ingest.text_blocks import LONGEST_LINE, first_line
 
-__all__ = ["Header", "check_rows", "column_names", "count_rows", "parquet_errors", "partitions", "read_header"]
+__all__ = [
+    "Header",
+    "check_rows",
+    "column_names",
+    "count_rows",
+    "csv_reader",
+    "parquet_errors",
+    "partitions",
+    "read_header",
+]
 
 
 @dataclass(frozen=True)
@@ -59,9 +69,15 @@ def read_header(file: File) -> Header:
     plain = re.sub(r'"(?:[^"]|"")*"', "", line)  # quoted text has no separators
     mark = max(",;\t|", key=plain.count)
     try:
-        return Header(mark, next(csv.reader([line], delimiter=mark, strict=True)))
+        return Header(mark, next(csv_reader([line], mark)))
     except csv.Error as error:
         raise InputError(f"The header of {file.name} cannot be read: {error}.", argument="paths") from error
+
+
+def csv_reader(lines: Iterable[str], mark: str) -> Any:
+    """Return Python's reader of CSV; the lengths of lines and cells are limited by `text_blocks`."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))  # Python's own limit is 128 KiB
+    return csv.reader(lines, delimiter=mark, strict=True)
 
 
 def count_rows(file: File) -> int:

@@ -17,9 +17,10 @@ from calibrant._support.errors import InputError
 from calibrant._support.typing import Bools
 from calibrant.ingest.formats import File
 
-__all__ = ["LONGEST_LINE", "Block", "byte_chunks", "csv_blocks", "first_line", "line_blocks"]
+__all__ = ["LONGEST_CELL", "LONGEST_LINE", "Block", "byte_chunks", "csv_blocks", "first_line", "line_blocks"]
 
 LONGEST_LINE = 16 << 20  # bytes of one line; of one record where quoted cells hold line ends
+LONGEST_CELL = 1 << 20  # bytes of one cell of CSV; a line of thousands of cells may be longer
 _CHUNK = 8 << 20
 _HEAD = 1 << 16
 _LF, _CR, _QUOTE = 10, 13, 34
@@ -41,6 +42,8 @@ class Block:
         Whether there are quotes.
     regular : bool
         Whether each quoted cell begins after a separator and ends before one.
+    long : bool
+        Whether a record is so long that a cell may exceed `LONGEST_CELL`.
     """
 
     data: memoryview
@@ -49,6 +52,7 @@ class Block:
     rows: int
     quoted: bool = False
     regular: bool = True
+    long: bool = False
 
 
 def byte_chunks(file: File, size: int) -> Iterator[bytes]:
@@ -110,7 +114,12 @@ class _Ends:
     rows: int
     quoted: bool = False
     regular: bool = True
+    long: bool = False  # a record is longer than a cell may be
     is_open: bool = False  # the last quoted cell does not end
+
+    def block(self, data: memoryview, first_line: int) -> Block:
+        """Return the records before the cut."""
+        return Block(data, first_line, self.lines, self.rows, self.quoted, self.regular, self.long)
 
 
 def _blocks(file: File, find_ends: Callable[[bytes, bool], _Ends]) -> Iterator[Block]:
@@ -126,13 +135,13 @@ def _blocks(file: File, find_ends: Callable[[bytes, bool], _Ends]) -> Iterator[B
         if len(data) > LONGEST_LINE and not first:
             raise _too_long(file, line)
         if found.cut:
-            yield Block(memoryview(data)[: found.cut], line, found.lines, found.rows, found.quoted, found.regular)
+            yield found.block(memoryview(data)[: found.cut], line)
         rest, line = data[found.cut :], line + found.lines
     if rest:
         found = find_ends(rest, True)
         if found.is_open:
             raise file.error("a quoted cell does not end", line=line)
-        yield Block(memoryview(rest), line, found.lines, found.rows, found.quoted, found.regular)
+        yield found.block(memoryview(rest), line)
 
 
 def _too_long(file: File, line: int) -> InputError:
@@ -145,7 +154,13 @@ def _line_ends(data: bytes, final: bool) -> _Ends:
     cut = len(data) if final else data.rfind(b"\n") + 1
     lines = int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8, count=cut) == _LF))
     lines += final and not data.endswith(b"\n")
-    return _Ends(cut, lines, lines)
+    return _Ends(cut, lines, lines, long=_has_long_line(data, cut))
+
+
+def _has_long_line(data: bytes, cut: int) -> bool:
+    """Return whether a line may be longer than a cell: it fills half of that length, at a multiple of it."""
+    half = LONGEST_CELL // 2
+    return any(data.find(b"\n", start, start + half) < 0 for start in range(0, cut - half + 1, half))
 
 
 def _csv_ends(data: bytes, final: bool, mark: str, blank_rows: bool) -> _Ends:
@@ -181,7 +196,8 @@ def _scan_ends(data: bytes, final: bool, mark: str, blank_rows: bool) -> _Ends:
     ended_by_two = (octets[np.minimum(ends, octets.size - 1)] == _LF) & (octets[np.maximum(ends - 1, 0)] == _CR)
     blank = 0 if blank_rows else int(((lengths - (ended_by_two & (lengths > 0))) == 0).sum())
     lines = int(line_ends[:cut].sum()) + (ends[-1] == octets.size)
-    return _Ends(cut, int(lines), ends.size - blank, quoted, regular, is_open)
+    long = bool((lengths > LONGEST_CELL).any())
+    return _Ends(cut, int(lines), ends.size - blank, quoted, regular, long, is_open)
 
 
 def _quoted_cells(data: bytes, octets: NDArray[np.uint8], mark: int) -> tuple[Bools, bool]:

@@ -18,12 +18,12 @@ from calibrant.tables.score_table import ScoreTable
 __all__ = ["count_scores", "count_top_label"]
 
 
-def count_scores(y_true: Any, y_prob: Any) -> ScoreTable | None:
-    """Count outcomes and scores; see `ScoreTable.from_arrays`."""
+def count_scores(y_true: Any, y_prob: Any, name: str = "y_prob") -> ScoreTable | None:
+    """Count outcomes and scores; see `ScoreTable.from_arrays`. Notes call the scores `name`."""
     columns, notes = [], list[Note]()
-    for name, column in (("y_true", y_true), ("y_prob", y_prob)):
+    for called, column in (("y_true", y_true), (name, y_prob)):
         if column.ndim == 2 and column.shape[1] == 1:
-            notes.append(one_column_note(name))
+            notes.append(one_column_note(called))
             column = column.reshape(-1)  # noqa: PLW2901
         columns.append(column)
     y, p = columns

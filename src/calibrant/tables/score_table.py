@@ -133,22 +133,14 @@ class ScoreTable:
         >>> ScoreTable.from_arrays([0, 1], [0.2, 0.7], sample_weight=[3, 2])
         ScoreTable(total weight 5, 2 distinct scores, 2 positives)
         """
-        plain = sample_weight is None and frequency is None and pos_label is None and missing in ("raise", "drop")
-        if plain and are_on_device(y_true, y_prob):
-            from calibrant.tables import device_rows
-
-            counted = device_rows.count_scores(y_true, y_prob)
-            if counted is not None:
-                return counted
-        rows = Rows.read(
+        return count_columns(
             y_true,
-            {"y_prob": y_prob},
+            y_prob,
             sample_weight=sample_weight,
             frequency=frequency,
             pos_label=pos_label,
             missing=missing,
         )
-        return count_rows(rows)
 
     @classmethod
     def from_counts(cls, score: Column, n: Column, k: Column) -> "ScoreTable":
@@ -361,7 +353,7 @@ def count_any_scores(y_true: Column, score: Column, sample_weight: Column | None
     The result must not be passed to a metric.
     """
     rows = Rows.read(y_true, {"X": score}, sample_weight=sample_weight)
-    return count_checked(rows.check(class_labels.events, _columns.finite).select())
+    return count_checked(_check_weights(rows.check(class_labels.events, _columns.finite).select()))
 
 
 def check_resolution(resolution: float) -> None:
@@ -372,6 +364,18 @@ def check_resolution(resolution: float) -> None:
             hint="2**-20 is a good choice.",
             value=resolution,
         )
+
+
+def count_columns(y_true: Column, y_prob: Column, *, name: str = "y_prob", **options: Any) -> ScoreTable:
+    """Count rows with the options of `ScoreTable.from_arrays`; errors and notes call the scores `name`."""
+    weighted = any(options.get(option) is not None for option in ("sample_weight", "frequency", "pos_label"))
+    if not weighted and options.get("missing", "raise") in ("raise", "drop") and are_on_device(y_true, y_prob):
+        from calibrant.tables import device_rows
+
+        counted = device_rows.count_scores(y_true, y_prob, name)
+        if counted is not None:
+            return counted
+    return count_rows(Rows.read(y_true, {name: y_prob}, **options))
 
 
 def count_rows(rows: Rows) -> ScoreTable:
@@ -385,10 +389,18 @@ def check_scores(rows: Rows) -> Rows:
     y, p = rows.y, rows.forecasts[0]
     if rows.pos_label is None and _look_swapped(y, p):
         raise y.error(
-            "must hold 0 and 1; got probabilities, and y_prob holds 0 and 1.",
-            hint="Are the two swapped? The order is (y_true, y_prob).",
+            f"must hold 0 and 1; got probabilities, and {p.name} holds 0 and 1.",
+            hint=f"Are the two swapped? The order is ({y.name}, {p.name}).",
         )
-    return rows.check(partial(class_labels.events, pos_label=rows.pos_label), _columns.scores).select()
+    used = rows.check(partial(class_labels.events, pos_label=rows.pos_label), _columns.scores).select()
+    return _check_weights(used)
+
+
+def _check_weights(rows: Rows) -> Rows:
+    """Return the rows; an error if their weights add up to too much, before any is squared."""
+    if rows.weight is not None:
+        _check_total(float(rows.weight.values.sum()), "sample_weight" if rows.importance else "frequency")
+    return rows
 
 
 def count_checked(rows: Rows) -> ScoreTable:
@@ -398,7 +410,6 @@ def count_checked(rows: Rows) -> ScoreTable:
         return table
     score, event = rows.forecasts[0].values, rows.y.values == 1
     size = np.ones(score.size) if rows.weight is None else rows.weight.values
-    _check_total(float(size.sum()), "sample_weight" if rows.importance else "frequency")  # before any is squared
     table = add_up(score, event, size, size**2 if rows.importance else None)
     return replace(table, n_in=rows.n_in, n_dropped=rows.n_dropped, _notes=rows.notes)
 

@@ -4,12 +4,13 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from calibrant._support.errors import CalibrantWarning, InputError, Note
 from calibrant._support.option_checks import check_keywords
 from calibrant._support.typing import Column
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.score_table import ScoreTable, count_columns
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -56,13 +57,26 @@ class TableReader(Generic[T]):
     def __init__(self, kind: type[T], from_arrays: Callable[..., T], forecast_kind: str = "binary") -> None:
         self.kind, self.from_arrays, self.forecast_kind = kind, from_arrays, forecast_kind
         self.parameters = dict(inspect.signature(from_arrays).parameters)
-        self.prediction = list(self.parameters)[1]
+        self.attribute = list(self.parameters)[1]  # of a forecast, such as `Point.y_pred`
+        self.prediction = self.attribute  # in error messages
         self.options = list(self.parameters)[2:]
+
+    def named(self, prediction: str, from_arrays: Callable[..., T]) -> "TableReader[T]":
+        """Return a reader for functions whose argument is called `prediction`; `from_arrays` calls it so too."""
+        reader = copy(self)
+        reader.prediction, reader.from_arrays = prediction, from_arrays
+        return reader
 
     def __call__(self, y_true: Any, prediction: Any, options: Mapping[str, Any]) -> T:
         """Return the table; an empty one is an error."""
         if isinstance(y_true, self.kind):
             return self._check_table(y_true, prediction, options)
+        self.check_given(prediction)
+        check_keywords(self.kind.__name__, options, self.options)
+        return self.from_arrays(y_true, self.column(prediction), **options)
+
+    def check_given(self, prediction: Any) -> None:
+        """Check that the predictions of one model are given."""
         if prediction is None:
             raise InputError(
                 f"{self.prediction} is missing.",
@@ -75,8 +89,6 @@ class TableReader(Generic[T]):
                 hint="Pass the column of one model.",
                 argument=self.prediction,
             )
-        check_keywords(self.kind.__name__, options, self.options)
-        return self.from_arrays(y_true, self.column(prediction), **options)
 
     def column(self, prediction: Any) -> Any:
         """Return the predictions of a forecast that declares its kind, such as `Point`."""
@@ -90,7 +102,7 @@ class TableReader(Generic[T]):
                 hint="Use a metric of that kind; see calibrant.METRICS.",
                 argument=self.prediction,
             )
-        return getattr(prediction, self.prediction, prediction)
+        return getattr(prediction, self.attribute, prediction)
 
     def _check_table(self, table: T, prediction: Any, options: Mapping[str, Any]) -> T:
         check_keywords(self.kind.__name__, options, self.options)
@@ -183,6 +195,8 @@ class TableReader(Generic[T]):
 
 # Reads the table of a binary metric.
 read_score_table = TableReader(ScoreTable, ScoreTable.from_arrays)
+# The same for functions whose argument is a forecast of any kind.
+read_score_forecast = read_score_table.named("forecast", functools.partial(count_columns, name="forecast"))
 row_options = read_score_table.row_options
 
 
