@@ -33,7 +33,7 @@ def open_duckdb(file: File, memory_limit: str) -> Iterator[Any]:
         except duckdb.OutOfMemoryException as error:
             reason = str(error).splitlines()[0]
             raise MemoryError(f"memory_limit is too small to read {file.name}: {reason}") from error
-        except (duckdb.Error, OSError) as error:  # Arrow raises OSError for errors while reading
+        except (duckdb.Error, OSError, UnicodeDecodeError) as error:  # Arrow's errors while reading; undecodable texts
             raise file.error(error) from error
 
 

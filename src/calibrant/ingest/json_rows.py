@@ -36,7 +36,7 @@ def _parse(connection: Any, file: File, block: Block, query: str, numbers: Seque
         table = connection.sql(query).to_arrow_table()
     except duckdb.OutOfMemoryException:
         raise
-    except duckdb.Error as error:
+    except (duckdb.Error, UnicodeDecodeError) as error:  # the text of DuckDB's error may be cut within a character
         raise _line_error(file, block, numbers, error) from error
     finally:
         connection.unregister("calibrant_lines")
