@@ -1,6 +1,9 @@
 """Files counted where they lie: every format gives the table of the rows, and what is wrong names file and row."""
 
 import gzip
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ import calibrant as cb
 from calibrant._support.errors import InputError
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-pytest.importorskip("duckdb", reason="duckdb is not installed")
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 pc = pytest.importorskip("pyarrow.csv", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -400,3 +403,44 @@ def test_packed_files_that_are_damaged_are_refused(tmp_path):
             cb.scan(path, y="y", p="p")
     with pytest.raises(InputError, match="format must be"):
         cb.scan(path, y="y", p="p", format="xml")
+
+
+LIMITED = """
+import resource, sys
+import calibrant as cb
+limit = int(sys.argv[2]) << 20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    print(cb.scan(sys.argv[1], y="y", p="p").size)
+except MemoryError as error:
+    print("out of memory:", error)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="there is no /proc to read the addresses from")
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
+def test_a_limit_of_addresses_ends_in_a_result_or_in_a_memory_error(tmp_path, ending):
+    """DuckDB and Arrow reserve addresses per thread and in advance, and crashed with limits of 500 to 1,500 MB."""
+    path, size = tmp_path / f"a.{ending}", 20_000
+    rows = {"y": np.arange(size) % 2, "p": np.arange(size) / size}
+    if ending == "parquet":
+        pq.write_table(pa.table(rows), path)
+    else:
+        form = "{},{}" if ending == "csv" else '{{"y": {}, "p": {}}}'
+        lines = [form.format(*row) for row in zip(*rows.values(), strict=True)]
+        path.write_text("\n".join(["y,p"] * (ending == "csv") + lines) + "\n")
+    for limit in (450, 600, 800, 1500):
+        command = [sys.executable, "-c", LIMITED, str(path), str(limit)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (limit, done.returncode, done.stderr[-500:])
+        few = limit == 450 and done.stdout.startswith("out of memory: ")
+        assert few or done.stdout == f"{size}\n", (limit, done.stdout)
+
+
+def test_a_lack_of_memory_inside_duckdb_is_a_memory_error():
+    from calibrant.ingest.duckdb_connection import open_duckdb
+    from calibrant.ingest.formats import File
+
+    for error in (duckdb.OutOfMemoryException("x"), OSError("Out of Memory Error: ArrowBuffer: failed to allocate")):
+        with pytest.raises(MemoryError, match="a.parquet"), open_duckdb(File("a.parquet", "parquet"), "1GB"):
+            raise error

@@ -14,6 +14,7 @@ from typing import Any
 from calibrant._support.columns import NULLS
 from calibrant.ingest.formats import File
 from calibrant.ingest.headers import Header, csv_reader, read_header
+from calibrant.ingest.memory import address_space_left
 from calibrant.ingest.text_blocks import LONGEST_CELL, Block, csv_blocks
 
 __all__ = ["csv_cells", "csv_tables", "parse_number"]
@@ -66,7 +67,12 @@ def _parse(block: Block, header: Header, names: Sequence[str], numbers: Sequence
     )
     columns = list(map(str, range(len(header.names))))
     for size in (_PARSED, len(block.data)):  # a record may be longer than the first
-        read = pa.csv.ReadOptions(column_names=columns, block_size=size, skip_rows=int(block.first_line == 1))
+        read = pa.csv.ReadOptions(
+            column_names=columns,
+            block_size=size,
+            skip_rows=int(block.first_line == 1),
+            use_threads=address_space_left() is None,  # threads reserve addresses
+        )
         try:
             table = pa.csv.read_csv(pa.py_buffer(block.data), read, parse, convert)
         except pa.ArrowInvalid:

@@ -7,8 +7,12 @@ from typing import Any
 
 from calibrant._support.errors import InputError, MissingExtraError
 from calibrant.ingest.formats import File
+from calibrant.ingest.memory import address_space_left
 
 __all__ = ["open_duckdb", "quoted_path", "quoted_text"]
+
+_LEAST_SPACE = 128 << 20  # bytes of addresses; with fewer, DuckDB fails with a segmentation fault
+_OUT_OF_MEMORY = "Out of Memory Error"  # how DuckDB begins such a message, which Arrow passes on as an OSError
 
 
 @contextmanager
@@ -19,9 +23,12 @@ def open_duckdb(file: File, memory_limit: str) -> Iterator[Any]:
     except ModuleNotFoundError as error:
         raise MissingExtraError("Reading files needs DuckDB and pyarrow", "files", name=error.name) from error
     # DuckDB must not download extensions.
-    settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    settings: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    settings |= _few_threads(file, duckdb.__version__)
     try:
         connection = duckdb.connect(config={**settings, "memory_limit": memory_limit})
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError(f"There is too little memory to read {file.name}: {error}") from error
     except (duckdb.Error, TypeError) as error:
         raise InputError(
             f"memory_limit must be a size such as '1GB'; got {memory_limit!r} ({error}).", argument="memory_limit"
@@ -34,7 +41,26 @@ def open_duckdb(file: File, memory_limit: str) -> Iterator[Any]:
             reason = str(error).splitlines()[0]
             raise MemoryError(f"memory_limit is too small to read {file.name}: {reason}") from error
         except (duckdb.Error, OSError, UnicodeDecodeError) as error:  # Arrow's errors while reading; undecodable texts
+            if str(error).startswith(_OUT_OF_MEMORY):
+                raise MemoryError(f"There is too little memory to read {file.name}: {error}") from error
             raise file.error(error) from error
+
+
+def _few_threads(file: File, version: str) -> dict[str, int]:
+    """Return settings where addresses are limited (``ulimit -v``), of which each thread reserves 72 MiB.
+
+    DuckDB fails with a segmentation fault where none are left, so a minimum is required.
+    """
+    space = address_space_left()
+    if space is None:
+        return {}
+    if space < _LEAST_SPACE:
+        raise MemoryError(
+            f"Reading {file.name} needs {_LEAST_SPACE >> 20} MiB of addresses; {space >> 20} MiB are left. "
+            "Raise the limit (ulimit -v)."
+        )
+    # Since version 2, other threads read files.
+    return {"threads": 1} if version.startswith("1.") else {"threads": 1, "async_threads": 0}
 
 
 def quoted_text(value: str) -> str:

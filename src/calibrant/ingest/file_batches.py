@@ -16,6 +16,7 @@ from calibrant.ingest.duckdb_connection import open_duckdb, quoted_path
 from calibrant.ingest.formats import File
 from calibrant.ingest.headers import check_rows, column_names, count_rows, partitions
 from calibrant.ingest.json_rows import json_tables
+from calibrant.ingest.memory import prepare_libraries
 from calibrant.ingest.parquet_pages import check_pages
 
 __all__ = ["Batch", "FileReader"]
@@ -138,6 +139,7 @@ def _whole_batches(table: Any) -> Iterator[Any]:
 
 def _check_libraries(files: list[File]) -> None:
     """Check that the libraries are installed; CSV files without Hive partitions do not need DuckDB."""
+    prepare_libraries()
     try:
         import pyarrow  # noqa: F401
 

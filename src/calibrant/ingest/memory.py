@@ -1,11 +1,13 @@
 """Available memory, on systems that report it."""
 
+import os
 from pathlib import Path
 
-__all__ = ["available_memory"]
+__all__ = ["address_space_left", "available_memory", "prepare_libraries"]
 
 _LIMIT, _USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 _STATISTICS = Path("/sys/fs/cgroup/memory.stat")
+_ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL"
 
 
 def available_memory() -> int | None:
@@ -15,8 +17,8 @@ def available_memory() -> int | None:
     except OSError:
         return None
     free = next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")), None)
-    limit = _container()
-    return limit if free is None else free if limit is None else min(free, limit)
+    known = [each for each in (free, _container(), address_space_left()) if each is not None]
+    return min(known) if known else None
 
 
 def _container() -> int | None:
@@ -28,3 +30,21 @@ def _container() -> int | None:
     except (OSError, ValueError):
         return None
     return None if most == "max" else max(int(most) - used, 0)
+
+
+def address_space_left() -> int | None:
+    """Return the bytes that are left of a limit of addresses (``ulimit -v``); None if there is none."""
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (ImportError, OSError, ValueError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else max(limit - pages * os.sysconf("SC_PAGE_SIZE"), 0)
+
+
+def prepare_libraries() -> None:
+    """Let Arrow reserve no memory in advance where addresses are limited: it takes 1 GiB of them otherwise."""
+    if address_space_left() is not None:
+        os.environ.setdefault(_ARROW_POOL, "system")
