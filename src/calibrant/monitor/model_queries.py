@@ -31,6 +31,8 @@ __all__ = ["Reader"]
 
 # Estimates of a change from fewer windows mean little.
 _FEWEST_WINDOWS = 5
+# An interval of a change that has a larger share of the windows says nothing.
+_WIDEST = 0.5
 # Level of the test for windows that vary more than the settings state.
 _SIGNIFICANT = 0.01
 
@@ -307,12 +309,13 @@ class Reader:
         return {group_label(key): _group(streams[key], 1 / count, alone, False) for key in order}
 
     def _change(self, closed: list[Any]) -> ChangeEstimate | None:
-        """Estimate the first window after a change from the sums of closed windows."""
+        """Estimate the first window after a change from the sums of closed windows; None if they do not show it."""
         if len(closed) < _FEWEST_WINDOWS:
             return None
         effect = 0.0 if self.settings.dependence == "independent" else self.settings.window_effect
         found = change_point(_sums(closed), window_effect=effect)
-        if found is None:
+        # A change of the slope alone changes no rates; then any window might be the first one.
+        if found is None or found.high - found.low > _WIDEST * len(closed):
             return None
         at, low, high = (to_datetime(closed[i].start) for i in (found.index, found.low, found.high))
         return ChangeEstimate(at, low, high)

@@ -173,6 +173,7 @@ class Status:
     last_window : datetime or None
         Start of the last closed window.
     change_point : ChangeEstimate or None
+        After an alarm of all rows, when the event rates of the windows began to deviate; None if they do not show it.
     confidence_sequence : ConfidenceSequence
     notes : tuple of Note
     settings : mapping
@@ -245,6 +246,8 @@ class Status:
         if self.change_point is not None:
             at, low, high = (self._window(getattr(self.change_point, name)) for name in ("window", "low", "high"))
             found.append(f"The change is estimated at {at} (95 % CI {low} to {high}).")
+        elif any(alarm.group is None and alarm.version == self.version for alarm in self.alarms):
+            found.append("The event rates of the windows do not show when the change began.")
         return found
 
     def _sizes(self) -> str:

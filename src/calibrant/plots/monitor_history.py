@@ -19,6 +19,7 @@ from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour, mo
 __all__ = ["MonitorDisplay"]
 
 _MANY_WINDOWS = 120  # more are drawn finer
+_SMOOTHED = 60  # with more windows, the observed rate of several windows together is drawn too
 _GAP = 3.5  # times the usual distance between windows: the line of predictions ends there
 
 
@@ -26,8 +27,10 @@ _GAP = 3.5  # times the usual distance between windows: the line of predictions 
 class MonitorDisplay:
     """Rates and evidence of a monitored model over time; `Monitor.plot` and `History.plot` create it.
 
-    Above, the mean score and the event rate of each window with its exact 95 % confidence interval. Below, the log
-    e-value of all windows so far, the threshold of an alarm, and the estimated time of the change with its interval.
+    Above, the mean score and the event rate of each window with its exact 95 % confidence interval; of more than 60
+    windows also the event rate of several windows together. Below, the log e-value of all windows so far, the threshold
+    of an alarm, and the estimated time of the change with its interval. The threshold of a group depends on the other
+    groups, because they are tested together.
 
     Attributes
     ----------
@@ -73,6 +76,12 @@ class MonitorDisplay:
         )
         (mean,) = ax.plot(*_with_gaps(x, predicted), color=model_colours(1)[0], lw=1.6, gid="monitor-predicted")
         first, second, what = self.history.rate_words
+        handles, labels = [mean, rate], [first, f"{second}, with 95 % CI of each window"]
+        if len(x) > _SMOOTHED:
+            count = -(-len(x) // 20)
+            pooled = 100 * self._pooled(count)
+            handles += ax.plot(*_with_gaps(x, pooled), color=colour, lw=1.6, gid="monitor-pooled")
+            labels.append(f"{second}, {count} windows together")
         ax.set_ylabel(f"{what} (%)" if len(what) < 20 else "coverage (%)")
         # Windows of few rows have extreme rates; they may be cut off.
         n = np.array([w.n_rows for w in self.history.windows])
@@ -80,7 +89,19 @@ class MonitorDisplay:
         reach = np.concatenate([observed[large], predicted])
         pad = 0.25 * max(float(np.ptp(reach)), 1e-3)
         ax.set_ylim(max(0.0, float(reach.min()) - pad), min(100.0, float(reach.max()) + pad))
-        legend_above(ax, self._title(), [mean, rate], [first, f"{second}, with 95 % CI of each window"])
+        legend_above(ax, self._title(), handles, labels)
+
+    def _pooled(self, count: int) -> Floats:
+        """Return the event rate of each window together with its neighbours, `count` windows in all."""
+        n, k = (
+            np.array([getattr(w, name) for w in self.history.windows], dtype=np.float64)
+            for name in ("n_rows", "n_events")
+        )
+        position = np.arange(n.size)
+        low, high = np.maximum(position - count // 2, 0), np.minimum(position + (count + 1) // 2, n.size)
+        sums = (np.concatenate([[0.0], np.cumsum(column)]) for column in (k, n))
+        events, rows = (total[high] - total[low] for total in sums)
+        return np.asarray(events / rows)
 
     def _draw_evidence(self) -> None:
         ax, values = self.evidence_, self._values()
@@ -94,7 +115,7 @@ class MonitorDisplay:
         else:
             ax.axhline(self.history.threshold, **style)
         ax.annotate(
-            f"{self._threshold_words()}: {self.history.threshold:.2f}",
+            self._threshold_words(),
             (0, limits[0] if limits.size else self.history.threshold),
             (4, 3),
             ("axes fraction", "data"),
@@ -134,9 +155,12 @@ class MonitorDisplay:
         return next((w.start for w in self.history.windows if w.alarm and w.closed), None)
 
     def _threshold_words(self) -> str:
+        level = f"{self.history.threshold:.2f}"
         if self.history.event is not None:
-            return "alarm by this event alone"
-        return "alarm" if self.history.group is None else "alarm, given the other groups, now"
+            return f"alarm by this event alone: {level}"
+        if self.history.group is None:
+            return f"alarm: {level}"
+        return f"alarm, given the other groups ({level} at the end)"
 
     def _title(self) -> str:
         first = self._first_alarm()
