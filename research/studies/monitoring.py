@@ -8,19 +8,15 @@ Writes docs/studies/monitoring_false_alarms.csv (3 hours on two cores). ``--miss
 file does not have yet.
 """
 
-import argparse
-import csv
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
 
-from calibrant._support.progress import progress_bar
 from calibrant.inference import EProcess, e_bh
 from calibrant.inference.sequential.windows import Window
-from research.studies.designs import RESULTS, workers, write
+from research.studies.designs import run_cells
 
 ALPHA = 0.05
 STREAMS, WINDOWS = 2_000, 1_000
@@ -212,27 +208,7 @@ def cells() -> list[Cell]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--missing", type=int, metavar="N", help="run at most N cells that the file does not have")
-    options = parser.parse_args()
-    known = {} if options.missing is None else _known()
-    every = cells()
-    chosen = [cell for cell in every if _key(cell.design()) not in known][: options.missing]
-    with ProcessPoolExecutor(workers()) as pool:
-        futures = [pool.submit(Cell.run, cell) for cell in chosen]
-        rows = [future.result() for future in progress_bar(futures, len(futures), "cells")]
-    known |= {_key(row): row for row in rows}
-    write("monitoring_false_alarms", [known[key] for key in (_key(cell.design()) for cell in every) if key in known])
-
-
-def _known() -> dict[tuple[str, ...], dict[str, Any]]:
-    """Return the rows of the file."""
-    with (RESULTS / "monitoring_false_alarms.csv").open() as file:
-        return {_key(row): row for row in csv.DictReader(file)}
-
-
-def _key(row: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(str(value) for name, value in row.items() if name != "share with an alarm")
+    run_cells("monitoring_false_alarms", {tuple(map(str, cell.design().values())): cell for cell in cells()})
 
 
 if __name__ == "__main__":

@@ -194,6 +194,7 @@ def test_an_export_names_groups_and_events_apart(store, tmp_path):
         ({"classes": ["a", "b"], "levels": [0.5]}, "levels must be left out for forecasts of the kind 'multiclass'"),
         ({"classes": ["a", "a"]}, "classes must name at least two classes, each once"),
         ({"classes": [True, False]}, "classes must be at most 1,000 labels, text or whole numbers; got True"),
+        ({"classes": ["a", "b" * 501]}, "classes must be text of at most 500 characters"),
         ({"levels": [0.5, 0.1]}, "levels must be numbers between 0 and 1, strictly increasing"),
         ({"kind": "point"}, "kind must be 'binary' or 'multiclass' or 'distribution'; got 'point'"),
     ],
@@ -245,6 +246,8 @@ def test_settings_of_kinds_are_stored(path):
     cb.Monitor(path, classes=CLASSES)
     with pytest.raises(InputError, match="classes must be"):
         cb.Monitor(path, classes=["a", "b"])
+    with pytest.raises(InputError, match="kind must be 'multiclass', the value stored"):
+        cb.Monitor(path, levels=[0.5])
 
 
 def test_figures_and_pages_show_the_events(path):

@@ -5,7 +5,7 @@ from typing import Any
 from calibrant._support.class_labels import check_classes
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.option_checks import check_option
-from calibrant.monitor.observations import NO_EVENT, group_key
+from calibrant.monitor.observations import NO_EVENT, check_text, group_key
 
 __all__ = ["BINARY", "DISTRIBUTION", "LEVELS", "MULTICLASS", "event_labels", "event_text", "given_kind", "rate_words"]
 
@@ -38,6 +38,9 @@ def _read_classes(classes: Any) -> tuple[Any, ...]:
             Argument("classes") + " must be given for the kind 'multiclass': the class of each column of probabilities."
         )
     names = [each.item() if hasattr(each, "item") else each for each in check_classes(classes, "classes")]
+    for name in names:
+        if isinstance(name, str):
+            check_text("classes", name)
     bad = [each for each in names if isinstance(each, bool) or not isinstance(each, (str, int))]
     if bad or len(names) > MOST_CLASSES:
         found = repr(bad[0]) if bad else f"{len(names):,}"

@@ -65,7 +65,8 @@ class Monitor(KnownKeywords):
     dependence : str, default="window"
         How rows of one window may depend on each other; see `calibrant.inference.EProcess`.
     window_effect : float, default=0.2
-        Standard deviation of the random effect of a window, in log-odds, that a calibrated model may have.
+        Standard deviation of the random effect of a window that a calibrated model may have, relative to the event
+        rate.
     maturity : timedelta, default=0
         How long a window stays open after its end, for outcomes that arrive later.
     resolution : float, optional

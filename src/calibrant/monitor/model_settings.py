@@ -45,7 +45,8 @@ class ModelSettings:
         found = {name: value for name, value in options.items() if value is not None}
         if "maturity" in found:
             found["maturity"] = read_duration(found["maturity"], "maturity")
-        return found | events.given_kind(found)
+        kind = events.given_kind(found)
+        return kind | {name: value for name, value in found.items() if name not in kind}  # the kind is compared first
 
     @classmethod
     def from_json(cls, text: str) -> "ModelSettings":

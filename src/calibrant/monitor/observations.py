@@ -25,6 +25,7 @@ __all__ = [
     "CountedChunk",
     "RowChunk",
     "check_name",
+    "check_text",
     "group_key",
     "group_label",
     "read_groups",
