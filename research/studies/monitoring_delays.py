@@ -10,8 +10,8 @@ Windows of 200 rows with 10 % events change at window 100; or one of 20 groups w
 * a conformal test martingale of PIT values, the idea of PITMonitor: ranks among earlier windows, and a bet by the
   histogram of earlier ranks, with the same start weights. It tests whether the stream stays as it is, not calibration.
 
-Writes docs/studies/monitoring_delays.csv and its summary (30 minutes on two cores). ``--missing 4`` runs at most four cells that the
-file does not have yet.
+Writes docs/studies/monitoring_delays.csv and its summary (30 minutes on two cores). ``--missing 4`` runs at most four
+cells that the file does not have yet.
 """
 
 from collections.abc import Callable
@@ -262,14 +262,14 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     shown = [change for change in (*CHANGES, *GROUP_CHANGES) if not change.endswith("none")]
     for row in rows:
-        own = found.setdefault(row["method"], {"method": row["method"]} | dict.fromkeys(("false alarms", *shown), "–"))
+        own = found.setdefault(row["method"], {"method": row["method"]})
         steady = float(row["day effect"]) == 0
         if row["change"] == "none":
             own["false alarms" if steady else "with day effects"] = f"{100 * float(row['alarm ever']):.0f} %"
         elif steady and row["change"] in shown:
             own[row["change"]] = row["median delay"] or "> 400"
     names = ["method", "false alarms", "with day effects", *shown]
-    return [{name: found[method].get(name, "–") for name in names} for method in METHODS]
+    return [{name: found[method].get(name, "") for name in names} for method in METHODS]
 
 
 if __name__ == "__main__":
