@@ -3,7 +3,8 @@
 A writer stores batches one after the other and prints the number of each one that is acknowledged. It is killed
 (SIGKILL) at random times and started again at the batch after the last acknowledged one, so that a batch that was
 stored but not acknowledged is sent twice. In the end each batch must be in the store once: batch i has i + 1 rows of
-which the scores are its own, so the store shows which ones are missing or repeated.
+which the scores are its own, so the store shows which ones are missing or repeated. PostgreSQL runs with the default
+settings of durability (fsync and synchronous_commit on).
 """
 
 import argparse
@@ -118,7 +119,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             result = run(f"{folder}/store.db", **settings, seed=random.Random(1))
     else:
-        with servers.postgresql() as address:
+        with servers.postgresql(durable=True) as address:
             server = dict(part.split("=", 1) for part in address.split())
             url = f"postgresql+psycopg://{server['user']}@{server['host']}:{server['port']}/{server['dbname']}"
             result = run(url, **settings, seed=random.Random(2))

@@ -62,11 +62,33 @@ def test_a_damaged_cell_is_named(store):
     assert monitor.status().n_rows == 100
 
 
+def test_a_store_of_the_first_schema_goes_on_as_if_it_were_new(store):
+    def feed(model, days):
+        monitor = cb.Monitor(store, model=model)
+        for day in days:
+            monitor.observe(*rows(80, day), time=START + timedelta(days=day), group=["a", "b"] * 40)
+        return monitor
+
+    feed("old", range(5))
+    feed("new", range(9))
+    with cb.Monitor(store, model="old").store.write() as connection:
+        for table, column in (
+            *((name, "event") for name in ("cells", "streams", "evidence")),
+            *(("models", name) for name in ("n_forgotten", "n_forgotten_unlabelled")),
+        ):
+            connection.exec_driver_sql(f"ALTER TABLE calibrant_{table} DROP COLUMN {column}")
+        connection.execute(schema.schema.update().values(version=1))
+    old, new = (feed("old", range(5, 9)), cb.Monitor(store, model="new"))
+    for group in (None, "a"):
+        assert old.history(group).to_dict()["windows"] == new.history(group).to_dict()["windows"]
+    assert old.table() == new.table()
+
+
 def test_a_newer_schema_is_refused(store):
     monitor = cb.Monitor(store)
     with monitor.store.write() as connection:
         connection.execute(schema.schema.update().values(version=99))
-    with pytest.raises(StoreError, match="must have a schema up to version 1; got version 99, which a newer Calibrant"):
+    with pytest.raises(StoreError, match="must have a schema up to version 2; got version 99, which a newer Calibrant"):
         cb.Monitor(store)
 
 
@@ -94,8 +116,8 @@ def test_a_failed_migration_changes_nothing(path, monkeypatch):
         connection.execute(sa.text("SELECT * FROM no_such_table"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "SCHEMA_VERSION", 2)
-        patch.setattr(schema, "MIGRATIONS", {1: fail})
+        patch.setattr(schema, "SCHEMA_VERSION", 3)
+        patch.setattr(schema, "MIGRATIONS", {2: fail})
         with pytest.raises(StoreError, match="no such table: no_such_table"):
             cb.Monitor(path)
     cb.Monitor(path).observe(*rows(), time=START)

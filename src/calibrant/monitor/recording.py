@@ -8,10 +8,10 @@ import sqlalchemy as sa
 
 from calibrant._support.typing import Bools, Ints
 from calibrant.monitor import schema
-from calibrant.monitor.cells import cell_row, load_cells
+from calibrant.monitor.cells import CellKey, cell_row, load_cells
 from calibrant.monitor.evidence import EvidenceRecorder
 from calibrant.monitor.model_settings import ModelSettings
-from calibrant.monitor.observations import Chunk
+from calibrant.monitor.observations import NO_EVENT, Chunk
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Recorder", "Version"]
@@ -67,9 +67,9 @@ class Recorder:
         """Write rows into their windows; return the number of late rows."""
         windows, late = self._assign(version, chunk)
         cells = []
-        for window, group, table in chunk.tables(windows):
+        for window, key, table in chunk.tables(windows):
             kept = table if self.settings.resolution is None else table.round(self.settings.resolution)
-            cells.append(cell_row(version.id, window, group, kept))
+            cells.append(cell_row(version.id, window, key, kept))
         sizes = chunk.sizes if chunk.sizes.any() else np.array([cell["n"] for cell in cells])
         n_late = np.where(late, sizes, 0)
         self._touch_windows(version, windows, chunk.times, n_late)
@@ -89,7 +89,9 @@ class Recorder:
     def _assign_by_rows(self, version: Version, chunk: Chunk) -> Ints:
         """Fill the open window first, in order of time, then new ones."""
         first, cells = version.horizon or 0, schema.cells
-        query = sa.select(sa.func.sum(cells.c.n)).where(cells.c.version_id == version.id, cells.c.window == first)
+        query = sa.select(sa.func.sum(cells.c.n)).where(
+            cells.c.version_id == version.id, cells.c.window == first, cells.c.event == NO_EVENT
+        )
         filled = int(self.connection.execute(query).scalar() or 0)
         order = np.argsort(chunk.times, kind="stable")
         before = np.cumsum(chunk.sizes[order]) - chunk.sizes[order]
@@ -143,7 +145,9 @@ class Recorder:
         cells = schema.cells
         query = (
             sa.select(cells.c.window)
-            .where(cells.c.version_id == version.id, cells.c.window >= (version.horizon or 0))
+            .where(
+                cells.c.version_id == version.id, cells.c.window >= (version.horizon or 0), cells.c.event == NO_EVENT
+            )
             .group_by(cells.c.window)
             .having(sa.func.sum(cells.c.n) >= self.rule.n_rows)
             .order_by(cells.c.window)
@@ -151,9 +155,7 @@ class Recorder:
         return list(self.connection.execute(query).scalars())
 
     def _close(self, version: Version, keys: list[int]) -> None:
-        evidence = EvidenceRecorder(
-            self.connection, version.id, version.ordinal, self.settings.process, self.settings.alpha
-        )
+        evidence = EvidenceRecorder(self.connection, version.id, version.ordinal, self.settings)
         for window in keys:
             evidence.add_window(window, self._merge_cells(version, window))
             self._mark_closed(version, window)
@@ -161,17 +163,18 @@ class Recorder:
         self.n_closed += len(keys)
         self.raised += [(version.name, stream) for stream in evidence.raised]
 
-    def _merge_cells(self, version: Version, window: int) -> dict[str, ScoreTable]:
-        """Return the table of each group of a window; the parts of each in the store become one."""
+    def _merge_cells(self, version: Version, window: int) -> dict[CellKey, ScoreTable]:
+        """Return the table of each group and event of a window; the parts of each in the store become one."""
         cells = schema.cells
         where = (cells.c.version_id == version.id) & (cells.c.window == window)
         found = load_cells(self.connection, self.model, where)
-        tables: dict[str, ScoreTable] = {}
+        tables: dict[CellKey, ScoreTable] = {}
         for row, table in found:
-            tables[row.group] = tables[row.group] + table if row.group in tables else table
+            key = row.group, row.event
+            tables[key] = tables[key] + table if key in tables else table
         if len(found) > len(tables):
             self.connection.execute(cells.delete().where(where))
-            rows = [cell_row(version.id, window, group, table) for group, table in tables.items()]
+            rows = [cell_row(version.id, window, key, table) for key, table in tables.items()]
             self.connection.execute(cells.insert(), rows)
         return dict(sorted(tables.items()))
 
