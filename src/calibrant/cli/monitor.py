@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from calibrant.monitor.model_monitor import Monitor
     from calibrant.monitor.status import Status
 
-__all__ = ["monitor"]
+__all__ = ["existing_model", "model_option", "monitor", "parse_duration", "store_option"]
 
+_OF_ALARMS = ("acknowledge", "silence")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -37,10 +39,10 @@ def parse_window(text: str) -> str | int:
     return int(text) if text.isdecimal() else text
 
 
-_store_option = click.option(
+store_option = click.option(
     "--store", required=True, metavar="STORE", help="A SQLite file, or a URL such as postgresql+psycopg://user@host/db."
 )
-_model_option = click.option("--model", metavar="NAME", default="default", show_default=True, help="The model.")
+model_option = click.option("--model", metavar="NAME", default="default", show_default=True, help="The model.")
 _version_option = click.option("--version", metavar="NAME", help="Version of the model. Default: the latest.")
 _SETTINGS: tuple[Decorator, ...] = (
     click.option("--window", type=parse_window, show_default="day", help="hour, day, week, or a number of rows."),
@@ -59,7 +61,20 @@ def _settings_options(command: Any) -> Any:
     return command
 
 
-@click.group(cls=CommandGroup)
+class _Commands(CommandGroup):
+    """The commands of this module, and those about alarms, which are imported when they run."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [*super().list_commands(context), *_OF_ALARMS]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in _OF_ALARMS:
+            return super().get_command(context, name)
+        command: click.Command = getattr(import_module("calibrant.cli.monitor_alarms"), name)
+        return command
+
+
+@click.group(cls=_Commands)
 def monitor() -> None:
     """Monitor calibration over time, with alarms that stay valid however often one looks.
 
@@ -75,8 +90,8 @@ def monitor() -> None:
 
 @monitor.command
 @input_options(("p",), counted=False)
-@_store_option
-@_model_option
+@store_option
+@model_option
 @_version_option
 @click.option("--time", required=True, metavar="COLUMN", help="The column of times; times without a zone are UTC.")
 @click.option("--group", multiple=True, metavar="COLUMN", help="A column of groups; can be repeated.")
@@ -129,7 +144,7 @@ def _setting_names() -> list[str]:
 
 
 @monitor.command
-@_store_option
+@store_option
 @click.option("--model", metavar="NAME", help="The model. Default: all models of the store.")
 @click.option(
     "--format",
@@ -165,8 +180,8 @@ def status(store: str, model: str | None, format: str, version: str | None) -> i
 
 
 @monitor.command
-@_store_option
-@_model_option
+@store_option
+@model_option
 @_version_option
 @click.option("--group", metavar="LABEL", help="A group, as text or as JSON. Default: all rows.")
 @click.option("--event", metavar="LABEL", help="A class or a level of forecasts that are not binary.")
@@ -188,8 +203,8 @@ def history(store: str, model: str, version: str | None, group: str | None, even
 
 
 @monitor.command
-@_store_option
-@_model_option
+@store_option
+@model_option
 @click.option("--html", required=True, metavar="FILE", help="The page to write; - is standard output.")
 @force_option
 def report(store: str, model: str, html: str, force: bool) -> None:
@@ -203,8 +218,8 @@ def report(store: str, model: str, html: str, force: bool) -> None:
 
 
 @monitor.command
-@_store_option
-@_model_option
+@store_option
+@model_option
 @click.option("--folder", required=True, metavar="FOLDER", help="A new or empty folder.")
 def export(store: str, model: str, folder: str) -> None:
     """Write settings (JSON), tables, history and alarms (Parquet) to a folder.
@@ -248,6 +263,11 @@ def _open(store: str, model: str) -> "Monitor":
     from calibrant.monitor.model_monitor import Monitor
 
     return Monitor(store, model=model)
+
+
+def existing_model(store: str, model: str) -> "Monitor":
+    """Return the monitor of a model that the store has."""
+    return _open(store, _models(store, model)[0])
 
 
 def _gates(found: "Status") -> list[Any]:

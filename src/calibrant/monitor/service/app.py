@@ -1,0 +1,56 @@
+"""The application: API, pages, guard and errors."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from calibrant._support.errors import InputError
+from calibrant.monitor.service.api import api_routes
+from calibrant.monitor.service.guard import Guard
+from calibrant.monitor.service.pages import error_page, page_routes
+from calibrant.monitor.service.problems import Problem, as_problem, problem_response
+from calibrant.monitor.service.service import Service
+from calibrant.monitor.service.service_settings import ServiceSettings
+from calibrant.monitor.store import StoreError
+
+__all__ = ["create_app"]
+
+_LOG = logging.getLogger("calibrant.service")
+
+
+def create_app(settings: ServiceSettings) -> Starlette:
+    """Return the application of a store; ``app.state.service`` is its `Service`."""
+    service = Service(settings)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        await service.start()
+        try:
+            yield
+        finally:
+            service.stop()
+            await service.finish()
+
+    app = Starlette(
+        routes=[*api_routes(), *page_routes()],
+        lifespan=lifespan,
+        middleware=[Middleware(Guard, service=service, answer_error=_answer_error)],
+        exception_handlers=dict.fromkeys((HTTPException, Problem, InputError, StoreError), _answer_error),
+    )
+    app.state.service = service
+    return app
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    problem = as_problem(error)
+    if problem.status == 500:
+        _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    if request.url.path.startswith(("/v1/", "/metrics")):
+        return problem_response(request, problem)
+    return error_page(request, problem)
