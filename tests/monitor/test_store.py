@@ -1,5 +1,6 @@
 """The store under failure: damaged cells, newer schemas, full disks, locks, killed processes."""
 
+import contextlib
 import os
 import random
 import sqlite3
@@ -66,7 +67,9 @@ def test_a_newer_schema_is_refused(store):
     monitor = cb.Monitor(store)
     with monitor.store.write() as connection:
         connection.execute(schema.schema.update().values(version=99))
-    with pytest.raises(StoreError, match="must have a schema up to version 1; got version 99, which a newer Calibrant"):
+    with pytest.raises(
+        StoreError, match=f"up to version {schema.SCHEMA_VERSION}; got version 99, which a newer Calibrant"
+    ):
         cb.Monitor(store)
 
 
@@ -77,13 +80,44 @@ def test_an_older_schema_is_migrated(store, monkeypatch):
     def add_column(connection):
         connection.execute(sa.text("ALTER TABLE calibrant_models ADD COLUMN owner TEXT"))
 
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", 3)
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: lambda connection: None, 2: add_column})
+    now = schema.SCHEMA_VERSION
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", now + 2)
+    monkeypatch.setattr(schema, "MIGRATIONS", {now: lambda connection: None, now + 1: add_column})
     again = cb.Monitor(store)
     assert again.status().n_rows == 50
     with again.store.read() as connection:
-        assert connection.execute(sa.select(schema.schema.c.version)).scalar_one() == 3
+        assert connection.execute(sa.select(schema.schema.c.version)).scalar_one() == now + 2
         assert connection.execute(sa.text("SELECT owner FROM calibrant_models")).scalar_one() is None
+
+
+def test_a_store_of_version_1_gets_the_tables_of_the_service(store):
+    monitor = cb.Monitor(store)
+    monitor.observe(*rows(), time=START)
+    with monitor.store.write() as connection:
+        for name in ("deliveries", "channels", "outbox", "silences", "tokens", "audit"):
+            connection.execute(sa.text(f"DROP TABLE calibrant_{name}"))
+        connection.execute(sa.text("ALTER TABLE calibrant_models DROP COLUMN revision"))
+        connection.execute(schema.schema.update().values(version=1))
+    again = cb.Monitor(store)
+    again.observe(*rows(), time=START)
+    assert again.status().n_rows == 100
+    with again.store.read() as connection:
+        assert connection.execute(sa.select(schema.models.c.revision)).scalar_one() == 1
+        assert {table.name for table in schema.metadata.sorted_tables} <= set(sa.inspect(connection).get_table_names())
+
+
+def test_writes_in_one_transaction_are_stored_together_or_not_at_all(store):
+    monitor = cb.Monitor(store)
+    with monitor.store.transaction():
+        monitor.observe(*rows(), time=START)
+        with pytest.raises(InputError):
+            monitor.acknowledge(99, "no such alarm")
+        monitor.observe(*rows(), time=START)
+    assert monitor.status().n_rows == 100
+    with contextlib.suppress(RuntimeError), monitor.store.transaction():
+        monitor.observe(*rows(), time=START)
+        raise RuntimeError
+    assert monitor.status().n_rows == 100
 
 
 def test_a_failed_migration_changes_nothing(path, monkeypatch):
@@ -94,8 +128,9 @@ def test_a_failed_migration_changes_nothing(path, monkeypatch):
         connection.execute(sa.text("SELECT * FROM no_such_table"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "SCHEMA_VERSION", 2)
-        patch.setattr(schema, "MIGRATIONS", {1: fail})
+        now = schema.SCHEMA_VERSION
+        patch.setattr(schema, "SCHEMA_VERSION", now + 1)
+        patch.setattr(schema, "MIGRATIONS", {now: fail})
         with pytest.raises(StoreError, match="no such table: no_such_table"):
             cb.Monitor(path)
     cb.Monitor(path).observe(*rows(), time=START)

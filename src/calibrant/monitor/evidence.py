@@ -2,6 +2,7 @@
 
 import json
 import math
+import uuid
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -146,8 +147,11 @@ class EvidenceRecorder:
         if not self.rows:
             return
         self.connection.execute(schema.evidence.insert(), self.rows)
-        if self.new_alarms:
-            self.connection.execute(schema.alarms.insert(), self.new_alarms)
+        for alarm in self.new_alarms:
+            key = self.connection.execute(schema.alarms.insert().values(**alarm)).inserted_primary_key
+            assert key is not None
+            entry = {"id": str(uuid.uuid4()), "alarm_id": int(key[0]), "created": alarm["raised"]}
+            self.connection.execute(schema.outbox.insert().values(**entry))
         changed = {row["stream"] for row in self.rows}
         for name in sorted(changed):
             values = self.streams[name].to_row(self.alpha)

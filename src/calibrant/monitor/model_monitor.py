@@ -93,7 +93,7 @@ class Monitor(KnownKeywords):
 
     def __init__(
         self,
-        store: str | PathLike[str] | sa.URL | sa.Engine,
+        store: str | PathLike[str] | sa.URL | sa.Engine | Store,
         *,
         model: str = "default",
         window: str | int | None = None,
@@ -115,7 +115,7 @@ class Monitor(KnownKeywords):
             resolution=resolution,
         )
         wanted = ModelSettings(**given)  # checked before the store is created
-        self.store = Store(store)
+        self.store = store if isinstance(store, Store) else Store(store)
         self._id, self.settings = self._open(wanted)
         self.settings.check_given(given, self.model)
 
@@ -148,8 +148,9 @@ class Monitor(KnownKeywords):
     @contextmanager
     def _write(self) -> Iterator[Recorder]:
         with self.store.write() as connection:
-            query = sa.select(schema.models.c.id).where(self._is_own()).with_for_update()
-            self._check_exists(connection.execute(query).first())
+            # The update locks the row of the model; its revision tells readers that something has changed.
+            counted = schema.models.update().where(self._is_own()).values(revision=schema.models.c.revision + 1)
+            self._check_exists(connection.execute(counted).rowcount or None)
             yield Recorder(connection, self._id, self.model, self.settings)
 
     @contextmanager
@@ -163,6 +164,11 @@ class Monitor(KnownKeywords):
         """Return the condition for the row of this model; SQLite may give the id of a deleted model to a new one."""
         table = schema.models
         return (table.c.id == self._id) & (table.c.name == self.model) & (table.c.created == self._created)
+
+    def exists(self) -> bool:
+        """Return whether the model is in the store, and was not deleted since this monitor was opened."""
+        with self.store.read() as connection:
+            return connection.execute(sa.select(schema.models.c.id).where(self._is_own())).first() is not None
 
     def _check_exists(self, row: Any) -> None:
         if row is None:

@@ -7,9 +7,7 @@ import sqlalchemy as sa
 
 __all__ = ["MIGRATIONS", "SCHEMA_VERSION", "metadata", "now"]
 
-SCHEMA_VERSION = 1
-# From each older version to the next: functions that change the tables on an open connection.
-MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
+SCHEMA_VERSION = 2
 
 metadata = sa.MetaData()
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers rows of this type only
@@ -38,9 +36,10 @@ models = _table(
     sa.Column("created", sa.BigInteger, nullable=False),
     _whole("n_duplicates"),
     _whole("n_unknown"),
+    _whole("revision"),
 )
 
-# `horizon`: windows with a lower key are closed.
+# `revision` of a model grows with each write transaction. `horizon`: windows with a lower key are closed.
 versions = _table(
     "versions",
     sa.Column("id", _Id, primary_key=True),
@@ -142,6 +141,80 @@ pending = _table(
     sa.Index("calibrant_pending_by_time", "version_id", "labelled", "time"),
     sa.Index("calibrant_pending_by_row", "model_id", "row_id"),
 )
+
+# One entry per alarm, written in the transaction of the alarm; `id` is the id that receivers get.
+outbox = _table(
+    "outbox",
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("alarm_id", _Id, sa.ForeignKey("calibrant_alarms.id", ondelete="CASCADE"), nullable=False, unique=True),
+    sa.Column("created", sa.BigInteger, nullable=False),
+)
+
+# A channel is a webhook or a mailbox. It gets the entries that were written after it was first used.
+channels = _table(
+    "channels",
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("created", sa.BigInteger, nullable=False),
+)
+
+# `state`: waiting, delivered, acknowledged (before it was sent), earlier (than the channel).
+deliveries = _table(
+    "deliveries",
+    sa.Column("outbox_id", sa.Text, sa.ForeignKey("calibrant_outbox.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("channel", sa.Text, sa.ForeignKey("calibrant_channels.name", ondelete="CASCADE"), primary_key=True),
+    sa.Column("state", sa.Text, nullable=False),
+    _whole("attempts"),
+    sa.Column("next_attempt", sa.BigInteger, nullable=False),
+    sa.Column("delivered", sa.BigInteger),
+    sa.Column("error", sa.Text),
+    sa.Index("calibrant_deliveries_by_state", "channel", "state", "next_attempt"),
+)
+
+silences = _table(
+    "silences",
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("model_id", _Id, sa.ForeignKey("calibrant_models.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("until", sa.BigInteger, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("author", sa.Text, nullable=False),
+)
+
+# Access tokens of the service: the SHA-256 of each, never the token. Revoked tokens stay in the table.
+tokens = _table(
+    "tokens",
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("sha256", sa.Text, nullable=False),
+    sa.Column("scope", sa.Text, nullable=False),
+    sa.Column("models", sa.Text),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("expires", sa.BigInteger),
+    sa.Column("revoked", sa.BigInteger),
+)
+
+# Who did what and when; `model` is a name, so that entries stay when the model is deleted.
+audit = _table(
+    "audit",
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("time", sa.BigInteger, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("action", sa.Text, nullable=False),
+    sa.Column("model", sa.Text),
+    sa.Column("detail", sa.Text, nullable=False),
+)
+
+
+def _add_service(connection: sa.Connection) -> None:
+    """Add the tables of the service and the revision of models."""
+    known = {column["name"] for column in sa.inspect(connection).get_columns(models.name)}
+    if "revision" not in known:
+        connection.execute(sa.text(f"ALTER TABLE {models.name} ADD COLUMN revision BIGINT NOT NULL DEFAULT 0"))
+    metadata.create_all(connection, tables=[outbox, channels, deliveries, silences, tokens, audit])
+
+
+# From each older version to the next: functions that change the tables on an open connection.
+MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {1: _add_service}
 
 
 def now() -> int:

@@ -1,6 +1,7 @@
 """`Store`: a database of monitored models, SQLite or PostgreSQL, with durable transactions."""
 
 import sqlite3
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,6 +48,7 @@ class Store:
     """
 
     def __init__(self, target: str | PathLike[str] | sa.URL | sa.Engine) -> None:
+        self._outer = threading.local()
         self.engine = target if isinstance(target, sa.Engine) else _engine(target)
         if not isinstance(target, sa.Engine):
             weakref.finalize(self, self.engine.dispose)
@@ -62,14 +64,40 @@ class Store:
         self._prepare()
 
     @contextmanager
+    def transaction(self) -> Iterator[sa.Connection]:
+        """Make one transaction of all writes of this thread in the block: all are durable at its end, or none.
+
+        A write in the block that fails is undone alone, and the others stay.
+        """
+        with self.write() as connection:
+            outer, self._outer.connection = self._current(), connection
+            try:
+                yield connection
+            finally:
+                self._outer.connection = outer
+
+    def _current(self) -> sa.Connection | None:
+        return getattr(self._outer, "connection", None)
+
+    @contextmanager
     def write(self) -> Iterator[sa.Connection]:
         """Return a connection in a write transaction, which is committed at the end."""
+        outer = self._current()
+        if outer is not None:
+            with _translated(), outer.begin_nested():
+                yield outer
+            return
         with _translated(), self.engine.connect().execution_options(**{_WRITE: True}) as connection, connection.begin():
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """Return a connection in a read transaction, which sees one state of the store."""
+        outer = self._current()
+        if outer is not None:
+            with _translated():
+                yield outer
+            return
         options = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
         with _translated(), self.engine.connect().execution_options(**options) as connection, connection.begin():
             yield connection

@@ -1,0 +1,67 @@
+"""Errors as ``application/problem+json`` (RFC 9457), with the wording of the library."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from calibrant._support.errors import InputError
+from calibrant._support.text_tables import printable
+from calibrant.monitor.store import StoreError
+
+__all__ = ["Problem", "as_problem", "problem_response"]
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(Exception):  # noqa: N818  (the term of RFC 9457)
+    """An answer that says what is wrong with a request, or why the service cannot serve it.
+
+    Parameters
+    ----------
+    status : int
+        Status code of HTTP.
+    detail : str
+        What must hold, what was found, and what to do.
+    headers : mapping, optional
+        Headers of the answer, such as ``Retry-After``.
+    members : object
+        Further members: `argument`, `row` and `hint` of an `InputError`.
+    """
+
+    def __init__(
+        self, status: int, detail: str, *, headers: Mapping[str, str] | None = None, **members: object
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, printable(detail, keep="\n")
+        self.headers = dict(headers or {})
+        self.members = {name: value for name, value in members.items() if value not in (None, "")}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the members of the answer."""
+        return {"title": HTTPStatus(self.status).phrase, "status": self.status, "detail": self.detail, **self.members}
+
+
+def as_problem(error: Exception) -> Problem:
+    """Return the problem of an error; one that nobody expected gets status 500 and no detail of its cause."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, InputError):
+        hint = printable(error.hint)
+        return Problem(400, str(error), argument=error.argument, row=error.row, hint=hint)
+    if isinstance(error, StoreError):
+        return Problem(503, str(error), headers={"Retry-After": "2"})
+    if isinstance(error, HTTPException):
+        return Problem(error.status_code, str(error.detail), headers=error.headers)
+    return Problem(500, "The service failed on this request; its log has the cause.")
+
+
+def problem_response(request: Request, error: Exception) -> Response:
+    """Return the answer for an error."""
+    problem = as_problem(error)
+    text = json.dumps(problem.to_dict(), ensure_ascii=True)
+    return Response(text + "\n", problem.status, problem.headers, MEDIA_TYPE)

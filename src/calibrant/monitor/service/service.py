@@ -1,0 +1,108 @@
+"""`Service`: the store, the threads that use it, and the rights of requests. Handlers of all routes share one."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from starlette.requests import Request
+
+from calibrant.monitor import schema
+from calibrant.monitor.model_monitor import Monitor
+from calibrant.monitor.service.access_tokens import TokenBook
+from calibrant.monitor.service.authorization import Access, check_access
+from calibrant.monitor.service.event_stream import EventHub
+from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.service_settings import ServiceSettings
+from calibrant.monitor.service.work_queue import WorkQueue
+from calibrant.monitor.store import Store
+
+__all__ = ["Service"]
+
+T = TypeVar("T")
+
+
+class Service:
+    """A running service.
+
+    Attributes
+    ----------
+    settings : ServiceSettings
+    store : Store
+        Not for use in the event loop: pass functions to `read`, `write` or `compute`, which run them in threads.
+    tokens : TokenBook
+    events : EventHub
+    """
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self.settings, self.store = settings, Store(settings.store)
+        self.tokens = TokenBook(self.store)
+        # SQLite has one writer at a time; to wait in a queue is faster than to wait for its lock.
+        self.writers = WorkQueue("write", 1 if self.store.is_sqlite else 4, settings.max_queue)
+        self.readers = WorkQueue("read", 4, 4 * settings.max_queue)
+        self.computers = WorkQueue("compute", 1, 8)
+        self.events = EventHub(lambda: self.read(self.revisions), settings.max_streams)
+        self._monitors: dict[str, Monitor] = {}
+        self._lock = threading.Lock()
+
+    async def authorize(self, request: Request, scope: str = "read", model: str | None = None) -> Access:
+        """Return the rights of a request; a `Problem` (401, 403) if it may not do this."""
+        access = await self.read(check_access, self.tokens, self.settings, request, scope, model)
+        request.scope["calibrant_who"] = access.who
+        return access
+
+    async def models(self, access: Access) -> list[str]:
+        """Return the names of the models that a request may know of, sorted."""
+        return [name for name in await self.read(self.store.models) if access.sees(name)]
+
+    async def monitor(self, model: str) -> Monitor:
+        """Return the monitor of a model; a `Problem` (404) if the store has none of this name."""
+        return await self.read(self.open, model)
+
+    async def read(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Run a function that reads the store."""
+        return await self.readers.run(function, *args, **options)
+
+    async def write(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Run a function that writes to the store; its writes are durable when this returns."""
+        return await self.writers.run(function, *args, **options)
+
+    async def compute(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Run a function that computes for long, such as an evaluation; one runs at a time."""
+        return await self.computers.run(function, *args, **options)
+
+    def open(self, model: str) -> Monitor:
+        """Return the monitor of a model (not in the event loop)."""
+        with self._lock:
+            found = self._monitors.get(model)
+        if found is not None and found.exists():
+            return found
+        with self.store.read() as connection:
+            query = sa.select(schema.models.c.id).where(schema.models.c.name == model)
+            exists = connection.execute(query).first() is not None
+        if not exists:
+            raise Problem(
+                404,
+                "The store must have the model; there is none with this name. PUT /v1/models/{model} creates one.",
+                argument="model",
+            )
+        found = Monitor(self.store, model=model)
+        with self._lock:
+            self._monitors[model] = found
+        return found
+
+    def revisions(self) -> dict[str, int]:
+        """Return the revision of each model, which grows when the model changes (not in the event loop)."""
+        with self.store.read() as connection:
+            query = sa.select(schema.models.c.name, schema.models.c.revision).order_by(schema.models.c.name)
+            return {row.name: int(row.revision) for row in connection.execute(query)}
+
+    def stop(self) -> None:
+        """End streams of events; running requests go on."""
+        self.events.stop()
+
+    def close(self) -> None:
+        """Finish the work that waits, and close the store."""
+        for queue in (self.writers, self.readers, self.computers):
+            queue.close()
+        self.store.engine.dispose()
