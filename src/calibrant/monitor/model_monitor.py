@@ -338,9 +338,7 @@ class Monitor(KnownKeywords):
             groups[name] = tables[NO_GROUP]
         return evaluate(groups, **options)
 
-    def table(
-        self, since: Any = None, until: Any = None, *, group: Any = None, version: object = None
-    ) -> ScoreTable:
+    def table(self, since: Any = None, until: Any = None, *, group: Any = None, version: object = None) -> ScoreTable:
         """Return the table of the rows that `evaluate` evaluates, or of one group, for example to fit a calibrator."""
         tables = self._tables(since, until, version)
         if group is None:

@@ -49,6 +49,8 @@ class ModelSummary:
         Group, or None for all rows, of each alarm that was not acknowledged.
     n_acknowledged : int
         Number of acknowledged alarms.
+    silenced : datetime or None
+        End of the last silence, which may be over.
     """
 
     model: str
@@ -66,6 +68,7 @@ class ModelSummary:
     unlabelled: float
     alarms: tuple[Any, ...]
     n_acknowledged: int
+    silenced: datetime | None
 
     @property
     def state(self) -> str:
@@ -88,25 +91,27 @@ def read_summaries(store: Store, models: Collection[str] | None = None) -> list[
             _evidence(connection, found),
             _alarms(connection, [row.model_id for row in rows]),
             _unlabelled(connection, [row.model_id for row in rows]),
+            _silenced(connection),
         )
     return sorted((_summary(row, parts) for row in rows), key=lambda summary: summary.model)
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """Results of the queries: by version the windows, open rows and evidence; by model the alarms and predictions."""
+    """Results of the queries: by version the windows, open rows and evidence; by model the rest."""
 
     windows: Mapping[int, Any]
     open_rows: Mapping[int, int]
     evidence: Mapping[int, list[float]]
     alarms: Mapping[int, list[Any]]
     unlabelled: Mapping[int, float]
+    silenced: Mapping[int, int]
 
 
 def _summary(row: Any, parts: _Parts) -> ModelSummary:
     closed = parts.windows.get(row.version_id)
     alarms = parts.alarms.get(row.model_id, [])
-    settings = json.loads(row.settings)
+    settings, until = json.loads(row.settings), parts.silenced.get(row.model_id)
     return ModelSummary(
         model=row.model,
         version="1" if row.version is None else row.version,
@@ -125,6 +130,7 @@ def _summary(row: Any, parts: _Parts) -> ModelSummary:
             None if each.stream == WHOLE else group_label(each.stream) for each in alarms if each.acknowledged is None
         ),
         n_acknowledged=sum(each.acknowledged is not None for each in alarms),
+        silenced=None if until is None else to_datetime(until),
     )
 
 
@@ -204,3 +210,10 @@ def _unlabelled(connection: sa.Connection, models: list[int]) -> dict[int, float
     for model, labelled, count in connection.execute(query.group_by(table.c.model_id, table.c.labelled)):
         counts[model][bool(labelled)] += int(count)
     return {model: without / (without + known) for model, (without, known) in counts.items()}
+
+
+def _silenced(connection: sa.Connection) -> dict[int, int]:
+    """Return the end of the last silence of each model."""
+    table = schema.silences
+    query = sa.select(table.c.model_id, sa.func.max(table.c.until)).group_by(table.c.model_id)
+    return {model: int(until) for model, until in connection.execute(query)}

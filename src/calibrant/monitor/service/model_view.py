@@ -110,7 +110,8 @@ def _tiles(status: Status) -> list[dict[str, Any]]:
     last = "–" if status.last_window is None else window_text(status.last_window, window)
     open_rows = f"{status.n_open_rows:,} more in {status.n_open_windows:,} open"
     sequence = status.confidence_sequence
-    limits = "no limits"
+    shift = f"{sequence.estimate:+.2f}" if sequence.low <= sequence.estimate <= sequence.high else "–"
+    limits = "no single shift fits" if status.n_windows else "no closed window"
     if math.isfinite(sequence.low) and math.isfinite(sequence.high):
         limits = f"{sequence.low:+.2f} to {sequence.high:+.2f}"
     missing = f"{status.n_unlabelled:,} without outcome"
@@ -122,11 +123,7 @@ def _tiles(status: Status) -> list[dict[str, Any]]:
             "share": evidence_share(status),
         },
         {"label": "Observed rate", "value": percent(status.observed), "text": f"predicted {percent(status.predicted)}"},
-        {
-            "label": "Shift (log-odds)",
-            "value": f"{sequence.estimate:+.2f}" if math.isfinite(sequence.estimate) else "–",
-            "text": limits,
-        },
+        {"label": "Shift (log-odds)", "value": shift, "text": limits},
         {"label": "Rows", "value": f"{status.n_rows - status.n_open_rows:,}", "text": open_rows},
         {"label": "Last closed window", "value": last, "text": f"{status.n_windows:,} closed windows"},
         {
@@ -228,9 +225,7 @@ def _groups(status: Status, request: ModelRequest, links: PageLinks) -> dict[str
     }
 
 
-def _group(
-    label: Any, group: GroupStatus, status: Status, request: ModelRequest, links: PageLinks
-) -> dict[str, Any]:
+def _group(label: Any, group: GroupStatus, status: Status, request: ModelRequest, links: PageLinks) -> dict[str, Any]:
     sequence = group.confidence_sequence
     known = math.isfinite(sequence.low) and math.isfinite(sequence.high)
     key = group_key(label)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from calibrant.monitor.model_summaries import ModelSummary
@@ -20,7 +21,7 @@ SORTS: dict[str, tuple[str, Callable[[ModelSummary], Any]]] = {
     "state": ("state", lambda m: (_WORST_FIRST[m.state], -evidence_share(m), m.model.casefold())),
     "name": ("model", lambda m: m.model.casefold()),
     "evidence": ("evidence", lambda m: -evidence_share(m)),
-    "window": ("last closed window", lambda m: -math.inf if m.last_window is None else -m.last_window.timestamp()),
+    "window": ("last closed window", lambda m: math.inf if m.last_window is None else -m.last_window.timestamp()),
     "rows": ("rows", lambda m: -m.n_rows),
     "unlabelled": ("unlabelled", lambda m: math.inf if math.isnan(m.unlabelled) else -m.unlabelled),
 }
@@ -84,6 +85,7 @@ def _row(m: ModelSummary, links: PageLinks) -> dict[str, Any]:
         "predicted": percent(m.predicted),
         "observed": percent(m.observed),
         "unlabelled": percent(m.unlabelled, 1),
+        "silenced": None if m.silenced is None or m.silenced <= datetime.now(UTC) else f"{m.silenced:%Y-%m-%d %H:%M}",
         "groups": groups[:_SHOWN_GROUPS],
         "more_groups": max(more, 0),
     }

@@ -44,6 +44,7 @@ class ResultCache:
         """Store a result; the one that was not used for longest is dropped."""
         with self._lock:
             self._found[key] = result
+            self._found.move_to_end(key)
             while len(self._found) > self._size:
                 self._found.popitem(last=False)
 

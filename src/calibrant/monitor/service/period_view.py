@@ -49,7 +49,9 @@ class Period:
     def texts(self, *, hours: bool) -> tuple[str, str]:
         """Return both limits for inputs of dates, or of dates and hours."""
         form = "%Y-%m-%dT%H:%M" if hours else "%Y-%m-%d"
-        since, until = ("" if each is None else each.astimezone(UTC).strftime(form) for each in (self.since, self.until))
+        since, until = (
+            "" if each is None else each.astimezone(UTC).strftime(form) for each in (self.since, self.until)
+        )
         return since, until
 
 

@@ -53,32 +53,15 @@
     for (const fresh of [...page.querySelectorAll("[data-live]")]) {
       const old = document.getElementById(fresh.id);
       const source = fresh.outerHTML;
-      if (!old) {
-        insert(fresh, page);
-      } else if (sources.get(fresh.id) !== source && !isBusy(old)) {
+      if (old && sources.get(fresh.id) !== source && !isBusy(old)) {
         sources.set(fresh.id, source);
         replace(old, fresh);
       }
-    }
-    for (const old of document.querySelectorAll("[data-live]")) {
-      if (!page.getElementById(old.id) && !sources.has(old.id)) old.remove();
     }
     document.title = page.title;
     const heading = document.getElementById("heading");
     const now = Number(heading?.dataset.alarms || 0);
     if (now > before) document.getElementById("announce").textContent = heading.querySelector(".headline").textContent;
-  };
-
-  // A section that the page did not have, such as the steps after the first alarm, comes after the one before it.
-  const insert = (fresh, page) => {
-    const order = [...page.querySelectorAll("main > [id], main > section")];
-    const earlier = order.slice(0, order.indexOf(fresh)).reverse().map((each) => each.id && document.getElementById(each.id)).find(Boolean);
-    sources.set(fresh.id, fresh.outerHTML);
-    if (!earlier) return;
-    const node = document.adoptNode(fresh);
-    earlier.after(node);
-    node.classList.add("changed");
-    enable(node);
   };
 
   const update = async () => {
