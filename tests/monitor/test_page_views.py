@@ -9,8 +9,9 @@ import pytest
 import calibrant as cb
 from calibrant import InputError
 
-for library in ("starlette", "matplotlib", "jinja2"):
-    pytest.importorskip(library, reason=f"{library} is not installed")
+pytest.importorskip("starlette", reason="starlette is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+pytest.importorskip("jinja2", reason="jinja2 is not installed")
 
 from calibrant.monitor.model_summaries import ModelSummary, read_summaries
 from calibrant.monitor.service.model_view import ModelRequest, model_view

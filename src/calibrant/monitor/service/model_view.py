@@ -10,7 +10,7 @@ from calibrant._support.errors import InputError
 from calibrant.monitor.history import History
 from calibrant.monitor.model_monitor import Monitor
 from calibrant.monitor.observations import group_key, group_label
-from calibrant.monitor.service.overview_view import evidence_share, percent
+from calibrant.monitor.service.overview_view import NO_VALUE, evidence_share, percent
 from calibrant.monitor.service.page_figures import ResultCache, history_figures
 from calibrant.monitor.service.page_links import PageLinks
 from calibrant.monitor.service.period_view import NAMES, Period, default_periods, period_view
@@ -107,10 +107,10 @@ def _heading(status: Status) -> dict[str, Any]:
 def _tiles(status: Status) -> list[dict[str, Any]]:
     """Return label, value and explanation of the main numbers; the first has a bar."""
     window = status.settings.get("window", "day")
-    last = "–" if status.last_window is None else window_text(status.last_window, window)
+    last = NO_VALUE if status.last_window is None else window_text(status.last_window, window)
     open_rows = f"{status.n_open_rows:,} more in {status.n_open_windows:,} open"
     sequence = status.confidence_sequence
-    shift = f"{sequence.estimate:+.2f}" if sequence.low <= sequence.estimate <= sequence.high else "–"
+    shift = f"{sequence.estimate:+.2f}" if sequence.low <= sequence.estimate <= sequence.high else NO_VALUE
     limits = "no single shift fits" if status.n_windows else "no closed window"
     if math.isfinite(sequence.low) and math.isfinite(sequence.high):
         limits = f"{sequence.low:+.2f} to {sequence.high:+.2f}"
@@ -118,7 +118,7 @@ def _tiles(status: Status) -> list[dict[str, Any]]:
     return [
         {
             "label": "Log e-value",
-            "value": f"{status.log_e_value:.2f}" if status.n_windows else "–",
+            "value": f"{status.log_e_value:.2f}" if status.n_windows else NO_VALUE,
             "text": f"alarm at {status.threshold:.2f}",
             "share": evidence_share(status),
         },
@@ -238,7 +238,7 @@ def _group(label: Any, group: GroupStatus, status: Status, request: ModelRequest
         "observed": percent(group.observed),
         "difference": f"{100 * (group.observed - group.predicted):+.2f}",
         "difference_number": group.observed - group.predicted,
-        "shift": f"{sequence.low:+.2f} to {sequence.high:+.2f}" if known else "–",
+        "shift": f"{sequence.low:+.2f} to {sequence.high:+.2f}" if known else NO_VALUE,
         "log_e_value": f"{group.log_e_value:.2f}",
         "log_e_number": group.log_e_value,
         "alarm": group.alarm,

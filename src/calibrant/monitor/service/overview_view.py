@@ -9,8 +9,9 @@ from calibrant.monitor.model_summaries import ModelSummary
 from calibrant.monitor.service.page_links import PageLinks
 from calibrant.monitor.time_windows import window_text
 
-__all__ = ["SORTS", "evidence_share", "overview_view", "percent", "sparkline"]
+__all__ = ["NO_VALUE", "SORTS", "evidence_share", "overview_view", "percent", "sparkline"]
 
+NO_VALUE = "\N{EN DASH}"
 _MODELS_PER_PAGE = 50
 _SHOWN_GROUPS = 3
 _TONES = {"alarm": "bad", "acknowledged": "open", "no alarm": "good", "no evidence": "plain"}
@@ -75,11 +76,11 @@ def _row(m: ModelSummary, links: PageLinks) -> dict[str, Any]:
         "link": links.model(m.model),
         "state": m.state,
         "tone": _TONES[m.state],
-        "evidence": f"{m.log_e_value:.2f}" if m.n_windows else "–",
+        "evidence": f"{m.log_e_value:.2f}" if m.n_windows else NO_VALUE,
         "threshold": f"{m.threshold:.2f}",
         "share": evidence_share(m),
         "spark": sparkline(m.evidence, m.threshold),
-        "last_window": "–" if m.last_window is None else window_text(m.last_window, m.window),
+        "last_window": NO_VALUE if m.last_window is None else window_text(m.last_window, m.window),
         "rows": f"{m.n_rows:,}",
         "open_rows": f"{m.n_open_rows:,}",
         "predicted": percent(m.predicted),
@@ -98,7 +99,7 @@ def evidence_share(m: Any) -> float:
 
 def percent(share: float, digits: int = 2) -> str:
     """Return a share as a percentage; a dash if there is none."""
-    return f"{100 * share:.{digits}f} %" if math.isfinite(share) else "–"
+    return f"{100 * share:.{digits}f} %" if math.isfinite(share) else NO_VALUE
 
 
 def sparkline(values: Sequence[float], threshold: float, width: int = 120, height: int = 30) -> dict[str, Any] | None:

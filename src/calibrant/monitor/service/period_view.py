@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from calibrant._support.errors import InputError
@@ -13,7 +13,7 @@ from calibrant.evaluation.evaluate import evaluate
 from calibrant.evaluation.results import Evaluation
 from calibrant.monitor.history import History
 from calibrant.monitor.model_monitor import Monitor
-from calibrant.monitor.service.overview_view import percent
+from calibrant.monitor.service.overview_view import NO_VALUE, percent
 from calibrant.monitor.service.page_figures import ResultCache, reliability_figures, table_digest
 from calibrant.monitor.time_windows import read_time, to_datetime
 from calibrant.tables.score_table import ScoreTable
@@ -46,13 +46,10 @@ class Period:
             )
         return cls(first, last)
 
-    def texts(self, *, hours: bool) -> tuple[str, str]:
+    def texts(self, *, hours: bool) -> tuple[str, ...]:
         """Return both limits for inputs of dates, or of dates and hours."""
         form = "%Y-%m-%dT%H:%M" if hours else "%Y-%m-%d"
-        since, until = (
-            "" if each is None else each.astimezone(UTC).strftime(form) for each in (self.since, self.until)
-        )
-        return since, until
+        return tuple("" if each is None else f"{each:{form}}" for each in (self.since, self.until))
 
 
 def default_periods(history: History) -> tuple[Period | None, Period]:
@@ -99,7 +96,7 @@ def _evaluate(table: ScoreTable, monitor: Monitor) -> Evaluation:
 
 def _row(name: str, table: ScoreTable, e: Evaluation) -> dict[str, Any]:
     interval = e.metrics[LOG_ODDS_ERROR].interval
-    shown = "–" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
+    shown = NO_VALUE if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
     return {
         "name": name,
         "verdict": e.verdict,
