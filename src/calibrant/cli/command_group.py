@@ -19,7 +19,8 @@ class CommandGroup(click.Group):
         except KeyboardInterrupt:
             raise click.Abort from None  # without the blank line that click prints
         except InputError as error:
-            command = self.get_command(context, str(context.invoked_subcommand))
+            own = context.invoked_subcommand is None  # a group that does something without a command
+            command = self if own else self.get_command(context, str(context.invoked_subcommand))
             names = {} if command is None else {str(each.name): _option_name(each) for each in command.params}
             raise click.ClickException(error.write(lambda argument: write_option(argument, names))) from error
 

@@ -39,6 +39,7 @@ COMMANDS = {
     "apply": "Apply a calibrator to the forecasts in a file.",
     "export": "Export a calibrator as SQL or ONNX.",
     "monitor": "Monitor calibration over time: store rows, show the status, exit with 1 on an alarm.",
+    "serve": "Serve monitored models over HTTP: an API, pages, alarms, metrics; manage access tokens.",
     "demo": "Run the commands on two models of handwritten digits, offline.",
 }
 

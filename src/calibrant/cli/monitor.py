@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from calibrant.monitor.model_monitor import Monitor
     from calibrant.monitor.status import Status
 
-__all__ = ["monitor"]
+__all__ = ["model_option", "monitor", "parse_duration", "store_option"]
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -37,10 +37,10 @@ def parse_window(text: str) -> str | int:
     return int(text) if text.isdecimal() else text
 
 
-_store_option = click.option(
+store_option = click.option(
     "--store", required=True, metavar="STORE", help="A SQLite file, or a URL such as postgresql+psycopg://user@host/db."
 )
-_model_option = click.option("--model", metavar="NAME", default="default", show_default=True, help="The model.")
+model_option = click.option("--model", metavar="NAME", default="default", show_default=True, help="The model.")
 _version_option = click.option("--version", metavar="NAME", help="Version of the model. Default: the latest.")
 _SETTINGS: tuple[Decorator, ...] = (
     click.option("--window", type=parse_window, show_default="day", help="hour, day, week, or a number of rows."),
@@ -75,8 +75,8 @@ def monitor() -> None:
 
 @monitor.command
 @input_options(("p",), counted=False)
-@_store_option
-@_model_option
+@store_option
+@model_option
 @_version_option
 @click.option("--time", required=True, metavar="COLUMN", help="The column of times; times without a zone are UTC.")
 @click.option("--group", multiple=True, metavar="COLUMN", help="A column of groups; can be repeated.")
@@ -129,7 +129,7 @@ def _setting_names() -> list[str]:
 
 
 @monitor.command
-@_store_option
+@store_option
 @click.option("--model", metavar="NAME", help="The model. Default: all models of the store.")
 @click.option(
     "--format",
@@ -160,8 +160,8 @@ def status(store: str, model: str | None, format: str) -> int:
 
 
 @monitor.command
-@_store_option
-@_model_option
+@store_option
+@model_option
 @_version_option
 @click.option("--group", metavar="LABEL", help="A group. Default: all rows.")
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -178,8 +178,8 @@ def history(store: str, model: str, version: str | None, group: str | None, form
 
 
 @monitor.command
-@_store_option
-@_model_option
+@store_option
+@model_option
 @click.option("--html", required=True, metavar="FILE", help="The page to write; - is standard output.")
 @force_option
 def report(store: str, model: str, html: str, force: bool) -> None:
@@ -193,8 +193,8 @@ def report(store: str, model: str, html: str, force: bool) -> None:
 
 
 @monitor.command
-@_store_option
-@_model_option
+@store_option
+@model_option
 @click.option("--folder", required=True, metavar="FOLDER", help="A new or empty folder.")
 def export(store: str, model: str, folder: str) -> None:
     """Write settings (JSON), tables, history and alarms (Parquet) to a folder.

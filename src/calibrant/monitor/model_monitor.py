@@ -1,20 +1,25 @@
 """`Monitor`: calibration over time, with alarms that stay valid however often one looks."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
+from calibrant._support.errors import Argument, InputError, MissingExtraError
 
-from calibrant._support.errors import Argument, InputError
+try:
+    import sqlalchemy as sa
+except ModuleNotFoundError as error:
+    raise MissingExtraError("The monitor needs SQLAlchemy", "monitor", name="sqlalchemy") from error
+
 from calibrant._support.option_checks import KnownKeywords
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.evaluation.results import Evaluation
 from calibrant.monitor import schema
+from calibrant.monitor.conflicts import BatchConflictError, DeletedModelError
 from calibrant.monitor.evidence import WHOLE
 from calibrant.monitor.history import History
 from calibrant.monitor.model_queries import Reader
@@ -172,7 +177,7 @@ class Monitor(KnownKeywords):
 
     def _check_exists(self, row: Any) -> None:
         if row is None:
-            raise InputError(f"Model {self.model!r} was deleted from the store.", hint="Open a new Monitor.")
+            raise DeletedModelError(f"Model {self.model!r} was deleted from the store.", hint="Open a new Monitor.")
 
     def observe(
         self, y: Any, p: Any, *, time: Any, group: Any = None, batch: object = None, version: object = None
@@ -213,27 +218,31 @@ class Monitor(KnownKeywords):
         n_rows = int(chunk.sizes.sum()) if isinstance(chunk, RowChunk) else int(chunk.table.size)
         with self._write() as recorder:
             own = recorder.version(None if version is None else check_name("version", version))
-            if batch is not None and self._is_repeated(recorder.connection, chunk, batch, own.name, n_rows):
+            if self._is_repeated(recorder, batch, chunk.sha256, n_rows, own.name):
                 return Receipt(0, repeated_batch=True)
             n_late = recorder.record(own, chunk)
             recorder.advance(own, int(chunk.times.max()))
         return Receipt(n_rows, n_late, n_closed=recorder.n_closed, alarms=_raised(recorder))
 
-    def _is_repeated(self, connection: sa.Connection, chunk: Chunk, batch: object, version: str, n_rows: int) -> bool:
+    def _is_repeated(
+        self, recorder: Recorder, batch: object, sha256: Callable[[], str], n_rows: int, *place: str
+    ) -> bool:
         """Return whether a batch was stored before, else store its id; other content with this id is an error.
 
-        Each version has its own batches.
+        `place` has the version, because each has its own batches, and the kind of rows other than observations.
         """
-        name, table, content = check_name("batch", batch), schema.batches, chunk.sha256()
-        key = json.dumps([version, name])
+        if batch is None:
+            return False
+        name, table, content = check_name("batch", batch), schema.batches, sha256()
+        key = json.dumps([*place[:1], name, *place[1:]])
         query = sa.select(table).where(table.c.model_id == self._id, table.c.batch == key)
-        found = connection.execute(query).first()
+        found = recorder.connection.execute(query).first()
         if found is None:
             values = {"model_id": self._id, "batch": key, "sha256": content, "n_rows": n_rows}
-            connection.execute(table.insert().values(**values, received=schema.now()))
+            recorder.connection.execute(table.insert().values(**values, received=schema.now()))
             return False
         if found.sha256 != content:
-            raise InputError(
+            raise BatchConflictError(
                 Argument("batch") + f" must be a new id or come with the same rows as before; got {name!r} with other "
                 f"rows ({n_rows:,} now, {found.n_rows:,} at {to_datetime(found.received):%Y-%m-%d %H:%M:%S} UTC).",
                 hint="Give each batch its own id.",
@@ -241,7 +250,9 @@ class Monitor(KnownKeywords):
             )
         return True
 
-    def predict(self, id: Any, p: Any, *, time: Any, group: Any = None, version: object = None) -> Receipt:
+    def predict(
+        self, id: Any, p: Any, *, time: Any, group: Any = None, batch: object = None, version: object = None
+    ) -> Receipt:
         """Store predictions whose outcomes are not known yet.
 
         `id` is a label or a column of labels, one per prediction; the first prediction of an id by a version counts,
@@ -256,21 +267,25 @@ class Monitor(KnownKeywords):
         predictions = Predictions.read(id, p, time, group)
         with self._write() as recorder:
             own = recorder.version(None if version is None else check_name("version", version))
+            if self._is_repeated(recorder, batch, predictions.sha256, len(predictions.ids), own.name, "predictions"):
+                return Receipt(0, repeated_batch=True)
             n_duplicates = predictions.store(recorder, own)
             recorder.count_on_model(n_duplicates=n_duplicates)
             recorder.advance(own, max(predictions.times))
         n_rows = len(predictions.ids) - n_duplicates
         return Receipt(n_rows, 0, n_duplicates, n_closed=recorder.n_closed, alarms=_raised(recorder))
 
-    def outcome(self, id: Any, y: Any, *, time: Any = None) -> Receipt:
+    def outcome(self, id: Any, y: Any, *, time: Any = None, batch: object = None) -> Receipt:
         """Store the outcomes of earlier predictions; they are counted in the windows of the predictions.
 
         An id without a prediction, and an id that has an outcome already, are left out and counted. `time` is the
-        time at which the outcomes became known; it moves the clock that closes windows.
+        time at which the outcomes became known; it moves the clock that closes windows. `batch` as for `observe`.
         """
         outcomes = Outcomes.read(id, y)
         known = None if time is None else read_time(time)
         with self._write() as recorder:
+            if self._is_repeated(recorder, batch, outcomes.sha256, len(outcomes.ids), "", "outcomes"):
+                return Receipt(0, repeated_batch=True)
             chunks, n_duplicates, n_unknown = outcomes.match(recorder)
             n_late = sum(recorder.record(version, chunk) for version, chunk in chunks)
             recorder.count_on_model(n_duplicates=n_duplicates, n_unknown=n_unknown)
@@ -418,6 +433,16 @@ class Monitor(KnownKeywords):
                 raise InputError(Argument("alarm") + f" must be an alarm of the model, which has {shown}; got {key!r}.")
             values = {"acknowledged": schema.now(), "reason": text}
             recorder.connection.execute(schema.alarms.update().where(schema.alarms.c.id == key).values(**values))
+
+    def alarms(self) -> tuple[Alarm, ...]:
+        """Return all alarms of all versions, also acknowledged ones, in the order in which they were raised."""
+        with self._read() as reader:
+            return reader.alarms()
+
+    def groups(self) -> list[Any]:
+        """Return the labels of all groups with rows."""
+        with self._read() as reader:
+            return [group_label(key) for key in reader.group_keys()]
 
     def models(self) -> list[str]:
         """Return the names of all models in the store."""

@@ -19,7 +19,7 @@ from calibrant.monitor.status import Alarm, ChangeEstimate, ConfidenceSequence, 
 from calibrant.monitor.time_windows import to_datetime
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["Reader"]
+__all__ = ["Reader", "alarm_from_row"]
 
 # Estimates of a change from fewer windows mean little.
 _FEWEST_WINDOWS = 5
@@ -130,7 +130,7 @@ class Reader:
             .where(versions.c.model_id == self.model_id)
             .order_by(alarms.c.id)
         )
-        return tuple(_alarm(row) for row in self.connection.execute(query))
+        return tuple(alarm_from_row(row) for row in self.connection.execute(query))
 
     def tables(self, since: int | None, until: int | None, version_name: str | None = None) -> dict[str, ScoreTable]:
         """Return the table of each group in the windows that start at `since` or later and before `until`."""
@@ -302,7 +302,8 @@ def _group(stream: Any, weight: float, alarm: bool) -> GroupStatus:
     return GroupStatus(stream.n, *rates, stream.log_e, weight, alarm, _sequence(stream))
 
 
-def _alarm(row: Any) -> Alarm:
+def alarm_from_row(row: Any) -> Alarm:
+    """Return the alarm of a row of the store with the name of its version and the start of its window."""
     return Alarm(
         int(row.id),
         row.name,

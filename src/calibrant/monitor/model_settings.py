@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from calibrant._support.errors import Argument, InputError
+from calibrant._support.errors import Argument
 from calibrant._support.option_checks import check_share
 from calibrant.inference.sequential.e_processes import EProcess
+from calibrant.monitor.conflicts import SettingsConflictError
 from calibrant.monitor.time_windows import WindowRule, read_duration
 from calibrant.tables.score_table import check_resolution
 
@@ -61,7 +62,7 @@ class ModelSettings:
             stored = getattr(self, name)
             if value != stored:
                 shown = [timedelta(microseconds=v) if name == "maturity" else v for v in (stored, value)]
-                raise InputError(
+                raise SettingsConflictError(
                     Argument(name)
                     + f" must be {shown[0]!r}, the value stored for model {model!r}; got {shown[1]!r}."
                     + " Settings of a model never change.",

@@ -1,6 +1,8 @@
 """Predictions that wait for their outcomes."""
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +44,10 @@ class Predictions:
         times = read_times(time, len(ids)).tolist()
         return cls(ids, scores.values.tolist(), times, [keys[code] for code in codes])
 
+    def sha256(self) -> str:
+        """Return the checksum of the predictions in any order."""
+        return _digest(zip(self.ids, self.scores, self.times, self.groups, strict=True))
+
     def store(self, recorder: Recorder, version: Version) -> int:
         """Store the predictions of new ids; return the number of duplicates, which are left out."""
         seen = {row.row_id for row in _known(recorder, self.ids) if row.version_id == version.id}
@@ -71,6 +77,10 @@ class Outcomes:
         _columns.check_lengths([_columns.ColumnData("id", np.array(ids, dtype=object)), y])
         _columns.refuse_missing([y])
         return cls(ids, [int(each) for each in y.values])
+
+    def sha256(self) -> str:
+        """Return the checksum of the outcomes in any order."""
+        return _digest(zip(self.ids, self.events, strict=True))
 
     def match(self, recorder: Recorder) -> "tuple[list[tuple[Version, RowChunk]], int, int]":
         """Return the labelled rows of each version, and the numbers of duplicates and of unknown ids.
@@ -104,6 +114,10 @@ class Outcomes:
             if rows:
                 chunks.append((version, _chunk(rows)))
         return chunks, duplicates, unknown
+
+
+def _digest(rows: Iterable[tuple[Any, ...]]) -> str:
+    return hashlib.sha256(json.dumps(sorted(rows)).encode()).hexdigest()
 
 
 def _chunk(rows: list[tuple[Any, int]]) -> RowChunk:

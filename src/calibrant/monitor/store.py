@@ -9,10 +9,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy import event
-
 from calibrant._support.errors import Argument, InputError, MissingExtraError
+
+try:
+    import sqlalchemy as sa
+    from sqlalchemy import event
+except ModuleNotFoundError as error:
+    raise MissingExtraError("The monitor needs SQLAlchemy", "monitor", name="sqlalchemy") from error
+
 from calibrant.monitor import schema
 
 __all__ = ["Store", "StoreError"]

@@ -1,19 +1,27 @@
-"""The application: API, pages, security headers, errors."""
+"""The application: API, pages, guard and errors."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.responses import Response
 
+from calibrant._support.errors import InputError
+from calibrant.monitor.service.api import api_routes
+from calibrant.monitor.service.guard import Guard
 from calibrant.monitor.service.pages import error_page, page_routes
 from calibrant.monitor.service.problems import Problem, as_problem, problem_response
 from calibrant.monitor.service.service import Service
 from calibrant.monitor.service.service_settings import ServiceSettings
+from calibrant.monitor.store import StoreError
 
 __all__ = ["create_app"]
+
+_LOG = logging.getLogger("calibrant.service")
 
 
 def create_app(settings: ServiceSettings) -> Starlette:
@@ -22,41 +30,27 @@ def create_app(settings: ServiceSettings) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        yield
-        service.stop()
-        service.close()
+        await service.start()
+        try:
+            yield
+        finally:
+            service.stop()
+            await service.finish()
 
-    routes = [
-        Route("/v1/models/{model}/status", _status, methods=["GET"]),
-        Route("/v1/events", _events, methods=["GET"]),
-        *page_routes(),
-    ]
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={Exception: _answer_error})
-    for kind in (Problem, ValueError, OSError):
-        app.add_exception_handler(kind, _answer_error)
+    app = Starlette(
+        routes=[*api_routes(), *page_routes()],
+        lifespan=lifespan,
+        middleware=[Middleware(Guard, service=service, answer_error=_answer_error)],
+        exception_handlers=dict.fromkeys((HTTPException, Problem, InputError, StoreError), _answer_error),
+    )
     app.state.service = service
     return app
 
 
-def _answer_error(request: Request, error: Exception) -> Response:
+async def _answer_error(request: Request, error: Exception) -> Response:
     problem = as_problem(error)
-    if request.url.path.startswith("/v1/"):
+    if problem.status == 500:
+        _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    if request.url.path.startswith(("/v1/", "/metrics")):
         return problem_response(request, problem)
     return error_page(request, problem)
-
-
-async def _status(request: Request) -> Response:
-    service, model = request.app.state.service, request.path_params["model"]
-    await service.authorize(request, "read", model)
-    monitor = await service.monitor(model)
-    return JSONResponse((await service.read(monitor.status)).to_dict())
-
-
-async def _events(request: Request) -> Response:
-    service = request.app.state.service
-    access = await service.authorize(request, "read")
-
-    async def valid() -> bool:
-        return True
-
-    return StreamingResponse(service.events.stream(access.sees, valid), media_type="text/event-stream")

@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from calibrant.monitor.service.access_tokens import AccessToken, TokenBook
 from calibrant.monitor.service.problems import Problem
-from calibrant.monitor.service.service_settings import ServiceSettings
+from calibrant.monitor.service.service_settings import ServiceSettings, is_loopback
 
 __all__ = ["ANONYMOUS", "Access", "bearer", "check_access"]
 
@@ -44,6 +44,7 @@ def check_access(book: TokenBook, settings: ServiceSettings, request: Request, s
     text, in_query = bearer(request)
     if text is None:
         if settings.loopback and not book.exist():
+            _check_origin(settings, request)
             return Access()
         raise _unknown("This service needs a token; the request has none.")
     token = book.verify(text)
@@ -55,6 +56,15 @@ def check_access(book: TokenBook, settings: ServiceSettings, request: Request, s
         wanted = f"the scope {scope!r}" + ("" if model is None else " for this model")
         raise Problem(403, f"The token must have {wanted}; token {token.id} does not.")
     return Access(token)
+
+
+def _check_origin(settings: ServiceSettings, request: Request) -> None:
+    """Refuse requests that a web page of another site, or a proxy, sends to a service without tokens."""
+    host = request.url.hostname or ""
+    if not is_loopback(host) and host not in settings.allowed_hosts:
+        raise Problem(403, f"Without tokens the service must be addressed as loopback; got the host {host[:80]!r}.")
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise Problem(403, "Without tokens the service does not answer pages of other sites.")
 
 
 def _unknown(text: str) -> Problem:

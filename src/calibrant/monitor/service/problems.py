@@ -9,13 +9,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.text_tables import printable
+from calibrant.monitor.conflicts import BatchConflictError, DeletedModelError, SettingsConflictError
 from calibrant.monitor.store import StoreError
 
 __all__ = ["Problem", "as_problem", "problem_response"]
 
 MEDIA_TYPE = "application/problem+json"
+_CODES = {BatchConflictError: 422, DeletedModelError: 404, SettingsConflictError: 409}
+# Arguments that requests have as a header.
+_HEADERS = {"batch": "Idempotency-Key"}
 
 
 class Problem(Exception):  # noqa: N818  (the term of RFC 9457)
@@ -51,13 +55,19 @@ def as_problem(error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
     if isinstance(error, InputError):
+        status = next((code for kind, code in _CODES.items() if isinstance(error, kind)), 400)
+        argument = _HEADERS.get(error.argument or "", error.argument)
         hint = printable(error.hint)
-        return Problem(400, str(error), argument=error.argument, row=error.row, hint=hint)
+        return Problem(status, error.write(_write_argument), argument=argument, row=error.row, hint=hint)
     if isinstance(error, StoreError):
         return Problem(503, str(error), headers={"Retry-After": "2"})
     if isinstance(error, HTTPException):
         return Problem(error.status_code, str(error.detail), headers=error.headers)
     return Problem(500, "The service failed on this request; its log has the cause.")
+
+
+def _write_argument(argument: Argument) -> str:
+    return _HEADERS.get(argument.name, str(argument))
 
 
 def problem_response(request: Request, error: Exception) -> Response:

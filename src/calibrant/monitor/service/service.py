@@ -1,5 +1,6 @@
 """`Service`: the store, the threads that use it, and the rights of requests. Handlers of all routes share one."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -8,13 +9,18 @@ import sqlalchemy as sa
 from starlette.requests import Request
 
 from calibrant.monitor import schema
+from calibrant.monitor.conflicts import DeletedModelError
 from calibrant.monitor.model_monitor import Monitor
 from calibrant.monitor.service.access_tokens import TokenBook
+from calibrant.monitor.service.alarm_delivery import AlarmDelivery
 from calibrant.monitor.service.authorization import Access, check_access
 from calibrant.monitor.service.event_stream import EventHub
+from calibrant.monitor.service.outbox import Outbox
 from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.prometheus_metrics import RequestMetrics
 from calibrant.monitor.service.service_settings import ServiceSettings
-from calibrant.monitor.service.work_queue import WorkQueue
+from calibrant.monitor.service.work_queue import WorkQueue, WriteQueue
+from calibrant.monitor.status import Receipt
 from calibrant.monitor.store import Store
 
 __all__ = ["Service"]
@@ -37,11 +43,14 @@ class Service:
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings, self.store = settings, Store(settings.store)
         self.tokens = TokenBook(self.store)
-        # SQLite has one writer at a time; to wait in a queue is faster than to wait for its lock.
-        self.writers = WorkQueue("write", 1 if self.store.is_sqlite else 4, settings.max_queue)
+        self.writers = WriteQueue("write", self.store, settings.max_queue)
         self.readers = WorkQueue("read", 4, 4 * settings.max_queue)
         self.computers = WorkQueue("compute", 1, 8)
         self.events = EventHub(lambda: self.read(self.revisions), settings.max_streams)
+        self.metrics = RequestMetrics()
+        self.queues = (self.writers, self.readers, self.computers)
+        self.outbox = Outbox(self.store, settings.lease_seconds, settings.retry_seconds, settings.public_url)
+        self.delivery: AlarmDelivery | None = None
         self._monitors: dict[str, Monitor] = {}
         self._lock = threading.Lock()
 
@@ -71,6 +80,28 @@ class Service:
         """Run a function that computes for long, such as an evaluation; one runs at a time."""
         return await self.computers.run(function, *args, **options)
 
+    def with_monitor(self, model: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Call a function with the monitor of a model (not in the event loop)."""
+        with self._lock:
+            known = self._monitors.get(model)
+        if known is not None:
+            try:
+                return function(known, *args, **options)
+            except DeletedModelError:
+                self.forget(model)
+        return function(self.open(model), *args, **options)
+
+    def forget(self, model: str) -> None:
+        """Forget the monitor of a model that was deleted."""
+        with self._lock:
+            self._monitors.pop(model, None)
+
+    def stored(self, model: str, receipt: Receipt) -> None:
+        """Count stored rows, and wake the delivery of alarms if there are new ones."""
+        self.metrics.rows.inc(receipt.n_rows)
+        if receipt.alarms and self.delivery is not None:
+            self.delivery.wake()
+
     def open(self, model: str) -> Monitor:
         """Return the monitor of a model (not in the event loop)."""
         with self._lock:
@@ -97,12 +128,22 @@ class Service:
             query = sa.select(schema.models.c.name, schema.models.c.revision).order_by(schema.models.c.name)
             return {row.name: int(row.revision) for row in connection.execute(query)}
 
+    async def start(self) -> None:
+        """Start the delivery of alarms."""
+        self.delivery = AlarmDelivery(self)
+        await self.delivery.start()
+
     def stop(self) -> None:
         """End streams of events; running requests go on."""
         self.events.stop()
 
-    def close(self) -> None:
-        """Finish the work that waits, and close the store."""
-        for queue in (self.writers, self.readers, self.computers):
+    async def finish(self) -> None:
+        """Finish the running deliveries and the work that waits, and close the store."""
+        if self.delivery is not None:
+            await self.delivery.stop()
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        for queue in self.queues:
             queue.close()
         self.store.engine.dispose()

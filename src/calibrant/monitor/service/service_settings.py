@@ -2,6 +2,7 @@
 
 import ipaddress
 from dataclasses import dataclass, field
+from typing import Any
 
 __all__ = ["ServiceSettings", "is_loopback"]
 
@@ -30,8 +31,14 @@ class ServiceSettings:
         Time in which the headers of a request must have arrived.
     shutdown_seconds : float
         Time that running requests have after a signal to stop.
+    lease_seconds, retry_seconds, poll_seconds : float
+        Of the delivery of alarms; see `Outbox`. The outbox is read at least every ``poll_seconds``.
     allowed_hosts : tuple of str
         Further host names of a service without tokens.
+    public_url : str or None
+        Address of the service for links in notifications.
+    channels : tuple of Channel
+        Webhooks and mailboxes that get alarms.
     """
 
     store: str
@@ -44,7 +51,12 @@ class ServiceSettings:
     body_seconds: float = 30.0
     header_seconds: float = 10.0
     shutdown_seconds: float = 30.0
-    allowed_hosts: tuple[str, ...] = field(default=())
+    lease_seconds: float = 60.0
+    retry_seconds: float = 5.0
+    poll_seconds: float = 2.0
+    allowed_hosts: tuple[str, ...] = ()
+    public_url: str | None = None
+    channels: tuple[Any, ...] = field(default=(), repr=False)
 
     @property
     def loopback(self) -> bool:

@@ -1,0 +1,144 @@
+"""`Guard`: limits of size and time, security headers and the access log, around the application."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from calibrant._support.text_tables import printable
+from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.service import Service
+
+__all__ = ["ACCESS_LOG", "Guard"]
+
+ACCESS_LOG = logging.getLogger("calibrant.access")
+# Bodies of all requests together, in units of the largest body.
+_BODIES = 8
+_HEADERS = (
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"cache-control", b"no-store"),
+)
+
+
+class Guard:
+    """Middleware around the application.
+
+    * A body has at most ``max_body`` bytes and must arrive in ``body_seconds``; all bodies together have a limit too.
+    * Each part of an answer must be taken in ``body_seconds``; else the connection is closed.
+    * Answers have security headers, unless the handler set its own value.
+    * The access log has method, path without query, status, time and the id of the token.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service, answer_error: Callable[..., Awaitable[Response]]) -> None:
+        self.app, self.service, self.answer_error = app, service, answer_error
+        self.n_bytes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        exchange = _Exchange(self, scope, receive, send)
+        _keep_slashes(scope)
+        try:
+            await self.app(scope, exchange.receive, exchange.send)
+        except Exception as error:
+            if exchange.status:  # the answer has begun; the server closes the connection
+                raise
+            answer = await self.answer_error(Request(scope), error)
+            await answer(scope, exchange.receive, exchange.send)
+        finally:
+            exchange.finish()
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, guard: Guard, scope: Scope, receive: Receive, send: Send) -> None:
+        self.guard, self.scope = guard, scope
+        self._receive, self._send = receive, send
+        self.settings = guard.service.settings
+        self.started = time.monotonic()
+        self.n_bytes, self.status = 0, 0
+        self.complete = False
+        self.declared = _content_length(scope)
+
+    async def receive(self) -> Message:
+        """Return the next part of the body within the limits."""
+        if self.complete:
+            return await self._receive()
+        if self.declared > self.settings.max_body:
+            raise self._too_large(self.declared)
+        left = self.started + self.settings.body_seconds - time.monotonic()
+        try:
+            message = await asyncio.wait_for(self._receive(), max(left, 0.001))
+        except TimeoutError:
+            seconds = self.settings.body_seconds
+            raise Problem(408, f"The body must arrive within {seconds:g} s.", headers={"Connection": "close"}) from None
+        self.complete = not message.get("more_body", False)
+        self._count(len(message.get("body", b"")))
+        return message
+
+    def _count(self, n_bytes: int) -> None:
+        self.n_bytes += n_bytes
+        self.guard.n_bytes += n_bytes
+        if self.n_bytes > self.settings.max_body:
+            raise self._too_large(self.n_bytes)
+        if self.guard.n_bytes > _BODIES * self.settings.max_body:
+            headers = {"Retry-After": "1", "Connection": "close"}
+            raise Problem(503, "The service receives too many bodies at once; repeat this later.", headers=headers)
+
+    def _too_large(self, n_bytes: int) -> Problem:
+        most = self.settings.max_body
+        text = f"The body must have at most {most:,} bytes; got {n_bytes:,} or more. Send the rows in parts."
+        return Problem(413, text, headers={"Connection": "close"})
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer; the first one gets the security headers."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            known = {name for name, _ in message["headers"]}
+            message["headers"] = [*message["headers"], *(pair for pair in _HEADERS if pair[0] not in known)]
+        try:
+            await asyncio.wait_for(self._send(message), self.settings.body_seconds)
+        except TimeoutError:
+            raise OSError("the client does not read the answer") from None
+
+    def finish(self) -> None:
+        """Count and log the request."""
+        self.guard.n_bytes -= self.n_bytes
+        seconds = time.monotonic() - self.started
+        operation = self.scope.get("calibrant_operation", "other")
+        self.guard.service.metrics.count(operation, self.status, seconds)
+        who, path = self.scope.get("calibrant_who", "-"), printable(self.scope["path"].replace("\0", "%2F"))[:500]
+        ACCESS_LOG.info("%s %s %d %.1fms %s", self.scope["method"], path, self.status, 1000 * seconds, who)
+
+
+def _content_length(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value) if value.isdigit() and len(value) < 19 else 0
+    return 0
+
+
+def _keep_slashes(scope: dict[str, Any] | Scope) -> None:
+    """Replace encoded slashes in the path, which are part of a name, by a character that no name has."""
+    raw = scope.get("raw_path") or b""
+    path = scope["path"].replace("\0", "")
+    if b"%2f" in raw.lower():
+        from urllib.parse import unquote
+
+        pieces = raw.replace(b"%2F", b"%2f").split(b"%2f")
+        path = "\0".join(unquote(piece.decode("latin-1")).replace("\0", "") for piece in pieces)
+    scope["path"] = path

@@ -1,0 +1,160 @@
+"""The outbox: alarms that wait to be sent, and what became of each attempt."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from calibrant.monitor import schema
+from calibrant.monitor.model_queries import alarm_from_row
+from calibrant.monitor.service.notifications import Channel, Notification
+from calibrant.monitor.store import Store
+from calibrant.monitor.time_windows import to_datetime
+
+__all__ = ["Due", "Outbox"]
+
+_SECOND = 1_000_000
+_LONGEST_WAIT = 3600
+_MOST = 20
+
+
+@dataclass(frozen=True)
+class Due:
+    """A notification to send on a channel now, and the number of earlier attempts."""
+
+    notification: Notification
+    channel: str
+    attempts: int
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """Entries of the outbox and their deliveries.
+
+    An entry is written in the transaction that raises its alarm. It is sent on each channel until the receiver accepts
+    it. A receiver gets it at least once, and more than once only if the service or the connection fails after it was
+    accepted; the id is the same then.
+
+    Attributes
+    ----------
+    store : Store
+    lease : float
+        Seconds after which another attempt is made if an attempt has no result, because the service was killed.
+    pause : float
+        Seconds after the first attempt that failed; each further pause is twice as long, up to an hour.
+    public_url : str or None
+        Address of the pages, for links.
+    """
+
+    store: Store
+    lease: float = 60.0
+    pause: float = 5.0
+    public_url: str | None = None
+
+    def register(self, channels: Sequence[Channel]) -> None:
+        """Add new channels to the store. Alarms that were raised before are not sent on them."""
+        outbox, deliveries = schema.outbox, schema.deliveries
+        with self.store.write() as connection:
+            known = set(connection.execute(sa.select(schema.channels.c.name)).scalars())
+            for channel in channels:
+                if channel.name in known or not self._insert(
+                    connection, schema.channels, {"name": channel.name, "created": schema.now()}
+                ):
+                    continue
+                names = ["outbox_id", "channel", "state", "attempts", "next_attempt"]
+                earlier = sa.select(
+                    outbox.c.id, sa.literal(channel.name), sa.literal("earlier"), sa.literal(0), sa.literal(0)
+                )
+                connection.execute(deliveries.insert().from_select(names, earlier))
+
+    def _insert(self, connection: sa.Connection, table: sa.Table, values: dict[str, Any]) -> bool:
+        """Insert a row; return False if another process has inserted it."""
+        from sqlalchemy.dialects import postgresql, sqlite
+
+        insert: Any = sqlite.insert if self.store.is_sqlite else postgresql.insert
+        return bool(connection.execute(insert(table).values(**values).on_conflict_do_nothing()).rowcount)
+
+    def due(self, channel: Channel) -> list[Due]:
+        """Return the entries to send on a channel now; alarms of silenced models wait."""
+        deliveries = schema.deliveries
+        with self.store.read() as connection:
+            now = schema.now()
+            open_ones = deliveries.c.state.is_(None) | (
+                (deliveries.c.state == "waiting") & (deliveries.c.next_attempt <= now)
+            )
+            query = self._entries(channel).where(open_ones, ~_silenced(now)).order_by(schema.outbox.c.created)
+            return [self._due(row, channel.name) for row in connection.execute(query.limit(_MOST))]
+
+    def waiting(self, channel: Channel) -> tuple[int, float]:
+        """Return the number of entries that were not sent on a channel yet, and the age of the oldest in seconds."""
+        deliveries = schema.deliveries
+        with self.store.read() as connection:
+            where = deliveries.c.state.is_(None) | (deliveries.c.state == "waiting")
+            entries = self._entries(channel).where(where).subquery()
+            count, first = connection.execute(sa.select(sa.func.count(), sa.func.min(entries.c.created))).one()
+        return int(count), 0.0 if first is None else (schema.now() - first) / _SECOND
+
+    def _entries(self, channel: Channel) -> Any:
+        outbox, alarms, versions, models = schema.outbox, schema.alarms, schema.versions, schema.models
+        deliveries, windows = schema.deliveries, schema.windows
+        same = (windows.c.version_id == alarms.c.version_id) & (windows.c.window == alarms.c.window)
+        own = (deliveries.c.outbox_id == outbox.c.id) & (deliveries.c.channel == channel.name)
+        columns = [column for column in alarms.c if column.name != "id"]
+        query = (
+            sa.select(
+                outbox.c.id.label("entry"),
+                outbox.c.created,
+                models.c.name.label("model"),
+                deliveries.c.attempts,
+                alarms.c.id,
+                *columns,
+                versions.c.name,
+                windows.c.start,
+            )
+            .join(alarms, alarms.c.id == outbox.c.alarm_id)
+            .join(versions, versions.c.id == alarms.c.version_id)
+            .join(models, models.c.id == versions.c.model_id)
+            .join(windows, same)
+            .outerjoin(deliveries, own)
+        )
+        return query if channel.models is None else query.where(models.c.name.in_(channel.models))
+
+    def _due(self, row: Any, channel: str) -> Due:
+        link = None if self.public_url is None else f"{self.public_url.rstrip('/')}/"
+        found = Notification(row.entry, to_datetime(row.created), row.model, alarm_from_row(row), link)
+        return Due(found, channel, int(row.attempts or 0))
+
+    def claim(self, due: Due) -> bool:
+        """Begin an attempt; return False if there is nothing to send: another process has it, or the alarm is known.
+
+        An alarm that somebody acknowledged before it was sent is not sent.
+        """
+        table, key = schema.deliveries, {"outbox_id": due.notification.id, "channel": due.channel}
+        later = schema.now() + int(self.lease * _SECOND)
+        state = "waiting" if due.notification.alarm.acknowledged is None else "acknowledged"
+        values = {"state": state, "attempts": due.attempts + 1, "next_attempt": later}
+        with self.store.write() as connection:
+            if self._insert(connection, table, {**key, **values}):
+                return state == "waiting"
+            same = (table.c.outbox_id == key["outbox_id"]) & (table.c.channel == due.channel)
+            unchanged = same & (table.c.state == "waiting") & (table.c.attempts == due.attempts)
+            changed = connection.execute(table.update().where(unchanged).values(**values)).rowcount
+        return bool(changed) and state == "waiting"
+
+    def finish(self, due: Due, error: str | None) -> None:
+        """Record the result of an attempt: delivered, or the error after which it is tried again."""
+        now = schema.now()
+        wait = min(self.pause * 2.0 ** min(due.attempts, 20), _LONGEST_WAIT)
+        values: dict[str, Any] = {"state": "delivered", "delivered": now, "error": None}
+        if error is not None:
+            values = {"next_attempt": now + int(wait * _SECOND), "error": error[:500]}
+        table = schema.deliveries
+        same = (table.c.outbox_id == due.notification.id) & (table.c.channel == due.channel)
+        with self.store.write() as connection:
+            connection.execute(table.update().where(same).values(**values))
+
+
+def _silenced(now: int) -> Any:
+    table = schema.silences
+    return sa.exists().where(table.c.model_id == schema.models.c.id, table.c.until > now)

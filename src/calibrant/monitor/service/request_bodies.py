@@ -1,0 +1,168 @@
+"""Bodies of requests: JSON, CSV and Arrow become the columns of a call."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant._support.errors import Argument, InputError, nearest
+from calibrant.monitor.service.arrow_streams import read_arrow
+from calibrant.monitor.service.problems import Problem
+
+__all__ = ["ARROW", "CSV", "JSON", "Columns", "media_type", "read_columns", "read_object"]
+
+JSON, CSV, ARROW = "application/json", "text/csv", "application/vnd.apache.arrow.stream"
+_SCALARS = (str, int, float, bool, type(None))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The members that a body of rows may have.
+
+    Attributes
+    ----------
+    required, optional : tuple of str
+        Columns.
+    constants : tuple of str
+        Members that are one value; in a table (CSV, Arrow) the query has them.
+    """
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    constants: tuple[str, ...] = ()
+
+
+def media_type(header: str | None, allowed: Iterable[str]) -> str:
+    """Return the media type of a request; a problem 415 if it is not allowed."""
+    kind = (header or "").partition(";")[0].strip().lower()
+    known = list(allowed)
+    if kind not in known:
+        raise Problem(
+            415, f"The Content-Type must be {' or '.join(known)}; got {kind[:80] or 'none'!r}.", argument="Content-Type"
+        )
+    return kind
+
+
+def read_columns(kind: str, body: bytes, columns: Columns, query: Mapping[str, Any], max_rows: int) -> dict[str, Any]:
+    """Return the arguments of a call from a body of the given media type."""
+    if kind == JSON:
+        found = read_object(body, (*columns.required, *columns.optional, *columns.constants))
+        for name, value in found.items():
+            _check_column(name, value, max_rows)
+    else:
+        table = _read_csv(body) if kind == CSV else read_arrow(body, max_rows)
+        found = _table_columns(table, columns, query, max_rows)
+    missing = [name for name in columns.required if found.get(name) is None]
+    if missing:
+        raise InputError(
+            Argument(missing[0]) + " must be given; the body has none.", hint=f"It needs {', '.join(columns.required)}."
+        )
+    for name in columns.constants:
+        if isinstance(found.get(name), (list, dict)):
+            raise InputError(Argument(name) + " must be one value; got several.")
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def read_object(body: bytes, known: Iterable[str]) -> dict[str, Any]:
+    """Return the JSON object of a body; unknown members are an error."""
+    try:
+        found = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant, object_pairs_hook=_members)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(f"The body must be JSON in UTF-8; {reason[:200]}.") from error
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("The body must be JSON with numbers of at most 4,300 digits.") from error
+    if not isinstance(found, dict):
+        raise InputError("The body must be a JSON object.")
+    names = list(known)
+    for name in found:
+        if name not in names:
+            hint = nearest(name, names).strip() or f"It may have {', '.join(names)}."
+            raise InputError(f"The body has an unknown member {name[:80]!r}.", argument=name[:80], hint=hint)
+    return found
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InputError("The body must name each member once.")
+    return found
+
+
+def _refuse_constant(text: str) -> None:
+    raise InputError(f"The body must be JSON, which has no {text}.", hint="Leave such rows out.")
+
+
+def _check_column(name: str, value: Any, max_rows: int) -> None:
+    """Check that a member is a value or a list; a group may be an object of lists, and `p` a list of lists."""
+    if isinstance(value, dict) and name == "group" and value:
+        for key, each in value.items():
+            if not isinstance(each, list):
+                raise InputError(Argument("group") + f" must be an object of lists; {key[:80]!r} is none.")
+            _check_column(key, each, max_rows)
+        return
+    if isinstance(value, _SCALARS):
+        return
+    if not isinstance(value, list):
+        raise InputError(Argument(name) + " must be a value or a list of values; got an object.")
+    if len(value) > max_rows:
+        raise too_many(len(value), max_rows)
+    for row, cell in enumerate(value):
+        inner = cell if isinstance(cell, list) and name == "p" else [cell]
+        if not all(isinstance(each, _SCALARS) for each in inner):
+            raise InputError(Argument(name) + f" must hold values; row {row} is not one.", row=row)
+    if name == "p" and value and len({len(each) if isinstance(each, list) else -1 for each in value}) > 1:
+        raise InputError(Argument("p") + " must have the same number of probabilities in each row.")
+
+
+def too_many(n_rows: int, max_rows: int) -> Problem:
+    """Return the problem of a body with too many rows."""
+    return Problem(413, f"A request must have at most {max_rows:,} rows; got {n_rows:,}. Send it in parts.")
+
+
+def _read_csv(body: bytes) -> Any:
+    """Return a CSV body as a table of Arrow; ids, times and groups are text."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    head = body.partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
+    names = [name.strip().strip('"') for name in head.split(",")]
+    numeric = ("y", "p", "score", "n", "k")
+    try:
+        return csv.read_csv(
+            pa.BufferReader(body),
+            read_options=csv.ReadOptions(use_threads=False),
+            convert_options=csv.ConvertOptions(
+                column_types={name: pa.string() for name in names if name not in numeric}, strings_can_be_null=False
+            ),
+        )
+    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise InputError(f"The body must be CSV with a header, in UTF-8; {reason}.") from error
+
+
+def _table_columns(table: Any, columns: Columns, query: Mapping[str, Any], max_rows: int) -> dict[str, Any]:
+    """Return the columns of a table by name, and the constants of the query."""
+    names = table.column_names
+    if len(set(names)) < len(names):
+        raise InputError("The columns of the table must have different names.")
+    if table.num_rows > max_rows:
+        raise too_many(table.num_rows, max_rows)
+    found: dict[str, Any] = {name: query.get(name) for name in (*columns.constants, "time")}
+    by = query.get("group") or []
+    if "group" not in columns.constants:
+        by = [by] if isinstance(by, str) else list(by)
+        unknown = [name for name in by if name not in names]
+        if unknown:
+            raise InputError(Argument("group") + f" must name columns of the table; there is no {unknown[0][:80]!r}.")
+        if by:
+            found["group"] = table.column(by[0]) if len(by) == 1 else {name: table.column(name) for name in by}
+    for name in names:
+        if name in (*columns.required, *columns.optional) and not (name == "group" and by):
+            found[name] = table.column(name)
+        elif name not in by:
+            hint = "Remove it, or name it with group= in the query if it is a group."
+            raise InputError(f"The table has an unknown column {name[:80]!r}.", argument=name[:80], hint=hint)
+    return found
