@@ -14,6 +14,7 @@ from calibrant.monitor.service.overview_view import NO_VALUE, evidence_share, pe
 from calibrant.monitor.service.page_figures import ResultCache, history_figures
 from calibrant.monitor.service.page_links import PageLinks
 from calibrant.monitor.service.period_view import NAMES, Period, default_periods, period_view
+from calibrant.monitor.silences import Silence
 from calibrant.monitor.status import Alarm, GroupStatus, Status
 from calibrant.monitor.time_windows import window_text
 
@@ -53,7 +54,13 @@ class ModelRequest:
         return {**own, "groups": "all" if self.all_groups else None, **changes}
 
 
-def model_view(monitor: Monitor, request: ModelRequest, links: PageLinks, cache: ResultCache) -> dict[str, Any]:
+def model_view(
+    monitor: Monitor,
+    request: ModelRequest,
+    links: PageLinks,
+    cache: ResultCache,
+    silences: Sequence[Silence] = (),
+) -> dict[str, Any]:
     """Return the data of the page of a model; an `InputError` for a version or group that it does not have."""
     status = monitor.status(version=request.version)
     group = _read_group(request.group)
@@ -70,6 +77,8 @@ def model_view(monitor: Monitor, request: ModelRequest, links: PageLinks, cache:
         "tiles": _tiles(status),
         "sentences": status.sentences(),
         "alarms": [_alarm(alarm, status, links) for alarm in reversed(status.alarms)],
+        "silences": [_silence(each) for each in silences if each.active],
+        "silence": links.silences(monitor.model),
         "steps": _steps(status, links),
         "history": {
             "figures": history_figures(history, cache),
@@ -151,6 +160,10 @@ def _alarm(alarm: Alarm, status: Status, links: PageLinks) -> dict[str, Any]:
 
 def _acknowledged(alarm: Alarm) -> dict[str, Any]:
     return {"text": f"Acknowledged {alarm.acknowledged:%Y-%m-%d %H:%M} UTC", "reason": alarm.reason}
+
+
+def _silence(each: Silence) -> dict[str, Any]:
+    return {"until": f"{each.until:%Y-%m-%d %H:%M} UTC", "author": each.author, "reason": each.reason}
 
 
 def _steps(status: Status, links: PageLinks) -> dict[str, Any] | None:

@@ -31,7 +31,11 @@ class PageLinks:
 
     def acknowledge(self, model: str, alarm: int) -> str:
         """Return the address of the API that acknowledges an alarm."""
-        return f"{self.root}/v1/models/{quote(model, safe='')}/alarms/{alarm}/acknowledge"
+        return f"{self._api(model)}/alarms/{alarm}/acknowledgement"
+
+    def silences(self, model: str) -> str:
+        """Return the address of the API that silences a model."""
+        return f"{self._api(model)}/silences"
 
     def asset(self, name: str, digest: str) -> str:
         """Return the address of a style sheet or script, which changes with its content."""
@@ -40,6 +44,9 @@ class PageLinks:
     def hidden(self, **parameters: Any) -> dict[str, str]:
         """Return the fields of a form that keep the parameters and the token."""
         return {name: str(value) for name, value in self._with_token(parameters).items() if value is not None}
+
+    def _api(self, model: str) -> str:
+        return f"{self.root}/v1/models/{quote(model, safe='')}"
 
     def _address(self, path: str, parameters: dict[str, Any]) -> str:
         given = {name: value for name, value in self._with_token(parameters).items() if value not in (None, "")}

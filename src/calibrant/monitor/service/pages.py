@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from calibrant.monitor.model_monitor import Monitor
 from calibrant.monitor.model_summaries import ModelSummary, read_summaries
 from calibrant.monitor.service.authorization import Access, bearer
 from calibrant.monitor.service.model_view import ModelRequest, model_view
@@ -16,6 +17,7 @@ from calibrant.monitor.service.overview_view import overview_view
 from calibrant.monitor.service.page_figures import ResultCache
 from calibrant.monitor.service.page_links import PageLinks
 from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.silences import Silence, list_silences
 from calibrant.report.templates import asset, render_served
 from calibrant.versions import __version__
 
@@ -74,7 +76,7 @@ class _Pages:
 
     async def overview(self, request: Request) -> Response:
         """List the models that the caller may read."""
-        service = request.app.state.service
+        service, request.scope["calibrant_operation"] = request.app.state.service, "overview_page"
         access = await service.authorize(request, "read")
         page = await service.read(self._overview, request, access)
         return _answer(request, page)
@@ -82,15 +84,16 @@ class _Pages:
     async def model(self, request: Request) -> Response:
         """Show one model."""
         service, name = request.app.state.service, request.query_params.get("name", "")
+        request.scope["calibrant_operation"] = "model_page"
         access = await service.authorize(request, "read", name)
         monitor = await service.monitor(name)
         revision = (await service.read(service.revisions)).get(name, 0)
-        chosen = ModelRequest.read(request.query_params)
-        links = _links(request)
-        key = "page", name, revision, chosen, links, access.token is None
+        silences = tuple(each for each in await service.read(list_silences, service.store, name) if each.active)
+        chosen, links = ModelRequest.read(request.query_params), _links(request)
+        key = "page", name, revision, chosen, links, silences, access.token is None
         page = self._results.peek(key)
         if page is None:
-            page = await service.compute(self._model, monitor, chosen, links, access, revision)
+            page = await service.compute(self._model, monitor, chosen, links, silences, access, revision)
             self._results.put(key, page)
         return _answer(request, page)
 
@@ -111,12 +114,20 @@ class _Pages:
             page=int(page) if page.isdecimal() and len(page) < 9 else 1,
         )
         extra = {"address": str(request.base_url).rstrip("/"), "needs_token": access.token is not None}
-        first = {"post_path": "/v1/models/churn/observations", "post_body": _FIRST_ROWS}
+        first = {"post_path": "/v1/models/churn", "post_body": _FIRST_ROWS}
         stream = {"events": links.events(), "revision": sum(revisions.values()), "home_path": f"{links.root}/"}
         return render_served("service_overview.html", **view, **extra, **first, **stream, **_frame(links))
 
-    def _model(self, monitor: Any, chosen: ModelRequest, links: PageLinks, access: Access, revision: int) -> str:
-        view = model_view(monitor, chosen, links, self._results)
+    def _model(
+        self,
+        monitor: Monitor,
+        chosen: ModelRequest,
+        links: PageLinks,
+        silences: tuple[Silence, ...],
+        access: Access,
+        revision: int,
+    ) -> str:
+        view = model_view(monitor, chosen, links, self._results, silences)
         extra = {"needs_token": access.token is not None, "model_path": f"{links.root}/model"}
         stream = {"events": links.events(), "revision": revision}
         return render_served("service_model.html", **view, **extra, **stream, **_frame(links))
@@ -157,6 +168,7 @@ def _digest(name: str) -> str:
 
 async def _static(request: Request) -> Response:
     """Return a style sheet, a script or the icon; they hold no data and need no token."""
+    request.scope["calibrant_operation"] = "static"
     name = request.path_params["name"]
     if name not in _TYPES:
         raise Problem(404, "There is no such file.")
