@@ -12,6 +12,7 @@ from starlette.routing import Route
 from calibrant.monitor.model_monitor import Monitor
 from calibrant.monitor.model_summaries import ModelSummary, read_summaries
 from calibrant.monitor.service.authorization import Access, bearer
+from calibrant.monitor.service.health import health_routes
 from calibrant.monitor.service.model_view import ModelRequest, model_view
 from calibrant.monitor.service.overview_view import overview_view
 from calibrant.monitor.service.page_figures import ResultCache
@@ -53,6 +54,7 @@ def page_routes() -> list[Route]:
         Route("/", pages.overview, methods=["GET"]),
         Route("/model", pages.model, methods=["GET"]),
         Route("/static/{name}", _static, methods=["GET"]),
+        *health_routes(),
     ]
 
 
