@@ -65,6 +65,7 @@ _lazy = _LazyNames(
         "metrics.slope_intercept": "slope_intercept",
         "metrics.smooth_calibration": "smooth_ece",
         "metrics.top_label": "top_label",
+        "monitor.client": "MonitorClient",
         "monitor.model_monitor": "Monitor",
         "tables.collection": "Tables",
         "tables.score_table": "ScoreTable",

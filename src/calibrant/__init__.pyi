@@ -112,6 +112,7 @@ from calibrant.metrics.registry import METRICS as METRICS
 from calibrant.metrics.slope_intercept import slope_intercept as slope_intercept
 from calibrant.metrics.smooth_calibration import smooth_ece as smooth_ece
 from calibrant.metrics.top_label import top_label as top_label
+from calibrant.monitor.client import MonitorClient as MonitorClient
 from calibrant.monitor.model_monitor import Monitor as Monitor
 from calibrant.tables.collection import Tables as Tables
 from calibrant.tables.score_table import ScoreTable as ScoreTable

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from calibrant._support.addresses import is_loopback
 from calibrant.monitor.service.access_tokens import AccessToken, TokenBook
 from calibrant.monitor.service.problems import Problem
-from calibrant.monitor.service.service_settings import ServiceSettings, is_loopback
+from calibrant.monitor.service.service_settings import ServiceSettings
 
 __all__ = ["ANONYMOUS", "Access", "bearer", "check_access"]
 

@@ -151,14 +151,12 @@ def _table_columns(table: Any, columns: Columns, query: Mapping[str, Any], max_r
     if table.num_rows > max_rows:
         raise too_many(table.num_rows, max_rows)
     found: dict[str, Any] = {name: query.get(name) for name in (*columns.constants, "time")}
-    by = query.get("group") or []
-    if "group" not in columns.constants:
-        by = [by] if isinstance(by, str) else list(by)
+    by = [] if "group" in columns.constants else list(query.get("group") or [])
+    if by:
         unknown = [name for name in by if name not in names]
         if unknown:
             raise InputError(Argument("group") + f" must name columns of the table; there is no {unknown[0][:80]!r}.")
-        if by:
-            found["group"] = table.column(by[0]) if len(by) == 1 else {name: table.column(name) for name in by}
+        found["group"] = table.column(by[0]) if len(by) == 1 else {name: table.column(name) for name in by}
     for name in names:
         if name in (*columns.required, *columns.optional) and not (name == "group" and by):
             found[name] = table.column(name)

@@ -1,10 +1,11 @@
 """`ServiceSettings`: where the service listens, what it serves and its limits."""
 
-import ipaddress
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ServiceSettings", "is_loopback"]
+from calibrant._support.addresses import is_loopback
+
+__all__ = ["ServiceSettings"]
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,3 @@ class ServiceSettings:
     def loopback(self) -> bool:
         """Whether only programs on this machine can connect."""
         return is_loopback(self.host)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is loopback.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

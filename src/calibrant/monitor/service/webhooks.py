@@ -10,9 +10,9 @@ import time
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from calibrant._support.addresses import is_loopback
 from calibrant._support.errors import Argument, InputError
 from calibrant.monitor.service.notifications import Notification
-from calibrant.monitor.service.service_settings import is_loopback
 
 __all__ = ["Webhook", "WebhookError", "sign", "verify_signature"]
 

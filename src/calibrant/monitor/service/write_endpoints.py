@@ -24,6 +24,7 @@ _GROUP = Parameter(
     {"type": "array", "items": {"type": "string"}},
     "For CSV and Arrow: the column of the group; repeat it for several. Default: the column `group`, if there is one.",
 )
+_ONE_GROUP = Parameter("group", {"type": "string"}, "For CSV and Arrow: the group of all rows.")
 _TIME = Parameter("time", {"type": "string"}, "For CSV and Arrow without a column `time`: the time of all rows.")
 _VERSION = Parameter("version", {"type": "string"}, "For CSV and Arrow: the version of the model.")
 _KEY = Parameter(
@@ -59,6 +60,7 @@ def _endpoint(
         call.service.stored(call.model, receipt)
         return receipt_response(receipt)
 
+    by = _ONE_GROUP if "group" in columns.constants else _GROUP
     names = {*columns.required, *columns.optional, *columns.constants}
     return Endpoint(
         "POST",
@@ -67,7 +69,7 @@ def _endpoint(
         "write",
         summary,
         handler,
-        parameters=(*(each for each in (_GROUP, _TIME, _VERSION) if each.name in names), _KEY),
+        parameters=(*(each for each in (by, _TIME, _VERSION) if each.name in names), _KEY),
         body={JSON: ref(schema), CSV: {"type": "string"}, ARROW: {"type": "string", "format": "binary"}},
         answers=_STORED,
     )
@@ -77,7 +79,12 @@ def _batch(request: Request) -> str | None:
     found = request.headers.getlist("idempotency-key")
     if len(found) > 1:
         raise InputError(Argument("batch") + " must be given once.")
-    return found[0] if found else None
+    if not found:
+        return None
+    try:  # headers arrive as Latin-1
+        return found[0].encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        return found[0]
 
 
 def _add_table(monitor: Monitor, *, score: Any, n: Any, k: Any, **options: Any) -> Receipt:

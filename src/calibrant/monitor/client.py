@@ -1,0 +1,366 @@
+"""`MonitorClient`: a monitored model of a service, over HTTP."""
+
+import http.client
+import json
+import random
+import ssl
+import time as clock
+import uuid
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Self
+from urllib.parse import quote, urlencode, urlsplit
+
+import numpy as np
+
+from calibrant._support.addresses import is_loopback
+from calibrant._support.errors import Argument, InputError
+from calibrant._support.option_checks import KnownKeywords
+from calibrant.monitor.observations import NO_GROUP, RowChunk, check_name, group_label
+from calibrant.monitor.status import Alarm, Receipt
+from calibrant.monitor.time_windows import read_time, to_datetime
+from calibrant.tables.score_table import ScoreTable
+
+__all__ = ["MonitorClient", "ServiceError"]
+
+_BUSY = (408, 429, 502, 503, 504)
+_LONGEST_PAUSE = 10.0
+
+
+class ServiceError(OSError):
+    """The service cannot be reached, or does not do what was asked.
+
+    Attributes
+    ----------
+    status : int
+        Status code of HTTP; 0 if there was no answer.
+    """
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class MonitorClient(KnownKeywords):
+    """A monitored model of a service (``calibrant serve``), over HTTP.
+
+    Methods that store rows have the arguments of `Monitor` and return its `Receipt`. Each call has an id, the batch, so
+    that it is stored once, however often it is sent: the client repeats a call after a lost connection and while the
+    service is busy. A receipt means that the rows are durable.
+
+    Parameters
+    ----------
+    url : str
+        Address of the service. A token is only sent to https, or on loopback.
+    token : str, optional
+        Access token; see ``calibrant serve token create``.
+    model : str, default="default"
+    timeout : float, default=30
+        Seconds to wait for an answer.
+    retries : int, default=8
+        How often a call is repeated; the pauses grow from 0.2 to 10 seconds.
+
+    Notes
+    -----
+    The client needs no extra of Calibrant. Several threads can use it at once. Use it in a ``with`` statement to close
+    its connections.
+
+    Examples
+    --------
+    >>> client = MonitorClient("http://127.0.0.1:8765", model="churn")
+    >>> client
+    MonitorClient('http://127.0.0.1:8765', model='churn')
+
+    With a running service::
+
+        client.create(window="day")
+        client.observe([0, 1], [0.2, 0.7], time="2026-01-31", batch="2026-01-31")
+        client.status()["alarm"]
+    """
+
+    def __init__(
+        self, url: str, *, token: str | None = None, model: str = "default", timeout: float = 30, retries: int = 8
+    ) -> None:
+        self._address = _Address.read(url, token)
+        self.url, self.model = url.rstrip("/"), check_name("model", model)
+        self._token, self.timeout, self.retries = token, float(timeout), int(retries)
+        self._idle: list[http.client.HTTPConnection] = []
+        weakref.finalize(self, _close_all, self._idle)
+
+    def create(self, **settings: Any) -> dict[str, Any]:
+        """Create the model with the settings of `Monitor`; nothing happens if it exists with the same ones."""
+        if isinstance(settings.get("maturity"), timedelta):
+            settings["maturity"] = settings["maturity"].total_seconds()
+        return self._call("PUT", "", body=settings)
+
+    def observe(
+        self, y: Any, p: Any, *, time: Any, group: Any = None, batch: object = None, version: object = None
+    ) -> Receipt:
+        """Store outcomes and scores; see `Monitor.observe`."""
+        chunk = RowChunk.read(y, p, time, group)
+        scores = chunk.rows.forecasts[0].values.astype(np.float64).tolist()
+        body = {"y": chunk.rows.y.values.astype(int).tolist(), "p": scores, "time": _times(chunk.times)}
+        labels = [group_label(chunk.groups[code]) if chunk.groups[code] != NO_GROUP else None for code in chunk.codes]
+        return self._store("observations", {**body, "group": _groups(labels)}, batch, version)
+
+    def predict(
+        self, id: Any, p: Any, *, time: Any, group: Any = None, batch: object = None, version: object = None
+    ) -> Receipt:
+        """Store predictions whose outcomes are not known yet; see `Monitor.predict`."""
+        ids = [id] if np.ndim(id) == 0 else list(id)
+        chunk = RowChunk.read(np.zeros(len(ids), dtype=int), [p] if np.ndim(p) == 0 else p, time, group)
+        labels = [group_label(chunk.groups[code]) if chunk.groups[code] != NO_GROUP else None for code in chunk.codes]
+        scores = chunk.rows.forecasts[0].values.astype(np.float64).tolist()
+        body = {"id": _plain(ids), "p": scores, "time": _times(chunk.times), "group": _groups(labels)}
+        return self._store("predictions", body, batch, version)
+
+    def outcome(self, id: Any, y: Any, *, time: Any = None, batch: object = None) -> Receipt:
+        """Store the outcomes of earlier predictions; see `Monitor.outcome`."""
+        ids, events = ([each] if np.ndim(each) == 0 else list(each) for each in (id, y))
+        body = {"id": _plain(ids), "y": _plain(events), "time": None if time is None else _time(time)}
+        return self._store("outcomes", body, batch, None)
+
+    def add_table(
+        self, table: ScoreTable, *, time: Any, group: Any = None, batch: object = None, version: object = None
+    ) -> Receipt:
+        """Store a table of counts of one time and group; see `Monitor.add_table`."""
+        columns = {name: getattr(table, name).tolist() for name in ("score", "n", "k")}
+        return self._store("tables", {**columns, "time": _time(time), "group": group}, batch, version)
+
+    def close(self, until: Any = None) -> Receipt:
+        """Close windows whatever the maturity delay; see `Monitor.close`."""
+        return _receipt(self._call("POST", "/close", body={} if until is None else {"until": _time(until)}))
+
+    def status(self, *, version: object = None) -> dict[str, Any]:
+        """Return the status as plain data: ``Monitor.status().to_dict()``."""
+        return self._call("GET", "/status", version=version)
+
+    def history(self, group: Any = None, *, version: object = None) -> dict[str, Any]:
+        """Return all windows as plain data: ``Monitor.history().to_dict()``."""
+        pages = list(self._pages("/history", group=group, version=version))
+        windows = [window for page in pages for window in page["windows"]]
+        return {**{key: value for key, value in pages[0].items() if key != "next_cursor"}, "windows": windows}
+
+    def evaluate(self, since: Any = None, until: Any = None, *, version: object = None) -> dict[str, Any]:
+        """Return the evaluation of some windows as plain data: ``Monitor.evaluate(...).to_dict()``."""
+        times = {name: _time(value) for name, value in (("since", since), ("until", until)) if value is not None}
+        return self._call("GET", "/evaluation", version=version, **times)
+
+    def alarms(self) -> list[Alarm]:
+        """Return all alarms in the order in which they were raised."""
+        return [_alarm(item) for page in self._pages("/alarms") for item in page["items"]]
+
+    def acknowledge(self, alarm: int | Alarm, reason: str) -> Alarm:
+        """Acknowledge an alarm, by itself or by its id, with a reason."""
+        key = alarm.id if isinstance(alarm, Alarm) else int(alarm)
+        return _alarm(self._call("POST", f"/alarms/{key}/acknowledgement", body={"reason": reason}))
+
+    def silence(self, until: Any, reason: str) -> int:
+        """Send no notifications of the model's alarms until a time; return the id of the silence."""
+        body = {"until": _time(until), "reason": reason}
+        return int(self._call("POST", "/silences", body=body, repeatable=False)["id"])
+
+    def end_silence(self, silence: int) -> None:
+        """End a silence now."""
+        self._call("DELETE", f"/silences/{int(silence)}", repeatable=False)
+
+    def models(self) -> list[str]:
+        """Return the names of the models that the token may read."""
+        found: list[str] = []
+        cursor = None
+        while True:
+            page = self._request("GET", "/v1/models" + _query({"cursor": cursor, "limit": 1000}), None, None, True)
+            found += [item["name"] for item in page["items"]]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return found
+
+    def delete(self) -> None:
+        """Delete the model with all its data."""
+        self._call("DELETE", "", repeatable=False)
+
+    def _store(self, path: str, body: dict[str, Any], batch: object, version: object) -> Receipt:
+        """Send rows with an id, so that they are stored once."""
+        key = str(uuid.uuid4()) if batch is None else check_name("batch", batch)
+        given = {**body, "version": None if version is None else check_name("version", version)}
+        values = {name: value for name, value in given.items() if value is not None}
+        return _receipt(self._call("POST", f"/{path}", body=values, key=key))
+
+    def _pages(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
+        cursor = None
+        while True:
+            page = self._call("GET", path, cursor=cursor, limit=1000, **query)
+            yield page
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        key: str | None = None,
+        repeatable: bool = True,
+        **query: object,
+    ) -> Any:
+        target = f"/v1/models/{quote(self.model, safe='')}{path}{_query(query)}"
+        data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        return self._request(method, target, data, key, repeatable)
+
+    def _request(self, method: str, target: str, data: bytes | None, key: str | None, repeatable: bool) -> Any:
+        """Send a request until it is answered; repeat it while the service is busy, or away if that is safe."""
+        headers = {"Accept": "application/json", "User-Agent": "calibrant"}
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        if key is not None:
+            headers["Idempotency-Key"] = key.encode("utf-8").decode("latin-1")
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        for attempt in range(self.retries + 1):
+            wait = 0.0
+            try:
+                status, found, after = self._exchange(method, target, data, headers)
+            except (OSError, http.client.HTTPException) as error:
+                if not repeatable or attempt == self.retries:
+                    raise ServiceError(
+                        f"The service at {self.url} does not answer: {error or type(error).__name__}."
+                    ) from error
+            else:
+                if status not in _BUSY or attempt == self.retries:
+                    return _result(status, found)
+                wait = after
+            pause = min(0.2 * 2**attempt, _LONGEST_PAUSE)
+            clock.sleep(max(wait, pause * random.uniform(0.5, 1)))
+        raise AssertionError  # the last attempt returns or raises
+
+    def _exchange(
+        self, method: str, target: str, data: bytes | None, headers: dict[str, str]
+    ) -> tuple[int, bytes, float]:
+        """Send one request; return status, body and the seconds of Retry-After."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._address.connect(self.timeout)
+        try:
+            connection.request(method, self._address.path + target, data, headers)
+            answer = connection.getresponse()
+            found = answer.read()
+        except BaseException:
+            connection.close()
+            raise
+        if connection.sock is None:  # the service has closed it
+            connection.close()
+        else:
+            self._idle.append(connection)
+        after = answer.headers.get("Retry-After", "")
+        return answer.status, found, min(float(after), 60.0) if after.isdecimal() else 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _close_all(self._idle)
+
+    def __repr__(self) -> str:
+        return f"MonitorClient({self.url!r}, model={self.model!r})"
+
+
+def _close_all(connections: list[http.client.HTTPConnection]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+@dataclass(frozen=True)
+class _Address:
+    """The parts of a URL."""
+
+    host: str
+    port: int | None
+    secure: bool
+    path: str
+
+    @classmethod
+    def read(cls, url: str, token: str | None) -> "_Address":
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except (ValueError, AttributeError):
+            parts, port = urlsplit(""), None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
+            raise InputError(Argument("url") + f" must be an address such as https://monitor.example; got {url!r}.")
+        if token is not None and parts.scheme == "http" and not is_loopback(parts.hostname):
+            raise InputError(
+                Argument("url") + " must begin with https:// where a token is sent; got http.",
+                hint="Without encryption others could read the token.",
+            )
+        return cls(parts.hostname, port, parts.scheme == "https", parts.path.rstrip("/"))
+
+    def connect(self, timeout: float) -> http.client.HTTPConnection:
+        if self.secure:
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout, context=context)
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+
+
+def _query(values: dict[str, object]) -> str:
+    given = {name: str(value) for name, value in values.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""
+
+
+def _result(status: int, found: bytes) -> Any:
+    """Return the data of an answer, or raise its problem: an `InputError` with the wording of the library."""
+    try:
+        data = json.loads(found) if found else None
+    except ValueError:
+        data = None
+    if 200 <= status < 300:
+        return data
+    text = data.get("detail") if isinstance(data, dict) else None
+    if status in (400, 409, 413, 422) and text:
+        error = InputError(text, argument=data.get("argument"), row=data.get("row"))
+        error.hint = data.get("hint", "")
+        raise error
+    raise ServiceError(text or f"The service answered with status {status}.", status)
+
+
+def _receipt(data: dict[str, Any]) -> Receipt:
+    labels = tuple(tuple(each) if isinstance(each, list) else each for each in data["alarms"])
+    return Receipt(**{**{name: data[name] for name in Receipt.__dataclass_fields__}, "alarms": labels})
+
+
+def _alarm(data: dict[str, Any]) -> Alarm:
+    times = {
+        name: None if data[name] is None else datetime.fromisoformat(data[name])
+        for name in ("window", "raised", "acknowledged")
+    }
+    value = data["log_e_value"]
+    values = {name: data[name] for name in ("id", "version", "group", "reason")}
+    return Alarm(**values, **times, log_e_value=float("nan") if value is None else value)
+
+
+def _time(value: Any) -> str:
+    return to_datetime(read_time(value)).isoformat()
+
+
+def _times(times: Any) -> Any:
+    """Return times for JSON; one if all are equal."""
+    if (times == times[0]).all():
+        return to_datetime(int(times[0])).isoformat()
+    return np.datetime_as_string(times.astype("datetime64[us]"), timezone="UTC").tolist()
+
+
+def _groups(labels: list[Any]) -> Any:
+    """Return the groups of rows for JSON: one label, a list, or an object of lists for groups of several columns."""
+    if labels[0] is None:
+        return None
+    if isinstance(labels[0], tuple):
+        return {str(i): [label[i] for label in labels] for i in range(len(labels[0]))}
+    return labels[0] if all(label == labels[0] for label in labels) else labels
+
+
+def _plain(values: list[Any]) -> list[Any]:
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
