@@ -23,7 +23,7 @@ SECONDS ?= 1800
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure sbom clean \
+.PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all lint types docs gallery structure sbom clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn \
 	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-spark \
@@ -34,6 +34,9 @@ help:  ## list these targets
 
 demo: $(VENV)/demo.stamp  ## run the command line on two models of handwritten digits
 	$(BIN)/calibrant demo --folder build/demo --force
+
+demo-monitor: $(VENV)/demo.stamp  ## serve a simulated month of three models, one of which drifts, and show their pages
+	$(BIN)/calibrant demo --monitor --folder build/demo-monitor --force
 
 check: lint types  ## lint, types and the fast tests (under two minutes): run it before each commit
 	$(BIN)/python -m pytest -q -n auto -m "not slow" $(FAST)
@@ -215,7 +218,7 @@ $(VENV)/base.stamp:
 	touch $@
 
 $(VENV)/demo.stamp: $(VENV)/base.stamp pyproject.toml $(KERNEL_SOURCES)
-	$(BIN)/python $(PIP) --editable ".[sklearn,plot,cli]"
+	$(BIN)/python $(PIP) --editable ".[sklearn,plot,cli,serve]"
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp

@@ -4,9 +4,6 @@ import importlib.util
 import json
 import os
 import shutil
-import socket
-import threading
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +13,7 @@ from hostile_names import HOSTILE, HOSTILE_MODELS
 
 import calibrant as cb
 
-for library in ("starlette", "uvicorn", "matplotlib", "jinja2", "httpx"):
+for library in ("starlette", "uvicorn", "matplotlib", "jinja2"):
     pytest.importorskip(library, reason=f"{library} is not installed")
 
 
@@ -31,9 +28,10 @@ pytestmark = [
     pytest.mark.xdist_group("browser"),
 ]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
+LIVE = "() => document.getElementById('live-text').textContent.startsWith('Live')"
 PHONE = {"viewport": {"width": 390, "height": 844}}
 WIDER = """[...document.querySelectorAll("body *")].filter((e) => {
   const box = e.getBoundingClientRect();
@@ -74,28 +72,15 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def address(store):
+def served(store, run_service):
     """Serve the store on a free port."""
-    import uvicorn
+    with run_service(store) as found:
+        yield found
 
-    from calibrant.monitor.service.app import create_app
-    from calibrant.monitor.service.service_settings import ServiceSettings
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = uvicorn.Config(
-        create_app(ServiceSettings(store=store, port=port)), port=port, log_level="error", timeout_graceful_shutdown=2
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join(20)
-    assert not thread.is_alive()
+@pytest.fixture(scope="module")
+def address(served):
+    return served.url
 
 
 @pytest.fixture(scope="module")
@@ -158,28 +143,28 @@ def test_the_page_of_a_model_shows_figures_alarms_and_groups(opened, store):
 
 def test_a_period_can_be_chosen(opened):
     tab = opened("/model?name=shifted")
-    tab.locator("input[name=since]").fill("2026-01-20")
-    tab.locator("input[name=until]").fill("2026-01-24")
+    tab.locator(".periods input[name=since]").fill("2026-01-20")
+    tab.locator(".periods input[name=until]").fill("2026-01-24")
     tab.get_by_role("button", name="Show").click()
     assert "1,200" in tab.locator("#reliability").inner_text()
-    tab.locator("input[name=until]").fill("2025-01-24")
+    tab.locator(".periods input[name=until]").fill("2025-01-24")
     tab.get_by_role("button", name="Show").click()
     assert "since must lie before until" in tab.locator("#reliability [role=alert]").inner_text()
 
 
-def test_rows_and_an_alarm_appear_without_a_reload(opened, store):
+def test_rows_and_an_alarm_appear_without_a_reload(opened, store, address):
     tab, listed = opened("/model?name=live"), opened("/?q=live")
-    tab.wait_for_function("() => document.getElementById('live-text').textContent.startsWith('Live')")
-    tab.evaluate("window.same = true; document.getElementById('announce').textContent = ''")
+    tab.wait_for_function(LIVE)
+    tab.evaluate("window.same = true")
     listed.evaluate("window.same = true")
-    monitor = cb.Monitor(store, model="live")
+    client = cb.MonitorClient(address, model="live")
     before = tab.locator("#numbers").inner_text()
-    observe(monitor, [8])
+    observe(client, [8])
     tab.wait_for_function("(text) => document.getElementById('numbers').innerText !== text", arg=before)
-    assert f"{monitor.status().log_e_value:.2f}" in tab.locator("#numbers").inner_text()
+    assert f"{client.status()['log_e_value']:.2f}" in tab.locator("#numbers").inner_text()
     assert tab.locator("#steps").is_hidden()
-    observe(monitor, range(9, 30), 3.0)
-    assert monitor.status().alarm
+    observe(client, range(9, 30), 3.0)
+    assert client.status()["alarm"]
     for page in (tab, listed):
         page.wait_for_function("() => document.querySelector('.headline').textContent.startsWith('Alarm')")
         assert page.evaluate("window.same") is True
@@ -187,12 +172,31 @@ def test_rows_and_an_alarm_appear_without_a_reload(opened, store):
     tab.wait_for_selector("#steps")
     assert tab.title().startswith("(")
     assert tab.locator("#announce").inner_text().startswith("Alarm")
-    assert listed.locator("tbody tr").inner_text().split("\n")[1].strip() == "alarm"
+    assert "alarm" in listed.locator("tbody tr .tag").inner_text()
+
+
+def test_an_alarm_is_acknowledged_and_a_model_silenced_on_the_page(opened, store, address):
+    observe(cb.Monitor(store, model="known"), range(20), 4.0)
+    tab = opened("/model?name=known")
+    tab.wait_for_function(LIVE)
+    for form in ("Silence notifications", "Acknowledge"):
+        part = tab.locator("details.act").filter(has_text=form).last
+        part.locator("summary").click()
+        part.locator("input[name=reason]").fill("a <b>known</b> change")
+        if form == "Silence notifications":
+            part.locator("input[name=until]").fill("2090-01-01T12:00")
+        part.locator("button").click()
+        tab.wait_for_selector(f"#alarms :text('{'silenced' if form.startswith('Silence') else 'acknowledged'}')")
+    status = cb.MonitorClient(address, model="known").status()
+    assert [alarm["reason"] for alarm in status["alarms"] if alarm["acknowledged"]] == ["a <b>known</b> change"]
+    assert "No notifications until 2090-01-01 12:00" in tab.locator("#alarms").inner_text()
+    assert tab.locator("#alarms b").count() == 0
+    assert tab.complaints == []
 
 
 def test_a_form_that_is_filled_in_is_not_replaced(opened, store):
     tab = opened("/model?name=shifted")
-    tab.wait_for_function("() => document.getElementById('live-text').textContent.startsWith('Live')")
+    tab.wait_for_function(LIVE)
     tab.locator(".alarms summary").first.click()
     tab.locator(".alarms input[name=reason]").first.fill("a reason that takes long to")
     before = tab.locator("#numbers").inner_text()
