@@ -23,7 +23,7 @@ SECONDS ?= 1800
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all lint types docs gallery structure sbom clean \
+.PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all lint types docs gallery screenshots structure sbom clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn \
 	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-spark \
@@ -84,6 +84,9 @@ docs: $(VENV)/dev.stamp  ## build the documentation and run its examples
 gallery: $(VENV)/dev.stamp  ## draw each diagram on real data and on hard cases, and the figures of the documentation
 	$(BIN)/python -m tests.visual --docs
 	$(BIN)/python -m tests.visual
+
+screenshots: $(VENV)/dev.stamp  ## take the screenshots of the monitor's pages in the documentation (needs Chromium)
+	$(BIN)/python -m tools.screenshots docs/images
 
 reproduce: $(VENV)/dev.stamp  ## reproduce the tables, figures and examples of the three papers; pages go to docs/reproduction
 	bash -o pipefail -c '$(BIN)/python -m research.reproduction | tee docs/reproduction/log.txt'

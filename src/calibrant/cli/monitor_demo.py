@@ -27,8 +27,9 @@ STORE = "monitor.db"
 _FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 _DAYS = 31
 _DRIFT = 14  # from 15 March on
-_ROWS = 500
+_ROWS = 800
 _KEPT = 0.3  # share of rows without the event that still arrive after the drift
+_WINDOW_EFFECT = 0.05  # the rows of a day are drawn independently
 _MATURITY = timedelta(days=2)
 _LABELLED = 0.97
 
@@ -54,8 +55,8 @@ def run_monitor_demo(place: Path, *, browser: bool, duration: float | None) -> N
     """Serve a new store, post a month of rows, and keep the pages open for `duration` seconds or until Ctrl-C."""
     import numpy as np
 
-    click.echo("Fitting two models to handwritten digits; scores are out of fold (5 folds) ...")
-    simulation = _Simulation(digit_scores(), np.random.default_rng(1))
+    click.echo("Fitting a forest and a logistic model to handwritten digits; the logistic one is recalibrated ...")
+    simulation = _Simulation(_recalibrated(digit_scores()), np.random.default_rng(1))
     with _served(place / STORE) as address:
         try:
             click.echo(f"\nThe pages: {address}\n")
@@ -66,6 +67,14 @@ def run_monitor_demo(place: Path, *, browser: bool, duration: float | None) -> N
         except KeyboardInterrupt:
             click.echo("\nStopped.")
     click.echo(f"The store, to serve again: calibrant serve --store {place / STORE}")
+
+
+def _recalibrated(digits: dict[str, Any]) -> dict[str, Any]:
+    """Recalibrate the logistic model on the digits that days are drawn from; the forest stays as it is."""
+    from calibrant.calibrators.isotonic import Isotonic
+
+    fitted = Isotonic().fit(digits["logistic"], digits["is_8"].astype(int))
+    return {**digits, "logistic": fitted(digits["logistic"])}
 
 
 @contextmanager
@@ -103,7 +112,8 @@ def _post_month(simulation: _Simulation, address: str, *, open_page: bool, pause
 
     clients = {name: MonitorClient(address, model=f"digits-{name}") for name in ("forest", "logistic", "filtered")}
     for name, client in clients.items():
-        client.create(window="day", maturity=_MATURITY if name == "logistic" else timedelta(0))
+        delay = _MATURITY if name == "logistic" else timedelta(0)
+        client.create(window="day", maturity=delay, window_effect=_WINDOW_EFFECT)
     waiting: list[tuple[list[str], Any]] = []
     for number in range(_DAYS):
         day = _FIRST_DAY + number * timedelta(days=1)

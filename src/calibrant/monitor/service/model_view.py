@@ -21,6 +21,7 @@ from calibrant.monitor.time_windows import window_text
 __all__ = ["ModelRequest", "model_view"]
 
 _SHOWN_GROUPS = 50
+_SHOWN_ALARMS = 4  # of the others the page shows the number, and lists them when asked
 _FIELDS = ("since", "until", "reference_since", "reference_until")
 
 
@@ -76,7 +77,8 @@ def model_view(
         ],
         "tiles": _tiles(status),
         "sentences": status.sentences(),
-        "alarms": [_alarm(alarm, status, links) for alarm in reversed(status.alarms)],
+        "alarms": [_alarm(alarm, status, links) for alarm in _by_weight(status.alarms)],
+        "shown_alarms": _SHOWN_ALARMS,
         "silences": [_silence(each) for each in silences if each.active],
         "silence": links.silences(monitor.model),
         "steps": _steps(status, links),
@@ -104,13 +106,21 @@ def _read_group(key: str | None) -> Any:
 
 def _heading(status: Status) -> dict[str, Any]:
     current = [alarm for alarm in status.alarms if alarm.acknowledged is None]
-    current.sort(key=lambda alarm: alarm.group is not None)
     if current:
-        shown = ", ".join(alarm.subject for alarm in current[:4]) + (", …" if len(current) > 4 else "")
-        return {"headline": f"Alarm: {shown}", "tone": "bad", "n_alarms": len(current)}
+        return {"headline": f"Alarm: {_subjects(current)}", "tone": "bad", "n_alarms": len(current)}
     if status.alarms:
         return {"headline": "No open alarm; all were acknowledged", "tone": "open", "n_alarms": 0}
     return {"headline": "No alarm" if status.n_windows else "No window is closed", "tone": "good", "n_alarms": 0}
+
+
+def _subjects(alarms: Sequence[Alarm]) -> str:
+    """Return the words for all rows and the groups; many groups are counted."""
+    groups = list(dict.fromkeys(str(alarm.group) for alarm in alarms if alarm.group is not None))
+    named = f"{len(groups)} groups" if len(groups) > 2 else "groups " + " and ".join(groups)
+    named = f"group {groups[0]}" if len(groups) == 1 else named
+    if not groups:
+        return "all rows"
+    return named if all(alarm.group is not None for alarm in alarms) else f"all rows and {named}"
 
 
 def _tiles(status: Status) -> list[dict[str, Any]]:
@@ -119,9 +129,10 @@ def _tiles(status: Status) -> list[dict[str, Any]]:
     last = NO_VALUE if status.last_window is None else window_text(status.last_window, window)
     open_rows = f"{status.n_open_rows:,} more in {status.n_open_windows:,} open"
     sequence = status.confidence_sequence
-    shift = f"{sequence.estimate:+.2f}" if sequence.low <= sequence.estimate <= sequence.high else NO_VALUE
+    fits = sequence.low <= sequence.estimate <= sequence.high
+    shift = f"{sequence.estimate:+.2f}" if fits else NO_VALUE
     limits = "no single shift fits" if status.n_windows else "no closed window"
-    if math.isfinite(sequence.low) and math.isfinite(sequence.high):
+    if fits and math.isfinite(sequence.low) and math.isfinite(sequence.high):
         limits = f"{sequence.low:+.2f} to {sequence.high:+.2f}"
     missing = f"{status.n_unlabelled:,} without outcome"
     return [
@@ -141,6 +152,11 @@ def _tiles(status: Status) -> list[dict[str, Any]]:
             "text": missing if math.isfinite(status.unlabelled) else "outcomes came with scores",
         },
     ]
+
+
+def _by_weight(alarms: Sequence[Alarm]) -> list[Alarm]:
+    """Return open alarms first, among them those of all rows first, and newer ones before older ones."""
+    return sorted(alarms, key=lambda a: (a.acknowledged is not None, a.group is not None, -a.id))
 
 
 def _alarm(alarm: Alarm, status: Status, links: PageLinks) -> dict[str, Any]:

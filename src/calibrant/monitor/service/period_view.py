@@ -59,8 +59,8 @@ def default_periods(history: History) -> tuple[Period | None, Period]:
     """
     change, starts = history.change_point, [w.start for w in history.windows]
     if change is not None and change.window > starts[0]:
-        before = change.low if change.low > starts[0] else change.window
-        return Period(None, before), Period(change.window, None)
+        clear = sum(start < change.low for start in starts) >= _FEWEST_WINDOWS
+        return Period(None, change.low if clear else change.window), Period(change.window, None)
     if len(starts) < _FEWEST_WINDOWS:
         return None, Period()
     cut = starts[-math.ceil(len(starts) / 4)]

@@ -137,7 +137,8 @@
       const first = !known.has(change.model);
       known.set(change.model, change.revision);
       if (model !== undefined && change.model !== model) return;
-      if (first && model !== undefined && String(change.revision) === revision) return;
+      const total = model === undefined ? [...known.values()].reduce((sum, each) => sum + each, 0) : change.revision;
+      if (first && String(total) === revision) { clearTimeout(timer); return; } // the page as it was sent
       plan();
     });
     stream.addEventListener("error", () => {
