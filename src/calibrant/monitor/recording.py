@@ -16,6 +16,8 @@ from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Recorder", "Version"]
 
+_MOST_PARTS = 64
+
 
 @dataclass
 class Version:
@@ -74,7 +76,24 @@ class Recorder:
         n_late = np.where(late, sizes, 0)
         self._touch_windows(version, windows, chunk.times, n_late)
         self.connection.execute(schema.cells.insert(), cells)
+        for window in np.unique(windows).tolist():
+            self._join_parts(version, window)
         return int(n_late.sum())
+
+    def _join_parts(self, version: Version, window: int) -> None:
+        """Join the small parts of an open window of many batches, so that it closes fast.
+
+        Parts with more than an eighth of the mean number of rows per group stay, so that each row is joined a few times
+        only: the cost per row grows with the logarithm of the number of batches.
+        """
+        cells = schema.cells
+        where = (cells.c.version_id == version.id) & (cells.c.window == window)
+        if self.connection.execute(sa.select(sa.func.count()).where(where)).scalar_one() <= _MOST_PARTS:
+            return
+        counts = sa.select(sa.func.count(), sa.func.count(cells.c.group.distinct()), sa.func.sum(cells.c.n))
+        n_parts, n_groups, n_rows = self.connection.execute(counts.where(where)).one()
+        if n_parts > _MOST_PARTS + 16 * n_groups:
+            self._merge_cells(version, window, cells.c.n <= int(n_rows) // (8 * n_groups))
 
     def _assign(self, version: Version, chunk: Chunk) -> tuple[Ints, Bools]:
         """Return the window of each row, and whether it is late: the oldest open window gets late rows."""
@@ -161,10 +180,10 @@ class Recorder:
         self.n_closed += len(keys)
         self.raised += [(version.name, stream) for stream in evidence.raised]
 
-    def _merge_cells(self, version: Version, window: int) -> dict[str, ScoreTable]:
-        """Return the table of each group of a window; the parts of each in the store become one."""
+    def _merge_cells(self, version: Version, window: int, chosen: Any = True) -> dict[str, ScoreTable]:
+        """Return the table of each group of a window; the (chosen) parts of each in the store become one."""
         cells = schema.cells
-        where = (cells.c.version_id == version.id) & (cells.c.window == window)
+        where = (cells.c.version_id == version.id) & (cells.c.window == window) & chosen
         found = load_cells(self.connection, self.model, where)
         tables: dict[str, ScoreTable] = {}
         for row, table in found:

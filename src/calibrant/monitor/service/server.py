@@ -94,6 +94,10 @@ def _timed_protocol(seconds: float) -> Any:
 
         _limit: asyncio.TimerHandle | None = None
 
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self.access_log = False  # it would show the query, and with it tokens, wherever the root logger writes
+
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._start()
