@@ -26,7 +26,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all lint types docs gallery screenshots structure sbom clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn \
-	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-spark \
+	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-pages bench-spark \
 	monitor-kill oracles sanitize corruption fuzz
 
 help:  ## list these targets
@@ -84,6 +84,9 @@ docs: $(VENV)/dev.stamp  ## build the documentation and run its examples
 gallery: $(VENV)/dev.stamp  ## draw each diagram on real data and on hard cases, and the figures of the documentation
 	$(BIN)/python -m tests.visual --docs
 	$(BIN)/python -m tests.visual
+
+bench-pages: $(VENV)/dev.stamp  ## measure the pages of a service with 100 models (2 minutes); the result goes to docs/studies
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.service_pages
 
 screenshots: $(VENV)/dev.stamp  ## take the screenshots of the monitor's pages in the documentation (needs Chromium)
 	$(BIN)/python -m tools.screenshots docs/images

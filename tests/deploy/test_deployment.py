@@ -2,11 +2,15 @@
 
 import importlib.util
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import urllib.request
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -87,6 +91,72 @@ def test_commands_of_image_and_compose_are_options_of_serve():
     unit = (DEPLOY / "systemd" / "calibrant.service").read_text().split("calibrant serve ")[1].splitlines()[0].split()
     for given in (command, image, unit):
         assert {each for each in given if each.startswith("--")} <= known
+
+
+READ_ONLY = """
+set -e
+mount --make-rprivate /
+mount -t tmpfs -o mode=0777 tmpfs "$DATA"
+mount -o remount,ro,bind /
+mount -t tmpfs -o mode=1777 tmpfs /var/tmp
+! touch /var/lib/probe 2> "$DATA/probe"
+export HOME=/var/tmp MPLCONFIGDIR=/var/tmp/matplotlib OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
+exec setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all "$@"
+"""
+
+
+def why_no_read_only_root():
+    if not sys.platform.startswith("linux") or os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "setpriv"))):
+        return "only root can give a process a read-only root file system (unshare, setpriv)"
+    probe = subprocess.run(["unshare", "-m", "mount", "--make-rprivate", "/"], capture_output=True, check=False)
+    if probe.returncode:
+        return "this machine does not allow mount namespaces"
+    user = [
+        "setpriv",
+        "--reuid",
+        "10001",
+        "--regid",
+        "10001",
+        "--clear-groups",
+        sys.executable,
+        "-c",
+        "import calibrant",
+    ]
+    readable = subprocess.run(user, capture_output=True, cwd="/", check=False).returncode == 0
+    return None if readable else "other users cannot read this checkout"
+
+
+@pytest.fixture
+def data():
+    """Return a folder that other users can enter."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield name
+
+
+def test_the_service_runs_as_in_the_image_and_stops_gracefully(data):
+    """As user 10001 without capabilities, with a read-only root file system: only /data and /tmp can be written."""
+    pytest.importorskip("starlette", reason="starlette is not installed")
+    if why_no_read_only_root() is not None:
+        pytest.skip(why_no_read_only_root())
+    serve = [sys.executable, "-m", "calibrant", "serve", "--store", f"{data}/monitor.db", "--port", "0"]
+    command = ["unshare", "-m", "bash", "-c", READ_ONLY, "bash", *serve]
+    environment = {**os.environ, "DATA": data}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as server:
+        address = re.search(r"http://\S+", server.stdout.readline()).group()
+        client = cb.MonitorClient(address, model="a")
+        client.create()
+        client.observe([0, 1, 0], [0.2, 0.7, 0.4], time="2026-01-01")
+        with urllib.request.urlopen(f"{address}/model?name=a", timeout=60) as page:  # draws figures
+            assert b"<svg" in page.read()
+        for path in ("/healthz", "/readyz"):
+            with urllib.request.urlopen(address + path, timeout=30) as reply:
+                assert reply.status == 200
+        server.send_signal(signal.SIGTERM)
+        _, log = server.communicate(timeout=60)
+    assert server.returncode == 0, log
 
 
 # systemd
