@@ -1,32 +1,177 @@
-"""Pages of the service."""
+"""Pages of the service: the list of models and the page of each, rendered on the server."""
+
+import hashlib
+from functools import cache
+from http import HTTPStatus
+from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
+from calibrant.monitor.model_monitor import Monitor
+from calibrant.monitor.model_summaries import ModelSummary, read_summaries
+from calibrant.monitor.service.authorization import Access, bearer
+from calibrant.monitor.service.health import health_routes
+from calibrant.monitor.service.model_view import ModelRequest, model_view
+from calibrant.monitor.service.overview_view import overview_view
+from calibrant.monitor.service.page_figures import ResultCache
+from calibrant.monitor.service.page_links import PageLinks
 from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.silences import Silence, list_silences
+from calibrant.report.templates import asset, render_served
+from calibrant.versions import __version__
 
 __all__ = ["error_page", "page_routes"]
+
+# Nothing is inline and nothing comes from elsewhere; a page can be framed by nobody.
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_TYPES = {
+    "style.css": "text/css",
+    "service.css": "text/css",
+    "script.js": "text/javascript",
+    "service.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+_YEAR = "public, max-age=31536000, immutable"
+_FIRST_ROWS = '{"y": [0, 1, 0], "p": [0.1, 0.7, 0.3], "time": "2026-01-31"}'
 
 
 def page_routes() -> list[Route]:
     """Return the routes of all pages."""
-    return [Route("/", overview, methods=["GET"])]
+    pages = _Pages()
+    return [
+        Route("/", pages.overview, methods=["GET"]),
+        Route("/model", pages.model, methods=["GET"]),
+        Route("/static/{name}", _static, methods=["GET"]),
+        *health_routes(),
+    ]
 
 
 def error_page(request: Request, problem: Problem) -> Response:
     """Return the page for an error outside of the API."""
-    return PlainTextResponse(problem.detail + "\n", problem.status, problem.headers)
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
+    values = {"status": problem.status, "title": HTTPStatus(problem.status).phrase, "detail": problem.detail}
+    # A refused token is not repeated in links.
+    links = PageLinks(_root(request)) if problem.status == HTTPStatus.UNAUTHORIZED else _links(request)
+    page = render_served("service_message.html", **values, hidden=kept, **_frame(links))
+    headers = {**problem.headers, **_HEADERS, "Cache-Control": "no-store"}
+    return Response(page, problem.status, headers, "text/html")
 
 
-async def overview(request: Request) -> Response:
-    """List the models that the caller may read."""
-    service = request.app.state.service
-    access = await service.authorize(request, scope="read")
-    names = await service.models(access)
-    lines = []
-    for name in names:
+class _Pages:
+    """Handlers of the pages; what they drew and read last stays in memory."""
+
+    def __init__(self) -> None:
+        self._results = ResultCache()
+        self._summaries: dict[str, tuple[int, ModelSummary]] = {}
+
+    async def overview(self, request: Request) -> Response:
+        """List the models that the caller may read."""
+        service, request.scope["calibrant_operation"] = request.app.state.service, "overview_page"
+        access = await service.authorize(request, "read")
+        page = await service.read(self._overview, request, access)
+        return _answer(request, page)
+
+    async def model(self, request: Request) -> Response:
+        """Show one model."""
+        service, name = request.app.state.service, request.query_params.get("name", "")
+        request.scope["calibrant_operation"] = "model_page"
+        access = await service.authorize(request, "read", name)
         monitor = await service.monitor(name)
-        status = await service.read(monitor.status)
-        lines.append(status.headline)
-    return PlainTextResponse("\n".join(lines) + "\n")
+        revision = (await service.read(service.revisions)).get(name, 0)
+        silences = tuple(each for each in await service.read(list_silences, service.store, name) if each.active)
+        chosen, links = ModelRequest.read(request.query_params), _links(request)
+        key = "page", name, revision, chosen, links, silences, access.token is None
+        page = self._results.peek(key)
+        if page is None:
+            page = await service.compute(self._model, monitor, chosen, links, silences, access, revision)
+            self._results.put(key, page)
+        return _answer(request, page)
+
+    def _overview(self, request: Request, access: Access) -> str:
+        service, given = request.app.state.service, request.query_params
+        revisions = {name: n for name, n in service.revisions().items() if access.sees(name)}
+        changed = [name for name, n in revisions.items() if self._summaries.get(name, (-1, None))[0] != n]
+        for summary in read_summaries(service.store, changed) if changed else []:
+            self._summaries[summary.model] = revisions[summary.model], summary
+        links = _links(request)
+        known = [self._summaries[name][1] for name in revisions if name in self._summaries]
+        page = given.get("page", "1")
+        view = overview_view(
+            known,
+            links,
+            search=given.get("q", "")[:500],
+            sort=given.get("sort", "state"),
+            page=int(page) if page.isdecimal() and len(page) < 9 else 1,
+        )
+        extra = {"address": str(request.base_url).rstrip("/"), "needs_token": access.token is not None}
+        first = {"post_path": "/v1/models/churn", "post_body": _FIRST_ROWS}
+        stream = {"events": links.events(), "revision": sum(revisions.values()), "home_path": f"{links.root}/"}
+        return render_served("service_overview.html", **view, **extra, **first, **stream, **_frame(links))
+
+    def _model(
+        self,
+        monitor: Monitor,
+        chosen: ModelRequest,
+        links: PageLinks,
+        silences: tuple[Silence, ...],
+        access: Access,
+        revision: int,
+    ) -> str:
+        view = model_view(monitor, chosen, links, self._results, silences)
+        extra = {"needs_token": access.token is not None, "model_path": f"{links.root}/model"}
+        stream = {"events": links.events(), "revision": revision}
+        return render_served("service_model.html", **view, **extra, **stream, **_frame(links))
+
+
+def _frame(links: PageLinks) -> dict[str, Any]:
+    """Return what each page has: addresses of style and script, and of the list of models."""
+    return {
+        "assets": {name: links.asset(name, _digest(name)) for name in _TYPES},
+        "home": links.overview(),
+        "version": __version__,
+    }
+
+
+def _root(request: Request) -> str:
+    return str(request.scope.get("root_path", "")).rstrip("/")
+
+
+def _links(request: Request) -> PageLinks:
+    text, in_query = bearer(request)
+    return PageLinks(_root(request), text if in_query else None)
+
+
+def _answer(request: Request, page: str) -> Response:
+    """Return the page, or status 304 if the caller has it."""
+    body = page.encode("utf-8", "backslashreplace")
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    headers = {**_HEADERS, "Cache-Control": "no-store", "ETag": tag}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type="text/html")
+
+
+@cache
+def _digest(name: str) -> str:
+    return hashlib.sha256(asset(name).encode()).hexdigest()[:16]
+
+
+async def _static(request: Request) -> Response:
+    """Return a style sheet, a script or the icon; they hold no data and need no token."""
+    request.scope["calibrant_operation"] = "static"
+    name = request.path_params["name"]
+    if name not in _TYPES:
+        raise Problem(404, "There is no such file.")
+    return Response(asset(name), headers={**_HEADERS, "Cache-Control": _YEAR}, media_type=_TYPES[name])
