@@ -2,8 +2,11 @@
 
 import ast
 import importlib.metadata
+import os
+import shutil
 import subprocess
 import sys
+import textwrap
 from importlib import import_module
 from pathlib import Path
 
@@ -150,12 +153,19 @@ def test_the_first_use_of_a_kernel_that_was_not_built_warns_once(tmp_path):
     """A copy of the package without the kernel, as a failed build leaves it."""
     copy = tmp_path / "calibrant"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "cpp"))
-    code = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.meta_path = [f for f in sys.meta_path "
-        "if 'editable' not in str(f).lower()]; import warnings; warnings.simplefilter('always')\n"
-        "import calibrant as cb; from calibrant._support import kernel_choice as choice; choice._compiler = lambda: 'c++'\n"
-        "with warnings.catch_warnings(record=True) as caught: cb.ece([0, 1], [0.2, 0.7]); cb.ece([0, 1], [0.2, 0.7])\n"
-        "print(cb._kernels.KERNEL, sum('was not built' in str(each.message) for each in caught))"
+    code = textwrap.dedent(
+        f"""
+        import sys, warnings
+        sys.path.insert(0, {str(tmp_path)!r})
+        sys.meta_path = [finder for finder in sys.meta_path if "editable" not in str(finder).lower()]
+        import calibrant as cb
+        from calibrant._support import kernel_choice
+        kernel_choice._compiler = lambda: "c++"
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            values = cb.ece([0, 1], [0.2, 0.7]), cb.ece([0, 1], [0.2, 0.7])
+        print(cb._kernels.KERNEL, sum("was not built" in str(each.message) for each in caught))
+        """
     )
     environment = {name: value for name, value in os.environ.items() if name != "CALIBRANT_KERNEL"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
