@@ -1,7 +1,8 @@
 """Damaged files: each format, cut and with changed bytes, read by each command, in one process.
 
 ``python -m tests.corruption FILE.csv`` runs all cases and writes a table: for each format and command the number of
-damaged files that are refused, that give the result of the whole file, and that give another one.
+damaged files that are refused, that give the result of the whole file, and that give another one. Formats that the
+table has for the installed versions are not run again.
 """
 
 import argparse
@@ -27,6 +28,7 @@ import pyarrow.parquet as pq
 import calibrant as cb
 from calibrant.cli.main import run
 from calibrant.ingest import text_blocks
+from tests.fuzz.workplace import one_database
 
 ROWS = 400
 COMMANDS = ("scan", "evaluate", "check", "fit", "apply")
@@ -157,7 +159,7 @@ def matrix(kind: str, commands: tuple[str, ...] = COMMANDS, **places: int) -> Co
     found: Counter[tuple[str, str, str]] = Counter()
     # Small chunks: the damage then lies behind the header and behind rows that have been counted.
     chunks = mock.patch.multiple(text_blocks, _CHUNK=1 << 12, _HEAD=1 << 8)
-    with chunks, tempfile.TemporaryDirectory() as name:
+    with chunks, one_database(), tempfile.TemporaryDirectory() as name:
         runner = Runner(Path(name))
         data = KINDS[kind].write(runner.table)
         expected = {command: runner.result(command, kind, data) for command in commands}
@@ -174,34 +176,50 @@ def unnoticed(kind: str, found: Counter[tuple[str, str, str]]) -> int:
 
 
 def main() -> int:
-    """Run all cases and append them to a table; return 1 if detectable damage was not refused, or a command failed."""
+    """Append the cases to a table; return 1 if detectable damage in it was not refused, or a command failed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=Path)
     target = parser.parse_args().file
-    wrong, rows = 0, []
-    for kind, own in KINDS.items():
-        found = matrix(kind)
-        wrong += unnoticed(kind, found) + sum(n for (*_, outcome), n in found.items() if outcome == "failed")
-        sys.stderr.write(f"{kind}: {unnoticed(kind, found)} unnoticed\n")
-        for damage, detected in (("cut", own.ends), ("flip", own.checked)):
-            for command in COMMANDS:
-                counts = [found[command, damage, outcome] for outcome in OUTCOMES]
-                about = [duckdb.__version__, pa.__version__, kind, damage, "yes" if detected else "no", command]
-                rows.append([*about, *counts])
+    versions = [duckdb.__version__, pa.__version__]
+    done = {tuple(row[name] for name in ("duckdb", "pyarrow", "format")) for row in _read(target)}
+    for kind in KINDS:
+        if (*versions, kind) not in done:
+            _append(target, [[*versions, *row] for row in _rows(kind)])
+    summarize(target)
+    wrong = [row for row in _read(target) if int(row["failed"]) or (row["detectable"] == "yes" and int(row["changed"]))]
+    for row in wrong:
+        sys.stderr.write(f"{row}\n")
+    return int(bool(wrong))
+
+
+def _rows(kind: str) -> Iterator[list[Any]]:
+    """Yield the lines of the table for one format."""
+    found, own = matrix(kind), KINDS[kind]
+    sys.stderr.write(f"{kind}: {unnoticed(kind, found)} unnoticed\n")
+    for damage, detected in (("cut", own.ends), ("flip", own.checked)):
+        for command in COMMANDS:
+            counts = [found[command, damage, outcome] for outcome in OUTCOMES]
+            yield [kind, damage, "yes" if detected else "no", command, *counts]
+
+
+def _read(target: Path) -> list[dict[str, str]]:
+    if not target.exists():
+        return []
+    with target.open(newline="", encoding="utf-8") as read:
+        return list(csv.DictReader(read))
+
+
+def _append(target: Path, rows: list[list[Any]]) -> None:
     new = not target.exists()
     with target.open("a", newline="", encoding="utf-8") as out:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerows([["duckdb", "pyarrow", *_CASE, "command", *OUTCOMES]] * new + rows)
-    summarize(target)
-    return int(wrong > 0)
 
 
 def summarize(target: Path) -> None:
     """Add up the cases of all versions and commands, and write them beside the table."""
-    with target.open(newline="", encoding="utf-8") as read:
-        rows = list(csv.DictReader(read))
     sums: dict[tuple[str, ...], Counter[str]] = {}
-    for row in rows:
+    for row in _read(target):
         own = sums.setdefault(tuple(row[name] for name in _CASE), Counter())
         own.update({outcome: int(row[outcome]) for outcome in OUTCOMES})
     with target.with_name(f"{target.stem}_summary.csv").open("w", newline="", encoding="utf-8") as out:

@@ -2,8 +2,11 @@
 
 import ast
 import importlib.metadata
+import os
+import shutil
 import subprocess
 import sys
+import textwrap
 from importlib import import_module
 from pathlib import Path
 
@@ -122,11 +125,51 @@ def test_versions_name_the_kernel(capsys):
     assert importlib.metadata.version("calibrant") == cb.__version__
 
 
-def test_versions_say_that_the_kernel_was_not_built(monkeypatch, capsys):
+@pytest.mark.parametrize("compiler", [None, "/usr/bin/c++"])
+def test_a_kernel_that_was_not_built_is_reported_and_warned_of_if_there_is_a_compiler(monkeypatch, capsys, compiler):
+    from calibrant._support import kernel_choice
+
     monkeypatch.delenv("CALIBRANT_KERNEL", raising=False)
-    monkeypatch.setattr("calibrant._support.kernel_choice._is_built", lambda: False)
+    monkeypatch.setattr(kernel_choice, "_is_built", lambda: False)
+    monkeypatch.setattr(kernel_choice, "_compiler", lambda: compiler)
     cb.show_versions()
-    assert "reference (the compiled kernel was not built: no working C++ compiler was found)" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    if compiler is None:
+        assert "reference (the compiled kernel was not built: no C++ compiler was found)" in printed
+        kernel_choice.warn_of_failed_build()  # warnings are errors here
+        return
+    assert (
+        "reference (the compiled kernel was not built, although there is /usr/bin/c++: pip install -v shows" in printed
+    )
+    with pytest.warns(
+        cb.CalibrantWarning, match=r"was not built, although there is a C\+\+ compiler \(/usr/bin/c\+\+\)"
+    ):
+        kernel_choice.warn_of_failed_build()
+    monkeypatch.setenv("CALIBRANT_KERNEL", "reference")
+    kernel_choice.warn_of_failed_build()
+
+
+def test_the_first_use_of_a_kernel_that_was_not_built_warns_once(tmp_path):
+    """A copy of the package without the kernel, as a failed build leaves it."""
+    copy = tmp_path / "calibrant"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "cpp"))
+    code = textwrap.dedent(
+        f"""
+        import sys, warnings
+        sys.path.insert(0, {str(tmp_path)!r})
+        sys.meta_path = [finder for finder in sys.meta_path if "editable" not in str(finder).lower()]
+        import calibrant as cb
+        from calibrant._support import kernel_choice
+        kernel_choice._compiler = lambda: "c++"
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            values = cb.ece([0, 1], [0.2, 0.7]), cb.ece([0, 1], [0.2, 0.7])
+        print(cb._kernels.KERNEL, sum("was not built" in str(each.message) for each in caught))
+        """
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "CALIBRANT_KERNEL"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "reference 1\n"
 
 
 def test_a_wrong_kernel_name_is_an_error():

@@ -1,10 +1,14 @@
-"""Licences of linked libraries, and the software bill of materials."""
+"""Licences of linked libraries, the software bill of materials, and the lock of development dependencies."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -27,3 +31,53 @@ def test_the_bill_of_materials_lists_dependencies_and_linked_libraries(tmp_path)
     assert len(names) == len(set(names))
     subprocess.run([*command[:2], str(tmp_path / "again.json")], check=True, capture_output=True)
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "sbom.json").read_bytes()
+
+
+def lock() -> dict[str, list[str]]:
+    """The pinned versions of each package in the lock; a version may be for some Pythons only."""
+    found: dict[str, list[str]] = {}
+    for line in (ROOT / "requirements-dev.lock").read_text(encoding="utf-8").splitlines():
+        if not line.startswith(" "):
+            requirement = Requirement(line.removesuffix("\\"))
+            assert [each.operator for each in requirement.specifier] == ["=="], line
+            found.setdefault(canonicalize_name(requirement.name), []).extend(e.version for e in requirement.specifier)
+    return found
+
+
+def required() -> list[Requirement]:
+    """All that make test and the build install, as pyproject.toml has it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    groups, extras = project["dependency-groups"], project["project"]["optional-dependencies"]
+    assert groups["build"] == project["build-system"]["requires"]
+
+    def of_group(name: str) -> list[str]:
+        parts = [of_group(each["include-group"]) if isinstance(each, dict) else [each] for each in groups[name]]
+        return [each for part in parts for each in part]
+
+    names = [each for name in ("dev", "spark", "build") for each in of_group(name)]
+    names += [
+        *project["project"]["dependencies"],
+        *(each for name in ("sklearn", "plot", "cli") for each in extras[name]),
+    ]
+    names += [each for name in ("files", "plot", "report") for each in extras[name]]  # extras of the extra cli
+    return [Requirement(each) for each in names if not each.startswith("calibrant[")]
+
+
+def test_the_lock_pins_what_the_project_requires():
+    pinned = lock()
+    for each in required():
+        versions = pinned.get(canonicalize_name(each.name), [])
+        assert versions, f"{each.name} is not in requirements-dev.lock; run make lock"
+        for version in versions:
+            assert each.specifier.contains(version), f"{each} is locked at {version}; run make lock"
+
+
+def test_each_line_of_the_lock_has_hashes_and_no_host():
+    text = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
+    entries = re.split(r"\n(?=\S)", text.strip())
+    assert len(entries) > 80
+    for entry in entries:
+        first, *hashes = entry.splitlines()
+        assert hashes, first
+        assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in hashes), first
+    assert not re.search(r"://|^--|file:", text, flags=re.MULTILINE)

@@ -7,7 +7,7 @@ The kernel is chosen once, on import: the compiled one if it was built. The envi
 from calibrant._kernels.group_tables import Codes, GroupTables
 from calibrant._kernels.replicate_sums import Bytes, Order, Plan, ReplicateSums, TableReplicates, TestedBlocks
 from calibrant._kernels.scipy_binomial import binomial_pvalue
-from calibrant._support.kernel_choice import choose_kernel
+from calibrant._support.kernel_choice import choose_kernel, warn_of_failed_build
 
 __all__ = [
     "KERNEL",
@@ -67,6 +67,7 @@ if KERNEL == "compiled":
         window_distances,
     )
 else:
+    warn_of_failed_build()
     from calibrant._kernels.reference import (
         bin_sums,
         count,

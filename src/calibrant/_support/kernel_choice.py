@@ -1,10 +1,14 @@
 """The choice of the kernel, which needs neither NumPy nor the kernel itself: ``calibrant --version`` prints it."""
 
 import os
+import shutil
 import sys
+import warnings
 from pathlib import Path
 
-__all__ = ["choose_kernel", "describe_kernel"]
+__all__ = ["choose_kernel", "describe_kernel", "warn_of_failed_build"]
+
+_COMPILERS = ("c++", "g++", "clang++", "cl")
 
 
 def choose_kernel() -> str:
@@ -30,8 +34,34 @@ def describe_kernel() -> str:
     An installation without a working compiler succeeds, and installers hide what the build says about it.
     """
     kernel = choose_kernel()
-    missing = "" if _is_built() else " (the compiled kernel was not built: no working C++ compiler was found)"
-    return kernel + missing
+    if _is_built():
+        return kernel
+    compiler = _compiler()
+    if compiler is None:
+        return f"{kernel} (the compiled kernel was not built: no C++ compiler was found)"
+    return f"{kernel} (the compiled kernel was not built, although there is {compiler}: pip install -v shows why)"
+
+
+def warn_of_failed_build() -> None:
+    """Warn if the compiled kernel is missing where it could be built and the reference kernel was not asked for.
+
+    A machine without a compiler gets no warning: the reference kernel is what its installation promised.
+    """
+    compiler = None if _is_built() or os.environ.get("CALIBRANT_KERNEL") else _compiler()
+    if compiler is not None:
+        from calibrant._support.errors import CalibrantWarning
+
+        warnings.warn(
+            f"The compiled kernel was not built, although there is a C++ compiler ({compiler}). Results are the same, "
+            "but slower. Reinstall calibrant with pip install -v to see why; CALIBRANT_KERNEL=reference silences this.",
+            CalibrantWarning,
+            stacklevel=2,
+        )
+
+
+def _compiler() -> str | None:
+    names = [os.environ["CXX"]] if os.environ.get("CXX") else _COMPILERS
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 def _is_built() -> bool:

@@ -69,10 +69,10 @@ class _Commands(CommandGroup):
 def _print_version(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
     if not asked or context.resilient_parsing:
         return
-    from calibrant._support.kernel_choice import choose_kernel
+    from calibrant._support.kernel_choice import describe_kernel
     from calibrant.versions import __version__
 
-    click.echo(f"calibrant {__version__} ({choose_kernel()} kernel)")
+    click.echo(f"calibrant {__version__}, kernel: {describe_kernel()}")
     context.exit()
 
 

@@ -201,3 +201,28 @@ def test_features_of_another_length_are_refused():
     y, p, frame, _ = planted(500)
     with pytest.raises(cb.InputError, match="features"):
         cb.audit(y, p, frame[:-1])
+
+
+@pytest.mark.parametrize("extreme", [np.inf, -np.inf, 1e308])
+def test_infinite_and_huge_numbers_of_a_feature_are_numbers(extreme):
+    """Warnings are errors here: differences of infinite quantiles are not numbers."""
+    rng = np.random.default_rng(0)
+    p, x = rng.uniform(0.2, 0.8, 6000), rng.random(6000)
+    wrong = x > 0.8
+    y = rng.random(6000) < p + np.where(wrong, 0.2, 0.0)
+    x = np.where(wrong & (rng.random(6000) < 0.5), abs(extreme), np.where(x < 0.1, -abs(extreme), x))
+    found = cb.audit(y, p, {"x": x if extreme > 0 else -x})
+    assert found.segments
+    assert "nan" not in str(found)
+
+
+@pytest.mark.parametrize("min_rows", ["x", 0, -5, 1.5, True])
+def test_the_smallest_segment_must_be_a_number_of_rows(min_rows):
+    with pytest.raises(cb.InputError, match="min_rows must be a whole number of at least 1"):
+        cb.audit([0, 1] * 50, [0.4, 0.6] * 50, {"x": [1, 2] * 50}, min_rows=min_rows)
+
+
+def test_scores_that_are_hardly_above_zero_can_be_audited():
+    y = np.arange(3000) % 2
+    found = cb.audit(y, np.full(3000, 5e-324), {"x": np.arange(3000) % 3})
+    assert found.segments

@@ -8,7 +8,7 @@ from numpy.random import default_rng
 
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
-from calibrant._support.option_checks import check_share
+from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Bools, Column, Ints
@@ -29,6 +29,7 @@ __all__ = ["audit"]
 
 SMALLEST_SHARE, SMALLEST_SEGMENT = 0.005, 50
 CANDIDATES = 8  # rules that each half hands to the other for a test
+_LEAST_SCORE = 1e-200  # of a variance by which squares are divided
 
 
 @row_options
@@ -104,6 +105,8 @@ def audit(
     check_share("confidence_level", confidence_level)
     if depth not in (1, 2, 3):
         raise InputError(f"depth must be 1, 2 or 3; got {depth!r}.", argument="depth", value=depth)
+    if min_rows is not None:
+        check_count("min_rows", min_rows)
     sample = _Sample.read(y_true, forecast, features, cluster, rows)
     halves = sample.halves(seed_sequence(random_state))
     found: list[tuple[Rule, _Tested]] = []
@@ -190,7 +193,7 @@ class _Sample:
         rows = self.rows
         score, event = rows.forecasts[0].values.astype(np.float64), rows.y.values == 1
         size = np.ones(score.size) if rows.weight is None else rows.weight.values.astype(np.float64)
-        variance = size * score * (1 - score)
+        variance = size * np.where(score > 0, np.maximum(score, _LEAST_SCORE), 0.0) * (1 - score)
         return Residuals(size * (event - score), variance * size if rows.importance else variance)
 
     def search(self, depth: int, min_rows: int | None, progress: bool | None) -> list[Rule]:

@@ -14,6 +14,7 @@ __all__ = ["Codes", "Condition", "Feature", "encode_feature"]
 
 MOST_LEVELS = 30  # of a category; rarer ones are "other"
 QUANTILES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99)  # cuts of numbers; both tails are fine
+LARGEST_NUMBER = 8e307
 FEW_NUMBERS = 10  # distinct numbers up to which each is a level
 
 Codes = NDArray[np.uint8]
@@ -90,11 +91,20 @@ def _encode_numbers(name: str, values: Any) -> tuple[Codes, list[Condition]]:
     if levels.size <= FEW_NUMBERS:
         shown = [f"{level:.6g}" for level in levels]
         return np.searchsorted(levels, values).astype(np.uint8), _level_runs(name, shown)
-    cuts = np.quantile(values, QUANTILES)
+    cuts = np.quantile(_bounded(values), QUANTILES)
     edges = np.unique([float(f"{cut:.3g}") for cut in cuts])
     edges = edges[(edges > levels[0]) & (edges <= levels[-1])]
     codes = np.searchsorted(edges, values, side="right").astype(np.uint8)
     return codes, _interval_runs(name, [f"{edge:g}" for edge in edges])
+
+
+def _bounded(values: Any) -> Any:
+    """Return numbers whose differences are finite: infinite ones become the nearest finite one."""
+    if values.dtype.kind != "f":
+        return values
+    values = values.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    return np.clip(values, max(finite.min(), -LARGEST_NUMBER), min(finite.max(), LARGEST_NUMBER))
 
 
 def _level_runs(name: str, levels: list[str]) -> list[Condition]:
