@@ -101,7 +101,7 @@ def run_cells(name: str, cells: Mapping[tuple[str, ...], Any]) -> list[dict[str,
     options = parser.parse_args()
     known: dict[tuple[str, ...], dict[str, Any]] = {}
     size = len(next(iter(cells)))
-    if options.missing is not None:
+    if options.missing is not None and (RESULTS / f"{name}.csv").exists():
         with (RESULTS / f"{name}.csv").open() as file:
             known = {tuple(list(row.values())[:size]): row for row in csv.DictReader(file)}
     chosen = [key for key in cells if key not in known][: options.missing]

@@ -17,7 +17,7 @@ from calibrant.monitor import schema
 from calibrant.monitor import store as stores
 from calibrant.monitor.cells import decode_table, encode_table
 from calibrant.monitor.store import StoreError
-from tools import monitor_kill
+from tools import monitor_kill, servers
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -227,8 +227,27 @@ def test_a_full_disk_is_a_clear_error_and_the_store_is_intact(small_disk):
         assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
 
 
-def test_no_acknowledged_batch_is_lost_or_counted_twice_after_kills(store):
+def check_kills(store):
     result = monitor_kill.run(store, n_batches=60, n_kills=4, seed=random.Random(0))
     assert result.acknowledged == 60
     assert result.kills == 4
     assert (result.lost, result.counted_twice) == (0, 0)
+
+
+def test_no_acknowledged_batch_is_lost_or_counted_twice_after_kills(path):
+    check_kills(path)
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_no_acknowledged_batch_is_lost_or_counted_twice_after_kills_in_a_durable_postgresql():
+    reason = servers.why_no_postgresql()
+    if reason is not None:
+        pytest.skip(reason)
+    import psycopg
+
+    with servers.postgresql(durable=True) as address:
+        server = dict(part.split("=", 1) for part in address.split())
+        with psycopg.connect(**server) as connection:
+            for name in ("fsync", "synchronous_commit", "full_page_writes"):
+                assert connection.execute(f"SHOW {name}").fetchone() == ("on",)
+        check_kills(f"postgresql+psycopg://{server['user']}@{server['host']}:{server['port']}/{server['dbname']}")
