@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from calibrant.monitor.model_monitor import Monitor
     from calibrant.monitor.status import Status
 
-__all__ = ["model_option", "monitor", "parse_duration", "store_option"]
+__all__ = ["existing_model", "model_option", "monitor", "parse_duration", "store_option"]
 
+_OF_ALARMS = ("acknowledge", "silence")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -59,7 +61,20 @@ def _settings_options(command: Any) -> Any:
     return command
 
 
-@click.group(cls=CommandGroup)
+class _Commands(CommandGroup):
+    """The commands of this module, and those about alarms, which are imported when they run."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [*super().list_commands(context), *_OF_ALARMS]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in _OF_ALARMS:
+            return super().get_command(context, name)
+        command: click.Command = getattr(import_module("calibrant.cli.monitor_alarms"), name)
+        return command
+
+
+@click.group(cls=_Commands)
 def monitor() -> None:
     """Monitor calibration over time, with alarms that stay valid however often one looks.
 
@@ -223,6 +238,11 @@ def _open(store: str, model: str) -> "Monitor":
     from calibrant.monitor.model_monitor import Monitor
 
     return Monitor(store, model=model)
+
+
+def existing_model(store: str, model: str) -> "Monitor":
+    """Return the monitor of a model that the store has."""
+    return _open(store, _models(store, model)[0])
 
 
 def _gates(found: "Status") -> list[Any]:

@@ -1,6 +1,5 @@
 """``calibrant serve``: run the service, and manage its tokens."""
 
-import getpass
 import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ import click
 from calibrant._support.text_tables import printable, text_table
 from calibrant.cli.command_group import CommandGroup
 from calibrant.cli.monitor import parse_duration, store_option
+from calibrant.cli.user_name import command_line_user
 
 if TYPE_CHECKING:
     from calibrant.monitor.service.access_tokens import TokenBook
@@ -144,14 +144,6 @@ def _book(store: str) -> "TokenBook":
 
 
 def _record(book: "TokenBook", action: str, token_id: str, **detail: object) -> None:
-    from calibrant.monitor.service.audit_log import record_audit
+    from calibrant.monitor.audit_log import record_audit
 
     record_audit(book.store, command_line_user(), action, token=token_id, **detail)
-
-
-def command_line_user() -> str:
-    """Return the name of the person at the command line, for the audit log."""
-    try:
-        return f"command line ({getpass.getuser()})"
-    except (KeyError, OSError):
-        return "command line"

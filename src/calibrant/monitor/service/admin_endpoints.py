@@ -7,8 +7,8 @@ from starlette.responses import JSONResponse, Response
 
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.option_checks import is_number
+from calibrant.monitor.audit_log import read_audit, record_audit
 from calibrant.monitor.model_monitor import Monitor
-from calibrant.monitor.service.audit_log import read_audit, record_audit
 from calibrant.monitor.service.endpoint import Answer, Call, Endpoint
 from calibrant.monitor.service.problems import Problem
 from calibrant.monitor.service.read_endpoints import CURSOR, LIMIT, page, position
