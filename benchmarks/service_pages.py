@@ -5,7 +5,6 @@ The memory of the service and the size of the store are those after all models w
 """
 
 import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -57,7 +56,7 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=100)
     parser.add_argument("--days", type=int, default=60)
     parser.add_argument("--rows", type=int, default=500)
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "studies" / "service_pages.json")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "studies" / "service_pages.csv")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         store = f"{place}/store.db"
@@ -70,13 +69,17 @@ def main() -> None:
         finally:
             service.stop()
     cells = given.models * given.days * len(GROUPS)
-    result = {
-        "models": given.models, "days": given.days, "groups": len(GROUPS), "rows_per_day": given.rows,
-        "milliseconds": found, "memory_mib": round(memory / 1024),
-        "store_bytes_per_window_and_group": round(size / cells),
-    }  # fmt: skip
-    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(result, indent=1))
+    lines = [
+        f"models; windows and groups of each,{given.models}; {given.days} and {len(GROUPS)}",
+        f"list of models for the first time,{found['overview_first']:,} ms",
+        f"list of models again,{found['overview']:,} ms",
+        f"page of a model after a change (figures are drawn),{found['model_drawn']:,} ms",
+        f"page of a model again,{found['model']:,} ms",
+        f"resident memory of the service after that,{round(memory / 1024):,} MiB",
+        f"size of the SQLite store per window and group,{round(size / cells):,} bytes",
+    ]
+    given.out.write_text("what,measured\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from calibrant._support.errors import InputError
@@ -77,10 +78,9 @@ def period_view(
             tables[name] = monitor.table(period.since, period.until, group=group, version=version)
         except InputError as error:
             errors.append(f"{name}: {error}")
+    margin = monitor.settings.margin
     evaluations = {
-        name: cache.get(
-            ("evaluation", table_digest(table), monitor.settings.margin), lambda t=table: _evaluate(t, monitor)
-        )
+        name: cache.get(("evaluation", table_digest(table), margin), partial(_evaluate, table, margin))
         for name, table in tables.items()
     }
     return {
@@ -90,8 +90,8 @@ def period_view(
     }
 
 
-def _evaluate(table: ScoreTable, monitor: Monitor) -> Evaluation:
-    return evaluate(table, margin=monitor.settings.margin, n_resamples=_REPLICATES)
+def _evaluate(table: ScoreTable, margin: float) -> Evaluation:
+    return evaluate(table, margin=margin, n_resamples=_REPLICATES)
 
 
 def _row(name: str, table: ScoreTable, e: Evaluation) -> dict[str, Any]:
