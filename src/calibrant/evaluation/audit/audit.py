@@ -66,7 +66,7 @@ def audit(
     confidence_level : float, default 0.95
         Of the intervals of errors, which are not adjusted for the number of segments.
     n_resamples : int, default 199
-        Null replicates of the multicalibration error; 0 for none.
+        Null replicates of the multicalibration error, which is not computed if this is 0.
     random_state : int, Generator or None, default 0
         Of the split and of the replicates.
     classes : sequence, optional
@@ -143,12 +143,16 @@ def audit_sample(
         found += [(rule, assess_segment(sample, rule, 1 - half, level)) for rule in chosen]
     adjusted = holm([test.pvalue for _, test in found])
     shown: dict[Rule, tuple[SegmentTest, float]] = {}
-    for (rule, test), pvalue in sorted(zip(found, adjusted, strict=True), key=lambda each: (each[1], each[0][1].pvalue)):
+    for (rule, test), pvalue in sorted(
+        zip(found, adjusted, strict=True), key=lambda each: (each[1], each[0][1].pvalue)
+    ):
         if pvalue <= alpha:
             shown.setdefault(rule, (test, float(pvalue)))
-    error = multicalibration_error(
-        sample, depth=depth, n_resamples=settings["n_resamples"], level=level, seed=seed, progress=progress
-    )
+    error = None
+    if settings["n_resamples"]:
+        error = multicalibration_error(
+            sample, depth=depth, n_resamples=settings["n_resamples"], level=level, seed=seed, progress=progress
+        )
     return Audit(
         segments=_segments(sample, shown),
         n_rows=sample.size,

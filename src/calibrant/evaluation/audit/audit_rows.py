@@ -52,12 +52,7 @@ def check_kind(kind: str) -> str:
 
 def name_forecast_features(kind: str, features: Sequence[str]) -> list[str]:
     """Return the names of the features that describe the forecast, different from those of the features."""
-    names = []
-    for name in FORECAST_FEATURES[kind]:
-        while name in features:
-            name = f"forecast's {name}"
-        names.append(name)
-    return names
+    return [f"forecast's {name}" if name in features else name for name in FORECAST_FEATURES[kind]]
 
 
 def read_rows(
@@ -80,6 +75,8 @@ def read_rows(
     kind = check_kind(forecast_kind(y_true, forecast))
     if classes is not None and kind != "multiclass":
         raise InputError(Argument("classes") + f" must be given with class probabilities only; got the kind {kind!r}.")
+    if options.get("pos_label") is not None and kind != "binary":
+        raise InputError(Argument("pos_label") + f" must be given with scores only; got the kind {kind!r}.")
     columns = _feature_columns(features, y_true)
     rows, described, kept = _READERS[kind](y_true, forecast, next(iter(columns.values())), cluster, classes, options)
     _columns.check_lengths([_length(rows), *columns.values()])

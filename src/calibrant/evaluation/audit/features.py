@@ -6,6 +6,7 @@ A column is read in one pass or in batches (`FeatureCounter`), then encoded (`Fe
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -189,7 +190,7 @@ class FeatureCounter:
         cuts = np.unique(np.quantile(self._sample, (1 / 3, 2 / 3))).tolist()
         shown = [f"{cut:.6g}" for cut in cuts]
         texts = [f"{self.name} <= {shown[0]}"]
-        texts += [f"{low} < {self.name} <= {high}" for low, high in zip(shown, shown[1:], strict=False)]
+        texts += [f"{low} < {self.name} <= {high}" for low, high in pairwise(shown)]
         texts.append(f"{self.name} > {shown[-1]}")
         return tuple(cuts), [Condition(self.name, text, (i,)) for i, text in enumerate(texts)]
 

@@ -46,7 +46,7 @@ class MulticalibrationError:
     value, sigma : float
         In units of the score, and in standard deviations.
     expected, low, high : float
-        Mean and range of the value if the forecast is calibrated; NaN without resamples.
+        Mean and range of the value if the forecast is calibrated.
     pvalue : float
         Share of replicates of a calibrated forecast with a value at least as large. Unlike the smallest p-value of the
         segments it accounts for their number.
@@ -75,9 +75,9 @@ class MulticalibrationError:
 
     def sentence(self) -> str:
         """Return the value and what is expected of a calibrated forecast in one sentence."""
+        if not self.n_segments:
+            return "Multicalibration error: undefined, because no segment has a variance."
         text = f"Multicalibration error {self.value:.3g} ({self.sigma:.2f} standard deviations, in {self.segment})"
-        if not self.n_resamples:
-            return f"{text}."
         limits = f"expected if calibrated {self.expected:.3g}, {self.low:.3g} to {self.high:.3g}"
         return f"{text}; {limits}; p {format_pvalue(self.pvalue)}."
 
@@ -100,12 +100,10 @@ def multicalibration_error(
         return MulticalibrationError(*(math.nan,) * 6, "", 0, 0)
     best = int(np.argmax(sigmas))
     scale, sigma = _scale(sample), float(sigmas[best])
-    null = _null(sample, sets, scores, n_resamples, seed, progress) if n_resamples else np.empty(0)
-    expected = low = high = pvalue = math.nan
-    if null.size:
-        low, high = quantiles(scale * null, ((1 - level) / 2, (1 + level) / 2))
-        expected, pvalue = scale * float(null.mean()), resampling_pvalue(null, float(grouped.max()))
-    known = (scale * sigma, sigma, expected, low, high, pvalue)
+    null = _null(sample, sets, scores, n_resamples, seed, progress)
+    low, high = quantiles(scale * null, ((1 - level) / 2, (1 + level) / 2))
+    pvalue = resampling_pvalue(null, float(grouped.max()))
+    known = (scale * sigma, sigma, scale * float(null.mean()), low, high, pvalue)
     return MulticalibrationError(*known, segments[best], len(segments), null.size, scale * null)
 
 

@@ -116,7 +116,9 @@ class Segment:
             Names of columns that differ from those of the features: ``{"score": "p_default"}``.
         """
         sql, names = get_dialect(dialect), dict(columns or {})
-        parts = [condition.to_sql(names.get(condition.feature, condition.feature), sql) for condition in self.conditions]
+        parts = [
+            condition.to_sql(names.get(condition.feature, condition.feature), sql) for condition in self.conditions
+        ]
         return " AND ".join(parts) or "1 = 1"
 
 

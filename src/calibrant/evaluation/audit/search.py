@@ -96,8 +96,8 @@ class _Counting:
         total = [np.zeros((3, int(np.prod(self._shape(step))))) for step in steps]
         blocks = progress_bar(self.residuals, self.residuals.n_blocks, "blocks of rows", show=self.progress)
         for block in blocks:
-            for step, sums in zip(steps, total, strict=True):
-                sums += _cell_sums(block, self._codes(block, step), sums.shape[1])
+            for place, step in enumerate(steps):
+                total[place] += _cell_sums(block, self._codes(block, step), total[place].shape[1])
         return total
 
     def _codes(self, block: Block, step: Sequence[int]) -> Floats:
@@ -125,8 +125,8 @@ class _Counting:
         total = [np.zeros((3, self.features[i].n_codes)) for i in others]
         for block in self.residuals:
             rows = block.mask(rule)
-            for i, sums in zip(others, total, strict=True):
-                sums += _cell_sums(block, block.codes(i)[rows], sums.shape[1], rows)
+            for place, i in enumerate(others):
+                total[place] += _cell_sums(block, block.codes(i)[rows], self.features[i].n_codes, rows)
         for i, sums in zip(others, total, strict=True):
             for place, squared in _best_of_each_sign(sums @ self.matrices[i].T, self.min_rows):
                 yield _Candidate(tuple(sorted((*rule, (i, place)))), squared, self.cost[2])

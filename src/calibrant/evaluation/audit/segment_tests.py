@@ -18,7 +18,7 @@ from calibrant.tables.mean_table import MeanTable
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, add_tables, count_checked
 
-__all__ = ["SegmentTest", "rule_places", "assess_segment"]
+__all__ = ["SegmentTest", "assess_segment", "rule_places"]
 
 MOST_SCORES = 2**22  # distinct scores of a segment beyond which they are rounded
 RESOLUTION = 2**-20
