@@ -144,8 +144,10 @@ study-monitoring: $(VENV)/dev.stamp  ## measure false alarms and delays of e-pro
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.monitoring
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.monitoring_delays
 
-study-audit: $(VENV)/dev.stamp  ## measure false findings and power of audits (20 minutes on two cores); tables go to docs/studies
+study-audit: $(VENV)/dev.stamp  ## measure false findings and power of audits (an hour on two cores; resumable); tables go to docs/studies
+	$(BIN)/python $(PIP) mcgrad==0.1.5
 	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.audit
+	$(BIN)/python -m research.studies.audit --table
 
 study-calibrators: $(VENV)/dev.stamp  ## compare the calibrators on eight real data sets (5 minutes); tables go to docs/studies
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.calibrators
@@ -178,6 +180,7 @@ oracles:  ## write the golden values of other implementations, in an environment
 	.venv-oracles/bin/python tests/golden/make_calibrators.py
 	.venv-oracles/bin/python tests/golden/make_multiclass.py
 	.venv-oracles/bin/python tests/golden/make_conformance.py
+	.venv-oracles/bin/python tests/golden/make_multicalibration.py
 	@command -v Rscript > /dev/null || { echo "make oracles needs R with rms, goftest and rpart (Debian: r-cran-rms r-cran-goftest r-cran-rpart)"; exit 1; }
 	.venv-oracles/bin/python tests/golden/make_val_prob.py
 	.venv-oracles/bin/python tests/golden/make_rpart.py

@@ -12,7 +12,7 @@ from numpy.random import SeedSequence, default_rng
 from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import plain
 from calibrant._support.progress import progress_bar
-from calibrant._support.typing import Floats, Ints
+from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.evaluation.audit.features import COARSE_CODES
 from calibrant.evaluation.audit.residual_blocks import AuditRows
 from calibrant.inference.interval_methods import quantiles
@@ -21,7 +21,8 @@ from calibrant.inference.nulls import resampling_pvalue
 __all__ = ["MulticalibrationError", "multicalibration_error"]
 
 MOST_SEGMENTS = 5_000
-LEAST_ROWS = 10  # of a segment
+MOST_ROWS = 4_000_000  # more rows are sampled
+LEAST_ROWS, LEAST_ROWS_OF_NUMBERS = 10, 50  # of a segment
 SCORE_RANKS = 2**16  # cumulative differences are evaluated between so many groups of neighbouring scores at most
 GROUPS = 256  # of neighbouring scores, between which null replicates are evaluated
 NULL_WORK = 200_000_000  # rows x sets of features x replicates
@@ -52,7 +53,8 @@ class MulticalibrationError:
         segments it accounts for their number.
     segment : str
         The segment with the largest error.
-    n_segments, n_resamples : int
+    n_rows, n_segments, n_resamples : int
+        Numbers of rows (at most four million, drawn at random), segments and replicates.
     """
 
     value: float
@@ -62,6 +64,7 @@ class MulticalibrationError:
     high: float
     pvalue: float
     segment: str
+    n_rows: int
     n_segments: int
     n_resamples: int
     replicates: Floats = field(default_factory=lambda: np.empty(0), compare=False, repr=False)
@@ -90,21 +93,24 @@ def multicalibration_error(
     Null replicates of a calibrated forecast: outcomes are drawn with the scores as probabilities; residuals with
     weights, in clusters or of numbers have random signs, one per row or cluster. Replicates use so many rows, drawn at
     random, that the work is bounded: in standard deviations the distribution hardly depends on the number of rows. The
-    p-value compares errors between 256 groups of neighbouring scores.
+    p-value compares errors between 256 groups of neighbouring scores; of numbers it takes segments of at least fifty
+    rows, and the sum of squared errors as variance.
     """
+    if len(sample) > MOST_ROWS:
+        sample = sample.part(np.sort(default_rng(seed).choice(len(sample), MOST_ROWS, replace=False)))
     sets, scores = _feature_sets(sample, depth), _Scores.rank(sample)
     found = [_largest_errors(sample, each, scores) for each in sets]
     segments = [name for names, _, _ in found for name in names]
     sigmas, grouped = (np.concatenate([each[i] for each in found]) for i in (1, 2))
-    if not sigmas.size:
-        return MulticalibrationError(*(math.nan,) * 6, "", 0, 0)
+    if not sigmas.size or not grouped.size:
+        return MulticalibrationError(*(math.nan,) * 6, "", len(sample), 0, 0)
     best = int(np.argmax(sigmas))
     scale, sigma = _scale(sample), float(sigmas[best])
     null = _null(sample, sets, scores, n_resamples, seed, progress)
     low, high = quantiles(scale * null, ((1 - level) / 2, (1 + level) / 2))
     pvalue = resampling_pvalue(null, float(grouped.max()))
     known = (scale * sigma, sigma, scale * float(null.mean()), low, high, pvalue)
-    return MulticalibrationError(*known, segments[best], len(segments), null.size, scale * null)
+    return MulticalibrationError(*known, segments[best], len(sample), len(segments), null.size, scale * null)
 
 
 def _feature_sets(sample: AuditRows, depth: int) -> list[tuple[int, ...]]:
@@ -162,13 +168,19 @@ def _largest_errors(sample: AuditRows, each: tuple[int, ...], scores: _Scores) -
         total += np.bincount(cell * width + scores.ranks[place], weights=value, minlength=size * width)
         rows += np.bincount(cell, weights=number, minlength=size)
         variance += np.bincount(cell, weights=own, minlength=size)
+    path = np.cumsum(total.reshape(size, width), axis=1)
+    tested = np.flatnonzero(_is_tested(sample, rows, variance))
+    grouped = _reach(path[tested][:, scores.ends]) / np.sqrt(variance[tested])
     if sample.kind == "point":
         variance = _neighbour_variance(sample, each, size)
-    path = np.cumsum(total.reshape(size, width), axis=1)
     used = np.flatnonzero((rows >= LEAST_ROWS) & (variance > 0))
-    deviation = np.sqrt(variance[used])
-    exact, grouped = (_reach(sums[used]) / deviation for sums in (path, path[:, scores.ends]))
+    exact = _reach(path[used]) / np.sqrt(variance[used])
     return [_segment_text(sample, each, int(cell)) for cell in used], exact, grouped
+
+
+def _is_tested(sample: AuditRows, rows: Floats, variance: Floats) -> Bools:
+    """Return which segments enter the p-value; random signs do not describe few skewed errors of numbers."""
+    return np.asarray((rows >= (LEAST_ROWS_OF_NUMBERS if sample.kind == "point" else LEAST_ROWS)) & (variance > 0))
 
 
 def _reach(path: Floats) -> Floats:
@@ -178,14 +190,9 @@ def _reach(path: Floats) -> Floats:
 
 def _neighbour_variance(sample: AuditRows, each: tuple[int, ...], size: int) -> Floats:
     """Return the variance of the sum of residuals of each segment, from differences of neighbours."""
-    every = np.arange(len(sample))
-    cell = _cells(sample.coarse, each, every)
+    cell = _cells(sample.coarse, each, np.arange(len(sample)))
     order = np.lexsort((sample.rows.forecasts[0].values, cell))
-    return _sum_variance(sample, every[order], cell[order], size)
-
-
-def _sum_variance(sample: AuditRows, place: Ints, cell: Ints, size: int) -> Floats:
-    value = sample.residuals(place)[1]
+    value, cell = sample.residuals(order)[1], cell[order]
     same = cell[1:] == cell[:-1]
     squares = np.bincount(cell[1:][same], weights=np.diff(value)[same] ** 2, minlength=size) / 2
     count = np.bincount(cell, minlength=size)
@@ -248,12 +255,8 @@ class _CellSums:
 
         cell, size = _cells(sample.coarse, each, place), COARSE_CODES ** len(each)
         number, _, variance, _ = sample.residuals(place)
-        if sample.kind == "point":
-            order = np.lexsort((np.asarray(sample.rows.forecasts[0].values)[place], cell))
-            spread = _sum_variance(sample, place[order], cell[order], size)
-        else:
-            spread = np.bincount(cell, weights=variance, minlength=size)
-        usable = (np.bincount(cell, weights=number, minlength=size) >= LEAST_ROWS) & (spread > 0)
+        spread = np.bincount(cell, weights=variance, minlength=size)
+        usable = _is_tested(sample, np.bincount(cell, weights=number, minlength=size), spread)
         one = (np.ones(place.size), (groups * size + cell, np.arange(place.size)))
         matrix = csr_array(one, shape=(size * width, place.size))
         return cls(matrix, np.where(usable, np.sqrt(np.maximum(spread, 1e-300)), np.inf))
@@ -277,8 +280,7 @@ class _Drawing:
         self.sample, self.place = sample, place
         self.score = np.asarray(sample.rows.forecasts[0].values)[place].astype(np.float64)
         self.residual = sample.residuals(place)[1]
-        cluster = sample.rows.cluster_codes
-        self.cluster = None if cluster is None else cluster[place]
+        self.cluster = sample.rows.part(place).cluster_codes
 
     def replicates(self, rng: np.random.Generator, count: int) -> Floats:
         """Return residuals of a calibrated forecast, rows x replicates."""

@@ -108,6 +108,11 @@ class AuditRows:
         weight = self.rows.weight
         return len(self) if weight is None or self.rows.importance else int(weight.values.sum())
 
+    def part(self, place: Ints) -> "AuditRows":
+        """Return some of the rows."""
+        codes, coarse = self.codes[:, place], self.coarse[:, place]
+        return replace(self, rows=self.rows.part(place), codes=codes, coarse=coarse, is_first=self.is_first[place])
+
     @cached_property
     def lookups(self) -> list[Bools]:
         """For each feature, conditions x codes: whether a code meets a condition."""
