@@ -83,6 +83,12 @@ class Segment:
         """Whether the forecast overestimates or underestimates."""
         return "underestimates" if self.observed > self.predicted else "overestimates"
 
+    def sentence(self) -> str:
+        """Return the means and the error as a phrase: "underestimates: ..."."""
+        form = "{:.4g}" if self.kind == "point" else "{:.1%}"
+        means = f"predicted {form.format(self.predicted)}, observed {form.format(self.observed)}".replace("%", " %")
+        return f"{self.direction}: {means} in {self.n_rows:,} rows, adjusted p {format_pvalue(self.adjusted_pvalue)}"
+
     def mask(self, features: Any, *, forecast: Mapping[str, Any] | None = None) -> Bools:
         """Return which rows of other data meet the rule.
 
@@ -120,6 +126,9 @@ class Segment:
             condition.to_sql(names.get(condition.feature, condition.feature), sql) for condition in self.conditions
         ]
         return " AND ".join(parts) or "1 = 1"
+
+
+_FIELDS = [name for name in Segment.__dataclass_fields__ if name not in ("conditions", "kind")]
 
 
 def _n_rows(given: Mapping[str, Any]) -> int:
@@ -170,12 +179,17 @@ class Audit:
 
     def to_frame(self, backend: Any = "pandas") -> Any:
         """Return one row per segment."""
-        names = [name for name in Segment.__dataclass_fields__ if name not in ("conditions", "kind")]
-        columns = {self._column(name): [getattr(s, name) for s in self.segments] for name in names}
+        rows = self.rows()
+        columns = {name: [row[i] for row in rows] for i, name in enumerate(self.columns())}
         return frame_from_columns(columns, backend)
 
-    def _column(self, name: str) -> str:
-        return self.error_name if name == "error" else name
+    def columns(self) -> list[str]:
+        """Return the names of the columns of `to_frame`."""
+        return [self.error_name if name == "error" else name for name in _FIELDS]
+
+    def rows(self) -> list[list[Any]]:
+        """Return the values of each segment, in the order of `columns`."""
+        return [[getattr(segment, name) for name in _FIELDS] for segment in self.segments]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results as plain data for JSON."""
