@@ -23,8 +23,8 @@ Methods:
 * "mcgrad": the segments of MCGrad's `MulticalibrationError` whose p-value is at most 5 %, as its documentation reads
   it; "mcgrad, Bonferroni" at 5 % divided by the number of segments.
 
-A segment counts as found if a reported segment shares at least half of the rows of both. Each table is written in
-parts, one file per design and method, so that a run can be resumed; `--table` joins the parts to
+A segment counts as found if a reported segment shares at least half of the rows of both. Results are kept
+in one file per design and method, so that a run can be resumed; `--table` joins the parts to
 docs/studies/audit_false_findings.csv and docs/studies/audit_power.csv.
 
     python -m research.studies.audit --seconds 420     # works on what is missing, and stops after 420 seconds
@@ -235,6 +235,10 @@ class Task:
         """The file of the results."""
         return PARTS / ("-".join(f"{value}".replace(" ", "_") for value in asdict(self).values()) + ".json")
 
+    def results(self) -> list[tuple[bool, bool]]:
+        """Return the results so far."""
+        return json.loads(self.part.read_text()) if self.part.exists() else []
+
     def run(self, seed: int) -> tuple[bool, bool]:
         """Return whether anything, and whether the planted segment was found in one data set."""
         settings = {name: value for name, value in asdict(self).items() if name not in ("method", "sets")}
@@ -262,29 +266,29 @@ def power() -> list[Task]:
 
 
 def run(tasks: list[Task], seconds: float) -> None:
-    """Work on the cells that have no results, and stop after a time."""
+    """Work on the data sets that have no results, fifty at a time, and stop after a time."""
     begun = time.monotonic()
     PARTS.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(workers()) as pool:
         for task in tasks:
-            if task.part.exists():
-                continue
-            if time.monotonic() - begun > seconds:
-                print(f"stopped before {task.part.name}")
-                return
-            found = list(pool.map(task.run, range(task.sets), chunksize=4))
-            task.part.write_text(json.dumps(found))
-            print(f"{time.monotonic() - begun:.0f} s: {task.part.name}: {np.mean(found, axis=0)}", flush=True)
+            found = task.results()
+            while len(found) < task.sets:
+                if time.monotonic() - begun > seconds:
+                    print(f"stopped in {task.part.name} after {len(found)} data sets")
+                    return
+                seeds = range(len(found), min(len(found) + 50, task.sets))
+                found += list(pool.map(task.run, seeds, chunksize=4))
+                task.part.write_text(json.dumps(found))
 
 
 def table(tasks: list[Task], name: str, columns: dict[str, int], skip: tuple[str, ...]) -> None:
     """Write a table of the parts."""
     rows = []
     for task in tasks:
-        if not task.part.exists():
-            print(f"missing: {task.part.name}")
+        if len(task.results()) < task.sets:
+            print(f"incomplete: {task.part.name}")
             continue
-        shares = np.mean(json.loads(task.part.read_text()), axis=0)
+        shares = np.mean(task.results(), axis=0)
         about = {key: value for key, value in asdict(task).items() if key not in (*skip, "method", "sets")}
         found = {column: f"{shares[place]:.3f}" for column, place in columns.items()}
         rows.append({**about, "method": task.method, "sets": task.sets, **found})
@@ -296,10 +300,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--only", help="run the cells of this method only")
+    parser.add_argument("--cells", help="run the cells whose file has this text in its name only")
     parser.add_argument("--table", action="store_true", help="write the tables of the parts")
     given = parser.parse_args()
     if not given.table:
         tasks = [task for task in (*false_findings(), *power()) if given.only in (None, task.method)]
+        tasks = [task for task in tasks if given.cells is None or given.cells in task.part.name]
         run(tasks, given.seconds)
         return
     table(false_findings(), "audit_false_findings", {"sets with a finding": 0}, ("depth", "share", "error"))

@@ -12,9 +12,9 @@ def audit(*segments):
     return Audit(segments, n_rows=1_000, n_features=2, n_tests=9, depth=2, alpha=0.05, confidence_level=0.95)
 
 
-NORTH = Segment("region = '$north$'", 400, 0.1, 0.2, 0.8, 0.5, 1.1, 1e-5, 1e-4, 0.7, None)
-OLD = Segment("age >= 60", 200, 0.3, 0.2, -0.5, -0.9, -0.1, 1e-3, 1e-2, 0.3, None)
-ONE_OUTCOME = Segment("age < 20", 60, 0.1, 0.0, np.nan, np.nan, np.nan, 1e-3, 1e-2, 0.0, None)
+NORTH = Segment("region = '$north$'", 400, 0.1, 0.2, 0.8, 0.5, 1.1, 1e-5, 1e-4, 0.7, 400, None)
+OLD = Segment("age >= 60", 200, 0.3, 0.2, -0.5, -0.9, -0.1, 1e-3, 1e-2, 0.3, 150, None)
+ONE_OUTCOME = Segment("age < 20", 60, 0.1, 0.0, np.nan, np.nan, np.nan, 1e-3, 1e-2, 0.0, 60, None)
 
 
 def test_segments_are_drawn_with_the_largest_error_first():

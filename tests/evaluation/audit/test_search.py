@@ -50,15 +50,16 @@ def test_blocks_do_not_change_the_search(monkeypatch):
     monkeypatch.setattr(residual_blocks, "BLOCK", 128)
     monkeypatch.setattr(residual_blocks, "MOST_KEPT", 0)
     assert search(ResidualBlocks(rows, 0), depth=3, min_rows=20, n_rules=6) == expected
-    assert explained(ResidualBlocks(rows, None), expected) == pytest.approx(gains)
+    assert explained(ResidualBlocks(rows, None), expected) == pytest.approx(gains)  # by rule
 
 
 def test_a_segment_that_is_explained_has_no_gain_again():
     rows = sample(3_000)
     rule = search(ResidualBlocks(rows, None), depth=1, min_rows=20, n_rules=1)[0]
-    first, again = explained(ResidualBlocks(rows, None), [rule, rule])
-    assert first > 20
-    assert again == pytest.approx(0, abs=1e-9)
+    residuals = ResidualBlocks(rows, None)
+    assert explained(residuals, [rule])[rule] > 20
+    assert explained(residuals.shifted(rule, residuals.sums([rule])[0]), [rule])[rule] == pytest.approx(0, abs=1e-9)
+    assert list(explained(residuals, [rule, ()], least=1e9)) == [rule]
 
 
 @pytest.mark.parametrize("kind", ["numbers", "levels", "categories"])

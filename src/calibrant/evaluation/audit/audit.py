@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import InputError
+from calibrant._support.class_labels import encode
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Bools, Column
@@ -16,12 +17,14 @@ from calibrant.evaluation.audit.result import Audit, Segment
 from calibrant.evaluation.audit.search import explained, search
 from calibrant.evaluation.audit.segment_tests import SegmentTest, assess_segment
 from calibrant.inference.multiplicity import holm
+from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.tables.table_functions import row_options
 
 __all__ = ["audit", "audit_sample", "check_settings"]
 
 SMALLEST_SHARE, SMALLEST_SEGMENT = 0.005, 50
 CANDIDATES = 8  # rules that each half hands to the other for a test
+LEAST_GAIN = 6.63  # squared standardised residual, after the segments before it, of a segment that is reported
 
 
 @row_options
@@ -90,7 +93,8 @@ def audit(
     Notes
     -----
     Numbers of a segment (predicted, observed, error, interval, p-values) are of the half that did not choose it;
-    `n_rows` counts both. A rule that both halves chose has the numbers of the half with the smaller p-value.
+    `n_rows` counts both. A rule that both halves chose has the numbers of the half with the smaller p-value. A
+    significant rule is left out if a shift of the segments before it explains its deviation; `n_explained` counts them.
 
     Examples
     --------
@@ -136,6 +140,7 @@ def audit_sample(
     sample: AuditRows, settings: dict[str, Any], seed: np.random.SeedSequence, progress: bool | None
 ) -> Audit:
     """Search, test and measure the segments of rows that were read."""
+    _check_clusters(sample)
     depth, alpha, level = settings["depth"], settings["alpha"], settings["confidence_level"]
     found: list[tuple[Rule, SegmentTest]] = []
     for half in (0, 1):
@@ -153,11 +158,13 @@ def audit_sample(
         error = multicalibration_error(
             sample, depth=depth, n_resamples=settings["n_resamples"], level=level, seed=seed, progress=progress
         )
+    segments = _segments(sample, shown)
     return Audit(
-        segments=_segments(sample, shown),
+        segments=segments,
         n_rows=sample.size,
         n_features=sample.n_features,
         n_tests=len(found),
+        n_explained=len(shown) - len(segments),
         depth=depth,
         alpha=alpha,
         confidence_level=level,
@@ -165,6 +172,21 @@ def audit_sample(
         multicalibration_error=error,
         notes=sample.rows.notes,
     )
+
+
+def _check_clusters(sample: AuditRows) -> None:
+    """Raise an error if a half has too few clusters for a test."""
+    if sample.rows.cluster is None:
+        return
+    first = sample.rows.cluster.part(np.flatnonzero(sample.is_first))
+    count = 0 if not len(first) else len(np.unique(encode(first)[1]))
+    if count < MIN_CLUSTERS:
+        raise InputError(
+            Argument("cluster")
+            + f" must have at least {2 * MIN_CLUSTERS} distinct values, {MIN_CLUSTERS} in each half "
+            f"of the rows; got {count} in the first half.",
+            hint="Use a finer unit as cluster.",
+        )
 
 
 def _search(sample: AuditRows, half: int, depth: int, min_rows: int | None, progress: bool | None) -> list[Rule]:
@@ -175,36 +197,41 @@ def _search(sample: AuditRows, half: int, depth: int, min_rows: int | None, prog
 
 
 def _segments(sample: AuditRows, shown: dict[Rule, tuple[SegmentTest, float]]) -> tuple[Segment, ...]:
-    """Return the rules that are shown as segments, with what they explain of all rows and how they overlap."""
+    """Return the rules that are shown as segments, with what they explain of all rows and how they overlap.
+
+    A rule whose deviation the segments before it explain is left out.
+    """
     if not shown:
         return ()
-    rules = list(shown)
     residuals = ResidualBlocks(sample, None)
-    gains = explained(residuals, rules)
-    total, common = sum(gains), _common_rows(residuals, rules)
-    texts = [rule_text(sample.features, rule) for rule in rules]
+    gains = explained(residuals, list(shown), least=LEAST_GAIN)
+    total, (common, new) = sum(gains.values()), _common_rows(residuals, list(gains))
+    texts = [rule_text(sample.features, rule) for rule in gains]
     return tuple(
         Segment(
             texts[i],
             int(common[i, i]),
-            **vars(test),
-            adjusted_pvalue=pvalue,
-            share=gains[i] / total if total > 0 else 0.0,
+            **vars(shown[rule][0]),
+            adjusted_pvalue=shown[rule][1],
+            share=gain / total if total > 0 else 0.0,
+            n_new_rows=int(new[i]),
             overlaps=next((texts[j] for j in range(i) if _overlap(common, i, j)), None),
-            conditions=tuple(sample.features[f].conditions[c] for f, c in rules[i]),
+            conditions=tuple(sample.features[f].conditions[c] for f, c in rule),
             kind=sample.kind,
         )
-        for i, (test, pvalue) in enumerate(shown.values())
+        for i, (rule, gain) in enumerate(gains.items())
     )
 
 
 def _common_rows(residuals: ResidualBlocks, rules: Sequence[Rule]) -> Any:
-    """Return how many rows each pair of rules has in common."""
-    common = np.zeros((len(rules), len(rules)))
+    """Return how many rows each pair of rules has in common, and how many of each no rule before it has."""
+    common, new = np.zeros((len(rules), len(rules))), np.zeros(len(rules))
     for block in residuals:
         masks: Bools = np.stack([block.mask(rule) for rule in rules])
         common += (masks * block.number) @ masks.T
-    return common
+        before = np.logical_or.accumulate(np.vstack([np.zeros_like(masks[:1]), masks[:-1]]))
+        new += (masks & ~before) @ block.number
+    return common, new
 
 
 def _overlap(common: Any, i: int, j: int) -> bool:

@@ -146,7 +146,7 @@ class FeatureCounter:
     def _sample(self) -> Floats:
         """The numbers that determine the cuts."""
         values = np.concatenate(self._kept)
-        return np.asarray(values[~np.isnan(values)])
+        return np.asarray(values[np.isfinite(values)])
 
     def _add_categories(self, column: ColumnData) -> None:
         labels, place = encode(column)
@@ -176,7 +176,7 @@ class FeatureCounter:
         if self._levels.size <= FEW_NUMBERS:
             levels = self._levels.tolist()
             return level_runs(self.name, levels), None, {x: i for i, x in enumerate(levels)}, coarse, thirds
-        cuts = np.quantile(self._sample, QUANTILES)
+        cuts = np.quantile(self._sample, QUANTILES) if self._sample.size else ()
         edges = np.unique([float(f"{cut:.3g}") for cut in cuts])
         edges = edges[(edges > self._ends[0]) & (edges <= self._ends[1])]
         return interval_runs(self.name, edges.tolist()), tuple(edges.tolist()), {}, coarse, thirds
@@ -187,7 +187,8 @@ class FeatureCounter:
         if self._levels.size <= COARSE_VALUES:
             alone = [Condition(self.name, f"{self.name} = {x:.6g}", (i,), values=(x,)) for i, x in enumerate(levels)]
             return tuple(levels[:-1]), alone
-        cuts = np.unique(np.quantile(self._sample, (1 / 3, 2 / 3))).tolist()
+        known = self._sample if self._sample.size else np.zeros(1)
+        cuts = np.unique(np.quantile(known, (1 / 3, 2 / 3))).tolist()
         shown = [f"{cut:.6g}" for cut in cuts]
         texts = [f"{self.name} <= {shown[0]}"]
         texts += [f"{low} < {self.name} <= {high}" for low, high in pairwise(shown)]

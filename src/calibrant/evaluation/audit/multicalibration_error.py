@@ -150,6 +150,15 @@ class _Scores:
         return np.searchsorted(self.ends, self.ranks[place])
 
 
+def _residuals(sample: AuditRows, place: Ints) -> tuple[Floats, Floats, Floats]:
+    """Return number of rows, residuals and variances; impossible outcomes have no variance, as the definition says."""
+    number, value, variance, _ = sample.residuals(place)
+    if sample.kind != "point":
+        score = np.asarray(sample.rows.forecasts[0].values)[place]
+        variance = np.where((score > 0) & (score < 1), variance, 0.0)
+    return number, value, variance
+
+
 def _cells(codes: Any, each: Sequence[int], place: Any) -> Ints:
     """Return for each row the number of its combination of coarse codes."""
     found = np.zeros(len(place), dtype=np.int64)
@@ -163,7 +172,7 @@ def _largest_errors(sample: AuditRows, each: tuple[int, ...], scores: _Scores) -
     size, width = COARSE_CODES ** len(each), scores.width
     total, rows, variance = np.zeros(size * width), np.zeros(size), np.zeros(size)
     for place in sample.places(None):
-        number, value, own, _ = sample.residuals(place)
+        number, value, own = _residuals(sample, place)
         cell = _cells(sample.coarse, each, place)
         total += np.bincount(cell * width + scores.ranks[place], weights=value, minlength=size * width)
         rows += np.bincount(cell, weights=number, minlength=size)
@@ -204,7 +213,7 @@ def _scale(sample: AuditRows) -> float:
     variance = total = 0.0
     for place in sample.places(None):
         weight = sample.rows.weight
-        variance += float(sample.residuals(place)[2].sum())
+        variance += float(_residuals(sample, place)[2].sum())
         total += place.size if weight is None else float(weight.values[place].sum())
     if sample.kind == "point":
         variance = float(_neighbour_variance(sample, (), 1)[0])
@@ -254,7 +263,7 @@ class _CellSums:
         from scipy.sparse import csr_array
 
         cell, size = _cells(sample.coarse, each, place), COARSE_CODES ** len(each)
-        number, _, variance, _ = sample.residuals(place)
+        number, _, variance = _residuals(sample, place)
         spread = np.bincount(cell, weights=variance, minlength=size)
         usable = _is_tested(sample, np.bincount(cell, weights=number, minlength=size), spread)
         one = (np.ones(place.size), (groups * size + cell, np.arange(place.size)))

@@ -130,8 +130,8 @@ class AuditRows:
     def residuals(self, place: Ints) -> tuple[Floats, Floats, Floats, Floats]:
         """Return number of rows, residuals, their variances, and the change of residuals by a shift of the forecast.
 
-        The variance of probabilities is p (1 - p), and a shift is one of their log-odds. Numbers have the squared
-        residual as variance.
+        The variance of probabilities is p (1 - p), and a shift is one of their log-odds; impossible outcomes, with
+        scores of 0 and 1, have the variance 1. Numbers have the squared residual as variance.
         """
         rows = self.rows
         score = np.asarray(rows.forecasts[0].values[place], dtype=np.float64)
@@ -140,7 +140,7 @@ class AuditRows:
             variance, slope = residual**2, np.ones(score.size)
         else:
             variance = score * (1 - score)
-            slope = variance
+            variance = slope = np.where(variance > 0, variance, residual**2)
         if rows.weight is None:
             return np.ones(score.size), residual, variance, slope
         w = np.asarray(rows.weight.values[place], dtype=np.float64)

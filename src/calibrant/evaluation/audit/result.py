@@ -45,6 +45,8 @@ class Segment:
     share : float
         Share of what all segments explain: the gain in deviance by a shift of this segment's forecasts, after the
         segments before it, divided by the sum of these gains.
+    n_new_rows : int
+        Number of its rows that no segment before it has.
     overlaps : str or None
         The rule of the first segment before it with which it shares at least half of the rows of the smaller one.
     conditions : tuple of Condition
@@ -62,6 +64,7 @@ class Segment:
     pvalue: float
     adjusted_pvalue: float
     share: float
+    n_new_rows: int
     overlaps: str | None
     conditions: tuple[Condition, ...] = field(default=(), repr=False)
     kind: str = "binary"
@@ -148,6 +151,8 @@ class Audit:
     alpha, confidence_level : float
     kind : str
         "binary", "multiclass" (the top label) or "point".
+    n_explained : int
+        Number of significant rules that are left out because the segments before them explain their deviation.
     multicalibration_error : MulticalibrationError or None
         None where it was not computed.
     notes : tuple of Note
@@ -161,6 +166,7 @@ class Audit:
     alpha: float
     confidence_level: float
     kind: str = "binary"
+    n_explained: int = 0
     multicalibration_error: MulticalibrationError | None = None
     notes: tuple[Note, ...] = ()
 
@@ -218,6 +224,12 @@ class Audit:
 
         return SegmentDisplay.from_audit(self, **options)
 
+    def plot_map(self, **options: Any) -> Any:
+        """Draw all rows as tiles of segments; see `calibrant.plots.SegmentMapDisplay`."""
+        from calibrant.plots import SegmentMapDisplay
+
+        return SegmentMapDisplay.from_audit(self, **options)
+
     def to_html(self, path: str | PathLike[str] | None = None, *, title: str = "Calibration audit") -> str:
         """Return the report as one HTML page; write it to `path` if given."""
         from calibrant.report import write_audit
@@ -250,8 +262,12 @@ class Audit:
             f"{self.n_rows:,} rows, {features} and {about}, rules of up to {self.depth} conditions; "
             f"{self.n_tests} rules tested on rows that did not choose them."
         )
+        lines = [searched]
+        if self.n_explained:
+            rules = "rule is" if self.n_explained == 1 else "rules are"
+            lines.append(f"{self.n_explained} more {rules} significant; the segments below explain their deviation.")
         found = self.multicalibration_error
-        return [searched] if found is None else [searched, found.sentence()]
+        return lines if found is None else [*lines, found.sentence()]
 
     def cells(self) -> Sequence[Sequence[str]]:
         """Return the table of segments as text; its first row is the header."""

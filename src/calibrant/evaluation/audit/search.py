@@ -53,12 +53,18 @@ def search(
     return chosen + _select(residuals, left, n_rules - len(chosen), least_gain=-np.inf)[0]
 
 
-def explained(residuals: ResidualBlocks, rules: Sequence[Rule]) -> list[float]:
-    """Return the gain in deviance by a shift of each segment, after the segments before it."""
-    gains = []
+def explained(residuals: ResidualBlocks, rules: Sequence[Rule], *, least: float = 0.0) -> dict[Rule, float]:
+    """Return the gain in deviance by a shift of each segment, after the segments before it.
+
+    Segments after the first with a gain below `least` are left out: the segments before them explain their deviation.
+    """
+    gains: dict[Rule, float] = {}
     for rule in rules:
         sums = residuals.sums([rule])[0]
-        gains.append(float(_squared(sums[0], sums[1])))
+        gain = float(_squared(sums[0], sums[1]))
+        if gains and gain < least:
+            continue
+        gains[rule] = gain
         residuals = residuals.shifted(rule, sums)
     return gains
 
