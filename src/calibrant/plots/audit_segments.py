@@ -105,7 +105,8 @@ class SegmentDisplay:
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
-        each = "; ".join(f"{s.rule}: {s.error:+.3g}" for s in self.segments)
+        form = "+.3g" if self.audit.kind == "point" else "+.2f"
+        each = "; ".join(f"{s.rule}: {s.error:{form}}" for s in self.segments)
         name = "Mean errors" if self.audit.kind == "point" else "Log-odds errors"
         return f"{name} of segments ({self.audit.verdict}){': ' + each if each else ''}."
 

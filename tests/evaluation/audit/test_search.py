@@ -38,6 +38,7 @@ def test_the_search_agrees_with_a_slow_one():
         if chosen.sum() < 20:
             continue
         gain = value[chosen].sum() ** 2 / variance[chosen].sum() - [0, 2 * np.log(single), 2 * np.log(pairs)][len(rule)]
+        gain -= 2 * sum(features[i].conditions[c].has_two_limits for i, c in rule)
         if gain > top:
             best, top = rule, gain
     assert rules[0] == best

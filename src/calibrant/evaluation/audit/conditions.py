@@ -46,6 +46,11 @@ class Condition:
     is_missing: bool = False
     holds_numbers: bool = False
 
+    @property
+    def has_two_limits(self) -> bool:
+        """Whether a number must lie between two limits."""
+        return math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high
+
     def mask(self, column: ColumnData) -> Bools:
         """Return which cells of a column meet the condition."""
         if self.is_missing:
@@ -130,8 +135,14 @@ def level_runs(name: str, levels: Sequence[float]) -> list[Condition]:
             return f"{name} <= {shown[end]}"
         return f"{name} >= {shown[first]}" if end == last else f"{shown[first]} <= {name} <= {shown[end]}"
 
+    def limits(first: int, end: int) -> tuple[float, float]:
+        alone = first == end
+        return -math.inf if first == 0 and not alone else levels[first], (
+            math.inf if end == last and not alone else levels[end]
+        )
+
     return [
-        Condition(name, text(first, end), run, levels[first], levels[end], includes_high=True, holds_numbers=True)
+        Condition(name, text(first, end), run, *limits(first, end), includes_high=True, holds_numbers=True)
         for first, end, run in _runs(last)
     ]
 

@@ -17,6 +17,7 @@ BEAM = 25  # rules of two conditions that are extended by a third
 ROUNDS = 3
 KEPT = 400  # rules that compete for the selection
 AT_ONCE = 24  # rules whose gains are computed in one pass over the rows
+INTERVAL_COST = 2.0  # of a second limit of a number, as of one more parameter
 LEAST_SQUARED = 4.0  # squared standardised residual below which a rule is not worth a test
 
 
@@ -37,9 +38,10 @@ def search(
     """Return rules whose rows deviate most, each after the ones before it have been explained.
 
     A rule's gain is its squared standardised residual, less twice the logarithm of the number of rules of its length
-    that were tried: so a longer rule must deviate by more. Of each set of features the best rule with positive and the
-    best with negative residuals compete. While rules with a positive gain are found, the rows are searched again
-    without what these rules explain; at last the list is filled with the best of the others.
+    that were tried, so that a longer rule must deviate by more; a second limit of a number costs 2. Of each set of
+    features the best rule with positive and the best with negative residuals compete. While rules with a positive gain
+    are found, the rows are searched again without what these rules explain; at last the list is filled with the best of
+    the others.
     """
     chosen: list[Rule] = []
     for _ in range(ROUNDS):
@@ -76,6 +78,10 @@ class _Counting:
         self.residuals, self.min_rows, self.progress = residuals, min_rows, progress
         self.features = residuals.sample.features
         self.matrices = [feature.matrix() for feature in self.features]
+        self.extra = [
+            np.array([INTERVAL_COST * condition.has_two_limits for condition in feature.conditions])
+            for feature in self.features
+        ]
         single = sum(map(len, self.matrices))
         pairs = (single**2 - sum(len(matrix) ** 2 for matrix in self.matrices)) // 2
         self.cost = [2 * np.log(max(count, 1)) for count in (single, pairs, pairs * single)]
@@ -116,14 +122,16 @@ class _Counting:
     def _best(self, step: tuple[int, ...], sums: Floats) -> Iterable[_Candidate]:
         """Return the best rules on a set of one or two features."""
         cells = sums.reshape(3, *self._shape(step))
+        extra = self.extra[step[0]]
         if len(step) == 1:
             sums = cells @ self.matrices[step[0]].T
         else:
             sums = self.matrices[step[0]] @ cells @ self.matrices[step[1]].T
-        for place, squared in _best_of_each_sign(sums, self.min_rows):
+            extra = extra[:, None] + self.extra[step[1]]
+        for place, squared, cost in _best_of_each_sign(sums, self.min_rows, extra):
             conditions = np.unravel_index(place, sums.shape[1:])
             rule = tuple((i, int(c)) for i, c in zip(step, conditions, strict=True))
-            yield _Candidate(rule, squared, self.cost[len(step) - 1])
+            yield _Candidate(rule, squared, self.cost[len(step) - 1] + cost)
 
     def _extended(self, rule: Rule, used: Sequence[int]) -> Iterable[_Candidate]:
         """Return the best rules with a third condition."""
@@ -133,9 +141,10 @@ class _Counting:
             rows = block.mask(rule)
             for place, i in enumerate(others):
                 total[place] += _cell_sums(block, block.codes(i)[rows], self.features[i].n_codes, rows)
+        own = float(sum(self.extra[feature][condition] for feature, condition in rule))
         for i, sums in zip(others, total, strict=True):
-            for place, squared in _best_of_each_sign(sums @ self.matrices[i].T, self.min_rows):
-                yield _Candidate(tuple(sorted((*rule, (i, place)))), squared, self.cost[2])
+            for place, squared, cost in _best_of_each_sign(sums @ self.matrices[i].T, self.min_rows, self.extra[i]):
+                yield _Candidate(tuple(sorted((*rule, (i, place)))), squared, self.cost[2] + own + cost)
 
 
 def _cell_sums(block: Block, codes: Floats, size: int, rows: object = slice(None)) -> Floats:
@@ -149,15 +158,19 @@ def _squared(residual: Floats, variance: Floats) -> Floats:
         return np.where(variance > 0, np.square(residual) / variance, 0.0)
 
 
-def _best_of_each_sign(sums: Floats, min_rows: int) -> list[tuple[int, float]]:
-    """Return position and squared standardised residual of the best entry with positive and with negative residual."""
+def _best_of_each_sign(sums: Floats, min_rows: int, extra: Floats) -> list[tuple[int, float, float]]:
+    """Return the best entry with positive and with negative residual: place, squared standardised residual, and cost.
+
+    The best entry has the largest squared standardised residual less its cost, which is in `extra`.
+    """
     rows, residual, variance = sums.reshape(3, -1)
-    squared = np.where(rows >= min_rows, _squared(residual, variance), -1.0)
+    squared, extra = _squared(residual, variance), extra.reshape(-1)
     found = []
     for side in (residual > 0, residual < 0):
-        own = np.where(side, squared, -1.0)
-        if own.size and own.max() >= 0:
-            found.append((int(own.argmax()), float(own.max())))
+        own = np.where(side & (rows >= min_rows), squared - extra, -np.inf)
+        if own.size and own.max() > -np.inf:
+            place = int(own.argmax())
+            found.append((place, float(squared[place]), float(extra[place])))
     return found
 
 
