@@ -110,7 +110,7 @@ def _literal(value: Any, feature: str, dialect: Dialect) -> str:
 
 def interval_runs(name: str, edges: Sequence[float]) -> list[Condition]:
     """Return conditions on numbers: runs of neighbouring bins, which begin at their left edge."""
-    shown, last = [f"{edge:g}" for edge in edges], len(edges)
+    shown, last = [f"{edge:.12g}" for edge in edges], len(edges)
     limits = (-math.inf, *edges, math.inf)
 
     def text(first: int, end: int) -> str:

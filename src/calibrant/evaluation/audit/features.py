@@ -171,13 +171,13 @@ class FeatureCounter:
         return FeatureCodes(self.name, tuple(conditions), n_codes + 1, edges, levels, tuple(coarse), thirds)
 
     def _number_codes(self) -> Any:
-        """Cut numbers at quantiles, those at both ends close together, rounded to three digits."""
+        """Cut numbers at quantiles, those at both ends close together."""
         thirds, coarse = self._thirds()
         if self._levels.size <= FEW_NUMBERS:
             levels = self._levels.tolist()
             return level_runs(self.name, levels), None, {x: i for i, x in enumerate(levels)}, coarse, thirds
         cuts = np.quantile(self._sample, QUANTILES) if self._sample.size else ()
-        edges = np.unique([float(f"{cut:.3g}") for cut in cuts])
+        edges = round_apart(np.unique(cuts))
         edges = edges[(edges > self._ends[0]) & (edges <= self._ends[1])]
         return interval_runs(self.name, edges.tolist()), tuple(edges.tolist()), {}, coarse, thirds
 
@@ -216,6 +216,21 @@ class FeatureCounter:
             other = f"{self.name} is one of {len(labels) - len(shown):,} other values"
             found.append(Condition(self.name, other, (COARSE_VALUES - 1,)))
         return found
+
+
+def round_apart(cuts: Floats) -> Floats:
+    """Return increasing numbers, rounded to a power of ten that is at most a tenth of the distance to a neighbour.
+
+    >>> round_apart(np.array([-118.2417, -118.0061, 12.34567])).tolist()
+    [-118.24, -118.01, 10.0]
+    """
+    if cuts.size < 2:
+        return cuts
+    with np.errstate(over="ignore"):
+        gaps = np.diff(cuts)
+    nearest = np.clip(np.minimum(np.append(gaps, np.inf), np.append(np.inf, gaps)), 1e-300, 1e300)
+    digits = -np.floor(np.log10(nearest / 10)).astype(int)
+    return np.unique([round(float(cut), int(count)) for cut, count in zip(cuts, digits, strict=True)])
 
 
 def count_feature(name: str, column: ColumnData) -> FeatureCodes:
