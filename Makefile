@@ -26,7 +26,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure sbom clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn \
-	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-spark \
+	bench bench-audit bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-spark \
 	monitor-kill oracles sanitize corruption fuzz
 
 help:  ## list these targets
@@ -125,6 +125,10 @@ bench-files: $(VENV)/dev.stamp  ## measure 100,000,000 rows in a Parquet file: t
 
 bench-counting: $(VENV)/dev.stamp  ## compare counting by groups with polars, and 1e8 rows with 1e7 (3 minutes, 1 GB of disk)
 	$(BIN)/python benchmarks/counting.py
+
+bench-audit: $(VENV)/dev.stamp  ## measure audits of 1,000,000 rows by 30 features, and of a file block by block (4 minutes)
+	$(BIN)/python benchmarks/audit.py
+	$(BIN)/python benchmarks/audit.py --file
 
 bench-decisions: $(VENV)/dev.stamp  ## compare 1,000,000 decisions of the binomial test with scipy's (20 minutes)
 	$(BIN)/python benchmarks/decisions.py

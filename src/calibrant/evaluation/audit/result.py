@@ -264,8 +264,8 @@ class Audit:
         )
         lines = [searched]
         if self.n_explained:
-            rules = "rule is" if self.n_explained == 1 else "rules are"
-            lines.append(f"{self.n_explained} more {rules} significant; the segments below explain their deviation.")
+            rules, own = ("rule is", "its") if self.n_explained == 1 else ("rules are", "their")
+            lines.append(f"{self.n_explained} more {rules} significant; the segments below explain {own} deviation.")
         found = self.multicalibration_error
         return lines if found is None else [*lines, found.sentence()]
 
