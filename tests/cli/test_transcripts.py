@@ -57,6 +57,7 @@ def write_houses(folder):
     predicted = X[1::2] @ coefficients
     sd = np.full(predicted.size, np.sqrt(squares[0] / (len(X[::2]) - X.shape[1])))
     columns = {"price": price[1::2], "predicted": predicted, "sd": sd}
+    columns |= dict(zip(("income", "age", "latitude", "longitude"), X[1::2, 1:].T, strict=True))
     columns |= {"q0.05": predicted - 1.645 * sd, "q0.5": predicted, "q0.95": predicted + 1.645 * sd}
     pq.write_table(pa.table(columns), "houses.parquet")
 
@@ -92,7 +93,7 @@ def test_the_transcripts_are_the_output_of_their_commands(data, capsys):
 
     page = PAGE.read_text(encoding="utf-8")
     found = BLOCK.sub(lambda block: transcribe(block[0], output), page)
-    assert len(BLOCK.findall(page)) == 13
+    assert len(BLOCK.findall(page)) == 15
     if os.environ.get("CALIBRANT_UPDATE_TRANSCRIPTS"):
         PAGE.write_text(found, encoding="utf-8")
     assert found.splitlines() == page.splitlines()

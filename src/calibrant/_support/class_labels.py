@@ -91,7 +91,7 @@ def encode(column: ColumnData) -> tuple[list[Any], Ints]:
         code[~column.mask] = inverse
         return list(found) if found.dtype.kind in "Mm" else found.tolist(), code
     try:
-        names = _sorted(set(present))
+        names = sort_labels(set(present))
         position = {name: i for i, name in enumerate(names)}
         code[~column.mask] = [position[cell] for cell in present]
     except TypeError:
@@ -106,10 +106,11 @@ def encode(column: ColumnData) -> tuple[list[Any], Ints]:
     return names, code
 
 
-def _sorted(labels: set[Any]) -> list[Any]:
+def sort_labels(labels: set[Any]) -> list[Any]:
+    """Return labels in rising order; those of several types by type, then as text."""
     try:
         return sorted(labels)
-    except TypeError:  # of several types: by type, then as text
+    except TypeError:
         return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
 
 

@@ -25,6 +25,8 @@ class Dialect:
     tiny: str = "{x}"  # {x}, or 0 where products of {x} would underflow and the engine would fail
     nth: str = ""  # the value at {place}, from 0, of {values} in rising order
     is_number: str = ""  # condition that the column {x} holds a number, for engines with dynamic types
+    is_nan: str = "isnan({x})"  # condition that the double {x} is NaN; empty for engines without NaN
+    escapes: str = ""  # characters that a backslash must precede in text
 
     def number(self, value: float) -> str:
         """Return a double literal with all digits."""
@@ -50,6 +52,12 @@ class Dialect:
             )
         return ".".join(self.quote + name.replace(self.quote, 2 * self.quote) + self.quote for name in names)
 
+    def text(self, value: str) -> str:
+        """Return a text literal."""
+        for mark in self.escapes:
+            value = value.replace(mark, f"\\{mark}")
+        return "'" + value.replace("'", "''" if "'" not in self.escapes else "'") + "'"
+
     def as_double(self, name: str) -> str:
         """Return a quoted column cast to double."""
         return f"CAST({name} AS {self.double})"
@@ -70,6 +78,7 @@ DIALECTS = {
         bytewise='CAST({x} AS text) COLLATE "C"',
         literal="float8 '{}'",
         tiny="CASE WHEN abs({x}) < float8 '1e-300' THEN float8 '0' ELSE {x} END",
+        is_nan="{x} = float8 'NaN'",
         nth="(SELECT v FROM unnest(ARRAY[{values}]) AS s (v) ORDER BY v LIMIT 1 OFFSET {place})",
     ),
     "spark": Dialect(
@@ -78,6 +87,7 @@ DIALECTS = {
         nearest="rint({x})",
         bytewise="collate({x}, 'UTF8_BINARY')",
         literal="{}D",
+        escapes="\\'",  # Spark reads backslashes in text as escapes
         nth="sort_array(array({values}))[{place}]",
     ),
     # SQLite reads an unknown name in double quotes as text, and text as the number 0. It has no function that rounds
@@ -95,6 +105,7 @@ DIALECTS = {
         greatest="max",
         nth="(SELECT column1 FROM (VALUES {rows}) ORDER BY column1 LIMIT 1 OFFSET {place})",
         is_number="typeof({x}) IN ('real', 'integer')",
+        is_nan="",
     ),
 }
 

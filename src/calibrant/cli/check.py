@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant._support.errors import Argument, InputError
+from calibrant.cli.audit import audit_files, split_names
 from calibrant.cli.evaluate import evaluate_files
 from calibrant.cli.inputs import Source
 from calibrant.cli.junit import junit_xml
@@ -14,6 +15,7 @@ from calibrant.cli.options import cluster_option, evaluation_options, force_opti
 from calibrant.cli.outputs import check_outputs, write_json, write_text
 
 if TYPE_CHECKING:
+    from calibrant.evaluation.audit.result import Audit
     from calibrant.evaluation.results import Evaluation
 
 __all__ = ["Gate", "check"]
@@ -71,6 +73,13 @@ class Limits:
 @click.option("--max-tce-excess", type=float, metavar="POINTS", help="Largest TCE above its value if calibrated.")
 @click.option("--max-ece", type=float, metavar="VALUE", help="Largest ECE.")
 @click.option("--equivalence", type=float, metavar="MARGIN", help="ACE must be shown to lie below this margin.")
+@click.option(
+    "--audit",
+    "features",
+    multiple=True,
+    metavar="COLUMNS",
+    help="Fail if a segment by these columns is shown to be miscalibrated (see audit); comma-separated.",
+)
 @cluster_option
 @evaluation_options
 @click.option("--junit", metavar="FILE", help="Write the outcome as JUnit XML.")
@@ -81,6 +90,7 @@ def check(
     max_tce_excess: float | None,
     max_ece: float | None,
     equivalence: float | None,
+    features: tuple[str, ...],
     junit: str | None,
     json_file: str | None,
     force: bool,
@@ -91,7 +101,8 @@ def check(
     Without a threshold the verdict decides: miscalibrated fails; calibrated and negligible pass; inconclusive passes
     with a warning. With --require calibrated only calibrated and negligible pass, which are both shown to lie within
     the margin. Given thresholds of scores (--max-ece, --max-tce-excess, --equivalence) decide alone. With --by each
-    group must pass as well; p-values of groups are adjusted for their number. Forecasts are named as in evaluate.
+    group must pass as well; p-values of groups are adjusted for their number. With --audit each segment that an audit
+    by these columns shows to be miscalibrated fails. Forecasts are named as in evaluate.
 
     \b
       calibrant check scores.parquet --label outcome --score probability
@@ -105,12 +116,15 @@ def check(
     _check_thresholds(limits, source)
     if equivalence is not None:
         given["absolute_margin"] = equivalence
+    audits = _audit(source, features, given)
     results, inputs = evaluate_files(source, given)
     gates = [gate for score, result in results.items() for gate in _gates(score, result, limits, require)]
+    gates += [gate for score, found in audits.items() for gate in _segment_gates(score, found)]
     if junit is not None:
         write_text(junit, junit_xml(gates))
     if json_file is not None:
-        write_json(json_file, _to_dict(gates, limits, results, inputs))
+        found = {score: audit.to_dict() for score, audit in audits.items()}
+        write_json(json_file, _to_dict(gates, limits, results, inputs) | ({"audits": found} if audits else {}))
     if "-" not in (json_file, junit):
         _print(gates, results, inputs)
     return 0 if all(gate.passed for gate in gates) else 1
@@ -149,6 +163,30 @@ def _gates(score: str, result: "Evaluation", limits: Limits, require: str | None
     if not limits.given:
         return [_verdict_gate(score, group, own, require) for group, own in parts.items()]
     return [gate for group, own in parts.items() for gate in _threshold_gates(score, group, own, limits)]
+
+
+def _audit(source: Source, features: tuple[str, ...], given: dict[str, Any]) -> "dict[str, Audit]":
+    """Audit the forecasts, without their multicalibration errors; nothing without features."""
+    if not features:
+        return {}
+    if source.kind not in ("binary", "multiclass", "point") or source.spark is not None:
+        raise InputError(
+            Argument("features")
+            + " must be given with scores, class probabilities or point predictions in files; got "
+            + Argument("spark" if source.spark is not None else source.option)
+            + ".",
+        )
+    options = {**given, "depth": 2, "min_rows": None, "n_resamples": 0}
+    return audit_files(source, split_names(features), options)[0]
+
+
+def _segment_gates(score: str, found: "Audit") -> list[Gate]:
+    """Return a gate for each segment that is shown to be miscalibrated, or one that none is."""
+    rule = "must not be miscalibrated"
+    if not found.segments:
+        searched = f"{found.n_tests} rules were tested, none is significant"
+        return [Gate(score, "segments", "must not be miscalibrated", True, searched)]
+    return [Gate(score, segment.rule, rule, False, f"it {segment.sentence()}") for segment in found.segments]
 
 
 def _verdict_gate(score: str, group: str | None, result: "Evaluation", require: str | None) -> Gate:

@@ -13,11 +13,21 @@ from calibrant._support.text_tables import printable, text_table
 from calibrant.evaluation import sentences
 
 if TYPE_CHECKING:
+    from calibrant.evaluation.audit.result import Audit
     from calibrant.evaluation.comparison_result import Comparison
     from calibrant.evaluation.results import Evaluation
     from calibrant.metrics.breakdown import Breakdown
 
-__all__ = ["checksum_lines", "console", "diagram", "line", "print_comparison", "print_evaluation", "verdict_style"]
+__all__ = [
+    "checksum_lines",
+    "console",
+    "diagram",
+    "line",
+    "print_audit",
+    "print_comparison",
+    "print_evaluation",
+    "verdict_style",
+]
 
 _WIDTH = 44  # of the diagram, in characters
 # For each kind that has a diagram, the breakdown that it shows and the words for the two means of a bin.
@@ -78,6 +88,18 @@ def print_comparison(result: "Comparison", *, out: Console) -> None:
     _print_lines(_table(result.cells(), left=(0, 1)), out)
     out.print()
     _print_lines((line(f"  {each}") for each in result.reasons()), out)
+    _print_notes(result, out)
+
+
+def print_audit(result: "Audit", *, name: str = "", out: Console) -> None:
+    """Print the verdict, what was searched, and the segments."""
+    heading = line(f"Verdict: {result.verdict}", "bold red" if result.segments else "bold")
+    out.print(heading if not name else line(f"{name}: ", "bold") + heading)
+    _print_lines(map(line, result.sentences()), out)
+    if result.segments:
+        out.print()
+        _print_lines(_table(result.cells(), left=(0,)), out)
+    _print_lines(map(line, result.overlap_lines()), out)
     _print_notes(result, out)
 
 

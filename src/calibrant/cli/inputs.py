@@ -115,7 +115,7 @@ class Source:
     def read_tables(self) -> "tuple[Tables, list[dict[str, Any]]]":
         """Count the rows of the files; also return the checksums of the files."""
         with self.open_files() as (files, inputs):
-            tables = self._try_pos_label(lambda pos_label: self._count(files, pos_label), _table_notes)
+            tables = self.try_pos_label(lambda pos_label: self._count(files, pos_label), _table_notes)
         return tables, inputs
 
     def read_rows(self, *others: str, any_score: bool = False) -> FileRows:
@@ -136,7 +136,7 @@ class Source:
         names = list(dict.fromkeys([self.y, *numbers, *others]))
         with self.open_files() as (files, inputs):
             columns = read_columns(files, names, numbers, format=self.format, memory_limit=self.reading_memory)
-        events = self._try_pos_label(
+        events = self.try_pos_label(
             lambda pos_label: class_labels.events(columns[self.y], pos_label), lambda column: column.notes
         )
         for name in self.scores:
@@ -206,7 +206,7 @@ class Source:
             )
         return tables_from_frame(parquet_frame(url, list(self.paths), files), **options)
 
-    def _try_pos_label(self, read: Callable[[object], T], get_notes: Callable[[T], Iterable[Note]]) -> T:
+    def try_pos_label(self, read: Callable[[object], T], get_notes: Callable[[T], Iterable[Note]]) -> T:
         """Call `read` with the label of the event as text or, if no row has this label, as the number it denotes."""
         number = None if self.pos_label is None else parse_label(self.pos_label)
         if number is None:

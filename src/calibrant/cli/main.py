@@ -34,6 +34,7 @@ INTERRUPTED, CLOSED_PIPE = 130, 141  # as in a shell: 128 and the number of the 
 COMMANDS = {
     "evaluate": "Evaluate the calibration of forecasts: metrics, tests, a verdict.",
     "compare": "Compare the calibration of several forecasts on the same rows.",
+    "audit": "Find segments of rows in which forecasts are miscalibrated.",
     "check": "Check forecasts in CI: exit with 1 if they are miscalibrated or exceed a threshold.",
     "fit": "Fit a calibrator to forecasts and outcomes, and save it to a file.",
     "apply": "Apply a calibrator to the forecasts in a file.",

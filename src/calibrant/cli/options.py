@@ -9,6 +9,7 @@ import click
 from calibrant._support.errors import Argument, InputError
 
 __all__ = [
+    "audit_options",
     "cluster_option",
     "evaluation_options",
     "force_option",
@@ -179,6 +180,19 @@ _EVALUATION: tuple[Decorator, ...] = (
         help="Seed of the random numbers.",
     ),
 )
+_AUDIT: tuple[Decorator, ...] = (
+    click.option(
+        "--depth", type=click.IntRange(1, 3), default=2, show_default=True, help="Largest number of conditions."
+    ),
+    click.option(
+        "--min-rows",
+        type=click.IntRange(min=1),
+        show_default="0.5 % and 50",
+        help="Smallest segment, in rows of a half.",
+    ),
+    click.option("--alpha", type=float, default=0.05, show_default=True, help="Probability of any false segment."),
+    *(option for option in _EVALUATION[-3:]),
+)
 
 
 def input_options(
@@ -215,6 +229,11 @@ def forecast_options(*names: str) -> Decorator:
 def evaluation_options(command: Function) -> Function:
     """Add the options of the metrics, tests and intervals."""
     return _add(*_EVALUATION)(command)
+
+
+def audit_options(command: Function) -> Function:
+    """Add the options of the search for segments, and of their tests and intervals."""
+    return _add(*_AUDIT)(command)
 
 
 def _add(*options: Decorator) -> Decorator:

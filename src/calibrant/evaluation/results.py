@@ -264,14 +264,16 @@ class Evaluation:
 
         return plots.EvaluationDisplay(self).plot(fig=fig)
 
-    def to_html(self, path: str | PathLike[str] | None = None, *, title: str = "Calibration report") -> str:
+    def to_html(
+        self, path: str | PathLike[str] | None = None, *, title: str = "Calibration report", audit: Any = None
+    ) -> str:
         """Return the report as one self-contained HTML page; write it to `path` if given.
 
-        Equal results give identical pages.
+        `audit`, an `Audit` of the same forecasts, adds a section. Equal results give identical pages.
         """
         from calibrant import report
 
-        return report.write_evaluation(self, path, title=title)
+        return report.write_evaluation(self, path, title=title, audit=audit)
 
     def __repr__(self) -> str:
         return self._text().to_text()

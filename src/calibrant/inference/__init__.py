@@ -5,6 +5,9 @@ from calibrant._support.lazy import LazyNames as _LazyNames
 _lazy = _LazyNames(
     __name__,
     {
+        "evaluation.audit.conditions": "Condition",
+        "evaluation.audit.file_audit": "audit_scan",
+        "evaluation.audit.multicalibration_error": "MulticalibrationError",
         "evaluation.audit.result": "Audit Segment",
         "evaluation.binary_details": "BinaryDetails CumulativeDifferences",
         "evaluation.decisions": "DecisionResult Decisions",

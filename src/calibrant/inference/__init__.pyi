@@ -1,3 +1,6 @@
+from calibrant.evaluation.audit.conditions import Condition as Condition
+from calibrant.evaluation.audit.file_audit import audit_scan as audit_scan
+from calibrant.evaluation.audit.multicalibration_error import MulticalibrationError as MulticalibrationError
 from calibrant.evaluation.audit.result import Audit as Audit
 from calibrant.evaluation.audit.result import Segment as Segment
 from calibrant.evaluation.binary_details import BinaryDetails as BinaryDetails

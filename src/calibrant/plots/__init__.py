@@ -31,6 +31,7 @@ _lazy = _LazyNames(
         "plots.pit_histogram": "PITDisplay",
         "plots.reliability": "ReliabilityDisplay",
         "plots.roc_hull": "RocHullDisplay",
+        "plots.segment_map": "SegmentMapDisplay",
         "plots.tce_reliability": "TestBasedReliabilityDisplay",
     },
 )

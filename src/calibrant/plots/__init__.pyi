@@ -19,4 +19,5 @@ from calibrant.plots.pareto_front import ParetoDisplay as ParetoDisplay
 from calibrant.plots.pit_histogram import PITDisplay as PITDisplay
 from calibrant.plots.reliability import ReliabilityDisplay as ReliabilityDisplay
 from calibrant.plots.roc_hull import RocHullDisplay as RocHullDisplay
+from calibrant.plots.segment_map import SegmentMapDisplay as SegmentMapDisplay
 from calibrant.plots.tce_reliability import TestBasedReliabilityDisplay as TestBasedReliabilityDisplay

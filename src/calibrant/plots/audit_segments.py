@@ -9,7 +9,7 @@ from matplotlib.figure import FigureBase
 
 from calibrant.evaluation.audit.result import Audit, Segment
 from calibrant.plots._canvas import draw_title, shorten, single_axes
-from calibrant.plots._palette import ACCEPTED, REJECTED, blend
+from calibrant.plots._palette import MODELS, REJECTED, blend
 
 __all__ = ["SegmentDisplay"]
 
@@ -18,10 +18,11 @@ _MOST_LETTERS = 44
 
 @dataclass(eq=False, repr=False)
 class SegmentDisplay:
-    """Segments of an audit as a forest plot: the largest log-odds errors first; areas show numbers of rows.
+    """Segments of an audit as a forest plot: the largest errors first; areas show numbers of rows.
 
-    Points to the right are underestimated (more events than predicted), points to the left overestimated. At the right
-    margin stand rows, mean score and event rate.
+    Log-odds errors to the right are underestimated (more events than predicted), those to the left overestimated. Mean
+    errors of numbers are predictions less outcomes: those to the right are overestimated. At the right margin stand
+    rows and means.
 
     `from_audit` creates and draws it.
 
@@ -41,7 +42,7 @@ class SegmentDisplay:
     @property
     def segments(self) -> list[Segment]:
         """The segments in the order in which they are drawn, from above."""
-        return sorted(self.audit.segments, key=lambda segment: -abs(segment.log_odds_error))
+        return sorted(self.audit.segments, key=lambda s: -abs(s.error) if np.isfinite(s.error) else 0.0)
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "SegmentDisplay":
         """Draw in `ax`, in `fig`, or in a new figure."""
@@ -55,17 +56,17 @@ class SegmentDisplay:
     def _draw(self, shown: list[Segment]) -> None:
         largest = max((segment.n_rows for segment in shown), default=1)
         for place, segment in enumerate(shown):
-            colour = REJECTED if segment.log_odds_error > 0 else ACCEPTED
+            colour = REJECTED if segment.direction == "underestimates" else MODELS[0]
             self.ax_.plot([segment.low, segment.high], [place, place], color=colour, lw=2.2, solid_capstyle="round")
             self.ax_.scatter(
-                segment.log_odds_error,
+                segment.error,
                 place,
                 s=16 + 60 * segment.n_rows / largest,
                 color=colour,
                 zorder=3,
                 gid=f"segment-{place + 1}",
             )
-            rates = f"{100 * segment.predicted:.3g} % predicted, {100 * segment.observed:.3g} % observed"
+            rates = _means(segment)
             self.ax_.annotate(
                 f"{segment.n_rows:,} rows: {rates}",
                 (1.0, place),
@@ -84,13 +85,15 @@ class SegmentDisplay:
         ax.set_yticks(range(len(shown)), labels, parse_math=False, fontsize="small")
         ax.set_ylim(max(len(shown), 1) - 0.4, -0.6)
         ax.axvline(0, color=blend(0.4), lw=1, ls=(0, (4, 3)), zorder=0.5)
-        ends = [abs(end) for s in shown for end in (s.low, s.high, s.log_odds_error) if np.isfinite(end)]
+        ends = [abs(end) for s in shown for end in (s.low, s.high, s.error) if np.isfinite(end)]
         reach = 1.1 * max(ends, default=1.0)
         ax.set_xlim(-reach, reach)
-        ax.set_xlabel("log-odds error")
+        error = self.audit.error_name.replace("log_odds", "log-odds").replace("_", " ")
+        ax.set_xlabel(f"{error}{', prediction less outcome' if self.audit.kind == 'point' else ''}")
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.tick_params(axis="y", length=0)
-        small = f"overestimated to the left, underestimated to the right; {100 * self.audit.confidence_level:g} % CI"
+        sides = ("overestimated", "underestimated")[:: -1 if self.audit.kind == "point" else 1]
+        small = f"{sides[0]} to the left, {sides[1]} to the right; {100 * self.audit.confidence_level:g} % CI"
         draw_title(ax, self.audit.verdict[:1].upper() + self.audit.verdict[1:], small if shown else "")
 
     def data(self, backend: str = "pandas") -> Any:
@@ -102,5 +105,13 @@ class SegmentDisplay:
 
     def alt_text(self) -> str:
         """Return a description of the diagram in one sentence."""
-        each = "; ".join(f"{s.rule}: {s.log_odds_error:+.2f}" for s in self.segments)
-        return f"Log-odds errors of segments ({self.audit.verdict}){': ' + each if each else ''}."
+        form = "+.3g" if self.audit.kind == "point" else "+.2f"
+        each = "; ".join(f"{s.rule}: {s.error:{form}}" for s in self.segments)
+        name = "Mean errors" if self.audit.kind == "point" else "Log-odds errors"
+        return f"{name} of segments ({self.audit.verdict}){': ' + each if each else ''}."
+
+
+def _means(segment: Segment) -> str:
+    if segment.kind == "point":
+        return f"{segment.predicted:.4g} predicted, {segment.observed:.4g} observed"
+    return f"{100 * segment.predicted:.3g} % predicted, {100 * segment.observed:.3g} % observed"

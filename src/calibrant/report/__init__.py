@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page of an evaluation, of several, or of a comparison."""
+"""The report: one self-contained HTML page of an evaluation, of several, of a comparison, or of audits."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -7,15 +7,37 @@ from typing import TYPE_CHECKING, Any
 from calibrant._support.atomic_files import write_file
 
 if TYPE_CHECKING:
+    from calibrant.evaluation.audit.result import Audit
     from calibrant.evaluation.comparison_result import Comparison
     from calibrant.evaluation.results import Evaluation
 
-__all__ = ["write_comparison", "write_evaluation", "write_evaluations", "write_page"]
+__all__ = ["write_audit", "write_audits", "write_comparison", "write_evaluation", "write_evaluations", "write_page"]
 
 
-def write_evaluation(evaluation: "Evaluation", path: str | PathLike[str] | None = None, *, title: str) -> str:
-    """Return the report of one evaluation; write it to `path` if given."""
-    return write_evaluations({_NAMES[evaluation.kind]: evaluation}, path, title=title)
+def write_evaluation(
+    evaluation: "Evaluation", path: str | PathLike[str] | None = None, *, title: str, audit: "Audit | None" = None
+) -> str:
+    """Return the report of one evaluation, with a section of an audit if given; write it to `path` if given."""
+    audits = None if audit is None else {_NAMES[audit.kind]: audit}
+    return write_evaluations({_NAMES[evaluation.kind]: evaluation}, path, title=title, audits=audits)
+
+
+def write_audit(audit: "Audit", path: str | PathLike[str] | None = None, *, title: str) -> str:
+    """Return the report of one audit; write it to `path` if given."""
+    return write_audits({_NAMES[audit.kind]: audit}, path, title=title)
+
+
+def write_audits(
+    audits: "Mapping[str, Audit]",
+    path: str | PathLike[str] | None = None,
+    *,
+    title: str,
+    inputs: list[dict[str, Any]] | None = None,
+) -> str:
+    """Return the report of audits; write it to `path` if given."""
+    from calibrant.report.audit_page import audit_page
+
+    return write_page(audit_page(audits, title=title, inputs=inputs), path)
 
 
 _NAMES = {
@@ -33,14 +55,15 @@ def write_evaluations(
     *,
     title: str,
     inputs: list[dict[str, Any]] | None = None,
+    audits: "Mapping[str, Audit] | None" = None,
 ) -> str:
-    """Return the report of several evaluations; write it to `path` if given."""
+    """Return the report of several evaluations, and of audits; write it to `path` if given."""
     from calibrant.report.page import page
     from calibrant.report.plain_page import plain_page
 
     if all(evaluation.kind == "binary" for evaluation in models.values()):
-        return write_page(page(models, title=title, inputs=inputs), path)
-    return write_page(plain_page(models, title=title, inputs=inputs), path)
+        return write_page(page(models, title=title, inputs=inputs, audits=audits), path)
+    return write_page(plain_page(models, title=title, inputs=inputs, audits=audits), path)
 
 
 def write_comparison(

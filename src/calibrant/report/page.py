@@ -4,9 +4,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from calibrant.evaluation.audit.result import Audit
 from calibrant.evaluation.binary import LOG_ODDS_ERROR
 from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.results import Evaluation
+from calibrant.report.audit_page import audit_sections
 from calibrant.report.figures import bin_tips
 from calibrant.report.summary import summarize
 from calibrant.report.templates import SafeText, inline_figure, new_canvas, render
@@ -20,6 +22,7 @@ def page(
     comparison: Comparison | None = None,
     title: str = "Calibration report",
     inputs: list[dict[str, Any]] | None = None,
+    audits: Mapping[str, Audit] | None = None,
 ) -> str:
     """Return the report of one or several evaluations as one HTML page; equal results give identical pages.
 
@@ -31,6 +34,8 @@ def page(
     title : str
     inputs : list of dict, optional
         ``file``, ``bytes`` and ``sha256`` of each input file.
+    audits : mapping of name to Audit, optional
+        Audits of the same forecasts.
 
     Returns
     -------
@@ -45,6 +50,7 @@ def page(
         data=SafeText(_data(summary)),
         figures=_figures(models, summary),
         report=summary,
+        audits=audit_sections(audits or {}),
         specification=json.dumps(
             {model["name"]: model["specification"] for model in summary["models"]}, indent=1, ensure_ascii=False
         ),

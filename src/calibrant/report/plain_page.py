@@ -6,9 +6,11 @@ from typing import Any
 
 from calibrant._support.formatting import format_pvalue
 from calibrant.evaluation import sentences
+from calibrant.evaluation.audit.result import Audit
 from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.results import Evaluation
 from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.report.audit_page import audit_sections
 from calibrant.report.class_tables import class_tables
 from calibrant.report.templates import SafeText, inline_figure, new_canvas, render
 from calibrant.versions import __version__
@@ -22,6 +24,7 @@ def plain_page(
     comparison: Comparison | None = None,
     title: str = "Calibration report",
     inputs: list[dict[str, Any]] | None = None,
+    audits: Mapping[str, Audit] | None = None,
 ) -> str:
     """Return the report of evaluations of any kind as one HTML page; equal results give identical pages.
 
@@ -33,6 +36,8 @@ def plain_page(
     title : str
     inputs : list of dict, optional
         ``file``, ``bytes`` and ``sha256`` of each input file.
+    audits : mapping of name to Audit, optional
+        Audits of the same forecasts.
     """
     shown = [_model(name, f"m{i}", evaluation) for i, (name, evaluation) in enumerate(models.items())]
     worst = min(models.values(), key=lambda e: sentences.severity(e.verdict))
@@ -43,6 +48,7 @@ def plain_page(
         version=__version__,
         tone=sentences.tone(worst.verdict),
         models=shown,
+        audits=audit_sections(audits or {}),
         comparison=None if comparison is None else _comparison(comparison),
         inputs=inputs or [],
         specification=json.dumps(specifications, indent=1, ensure_ascii=False),

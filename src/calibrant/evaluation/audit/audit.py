@@ -1,63 +1,61 @@
 """`audit`: find the segments of rows in which a forecast is miscalibrated, and test them on other rows."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.random import default_rng
 
-from calibrant._support import columns as _columns
-from calibrant._support.errors import InputError
+from calibrant._support.class_labels import encode
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.option_checks import check_count, check_share
-from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.typing import Bools, Column, Ints
-from calibrant.evaluation.audit.features import Feature, encode_feature
+from calibrant._support.typing import Bools, Column
+from calibrant.evaluation.audit.audit_rows import read_rows
+from calibrant.evaluation.audit.multicalibration_error import multicalibration_error
+from calibrant.evaluation.audit.residual_blocks import AuditRows, ResidualBlocks, Rule, rule_text
 from calibrant.evaluation.audit.result import Audit, Segment
-from calibrant.evaluation.audit.search import Residuals, Rule, explained, rule_rows, rule_text, search
-from calibrant.inference.binary_components import in_the_large_test
-from calibrant.inference.coefficients import calibration_in_the_large
-from calibrant.inference.design import Design
+from calibrant.evaluation.audit.search import explained, search
+from calibrant.evaluation.audit.segment_tests import SegmentTest, assess_segment
 from calibrant.inference.multiplicity import holm
-from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows
-from calibrant.tables.groups import several_columns
-from calibrant.tables.rows import Rows
-from calibrant.tables.score_table import check_scores, count_checked
+from calibrant.inference.resampling import MIN_CLUSTERS
 from calibrant.tables.table_functions import row_options
 
-__all__ = ["audit"]
+__all__ = ["audit", "audit_sample", "check_settings"]
 
 SMALLEST_SHARE, SMALLEST_SEGMENT = 0.005, 50
 CANDIDATES = 8  # rules that each half hands to the other for a test
-_LEAST_SCORE = 1e-200  # of a variance by which squares are divided
+LEAST_GAIN = 6.63  # squared standardised residual, after the segments before it, of a segment that is reported
 
 
 @row_options
 def audit(
     y_true: Column,
-    forecast: Column,
+    forecast: Any,
     features: Any,
     *,
     depth: int = 2,
     min_rows: int | None = None,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
+    n_resamples: int = 199,
     random_state: RandomState = 0,
+    classes: Sequence[Any] | None = None,
     cluster: Column | None = None,
     progress: bool | None = None,
     **rows: Any,
 ) -> Audit:
-    """Find segments of rows in which scores are miscalibrated.
+    """Find segments of rows in which forecasts are miscalibrated.
 
-    Segments are readable rules: up to `depth` conditions on features and on the score itself. The rows are split into
-    two halves at random (clusters stay together). Each half is searched for the rules whose rows deviate most; these
-    are tested on the other half, which did not choose them. All tests together are adjusted by Holm: if the model is
-    calibrated in every segment, a segment is reported with a probability of at most `alpha`.
+    Segments are readable rules: up to `depth` conditions on features and on the forecast itself. The rows are split
+    into two halves at random (clusters stay together). Each half is searched for the rules whose rows deviate most;
+    these are tested on the other half, which did not choose them. All tests together are adjusted by Holm: if the
+    forecast is calibrated in every segment, a segment is reported with a probability of at most `alpha`.
 
     Parameters
     ----------
-    y_true, forecast : columns
-        Outcomes, 0 and 1, and scores.
+    y_true, forecast : column, and scores, class probabilities or `Point`
+        Outcomes 0 and 1 with scores; labels with class probabilities of shape (n, K), of which the highest of each row
+        is audited (the top label); numbers with ``cb.Point(prediction)``, whose mean error is audited.
     features : frame, mapping of names to columns, list of columns, or column
         Numbers are cut at eleven quantiles, from 1 % to 99 %, categories used by value (at most thirty, the rarer ones
         together); a missing value is a condition, too. No row is dropped because of a feature.
@@ -69,25 +67,34 @@ def audit(
     alpha : float, default 0.05
         Probability of reporting any segment of a calibrated model.
     confidence_level : float, default 0.95
-        Of the intervals of log-odds errors, which are not adjusted for the number of segments.
+        Of the intervals of errors, which are not adjusted for the number of segments.
+    n_resamples : int, default 199
+        Null replicates of the multicalibration error, which is not computed if this is 0.
     random_state : int, Generator or None, default 0
-        Of the split.
+        Of the split and of the replicates.
+    classes : sequence, optional
+        The class of each column of class probabilities; by default the names of a frame's columns, else 0 to K - 1.
     cluster : column, optional
         Rows of one cluster may depend on each other.
     progress : bool, optional
         Draw a progress bar; by default on a terminal and in a notebook, after a second.
     sample_weight, frequency, pos_label, missing
-        Options for reading rows; see `ScoreTable.from_arrays`.
+        Options for reading rows; see `ScoreTable.from_arrays`. Rows of one frequency stay together in a half.
 
     Returns
     -------
     Audit
-        ``segments``, ``to_frame()``, ``to_dict()``; print it.
+        ``segments``, ``multicalibration_error``, ``to_frame()``, ``to_dict()``, ``plot()``, ``to_html()``; print it.
+
+    See Also
+    --------
+    calibrant.inference.audit_scan : The same for files that are larger than memory.
 
     Notes
     -----
-    Numbers of a segment (predicted, observed, log-odds error, interval, p-values) are of the half that did not choose
-    it; `n_rows` counts both. A rule that both halves chose has the numbers of the half with the smaller p-value.
+    Numbers of a segment (predicted, observed, error, interval, p-values) are of the half that did not choose it;
+    `n_rows` counts both. A rule that both halves chose has the numbers of the half with the smaller p-value. A
+    significant rule is left out if a shift of the segments before it explains its deviation; `n_explained` counts them.
 
     Examples
     --------
@@ -101,154 +108,132 @@ def audit(
     >>> sorted(segment.rule for segment in found.segments)
     ['a = 0 and b = 0', 'a = 0 and b = 1', 'a = 1 and b = 0', 'a = 1 and b = 1']
     """
+    settings = check_settings(depth, min_rows, alpha, confidence_level, n_resamples)
+    seed = seed_sequence(random_state)
+    split, null = seed.spawn(2)
+    sample = read_rows(y_true, forecast, features, cluster=cluster, classes=classes, seed=split, options=rows)
+    return audit_sample(sample, settings, null, progress)
+
+
+def check_settings(
+    depth: int, min_rows: int | None, alpha: float, confidence_level: float, n_resamples: int
+) -> dict[str, Any]:
+    """Return the settings of an audit; raise an error if one is not possible."""
     check_share("alpha", alpha)
     check_share("confidence_level", confidence_level)
     if depth not in (1, 2, 3):
         raise InputError(f"depth must be 1, 2 or 3; got {depth!r}.", argument="depth", value=depth)
     if min_rows is not None:
         check_count("min_rows", min_rows)
-    sample = _Sample.read(y_true, forecast, features, cluster, rows)
-    halves = sample.halves(seed_sequence(random_state))
-    found: list[tuple[Rule, _Tested]] = []
-    for searched, other in (halves, halves[::-1]):
-        chosen = sample.part(searched).search(depth, min_rows, progress)
-        tested = sample.part(other)
-        found += [(rule, tested.test(rule, confidence_level)) for rule in chosen]
+    if n_resamples != 0:
+        check_count("n_resamples", n_resamples)
+    return {
+        "depth": depth,
+        "min_rows": min_rows,
+        "alpha": alpha,
+        "confidence_level": confidence_level,
+        "n_resamples": n_resamples,
+    }
+
+
+def audit_sample(
+    sample: AuditRows, settings: dict[str, Any], seed: np.random.SeedSequence, progress: bool | None
+) -> Audit:
+    """Search, test and measure the segments of rows that were read."""
+    _check_clusters(sample)
+    depth, alpha, level = settings["depth"], settings["alpha"], settings["confidence_level"]
+    found: list[tuple[Rule, SegmentTest]] = []
+    for half in (0, 1):
+        chosen = _search(sample, half, depth, settings["min_rows"], progress)
+        found += [(rule, assess_segment(sample, rule, 1 - half, level)) for rule in chosen]
     adjusted = holm([test.pvalue for _, test in found])
-    shown: dict[Rule, tuple[_Tested, float]] = {}
-    for (rule, test), pvalue in sorted(zip(found, adjusted, strict=True), key=lambda each: each[1]):
+    shown: dict[Rule, tuple[SegmentTest, float]] = {}
+    for (rule, test), pvalue in sorted(
+        zip(found, adjusted, strict=True), key=lambda each: (each[1], each[0][1].pvalue)
+    ):
         if pvalue <= alpha:
             shown.setdefault(rule, (test, float(pvalue)))
+    error = None
+    if settings["n_resamples"]:
+        error = multicalibration_error(
+            sample, depth=depth, n_resamples=settings["n_resamples"], level=level, seed=seed, progress=progress
+        )
+    segments = _segments(sample, shown)
     return Audit(
-        segments=sample.segments(shown),
-        n_rows=len(sample.rows),
-        n_features=len(sample.features) - 1,
+        segments=segments,
+        n_rows=sample.size,
+        n_features=sample.n_features,
         n_tests=len(found),
+        n_explained=len(shown) - len(segments),
         depth=depth,
         alpha=alpha,
-        confidence_level=confidence_level,
+        confidence_level=level,
+        kind=sample.kind,
+        multicalibration_error=error,
         notes=sample.rows.notes,
     )
 
 
-@dataclass(frozen=True)
-class _Tested:
-    predicted: float
-    observed: float
-    log_odds_error: float
-    low: float
-    high: float
-    pvalue: float
-
-
-@dataclass(frozen=True)
-class _Positions:
-    """Row numbers, which follow the rows that are used."""
-
-    name: str
-    values: Ints
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def part(self, rows: Any) -> "_Positions":
-        return _Positions(self.name, self.values[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """Validated rows and their features; the last feature is the score."""
-
-    rows: Rows
-    features: tuple[Feature, ...]
-
-    @classmethod
-    def read(
-        cls, y_true: Column, forecast: Column, features: Any, cluster: Column | None, options: dict[str, Any]
-    ) -> "_Sample":
-        named = several_columns(features, "features") or {str(getattr(features, "name", None) or "feature"): features}
-        given = {f"features[{name!r}]": column for name, column in named.items()}
-        columns = [_columns.read(column, name) for name, column in given.items()]
-        positions = _Positions(columns[0].name, np.arange(len(columns[0])))
-        rows = Rows.read(y_true, {"forecast": forecast, "features": positions}, cluster=cluster, **options)
-        _columns.check_lengths([rows.y, *columns])
-        _columns.check_alignment({"y_true": y_true, **given})
-        used = check_scores(rows)
-        kept = used.forecasts[1].values
-        read = [encode_feature(name, column.part(kept)) for name, column in zip(named, columns, strict=True)]
-        return cls(replace(used, forecasts=used.forecasts[:1]), (*read, encode_feature("score", used.forecasts[0])))
-
-    def part(self, rows: Ints | Bools) -> "_Sample":
-        return _Sample(self.rows.part(rows), tuple(feature.part(rows) for feature in self.features))
-
-    def halves(self, seed: np.random.SeedSequence) -> tuple[Ints, Ints]:
-        cluster = self.rows.cluster_codes
-        units = len(self.rows) if cluster is None else int(cluster.max()) + 1
-        first = np.zeros(units, dtype=bool)
-        first[default_rng(seed).permutation(units)[: units // 2]] = True
-        inside = first if cluster is None else first[cluster]
-        return np.flatnonzero(inside), np.flatnonzero(~inside)
-
-    def residuals(self) -> Residuals:
-        rows = self.rows
-        score, event = rows.forecasts[0].values.astype(np.float64), rows.y.values == 1
-        size = np.ones(score.size) if rows.weight is None else rows.weight.values.astype(np.float64)
-        variance = size * np.where(score > 0, np.maximum(score, _LEAST_SCORE), 0.0) * (1 - score)
-        return Residuals(size * (event - score), variance * size if rows.importance else variance)
-
-    def search(self, depth: int, min_rows: int | None, progress: bool | None) -> list[Rule]:
-        least = max(SMALLEST_SEGMENT, int(SMALLEST_SHARE * len(self.rows))) if min_rows is None else min_rows
-        return search(
-            self.features,
-            self.residuals(),
-            depth=depth,
-            min_rows=least,
-            n_rules=CANDIDATES,
-            progress=lambda steps: progress_bar(steps, len(steps), "pairs of features", show=progress),
+def _check_clusters(sample: AuditRows) -> None:
+    """Raise an error if a half has too few clusters for a test."""
+    if sample.rows.cluster is None:
+        return
+    first = sample.rows.cluster.part(np.flatnonzero(sample.is_first))
+    count = 0 if not len(first) else len(np.unique(encode(first)[1]))
+    if count < MIN_CLUSTERS:
+        raise InputError(
+            Argument("cluster")
+            + f" must have at least {2 * MIN_CLUSTERS} distinct values, {MIN_CLUSTERS} in each half "
+            f"of the rows; got {count} in the first half.",
+            hint="Use a finer unit as cluster.",
         )
 
-    def test(self, rule: Rule, level: float) -> _Tested:
-        """Test a rule on these rows, which did not choose it."""
-        rows = np.flatnonzero(rule_rows(self.features, rule, len(self.rows)))
-        if rows.size == 0:
-            return _Tested(np.nan, np.nan, np.nan, np.nan, np.nan, 1.0)
-        design = _design(self.rows.part(rows))
-        table = design.table
-        total = float(table.n.sum())
-        estimates = calibration_in_the_large(design, level)
-        error = (estimates[0].value, estimates[0].low, estimates[0].high) if estimates else (np.nan,) * 3
-        pvalue = 1.0 if design.rows is None and self.rows.cluster is not None else in_the_large_test(design).pvalue
-        return _Tested(float(np.sum(table.n * table.score)) / total, float(table.k.sum()) / total, *error, pvalue)
 
-    def segments(self, shown: dict[Rule, tuple[_Tested, float]]) -> tuple[Segment, ...]:
-        """Return the rules that are shown as segments, with what they explain of all rows and how they overlap."""
-        rows = {rule: rule_rows(self.features, rule, len(self.rows)) for rule in shown}
-        gains = explained(self.residuals(), list(rows.values()))
-        total = sum(gains)
-        return tuple(
-            Segment(
-                rule_text(self.features, rule),
-                int(rows[rule].sum()),
-                **vars(test),
-                adjusted_pvalue=pvalue,
-                share=gain / total,
-                overlaps=self._overlaps(rule, rows),
-            )
-            for (rule, (test, pvalue)), gain in zip(shown.items(), gains, strict=True)
+def _search(sample: AuditRows, half: int, depth: int, min_rows: int | None, progress: bool | None) -> list[Rule]:
+    residuals = ResidualBlocks(sample, half)
+    rows = sum(float(block.number.sum()) for block in residuals)
+    least = max(SMALLEST_SEGMENT, int(SMALLEST_SHARE * rows)) if min_rows is None else min_rows
+    return search(residuals, depth=depth, min_rows=least, n_rules=CANDIDATES, progress=progress)
+
+
+def _segments(sample: AuditRows, shown: dict[Rule, tuple[SegmentTest, float]]) -> tuple[Segment, ...]:
+    """Return the rules that are shown as segments, with what they explain of all rows and how they overlap.
+
+    A rule whose deviation the segments before it explain is left out.
+    """
+    if not shown:
+        return ()
+    residuals = ResidualBlocks(sample, None)
+    gains = explained(residuals, list(shown), least=LEAST_GAIN)
+    total, (common, new) = sum(gains.values()), _common_rows(residuals, list(gains))
+    texts = [rule_text(sample.features, rule) for rule in gains]
+    return tuple(
+        Segment(
+            texts[i],
+            int(common[i, i]),
+            **vars(shown[rule][0]),
+            adjusted_pvalue=shown[rule][1],
+            share=gain / total if total > 0 else 0.0,
+            n_new_rows=int(new[i]),
+            overlaps=next((texts[j] for j in range(i) if _overlap(common, i, j)), None),
+            conditions=tuple(sample.features[f].conditions[c] for f, c in rule),
+            kind=sample.kind,
         )
-
-    def _overlaps(self, rule: Rule, rows: dict[Rule, Bools]) -> str | None:
-        for other, theirs in rows.items():
-            if other == rule:
-                return None
-            if (rows[rule] & theirs).sum() >= 0.5 * (rows[rule] | theirs).sum():
-                return rule_text(self.features, other)
-        return None
+        for i, (rule, gain) in enumerate(gains.items())
+    )
 
 
-def _design(rows: Rows) -> Design:
-    """Return the design of rows; those of too few clusters are not tested."""
-    if rows.cluster is None or rows.n_clusters < MIN_CLUSTERS:
-        return Design(count_checked(rows))
-    paired, (table,) = PairedRows.from_rows(rows)
-    return Design(table, paired)
+def _common_rows(residuals: ResidualBlocks, rules: Sequence[Rule]) -> Any:
+    """Return how many rows each pair of rules has in common, and how many of each no rule before it has."""
+    common, new = np.zeros((len(rules), len(rules))), np.zeros(len(rules))
+    for block in residuals:
+        masks: Bools = np.stack([block.mask(rule) for rule in rules])
+        common += (masks * block.number) @ masks.T
+        before = np.logical_or.accumulate(np.vstack([np.zeros_like(masks[:1]), masks[:-1]]))
+        new += (masks & ~before) @ block.number
+    return common, new
+
+
+def _overlap(common: Any, i: int, j: int) -> bool:
+    """Return whether two rules share at least half of the rows of the smaller segment."""
+    return bool(common[i, j] >= 0.5 * min(common[i, i], common[j, j]) and common[i, j] > 0)

@@ -1,56 +1,93 @@
-"""Features of an audit: each column as small integer codes, and the conditions that rules are made of."""
+"""Features of an audit: each column as small integer codes, and the conditions that rules are made of.
 
-from dataclasses import dataclass, replace
+A column is read in one pass or in batches (`FeatureCounter`), then encoded (`FeatureCodes`), in batches too.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._support.class_labels import encode
+from calibrant._support.class_labels import encode, sort_labels
 from calibrant._support.columns import ColumnData
-from calibrant._support.typing import Bools, Floats
+from calibrant._support.errors import InputError
+from calibrant._support.typing import Floats
+from calibrant.evaluation.audit.conditions import (
+    Condition,
+    category_condition,
+    interval_runs,
+    level_runs,
+    missing_condition,
+    rarer_condition,
+)
 
-__all__ = ["Codes", "Condition", "Feature", "encode_feature"]
+__all__ = ["COARSE_CODES", "Codes", "FeatureCodes", "FeatureCounter", "count_feature"]
 
 MOST_LEVELS = 30  # of a category; rarer ones are "other"
 QUANTILES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99)  # cuts of numbers; both tails are fine
-LARGEST_NUMBER = 8e307
 FEW_NUMBERS = 10  # distinct numbers up to which each is a level
+MOST_CUT_ROWS = 2**18  # rows that determine the cuts of numbers
+MOST_CATEGORIES = 1_000_000
+LARGEST_NUMBER = 8e307  # so that differences of numbers are finite
+COARSE_VALUES = 3  # values of a feature in the multicalibration error
+COARSE_CODES = COARSE_VALUES + 1  # and missing ones
 
 Codes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Condition:
-    """A readable condition on one feature, and the codes that meet it."""
-
-    text: str
-    codes: tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Feature:
-    """A column as codes, with the conditions to be tried.
+class FeatureCodes:
+    """How a column becomes codes, and the conditions to be tried.
 
     Attributes
     ----------
     name : str
-    codes : array of uint8
-        One per row.
-    n_codes : int
     conditions : tuple of Condition
+    n_codes : int
+        The last code is that of missing values.
+    edges : tuple of float or None
+        Left edges of bins of numbers but the first; None for categories and few distinct numbers.
+    levels : dict
+        Code of each common category, or of each of few distinct numbers.
+    coarse : tuple of Condition
+        The conditions of the multicalibration error: at most three values, and missing ones.
     """
 
     name: str
-    codes: Codes
-    n_codes: int
     conditions: tuple[Condition, ...]
+    n_codes: int
+    edges: tuple[float, ...] | None
+    levels: dict[Any, int] = field(repr=False)
+    coarse: tuple[Condition, ...]
+    thirds: tuple[float, ...] | None
 
-    def part(self, rows: Any) -> "Feature":
-        """Return the feature of some rows."""
-        return replace(self, codes=self.codes[rows])
+    def encode(self, column: ColumnData) -> tuple[Codes, Codes]:
+        """Return the codes of a column, and those of the multicalibration error."""
+        present = ~column.mask
+        codes = np.full(len(column), self.n_codes - 1, dtype=np.uint8)
+        coarse = np.full(len(column), COARSE_VALUES, dtype=np.uint8)
+        if self.thirds is not None:
+            values = column.values[present]
+            codes[present] = self._number_codes(values)
+            coarse[present] = np.searchsorted(self.thirds, values, side="left")
+        else:
+            labels, place = encode(column.part(present))
+            known = self.n_codes - 2  # the code of rarer values, if there are any
+            codes[present] = np.array([self.levels.get(label, known) for label in labels], dtype=np.uint8)[place]
+            first = {label: i for i, label in enumerate(value for c in self.coarse for value in c.values)}
+            rest = COARSE_VALUES - 1
+            coarse[present] = np.array([first.get(label, rest) for label in labels], dtype=np.uint8)[place]
+        return codes, coarse
 
-    @property
+    def _number_codes(self, values: Any) -> Any:
+        if self.edges is None:
+            return np.searchsorted(np.array(list(self.levels), dtype=np.float64), values)
+        return np.searchsorted(self.edges, values, side="right")
+
     def matrix(self) -> Floats:
         """Conditions x codes: 1 where a code meets a condition."""
         found = np.zeros((len(self.conditions), self.n_codes))
@@ -58,103 +95,147 @@ class Feature:
             row[list(condition.codes)] = 1
         return found
 
-    def rows(self, condition: int) -> Bools:
-        """Return which rows meet a condition."""
-        meets = np.zeros(self.n_codes, dtype=bool)
-        meets[list(self.conditions[condition].codes)] = True
-        return np.asarray(meets[self.codes])
 
+class FeatureCounter:
+    """Reads a column in batches: the rows that determine the cuts of numbers, or the counts of categories.
 
-def encode_feature(name: str, column: ColumnData) -> Feature:
-    """Return a column as codes: numbers in bins, others by value; missing cells have a code.
-
-    Numbers are cut at eleven quantiles, those at both ends close together, rounded to three digits; up to ten distinct
-    ones are levels of their own. Conditions on numbers are runs of neighbouring bins or levels, on categories single
-    values. Of more than thirty categories the rarer ones are one.
+    Every k-th row determines the cuts; k is the smallest power of two for which these are at most `MOST_CUT_ROWS`, so
+    that the cuts do not depend on the batches.
     """
-    present = ~column.mask
-    values = column.values[present]
-    if values.dtype.kind in "iuf":
-        found, conditions = _encode_numbers(name, values)
-    else:
-        found, conditions = _encode_categories(name, column.part(present))
-    n_codes = 1 + max((code for condition in conditions for code in condition.codes), default=0)
-    codes = np.full(len(column), n_codes, dtype=np.uint8)
-    codes[present] = found
-    if not present.all():
-        conditions.append(Condition(f"{name} is missing", (n_codes,)))
-    return Feature(name, codes, n_codes + 1, tuple(conditions))
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._seen, self._step = 0, 1
+        self._kept = list[Floats]()  # NaN where a value is missing
+        self._ends, self._levels = (np.inf, -np.inf), np.empty(0)
+        self._counts: Counter[Any] = Counter()
+        self._numeric: bool | None = None
+        self._has_missing = False
+
+    def add(self, column: ColumnData) -> None:
+        """Add a batch."""
+        present = ~column.mask
+        self._has_missing |= not bool(present.all())
+        values = column.values[present]
+        numeric = values.dtype.kind in "iuf"
+        if values.size and self._numeric not in (None, numeric):
+            raise column.error("must hold numbers in all batches, or in none.", hint="Convert the column first.")
+        self._numeric = numeric if values.size else self._numeric
+        if values.size and not numeric:
+            self._add_categories(column.part(present))
+        if self._numeric is not False:
+            self._add_numbers(column, values if values.size else np.empty(0))
+        self._seen += len(column)
+        self._thin()
+
+    def _add_numbers(self, column: ColumnData, values: Any) -> None:
+        rows = slice(-self._seen % self._step, None, self._step)
+        missing = column.mask[rows]
+        numbers = column.values[rows] if values.size else np.zeros(missing.size)
+        self._kept.append(np.where(missing, np.nan, numbers).astype(np.float64))
+        if values.size:
+            self._ends = min(self._ends[0], float(values.min())), max(self._ends[1], float(values.max()))
+        if self._levels.size <= FEW_NUMBERS:
+            self._levels = np.unique(np.concatenate([self._levels, np.unique(values).astype(np.float64)]))
+
+    def _thin(self) -> None:
+        while -(-self._seen // self._step) > MOST_CUT_ROWS:
+            self._kept = [np.concatenate(self._kept)[::2]] if self._kept else []
+            self._step *= 2
+
+    @property
+    def _sample(self) -> Floats:
+        """The numbers that determine the cuts."""
+        values = np.concatenate(self._kept)
+        return np.clip(values[np.isfinite(values)], -LARGEST_NUMBER, LARGEST_NUMBER)
+
+    def _add_categories(self, column: ColumnData) -> None:
+        labels, place = encode(column)
+        for label, count in zip(labels, np.bincount(place, minlength=len(labels)).tolist(), strict=True):
+            self._counts[label] += count
+        if len(self._counts) > MOST_CATEGORIES:
+            raise InputError(
+                f"{column.name} must have at most {MOST_CATEGORIES:,} distinct categories; got more.",
+                hint="Leave out columns of ids.",
+                argument="features",
+            )
+
+    def finish(self) -> FeatureCodes:
+        """Return how the column is encoded."""
+        numeric = bool(self._numeric)
+        found = self._number_codes() if numeric else self._category_codes()
+        conditions, edges, levels, coarse, thirds = found
+        n_codes = 1 + max((code for condition in conditions for code in condition.codes), default=0)
+        if self._has_missing:
+            conditions = [*conditions, missing_condition(self.name, n_codes, holds_numbers=numeric)]
+            coarse = [*coarse, missing_condition(self.name, COARSE_VALUES, holds_numbers=numeric)]
+        return FeatureCodes(self.name, tuple(conditions), n_codes + 1, edges, levels, tuple(coarse), thirds)
+
+    def _number_codes(self) -> Any:
+        """Cut numbers at quantiles, those at both ends close together."""
+        thirds, coarse = self._thirds()
+        if self._levels.size <= FEW_NUMBERS:
+            levels = self._levels.tolist()
+            return level_runs(self.name, levels), None, {x: i for i, x in enumerate(levels)}, coarse, thirds
+        cuts = np.quantile(self._sample, QUANTILES) if self._sample.size else ()
+        edges = round_apart(np.unique(cuts))
+        edges = edges[(edges > self._ends[0]) & (edges <= self._ends[1])]
+        return interval_runs(self.name, edges.tolist()), tuple(edges.tolist()), {}, coarse, thirds
+
+    def _thirds(self) -> tuple[tuple[float, ...], list[Condition]]:
+        """Return the limits of thirds, or of at most three distinct numbers, and the conditions on them."""
+        levels = self._levels.tolist()
+        if self._levels.size <= COARSE_VALUES:
+            alone = [Condition(self.name, f"{self.name} = {x:.6g}", (i,), values=(x,)) for i, x in enumerate(levels)]
+            return tuple(levels[:-1]), alone
+        known = self._sample if self._sample.size else np.zeros(1)
+        cuts = np.unique(np.quantile(known, (1 / 3, 2 / 3))).tolist()
+        shown = [f"{cut:.6g}" for cut in cuts]
+        texts = [f"{self.name} <= {shown[0]}"]
+        texts += [f"{low} < {self.name} <= {high}" for low, high in pairwise(shown)]
+        texts.append(f"{self.name} > {shown[-1]}")
+        return tuple(cuts), [Condition(self.name, text, (i,)) for i, text in enumerate(texts)]
+
+    def _category_codes(self) -> Any:
+        """Give common categories a code each; of more than thirty the rarer ones have one together."""
+        labels = sort_labels(set(self._counts))
+        by_count = sorted(range(len(labels)), key=lambda i: -self._counts[labels[i]])  # stable: sorted by label
+        common = [labels[i] for i in sorted(by_count[:MOST_LEVELS])]
+        conditions = [category_condition(self.name, label, code) for code, label in enumerate(common)]
+        if len(labels) > len(common):
+            conditions.append(rarer_condition(self.name, common, len(labels) - len(common), len(common)))
+        elif len(conditions) == 1:
+            conditions = []  # a constant says nothing
+        levels = {label: code for code, label in enumerate(common)}
+        return conditions, None, levels, self._coarse_categories(labels, by_count), None
+
+    def _coarse_categories(self, labels: Sequence[Any], by_count: list[int]) -> list[Condition]:
+        few = len(labels) <= COARSE_VALUES
+        shown = [labels[i] for i in (by_count if few else by_count[: COARSE_VALUES - 1])]
+        found = [category_condition(self.name, label, code) for code, label in enumerate(shown)]
+        if not few:
+            other = f"{self.name} is one of {len(labels) - len(shown):,} other values"
+            found.append(Condition(self.name, other, (COARSE_VALUES - 1,)))
+        return found
 
 
-def _encode_numbers(name: str, values: Any) -> tuple[Codes, list[Condition]]:
-    levels = np.unique(values) if values.size else values
-    if levels.size <= FEW_NUMBERS:
-        shown = [f"{level:.6g}" for level in levels]
-        return np.searchsorted(levels, values).astype(np.uint8), _level_runs(name, shown)
-    cuts = np.quantile(_bounded(values), QUANTILES)
-    edges = np.unique([float(f"{cut:.3g}") for cut in cuts])
-    edges = edges[(edges > levels[0]) & (edges <= levels[-1])]
-    codes = np.searchsorted(edges, values, side="right").astype(np.uint8)
-    return codes, _interval_runs(name, [f"{edge:g}" for edge in edges])
+def round_apart(cuts: Floats) -> Floats:
+    """Return increasing numbers, rounded to a power of ten that is at most a tenth of the distance to a neighbour.
+
+    >>> round_apart(np.array([-118.2417, -118.0061, 12.34567])).tolist()
+    [-118.24, -118.01, 10.0]
+    """
+    if cuts.size < 2:
+        return cuts
+    with np.errstate(over="ignore"):
+        gaps = np.diff(cuts)
+    nearest = np.clip(np.minimum(np.append(gaps, np.inf), np.append(np.inf, gaps)), 1e-300, 1e300)
+    digits = -np.floor(np.log10(nearest / 10)).astype(int)
+    return np.unique([round(float(cut), int(count)) for cut, count in zip(cuts, digits, strict=True)])
 
 
-def _bounded(values: Any) -> Any:
-    """Return numbers whose differences are finite: infinite ones become the nearest finite one."""
-    if values.dtype.kind != "f":
-        return values
-    values = values.astype(np.float64)
-    finite = values[np.isfinite(values)]
-    return np.clip(values, max(finite.min(), -LARGEST_NUMBER), min(finite.max(), LARGEST_NUMBER))
-
-
-def _level_runs(name: str, levels: list[str]) -> list[Condition]:
-    last = len(levels) - 1
-    return [
-        Condition(_level_text(name, levels, first, end), tuple(range(first, end + 1)))
-        for first in range(last + 1)
-        for end in range(first, last + 1)
-        if (first, end) != (0, last)
-    ]
-
-
-def _level_text(name: str, levels: list[str], first: int, end: int) -> str:
-    if first == end:
-        return f"{name} = {levels[first]}"
-    if first == 0:
-        return f"{name} <= {levels[end]}"
-    return f"{name} >= {levels[first]}" if end == len(levels) - 1 else f"{levels[first]} <= {name} <= {levels[end]}"
-
-
-def _interval_runs(name: str, edges: list[str]) -> list[Condition]:
-    last = len(edges)
-    return [
-        Condition(_interval_text(name, edges, first, end), tuple(range(first, end + 1)))
-        for first in range(last + 1)
-        for end in range(first, last + 1)
-        if (first, end) != (0, last)
-    ]
-
-
-def _interval_text(name: str, edges: list[str], first: int, end: int) -> str:
-    if first == 0:
-        return f"{name} < {edges[end]}"
-    return f"{name} >= {edges[first - 1]}" if end == len(edges) else f"{edges[first - 1]} <= {name} < {edges[end]}"
-
-
-def _encode_categories(name: str, column: ColumnData) -> tuple[Codes, list[Condition]]:
-    labels, codes = encode(column)
-    count = np.bincount(codes, minlength=len(labels))
-    common = np.sort(np.argsort(-count, kind="stable")[:MOST_LEVELS])
-    place = np.full(len(labels), common.size, dtype=np.uint8)
-    place[common] = np.arange(common.size)
-    conditions = [Condition(f"{name} = {_shown(labels[i])}", (code,)) for code, i in enumerate(common)]
-    if len(labels) > common.size:
-        rarer = f"{name} is one of {len(labels) - common.size:,} rarer values"
-        conditions.append(Condition(rarer, (int(common.size),)))
-    if len(conditions) == 1 and not len(labels) > common.size:
-        conditions = []  # a constant says nothing
-    return place[codes], conditions
-
-
-def _shown(label: object) -> str:
-    return repr(label) if isinstance(label, str) else str(label)
+def count_feature(name: str, column: ColumnData) -> FeatureCodes:
+    """Return how one column is encoded."""
+    counter = FeatureCounter(name)
+    counter.add(column)
+    return counter.finish()

@@ -1,17 +1,28 @@
 """`Audit`: the result of `audit`."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any
 
-from calibrant._support.errors import Note
+import numpy as np
+
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError, Note
 from calibrant._support.formatting import format_pvalue
 from calibrant._support.frame_output import frame_from_columns
-from calibrant._support.json_values import plain
-from calibrant._support.text_tables import html_table, text_table
+from calibrant._support.json_values import number, plain
+from calibrant._support.sql_dialects import get_dialect
+from calibrant._support.text_tables import html_table, printable, text_table
+from calibrant._support.typing import Bools
+from calibrant.evaluation.audit.conditions import Condition
+from calibrant.evaluation.audit.multicalibration_error import MulticalibrationError
 from calibrant.evaluation.results import to_json_text
+from calibrant.tables.groups import several_columns
 
 __all__ = ["Audit", "Segment"]
+
+_ERRORS = {"binary": "log_odds_error", "multiclass": "log_odds_error", "point": "mean_error"}
 
 
 @dataclass(frozen=True)
@@ -25,30 +36,106 @@ class Segment:
     n_rows : int
         Number of rows that meet the rule.
     predicted, observed : float
-        Mean score and event rate.
-    log_odds_error, low, high : float
-        Calibration in the large, in log-odds, with its confidence interval. Positive: the model underestimates. NaN if
-        only one outcome occurs.
+        Mean score and event rate; mean prediction and mean outcome of numbers.
+    error, low, high : float
+        The log-odds error with its confidence interval: calibration in the large, in log-odds; positive if the forecast
+        underestimates; NaN if only one outcome occurs. Of numbers the mean error: prediction less outcome.
     pvalue, adjusted_pvalue : float
         Of the hypothesis that the segment is calibrated in the large; adjusted by Holm for all tested segments.
     share : float
-        Share of what all segments explain: the gain in deviance by a shift of this segment's log-odds, after the
+        Share of what all segments explain: the gain in deviance by a shift of this segment's forecasts, after the
         segments before it, divided by the sum of these gains.
+    n_new_rows : int
+        Number of its rows that no segment before it has.
     overlaps : str or None
-        The rule of the first segment before it with which it shares at least half of the rows of both.
+        The rule of the first segment before it with which it shares at least half of the rows of the smaller one.
+    conditions : tuple of Condition
+    kind : str
+        "binary", "multiclass" or "point".
     """
 
     rule: str
     n_rows: int
     predicted: float
     observed: float
-    log_odds_error: float
+    error: float
     low: float
     high: float
     pvalue: float
     adjusted_pvalue: float
     share: float
+    n_new_rows: int
     overlaps: str | None
+    conditions: tuple[Condition, ...] = field(default=(), repr=False)
+    kind: str = "binary"
+
+    @property
+    def log_odds_error(self) -> float:
+        """The error of a segment of probabilities."""
+        if self.kind == "point":
+            raise AttributeError("A segment of point predictions has no log_odds_error; it has mean_error.")
+        return self.error
+
+    @property
+    def mean_error(self) -> float:
+        """Mean prediction less mean outcome."""
+        return self.error if self.kind == "point" else self.predicted - self.observed
+
+    @property
+    def direction(self) -> str:
+        """Whether the forecast overestimates or underestimates."""
+        return "underestimates" if self.observed > self.predicted else "overestimates"
+
+    def sentence(self) -> str:
+        """Return the means and the error as a phrase: "underestimates: ..."."""
+        form = "{:.4g}" if self.kind == "point" else "{:.1%}"
+        means = f"predicted {form.format(self.predicted)}, observed {form.format(self.observed)}".replace("%", " %")
+        return f"{self.direction}: {means} in {self.n_rows:,} rows, adjusted p {format_pvalue(self.adjusted_pvalue)}"
+
+    def mask(self, features: Any, *, forecast: Mapping[str, Any] | None = None) -> Bools:
+        """Return which rows of other data meet the rule.
+
+        Parameters
+        ----------
+        features : frame, mapping of names to columns, or list of columns
+            With the features of the rule.
+        forecast : mapping of name to column, optional
+            Columns for conditions on the forecast: ``{"score": p}``.
+        """
+        given = {**(several_columns(features, "features") or {}), **(forecast or {})}
+        found: Bools | None = None
+        for condition in self.conditions:
+            if condition.feature not in given:
+                raise InputError(
+                    f"features must have the column {condition.feature!r} of the rule; got {', '.join(given)}.",
+                    hint="Pass conditions on the forecast as forecast={'score': column}.",
+                    argument="features",
+                )
+            own = condition.mask(_columns.read(given[condition.feature], condition.feature))
+            found = own if found is None else found & own
+        return np.ones(_n_rows(given), dtype=bool) if found is None else found
+
+    def to_sql(self, dialect: str = "duckdb", *, columns: Mapping[str, str] | None = None) -> str:
+        """Return the rule as an SQL predicate, for a WHERE clause.
+
+        Parameters
+        ----------
+        dialect : {"duckdb", "postgresql", "spark", "sqlite"}
+        columns : mapping, optional
+            Names of columns that differ from those of the features: ``{"score": "p_default"}``.
+        """
+        sql, names = get_dialect(dialect), dict(columns or {})
+        parts = [
+            condition.to_sql(names.get(condition.feature, condition.feature), sql) for condition in self.conditions
+        ]
+        return " AND ".join(parts) or "1 = 1"
+
+
+_FIELDS = [name for name in Segment.__dataclass_fields__ if name not in ("conditions", "kind")]
+
+
+def _n_rows(given: Mapping[str, Any]) -> int:
+    return len(next(iter(given.values()))) if given else 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,6 +149,12 @@ class Audit:
     n_rows, n_features, n_tests, depth : int
         Rows and features searched, rules tested, and the largest number of conditions of a rule.
     alpha, confidence_level : float
+    kind : str
+        "binary", "multiclass" (the top label) or "point".
+    n_explained : int
+        Number of significant rules that are left out because the segments before them explain their deviation.
+    multicalibration_error : MulticalibrationError or None
+        None where it was not computed.
     notes : tuple of Note
     """
 
@@ -72,6 +165,9 @@ class Audit:
     depth: int
     alpha: float
     confidence_level: float
+    kind: str = "binary"
+    n_explained: int = 0
+    multicalibration_error: MulticalibrationError | None = None
     notes: tuple[Note, ...] = ()
 
     @property
@@ -82,15 +178,41 @@ class Audit:
             return "no miscalibrated segment shown"
         return "1 miscalibrated segment" if count == 1 else f"{count} miscalibrated segments"
 
+    @property
+    def error_name(self) -> str:
+        """The column of the error of a segment: log_odds_error, or mean_error for numbers."""
+        return _ERRORS[self.kind]
+
     def to_frame(self, backend: Any = "pandas") -> Any:
         """Return one row per segment."""
-        names = list(Segment.__dataclass_fields__)
-        return frame_from_columns({name: [getattr(s, name) for s in self.segments] for name in names}, backend)
+        rows = self.rows()
+        columns = {name: [row[i] for row in rows] for i, name in enumerate(self.columns())}
+        return frame_from_columns(columns, backend)
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns of `to_frame`."""
+        return [self.error_name if name == "error" else name for name in _FIELDS]
+
+    def rows(self) -> list[list[Any]]:
+        """Return the values of each segment, in the order of `columns`."""
+        return [[getattr(segment, name) for name in _FIELDS] for segment in self.segments]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results as plain data for JSON."""
-        segments = [plain(segment) for segment in self.segments]
-        return {"kind": "audit", "verdict": self.verdict, **plain(self, skip=("segments",)), "segments": segments}
+        own = plain(self, skip=("segments", "multicalibration_error", "kind"))
+        found = self.multicalibration_error
+        return {
+            "kind": "audit",
+            "forecast_kind": self.kind,
+            "verdict": self.verdict,
+            **own,
+            "multicalibration_error": None if found is None else found.to_dict(),
+            "segments": [self._segment(segment) for segment in self.segments],
+        }
+
+    def _segment(self, segment: Segment) -> dict[str, Any]:
+        fields = plain(segment, skip=("conditions", "kind", "error"))
+        return {**fields, **number(self.error_name, segment.error)}
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON."""
@@ -102,37 +224,72 @@ class Audit:
 
         return SegmentDisplay.from_audit(self, **options)
 
+    def plot_map(self, **options: Any) -> Any:
+        """Draw all rows as tiles of segments; see `calibrant.plots.SegmentMapDisplay`."""
+        from calibrant.plots import SegmentMapDisplay
+
+        return SegmentMapDisplay.from_audit(self, **options)
+
+    def to_html(self, path: str | PathLike[str] | None = None, *, title: str = "Calibration audit") -> str:
+        """Return the report as one HTML page; write it to `path` if given."""
+        from calibrant.report import write_audit
+
+        return write_audit(self, path, title=title)
+
     def __repr__(self) -> str:
-        cells = self._cells()
+        cells = self.cells()
         table = ["", *text_table(cells, left=(0,))] if len(cells) > 1 else []
-        overlaps = [f"  {s.rule} overlaps {s.overlaps}." for s in self.segments if s.overlaps]
-        return "\n".join([f"Verdict: {self.verdict}", self._searched(), *table, *overlaps])
+        lines = map(printable, self.sentences())
+        return "\n".join([f"Verdict: {self.verdict}", *lines, *table, *map(printable, self.overlap_lines())])
 
     def _repr_html_(self) -> str:
-        cells = self._cells()
-        table = html_table(cells, left=(0,)) if len(cells) > 1 else ""
-        return f"<p><b>Verdict: {self.verdict}</b></p><p>{self._searched()}</p>{table}"
+        from html import escape
 
-    def _searched(self) -> str:
-        return (
-            f"{self.n_rows:,} rows, {self.n_features} features and the score, rules of up to {self.depth} conditions; "
+        cells = self.cells()
+        table = html_table(cells, left=(0,)) if len(cells) > 1 else ""
+        lines = "".join(f"<p>{escape(printable(line))}</p>" for line in self.sentences())
+        return f"<p><b>Verdict: {self.verdict}</b></p>{lines}{table}"
+
+    def overlap_lines(self) -> list[str]:
+        """Return which segments overlap."""
+        return [f"  {s.rule} overlaps {s.overlaps}." for s in self.segments if s.overlaps]
+
+    def sentences(self) -> list[str]:
+        """Return what was searched, and the multicalibration error."""
+        about = {"binary": "the score", "multiclass": "the top label", "point": "the prediction"}[self.kind]
+        features = "1 feature" if self.n_features == 1 else f"{self.n_features} features"
+        searched = (
+            f"{self.n_rows:,} rows, {features} and {about}, rules of up to {self.depth} conditions; "
             f"{self.n_tests} rules tested on rows that did not choose them."
         )
+        lines = [searched]
+        if self.n_explained:
+            rules, own = ("rule is", "its") if self.n_explained == 1 else ("rules are", "their")
+            lines.append(f"{self.n_explained} more {rules} significant; the segments below explain {own} deviation.")
+        found = self.multicalibration_error
+        return lines if found is None else [*lines, found.sentence()]
 
-    def _cells(self) -> Sequence[Sequence[str]]:
+    def cells(self) -> Sequence[Sequence[str]]:
+        """Return the table of segments as text; its first row is the header."""
         level = f"{self.confidence_level:.0%} CI".replace("%", " %")
-        heading = ["segment", "rows", "predicted", "observed", "log-odds error", level, "adjusted p", "share"]
-        return [heading, *([*_cells(segment)] for segment in self.segments)]
+        error = self.error_name.replace("log_odds", "log-odds").replace("_", " ")
+        heading = ["segment", "rows", "predicted", "observed", error, level, "adjusted p", "share"]
+        return [heading, *(_cells(segment) for segment in self.segments)]
 
 
 def _cells(segment: Segment) -> list[str]:
+    """Return the numbers of a segment as text."""
+    if segment.kind == "point":
+        means, form = (f"{segment.predicted:.4g}", f"{segment.observed:.4g}"), "+.3g"
+    else:
+        means, form = (f"{100 * segment.predicted:.3g} %", f"{100 * segment.observed:.3g} %"), "+.2f"
+    known = np.isfinite(segment.low) and np.isfinite(segment.high)
     return [
         segment.rule,
         f"{segment.n_rows:,}",
-        f"{100 * segment.predicted:.3g} %",
-        f"{100 * segment.observed:.3g} %",
-        f"{segment.log_odds_error:+.2f}",
-        f"{segment.low:+.2f} to {segment.high:+.2f}",
+        *means,
+        format(segment.error, form) if np.isfinite(segment.error) else "",
+        f"{segment.low:{form}} to {segment.high:{form}}" if known else "",
         format_pvalue(segment.adjusted_pvalue),
         f"{100 * segment.share:.0f} %",
     ]

@@ -1,45 +1,24 @@
 """The search for segments: rules of few conditions whose rows have a large sum of residuals."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 
 import numpy as np
 
-from calibrant._support.typing import Bools, Floats, Ints
-from calibrant.evaluation.audit.features import Codes, Feature
+from calibrant._support.progress import progress_bar
+from calibrant._support.typing import Floats
+from calibrant.evaluation.audit.residual_blocks import Block, ResidualBlocks, Rule
 
-__all__ = ["Residuals", "Rule", "explained", "rule_rows", "rule_text", "search"]
-
-Rule = tuple[tuple[int, int], ...]  # (feature, condition) pairs; none: all rows
+__all__ = ["explained", "search"]
 
 BEAM = 25  # rules of two conditions that are extended by a third
 ROUNDS = 3
 KEPT = 400  # rules that compete for the selection
+AT_ONCE = 24  # rules whose gains are computed in one pass over the rows
+INTERVAL_COST = 2.0  # of a second limit of a number, as of one more parameter
 LEAST_SQUARED = 4.0  # squared standardised residual below which a rule is not worth a test
-
-
-@dataclass(frozen=True)
-class Residuals:
-    """Residuals of rows and the variances that they have if the forecast is calibrated."""
-
-    value: Floats
-    variance: Floats
-
-    def part(self, rows: Ints | Bools) -> "Residuals":
-        """Return those of some rows."""
-        return Residuals(self.value[rows], self.variance[rows])
-
-    def sums(self, codes: Codes | Ints, size: int) -> Floats:
-        """Return rows, sum of residuals and sum of variances per code: an array of 3 x size."""
-        return np.stack(
-            [
-                np.bincount(codes, minlength=size),
-                np.bincount(codes, weights=self.value, minlength=size),
-                np.bincount(codes, weights=self.variance, minlength=size),
-            ]
-        )
 
 
 @dataclass(frozen=True)
@@ -54,182 +33,169 @@ class _Candidate:
 
 
 def search(
-    features: Sequence[Feature],
-    residuals: Residuals,
-    *,
-    depth: int,
-    min_rows: int,
-    n_rules: int,
-    progress: Callable[[Sequence[tuple[int, ...]]], Iterable[tuple[int, ...]]] = lambda steps: steps,
+    residuals: ResidualBlocks, *, depth: int, min_rows: int, n_rules: int, progress: bool | None = False
 ) -> list[Rule]:
     """Return rules whose rows deviate most, each after the ones before it have been explained.
 
     A rule's gain is its squared standardised residual, less twice the logarithm of the number of rules of its length
-    that were tried: so a longer rule must deviate by more. Of each set of features the best rule with positive and the
-    best with negative residuals compete. While rules with a positive gain are found, the rows are searched again
-    without what these rules explain; at last the list is filled with the best of the others.
+    that were tried, so that a longer rule must deviate by more; a second limit of a number costs 2. Of each set of
+    features the best rule with positive and the best with negative residuals compete. While rules with a positive gain
+    are found, the rows are searched again without what these rules explain; at last the list is filled with the best of
+    the others.
     """
     chosen: list[Rule] = []
     for _ in range(ROUNDS):
-        found = _candidates(features, residuals, depth, min_rows, progress)
+        found = _Counting(residuals, min_rows, progress).candidates(depth)
         found = sorted(found, key=lambda candidate: -candidate.gain)[:KEPT]
-        new, residuals = _select(features, residuals, found, n_rules - len(chosen), least_gain=0.0)
+        new, residuals = _select(residuals, found, n_rules - len(chosen), least_gain=0.0)
         chosen += new
         if not new or len(chosen) == n_rules:
             break
     left = [candidate for candidate in found if candidate.rule not in chosen]
-    return chosen + _select(features, residuals, left, n_rules - len(chosen), least_gain=-np.inf)[0]
+    return chosen + _select(residuals, left, n_rules - len(chosen), least_gain=-np.inf)[0]
 
 
-def explained(residuals: Residuals, segments: Sequence[Bools]) -> list[float]:
-    """Return the gain in deviance by a shift of each segment, after the segments before it."""
-    value, variance = residuals.value.copy(), residuals.variance
-    gains = []
-    for rows in segments:
-        gains.append(_squared_sum(value[rows], variance[rows]))
-        value[rows] -= variance[rows] * (value[rows].sum() / variance[rows].sum())
+def explained(residuals: ResidualBlocks, rules: Sequence[Rule], *, least: float = 0.0) -> dict[Rule, float]:
+    """Return the gain in deviance by a shift of each segment, after the segments before it.
+
+    Segments after the first with a gain below `least` are left out: the segments before them explain their deviation.
+    """
+    gains: dict[Rule, float] = {}
+    for rule in rules:
+        sums = residuals.sums([rule])[0]
+        gain = float(_squared(sums[0], sums[1]))
+        if gains and gain < least:
+            continue
+        gains[rule] = gain
+        residuals = residuals.shifted(rule, sums)
     return gains
 
 
-def _candidates(
-    features: Sequence[Feature],
-    residuals: Residuals,
-    depth: int,
-    min_rows: int,
-    progress: Callable[[Sequence[tuple[int, ...]]], Iterable[tuple[int, ...]]],
-) -> list[_Candidate]:
-    """Return the best rules of each set of features."""
-    matrices = [feature.matrix for feature in features]
-    single = sum(map(len, matrices))
-    pairs = (single**2 - sum(len(matrix) ** 2 for matrix in matrices)) // 2
-    cost = [2 * np.log(max(count, 1)) for count in (single, pairs, pairs * single)]
-    found = [
-        _Candidate((), float(_squared(np.asarray(residuals.value.sum()), np.asarray(residuals.variance.sum()))), 0.0)
-    ]
-    steps = [step for length in (1, 2) if length <= depth for step in combinations(range(len(features)), length)]
-    for step in progress(steps):
-        try_step = _single if len(step) == 1 else _pair
-        found += try_step(features, matrices, residuals, step, min_rows, cost[len(step) - 1])
-    if depth == 3:
-        best = sorted((c for c in found if len(c.rule) == 2), key=lambda c: -c.gain)[:BEAM]
-        for candidate in best:
-            found += _extended(features, matrices, residuals, candidate.rule, min_rows, cost[2])
-    return found
+class _Counting:
+    """Counts the rows by the codes of sets of features: in each cell rows, residuals and variances."""
+
+    def __init__(self, residuals: ResidualBlocks, min_rows: int, progress: bool | None) -> None:
+        self.residuals, self.min_rows, self.progress = residuals, min_rows, progress
+        self.features = residuals.sample.features
+        self.matrices = [feature.matrix() for feature in self.features]
+        self.extra = [
+            np.array([INTERVAL_COST * condition.has_two_limits for condition in feature.conditions])
+            for feature in self.features
+        ]
+        single = sum(map(len, self.matrices))
+        pairs = (single**2 - sum(len(matrix) ** 2 for matrix in self.matrices)) // 2
+        self.cost = [2 * np.log(max(count, 1)) for count in (single, pairs, pairs * single)]
+
+    def candidates(self, depth: int) -> list[_Candidate]:
+        """Return the best rules of each set of features."""
+        all_rows = self.residuals.sums([()])[0]
+        found = [_Candidate((), float(_squared(all_rows[0], all_rows[1])), 0.0)]
+        used = [i for i, matrix in enumerate(self.matrices) if len(matrix)]
+        steps = [step for length in (1, 2) if length <= depth for step in combinations(used, length)]
+        for step, sums in zip(steps, self._sums(steps), strict=True):
+            found += self._best(step, sums)
+        if depth == 3:
+            best = sorted((c for c in found if len(c.rule) == 2), key=lambda c: -c.gain)[:BEAM]
+            for candidate in best:
+                found += self._extended(candidate.rule, used)
+        return found
+
+    def _shape(self, step: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self.features[i].n_codes for i in step)
+
+    def _sums(self, steps: Sequence[tuple[int, ...]]) -> list[Floats]:
+        """Return for each set of features rows, residuals and variances of each cell."""
+        total = [np.zeros((3, int(np.prod(self._shape(step))))) for step in steps]
+        blocks = progress_bar(self.residuals, self.residuals.n_blocks, "blocks of rows", show=self.progress)
+        for block in blocks:
+            for place, step in enumerate(steps):
+                total[place] += _cell_sums(block, self._codes(block, step), total[place].shape[1])
+        return total
+
+    def _codes(self, block: Block, step: Sequence[int]) -> Floats:
+        first, *others = step
+        codes = block.codes(first)
+        for other in others:
+            codes = codes * np.uint16(self.features[other].n_codes) + block.codes(other)
+        return codes
+
+    def _best(self, step: tuple[int, ...], sums: Floats) -> Iterable[_Candidate]:
+        """Return the best rules on a set of one or two features."""
+        cells = sums.reshape(3, *self._shape(step))
+        extra = self.extra[step[0]]
+        if len(step) == 1:
+            sums = cells @ self.matrices[step[0]].T
+        else:
+            sums = self.matrices[step[0]] @ cells @ self.matrices[step[1]].T
+            extra = extra[:, None] + self.extra[step[1]]
+        for place, squared, cost in _best_of_each_sign(sums, self.min_rows, extra):
+            conditions = np.unravel_index(place, sums.shape[1:])
+            rule = tuple((i, int(c)) for i, c in zip(step, conditions, strict=True))
+            yield _Candidate(rule, squared, self.cost[len(step) - 1] + cost)
+
+    def _extended(self, rule: Rule, used: Sequence[int]) -> Iterable[_Candidate]:
+        """Return the best rules with a third condition."""
+        others = [i for i in used if i not in {feature for feature, _ in rule}]
+        total = [np.zeros((3, self.features[i].n_codes)) for i in others]
+        for block in self.residuals:
+            rows = block.mask(rule)
+            for place, i in enumerate(others):
+                total[place] += _cell_sums(block, block.codes(i)[rows], self.features[i].n_codes, rows)
+        own = float(sum(self.extra[feature][condition] for feature, condition in rule))
+        for i, sums in zip(others, total, strict=True):
+            for place, squared, cost in _best_of_each_sign(sums @ self.matrices[i].T, self.min_rows, self.extra[i]):
+                yield _Candidate(tuple(sorted((*rule, (i, place)))), squared, self.cost[2] + own + cost)
 
 
-def rule_rows(features: Sequence[Feature], rule: Rule, size: int) -> Bools:
-    """Return which rows a rule describes."""
-    rows = np.ones(size, dtype=bool)
-    for feature, condition in rule:
-        rows &= features[feature].rows(condition)
-    return rows
-
-
-def rule_text(features: Sequence[Feature], rule: Rule) -> str:
-    """Return a rule in words."""
-    return " and ".join(features[f].conditions[c].text for f, c in rule) or "all rows"
+def _cell_sums(block: Block, codes: Floats, size: int, rows: object = slice(None)) -> Floats:
+    codes = codes.astype(np.intp)
+    columns = (block.number, block.value, block.variance)
+    return np.stack([np.bincount(codes, weights=column[rows], minlength=size) for column in columns])  # type: ignore[index]
 
 
 def _squared(residual: Floats, variance: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(variance > 0, residual**2 / variance, 0.0)
+        return np.where(variance > 0, np.square(residual) / variance, 0.0)
 
 
-def _squared_sum(value: Floats, variance: Floats) -> float:
-    return float(_squared(np.asarray(value.sum()), np.asarray(variance.sum())))
+def _best_of_each_sign(sums: Floats, min_rows: int, extra: Floats) -> list[tuple[int, float, float]]:
+    """Return the best entry with positive and with negative residual: place, squared standardised residual, and cost.
 
-
-def _best_of_each_sign(sums: Floats, min_rows: int) -> list[tuple[int, float]]:
-    """Return position and squared standardised residual of the best entry with positive and with negative residual."""
+    The best entry has the largest squared standardised residual less its cost, which is in `extra`.
+    """
     rows, residual, variance = sums.reshape(3, -1)
-    squared = np.where(rows >= min_rows, _squared(residual, variance), -1.0)
+    squared, extra = _squared(residual, variance), extra.reshape(-1)
     found = []
     for side in (residual > 0, residual < 0):
-        own = np.where(side, squared, -1.0)
-        if own.size and own.max() >= 0:
-            found.append((int(own.argmax()), float(own.max())))
-    return found
-
-
-def _single(
-    features: Sequence[Feature],
-    matrices: list[Floats],
-    residuals: Residuals,
-    step: tuple[int, ...],
-    min_rows: int,
-    cost: float,
-) -> list[_Candidate]:
-    (i,) = step
-    sums = residuals.sums(features[i].codes, features[i].n_codes) @ matrices[i].T
-    return [_Candidate(((i, place),), value, cost) for place, value in _best_of_each_sign(sums, min_rows)]
-
-
-def _pair(
-    features: Sequence[Feature],
-    matrices: list[Floats],
-    residuals: Residuals,
-    pair: tuple[int, ...],
-    min_rows: int,
-    cost: float,
-) -> list[_Candidate]:
-    i, j = pair
-    shape = features[i].n_codes, features[j].n_codes
-    codes = features[i].codes.astype(np.int64) * shape[1] + features[j].codes
-    sums = matrices[i] @ residuals.sums(codes, shape[0] * shape[1]).reshape(3, *shape) @ matrices[j].T
-    return [
-        _Candidate(((i, place // len(matrices[j])), (j, place % len(matrices[j]))), value, cost)
-        for place, value in _best_of_each_sign(sums, min_rows)
-    ]
-
-
-def _extended(
-    features: Sequence[Feature],
-    matrices: list[Floats],
-    residuals: Residuals,
-    rule: Rule,
-    min_rows: int,
-    cost: float,
-) -> list[_Candidate]:
-    rows = np.flatnonzero(rule_rows(features, rule, residuals.value.size))
-    inside = residuals.part(rows)
-    used = {feature for feature, _ in rule}
-    found = []
-    for k in range(len(features)):
-        if k not in used:
-            sums = inside.sums(features[k].codes[rows], features[k].n_codes) @ matrices[k].T
-            for place, value in _best_of_each_sign(sums, min_rows):
-                found.append(_Candidate(tuple(sorted((*rule, (k, place)))), value, cost))
+        own = np.where(side & (rows >= min_rows), squared - extra, -np.inf)
+        if own.size and own.max() > -np.inf:
+            place = int(own.argmax())
+            found.append((place, float(squared[place]), float(extra[place])))
     return found
 
 
 def _select(
-    features: Sequence[Feature],
-    residuals: Residuals,
-    candidates: list[_Candidate],
-    n_rules: int,
-    *,
-    least_gain: float,
-) -> tuple[list[Rule], Residuals]:
+    residuals: ResidualBlocks, candidates: list[_Candidate], n_rules: int, *, least_gain: float
+) -> tuple[list[Rule], ResidualBlocks]:
     """Select rules one by one; the residuals that a selected rule explains by a shift do not count for the next.
 
     Gains are computed again only for rules that could be the next: those at the head of a queue by their last gain.
     Returns the rules and the residuals that are left.
     """
-    value, variance = residuals.value.copy(), residuals.variance
     queue = [(-candidate.gain, -1, place) for place, candidate in enumerate(candidates)]
     heapify(queue)
+    known = np.zeros((len(candidates), 3))
     chosen: list[Rule] = []
-    while queue and len(chosen) < n_rules:
-        last, known, place = heappop(queue)
-        if -last <= least_gain:
-            break
-        candidate = candidates[place]
-        rows = rule_rows(features, candidate.rule, value.size)
-        total, spread = float(value[rows].sum()), float(variance[rows].sum())
-        squared = float(_squared(np.asarray(total), np.asarray(spread)))
-        if known < len(chosen):
-            heappush(queue, (candidate.cost - squared, len(chosen), place))
-        elif squared >= LEAST_SQUARED:
-            chosen.append(candidate.rule)
-            value[rows] -= variance[rows] * (total / spread)
-    return chosen, Residuals(value, variance)
+    while queue and len(chosen) < n_rules and -queue[0][0] > least_gain:
+        if queue[0][1] < len(chosen):
+            head = [heappop(queue)[2] for _ in range(min(AT_ONCE, len(queue)))]
+            known[head] = residuals.sums([candidates[place].rule for place in head])
+            for place in head:
+                squared = float(_squared(*known[place, :2]))
+                heappush(queue, (candidates[place].cost - squared, len(chosen), place))
+            continue
+        _, _, place = heappop(queue)
+        if _squared(*known[place, :2]) >= LEAST_SQUARED:
+            chosen.append(candidates[place].rule)
+            residuals = residuals.shifted(candidates[place].rule, known[place])
+    return chosen, residuals

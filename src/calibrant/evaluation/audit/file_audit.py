@@ -1,0 +1,338 @@
+"""`audit_scan`: the audit of files that are larger than memory."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant._support import columns as _columns
+from calibrant._support.class_labels import encode, sort_labels
+from calibrant._support.columns import ColumnData
+from calibrant._support.errors import Argument, InputError, Note, join_notes
+from calibrant._support.option_checks import known_keywords
+from calibrant._support.random_streams import RandomState, seed_sequence
+from calibrant.evaluation.audit.audit import audit_sample, check_settings
+from calibrant.evaluation.audit.audit_rows import name_forecast_features, split_units, top_label_rows
+from calibrant.evaluation.audit.features import FeatureCodes, FeatureCounter
+from calibrant.evaluation.audit.residual_blocks import AuditRows
+from calibrant.evaluation.audit.result import Audit
+from calibrant.forecasts.point import Point
+from calibrant.ingest.counting import Weighting
+from calibrant.ingest.file_batches import Batch, FileReader
+from calibrant.ingest.files import Paths, find_files
+from calibrant.ingest.formats import Format
+from calibrant.ingest.table_counter import check_name, check_names
+from calibrant.tables.class_probabilities import ClassProbabilities
+from calibrant.tables.class_table import used_rows
+from calibrant.tables.mean_table import check_means
+from calibrant.tables.rows import Missing, Rows, missing_note
+from calibrant.tables.score_table import check_scores
+
+__all__ = ["audit_scan"]
+
+
+@known_keywords
+def audit_scan(
+    paths: Paths,
+    *,
+    y: str,
+    p: Any,
+    features: str | Sequence[str],
+    depth: int = 2,
+    min_rows: int | None = None,
+    alpha: float = 0.05,
+    confidence_level: float = 0.95,
+    n_resamples: int = 199,
+    random_state: RandomState = 0,
+    sample_weight: str | None = None,
+    frequency: str | None = None,
+    cluster: str | None = None,
+    pos_label: object = None,
+    missing: Missing = "raise",
+    format: Format | None = None,
+    memory_limit: str = "1GB",
+    progress: bool | None = None,
+) -> Audit:
+    r"""Find segments of the rows of files in which forecasts are miscalibrated.
+
+    The files are read twice: first for the cuts of numbers and the categories, then to encode the rows. Encoded rows
+    lie in a temporary folder, with 18 bytes and 2 per feature for each row; they are searched block by block.
+
+    Parameters
+    ----------
+    paths, sample_weight, frequency, pos_label, missing, format, memory_limit, progress
+        See `calibrant.scan`; `progress` also draws the progress of the search.
+    y : str
+        The column of outcomes.
+    p : str, Point or mapping
+        The column of scores; ``cb.Point("prediction")`` for numbers; ``{label: column}`` for class probabilities.
+    features : str or list of str
+        The columns of features. In text files a column holds numbers if all its first values do.
+    depth, min_rows, alpha, confidence_level, n_resamples, random_state
+        See `calibrant.audit`.
+    cluster : str, optional
+        The column of clusters.
+
+    Returns
+    -------
+    Audit
+        Equal to `calibrant.audit` of the same rows in the same order. Segments with more than four million distinct
+        scores differ: these are rounded to multiples of 2**-20 for their test.
+
+    Notes
+    -----
+    Memory: one byte per row, and the rows of one segment at a time if they are in clusters or hold numbers (about 60
+    bytes each).
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np
+    >>> from calibrant.inference import audit_scan
+    >>> rng = np.random.default_rng(0)
+    >>> region, score = rng.choice(["north", "south"], 4_000), rng.uniform(0.2, 0.8, 4_000).round(3)
+    >>> event = (rng.random(4_000) < score + 0.2 * (region == "south")).astype(int)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "rows.csv"
+    ...     rows = "".join(f"{y},{p},{r}\n" for y, p, r in zip(event, score, region))
+    ...     _ = file.write_text("event,score,region\n" + rows)
+    ...     found = audit_scan(file, y="event", p="score", features=["region"])
+    >>> found.segments[0].rule
+    "region = 'south'"
+    """
+    settings = check_settings(depth, min_rows, alpha, confidence_level, n_resamples)
+    split, null = seed_sequence(random_state).spawn(2)
+    source = _Source.named(y, p, features, sample_weight, frequency, cluster, pos_label, missing)
+    reader = source.open(paths, format, memory_limit)
+    counted = source.count(reader, progress)
+    with tempfile.TemporaryDirectory(prefix="calibrant-") as folder:
+        sample = source.encode(reader, counted, Path(folder), split, progress)
+        return audit_sample(sample, settings, null, progress)
+
+
+@dataclass
+class _Counted:
+    """What the first pass finds: features, rows, clusters, and notes."""
+
+    features: tuple[FeatureCodes, ...]
+    n_in: int
+    n_used: int
+    notes: tuple[Note, ...]
+    clusters: dict[Any, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The names of columns, and how rows are read."""
+
+    kind: str
+    y: str
+    forecasts: tuple[str, ...]
+    labels: tuple[Any, ...]
+    features: tuple[str, ...]
+    weighting: Weighting | None
+    cluster: str | None
+    pos_label: object
+    missing: Missing
+
+    @classmethod
+    def named(
+        cls,
+        y: str,
+        p: Any,
+        features: str | Sequence[str],
+        sample_weight: str | None,
+        frequency: str | None,
+        cluster: str | None,
+        pos_label: object,
+        missing: Missing,
+    ) -> "_Source":
+        """Check the names."""
+        kind, labels, columns = "binary", (), p
+        if isinstance(p, Point):
+            kind, columns = "point", p.y_pred
+        elif isinstance(p, Mapping):
+            kind, labels, columns = "multiclass", tuple(p), list(p.values())
+        names = check_names(columns, "p")
+        check_name(y, "y")
+        if kind != "multiclass" and len(names) > 1:
+            raise InputError(
+                Argument("p") + f" must be one column, cb.Point(column), or a mapping of classes; got {names}.",
+                hint="Audit each model by itself.",
+            )
+        if pos_label is not None and kind != "binary":
+            raise InputError(Argument("pos_label") + f" must be given with scores only; got the kind {kind!r}.")
+        _columns.check_one_weight(sample_weight, frequency)
+        weighting = Weighting.named(sample_weight, frequency)
+        own = tuple(check_names(features, "features"))
+        return cls(kind, y, tuple(names), labels, own, weighting, cluster, pos_label, missing)
+
+    @property
+    def names(self) -> list[str]:
+        """All columns, that of the outcomes first."""
+        weight = [] if self.weighting is None else [self.weighting.name]
+        others = [] if self.cluster is None else [self.cluster]
+        return list(dict.fromkeys([self.y, *self.forecasts, *weight, *others, *self.features]))
+
+    def open(self, paths: Paths, format: Format | None, memory_limit: str) -> FileReader:
+        """Return the reader of the files."""
+        files = find_files(paths, format)
+        numbers = [*self.forecasts, *([] if self.weighting is None else [self.weighting.name])]
+        numbers += [self.y] if self.kind == "point" else []
+        first = FileReader(files, self.names, numbers, memory_limit)
+        if all(file.format == "parquet" for file in files):
+            return first
+        batch: Batch = next(iter(first.batches(False, labels=False)), {})
+        found = [name for name in self.features if name in batch and name not in numbers and _are_numbers(batch[name])]
+        return FileReader(files, self.names, [*numbers, *found], memory_limit)
+
+    def batches(self, reader: FileReader, progress: bool | None) -> Iterator[tuple[Rows, dict[str, ColumnData], Rows]]:
+        """Yield the used rows of each batch, their features, and the rows that were read."""
+        described = name_forecast_features(self.kind, self.features)
+        for batch in reader.batches(progress, labels=self.kind == "binary"):
+            given = self._rows(batch)
+            if self.missing == "drop" and given.is_empty:
+                lost = len(given)
+                yield replace(given.part(slice(0, 0)), n_in=lost, dropped=(missing_note(lost),)), {}, given
+                continue
+            rows, own = self._checked(given)
+            kept = rows.forecasts[-1].values
+            columns = {name: batch[name].part(kept) for name in self.features}
+            columns |= dict(zip(described, own, strict=True))
+            yield replace(rows, forecasts=rows.forecasts[:1]), columns, given
+
+    def _rows(self, batch: Batch) -> Rows:
+        weight = None if self.weighting is None else batch[self.weighting.name]
+        forecast: Any = batch[self.forecasts[0]]
+        if self.kind == "multiclass":
+            matrix = [np.where(c.mask, np.nan, c.values) for c in (_columns.numbers(batch[n]) for n in self.forecasts)]
+            forecast = ClassProbabilities.read(np.column_stack(matrix), "p")
+        places = ColumnData("rows", np.arange(len(batch[self.y])), None)
+        return Rows(
+            batch[self.y],
+            (forecast, places),
+            weight,
+            self.weighting is not None and self.weighting.importance,
+            None if self.cluster is None else batch[self.cluster],
+            pos_label=self.pos_label,
+            missing=self.missing,
+            n_in=len(batch[self.y]),
+        )
+
+    def _checked(self, rows: Rows) -> tuple[Rows, list[ColumnData]]:
+        """Return validated rows and the columns that describe the forecast; the last forecast are positions."""
+        places = rows.forecasts[1]
+        marked = replace(rows, forecasts=(rows.forecasts[0], _Places(places.values)))
+        if self.kind == "point":
+            used = check_means(marked)
+            return used, [used.forecasts[0]]
+        if self.kind == "binary":
+            used = check_scores(marked)
+            return used, [used.forecasts[0]]
+        used = used_rows(marked)
+        top, described = top_label_rows(used, _as_labels(self.labels, used.y))
+        return replace(top, forecasts=(*top.forecasts, used.forecasts[1])), described
+
+    def count(self, reader: FileReader, progress: bool | None) -> _Counted:
+        """Read the files for the first time."""
+        every = [*self.features, *name_forecast_features(self.kind, self.features)]
+        counters = [FeatureCounter(name) for name in every]
+        found = _Counted((), 0, 0, ())
+        for rows, columns, given in self.batches(reader, progress):
+            found.n_in += len(given)
+            found.n_used += len(rows)
+            found.notes = join_notes(found.notes, rows.notes)
+            for counter in counters if columns else ():
+                counter.add(replace(columns[counter.name], first_row=0))
+            if rows.cluster is not None and len(rows):
+                found.clusters |= dict.fromkeys(encode(rows.cluster)[0], 0)
+        if not found.n_used:
+            raise InputError(f"At least one row must have no missing value; got none of {found.n_in:,}.")
+        found.features = tuple(counter.finish() for counter in counters)
+        found.clusters = {label: i for i, label in enumerate(sort_labels(set(found.clusters)))}
+        return found
+
+    def encode(
+        self, reader: FileReader, counted: _Counted, folder: Path, seed: np.random.SeedSequence, progress: bool | None
+    ) -> AuditRows:
+        """Read the files for the second time, and write encoded rows to a folder."""
+        n, shape = counted.n_used, (len(counted.features), counted.n_used)
+        codes, coarse = (_mapped(folder / name, np.uint8, shape) for name in ("codes", "coarse"))
+        columns = {"y": _mapped(folder / "y", np.float64, (n,)), "p": _mapped(folder / "p", np.float64, (n,))}
+        if self.weighting is not None:
+            columns["w"] = _mapped(folder / "w", np.float64, (n,))
+        if self.cluster is not None:
+            columns["c"] = _mapped(folder / "c", np.int64, (n,))
+        start = 0
+        for rows, features, _ in self.batches(reader, progress):
+            if not len(rows):
+                continue
+            end = start + len(rows)
+            columns["y"][start:end], columns["p"][start:end] = rows.y.values, rows.forecasts[0].values
+            if rows.weight is not None:
+                columns["w"][start:end] = rows.weight.values
+            if rows.cluster is not None:
+                labels, place = encode(rows.cluster)
+                columns["c"][start:end] = np.array([counted.clusters[label] for label in labels])[place]
+            for i, feature in enumerate(counted.features):
+                codes[i, start:end], coarse[i, start:end] = feature.encode(features[feature.name])
+            start = end
+        return self._sample(counted, columns, codes, coarse, seed)
+
+    def _sample(
+        self, counted: _Counted, columns: dict[str, Any], codes: Any, coarse: Any, seed: np.random.SeedSequence
+    ) -> AuditRows:
+        cluster = columns.get("c")
+        rows = Rows(
+            ColumnData("y", columns["y"], None, counted.notes),
+            (ColumnData("p", columns["p"], None),),
+            None if self.weighting is None else ColumnData(self.weighting.name, columns["w"], None),
+            self.weighting is not None and self.weighting.importance,
+            None if cluster is None else ColumnData("cluster", cluster, None),
+            n_in=counted.n_in,
+        )
+        units = split_units(counted.n_used if cluster is None else len(counted.clusters), seed)
+        first = units if cluster is None else units[cluster]
+        return AuditRows(self.kind, rows, counted.features, len(self.features), codes, coarse, first)
+
+
+class _Places:
+    """Row numbers, which follow the rows that are used."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def part(self, rows: Any) -> "_Places":
+        return _Places(self.values[rows])
+
+
+def _mapped(path: Path, kind: Any, shape: tuple[int, ...]) -> Any:
+    """Return an array on disk."""
+    return np.memmap(path, dtype=kind, mode="w+", shape=shape)
+
+
+def _are_numbers(column: ColumnData) -> bool:
+    """Return whether all values of a column of text are numbers."""
+    present = column.values[~column.mask]
+    if present.dtype.kind != "O" or not present.size:
+        return False
+    with suppress(ValueError, TypeError):
+        np.array(list(set(present.tolist())), dtype=object).astype(np.float64)
+        return True
+    return False
+
+
+def _as_labels(labels: Sequence[Any], y: ColumnData) -> list[Any]:
+    """Return the classes as labels of the outcomes: text as numbers where the outcomes are, numbers as text else."""
+    if y.values.dtype.kind in "iuf":
+        with suppress(ValueError):
+            return [float(label) if isinstance(label, str) else label for label in labels]
+    if y.values.dtype.kind == "O":
+        return [label if isinstance(label, str) else str(label) for label in labels]
+    return list(labels)

@@ -1,0 +1,304 @@
+"""Multicalibration error: the largest cumulative calibration error of a set of segments, with its null distribution."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.random import SeedSequence, default_rng
+
+from calibrant._support.formatting import format_pvalue
+from calibrant._support.json_values import plain
+from calibrant._support.progress import progress_bar
+from calibrant._support.typing import Bools, Floats, Ints
+from calibrant.evaluation.audit.features import COARSE_CODES
+from calibrant.evaluation.audit.residual_blocks import AuditRows
+from calibrant.inference.interval_methods import quantiles
+from calibrant.inference.nulls import resampling_pvalue
+
+__all__ = ["MulticalibrationError", "multicalibration_error"]
+
+MOST_SEGMENTS = 5_000
+MOST_ROWS = 4_000_000  # more rows are sampled
+LEAST_ROWS, LEAST_ROWS_OF_NUMBERS = 10, 50  # of a segment
+SCORE_RANKS = 2**16  # cumulative differences are evaluated between so many groups of neighbouring scores at most
+GROUPS = 256  # of neighbouring scores, between which null replicates are evaluated
+NULL_WORK = 200_000_000  # rows x sets of features x replicates
+LEAST_NULL_ROWS = 2_000
+_AT_ONCE = 100  # replicates
+
+
+@dataclass(frozen=True)
+class MulticalibrationError:
+    r"""The largest cumulative calibration error of segments, in standard deviations; see `calibrant.audit`.
+
+    With the rows of a segment s in order of score, :math:`C_j = \sum_{i \le j} w_i (y_i - p_i)` and :math:`\sigma_s^2 =
+    \sum w_i^2 p_i (1 - p_i)`, it is the largest :math:`(\max_j C_j - \min_j C_j) / \sigma_s` over all segments,
+    multiplied by the standard deviation of all rows, :math:`\sigma / \sum w_i`. `sigma` is the value before this
+    multiplication. Segments are all rows and the combinations of conditions on features, whose three values are the
+    thirds of numbers, and the two most common categories and the others (Guy, Haimovich, Linder, Okati, Perini, Tax and
+    Tygert 2025; MCGrad computes the same value). For numbers the variance is half the mean squared difference of
+    residuals that are neighbours in the order of predictions.
+
+    Attributes
+    ----------
+    value, sigma : float
+        In units of the score, and in standard deviations.
+    expected, low, high : float
+        Mean and range of the value if the forecast is calibrated.
+    pvalue : float
+        Share of replicates of a calibrated forecast with a value at least as large. Unlike the smallest p-value of the
+        segments it accounts for their number.
+    segment : str
+        The segment with the largest error.
+    n_rows, n_segments, n_resamples : int
+        Numbers of rows (at most four million, drawn at random), segments and replicates.
+    """
+
+    value: float
+    sigma: float
+    expected: float
+    low: float
+    high: float
+    pvalue: float
+    segment: str
+    n_rows: int
+    n_segments: int
+    n_resamples: int
+    replicates: Floats = field(default_factory=lambda: np.empty(0), compare=False, repr=False)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields but the replicates as plain data for JSON."""
+        return plain(self)
+
+    def sentence(self) -> str:
+        """Return the value and what is expected of a calibrated forecast in one sentence."""
+        if not self.n_segments:
+            return "Multicalibration error: undefined, because no segment has a variance."
+        text = f"Multicalibration error {self.value:.3g} ({self.sigma:.2f} standard deviations, in {self.segment})"
+        limits = f"expected if calibrated {self.expected:.3g}, {self.low:.3g} to {self.high:.3g}"
+        return f"{text}; {limits}; p {format_pvalue(self.pvalue)}."
+
+
+def multicalibration_error(
+    sample: AuditRows, *, depth: int, n_resamples: int, level: float, seed: SeedSequence, progress: bool | None
+) -> MulticalibrationError:
+    """Return the multicalibration error of rows, with its null distribution.
+
+    Null replicates of a calibrated forecast: outcomes are drawn with the scores as probabilities; residuals with
+    weights, in clusters or of numbers have random signs, one per row or cluster. Replicates use so many rows, drawn at
+    random, that the work is bounded: in standard deviations the distribution hardly depends on the number of rows. The
+    p-value compares errors between 256 groups of neighbouring scores; of numbers it takes segments of at least fifty
+    rows, and the sum of squared errors as variance.
+    """
+    if len(sample) > MOST_ROWS:
+        sample = sample.part(np.sort(default_rng(seed).choice(len(sample), MOST_ROWS, replace=False)))
+    sets, scores = _feature_sets(sample, depth), _Scores.rank(sample)
+    found = [_largest_errors(sample, each, scores) for each in sets]
+    segments = [name for names, _, _ in found for name in names]
+    sigmas, grouped = (np.concatenate([each[i] for each in found]) for i in (1, 2))
+    if not sigmas.size or not grouped.size:
+        return MulticalibrationError(*(math.nan,) * 6, "", len(sample), 0, 0)
+    best = int(np.argmax(sigmas))
+    scale, sigma = _scale(sample), float(sigmas[best])
+    null = _null(sample, sets, scores, n_resamples, seed, progress)
+    low, high = quantiles(scale * null, ((1 - level) / 2, (1 + level) / 2))
+    pvalue = resampling_pvalue(null, float(grouped.max()))
+    known = (scale * sigma, sigma, scale * float(null.mean()), low, high, pvalue)
+    return MulticalibrationError(*known, segments[best], len(sample), len(segments), null.size, scale * null)
+
+
+def _feature_sets(sample: AuditRows, depth: int) -> list[tuple[int, ...]]:
+    """Return sets of given features up to the largest depth at which there are at most 5,000 segments."""
+    sizes = [len(feature.coarse) for feature in sample.features[: sample.n_features]]
+    found, count = [()], 1
+    for length in range(1, depth + 1):
+        more = list(combinations(range(sample.n_features), length))
+        count += sum(math.prod(sizes[i] for i in each) for each in more)
+        if count > MOST_SEGMENTS:
+            break
+        found += more
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """For each row the rank of its score, and the rank at which each group of neighbouring scores ends."""
+
+    ranks: Ints
+    width: int
+    ends: Ints
+
+    @classmethod
+    def rank(cls, sample: AuditRows) -> "_Scores":
+        score = np.asarray(sample.rows.forecasts[0].values)
+        distinct = np.unique(score)
+        if distinct.size > SCORE_RANKS:
+            distinct = distinct[np.linspace(0, distinct.size - 1, SCORE_RANKS).astype(np.int64)]
+        ranks = np.searchsorted(distinct, score).astype(np.int32)
+        reached = np.cumsum(np.bincount(ranks, minlength=distinct.size))
+        cuts = np.searchsorted(reached, np.arange(1, GROUPS + 1) / GROUPS * reached[-1] - 1e-9)
+        return cls(ranks, distinct.size, np.unique(cuts))
+
+    def groups(self, place: Ints) -> Ints:
+        """Return the group of the score of each row."""
+        return np.searchsorted(self.ends, self.ranks[place])
+
+
+def _residuals(sample: AuditRows, place: Ints) -> tuple[Floats, Floats, Floats]:
+    """Return number of rows, residuals and variances; impossible outcomes have no variance, as the definition says."""
+    number, value, variance, _ = sample.residuals(place)
+    if sample.kind != "point":
+        score = np.asarray(sample.rows.forecasts[0].values)[place]
+        variance = np.where((score > 0) & (score < 1), variance, 0.0)
+    return number, value, variance
+
+
+def _cells(codes: Any, each: Sequence[int], place: Any) -> Ints:
+    """Return for each row the number of its combination of coarse codes."""
+    found = np.zeros(len(place), dtype=np.int64)
+    for feature in each:
+        found = found * COARSE_CODES + codes[feature][place]
+    return found
+
+
+def _largest_errors(sample: AuditRows, each: tuple[int, ...], scores: _Scores) -> tuple[list[str], Floats, Floats]:
+    """Return the segments of a set of features, and their errors in standard deviations: exact, and by groups."""
+    size, width = COARSE_CODES ** len(each), scores.width
+    total, rows, variance = np.zeros(size * width), np.zeros(size), np.zeros(size)
+    for place in sample.places(None):
+        number, value, own = _residuals(sample, place)
+        cell = _cells(sample.coarse, each, place)
+        total += np.bincount(cell * width + scores.ranks[place], weights=value, minlength=size * width)
+        rows += np.bincount(cell, weights=number, minlength=size)
+        variance += np.bincount(cell, weights=own, minlength=size)
+    path = np.cumsum(total.reshape(size, width), axis=1)
+    tested = np.flatnonzero(_is_tested(sample, rows, variance))
+    grouped = _reach(path[tested][:, scores.ends]) / np.sqrt(variance[tested])
+    if sample.kind == "point":
+        variance = _neighbour_variance(sample, each, size)
+    used = np.flatnonzero((rows >= LEAST_ROWS) & (variance > 0))
+    exact = _reach(path[used]) / np.sqrt(variance[used])
+    return [_segment_text(sample, each, int(cell)) for cell in used], exact, grouped
+
+
+def _is_tested(sample: AuditRows, rows: Floats, variance: Floats) -> Bools:
+    """Return which segments enter the p-value; random signs do not describe few skewed errors of numbers."""
+    return np.asarray((rows >= (LEAST_ROWS_OF_NUMBERS if sample.kind == "point" else LEAST_ROWS)) & (variance > 0))
+
+
+def _reach(path: Floats) -> Floats:
+    """Return the range of cumulative sums, which begin at 0."""
+    return np.asarray(np.maximum(path.max(axis=1), 0) - np.minimum(path.min(axis=1), 0))
+
+
+def _neighbour_variance(sample: AuditRows, each: tuple[int, ...], size: int) -> Floats:
+    """Return the variance of the sum of residuals of each segment, from differences of neighbours."""
+    cell = _cells(sample.coarse, each, np.arange(len(sample)))
+    order = np.lexsort((sample.rows.forecasts[0].values, cell))
+    value, cell = sample.residuals(order)[1], cell[order]
+    same = cell[1:] == cell[:-1]
+    squares = np.bincount(cell[1:][same], weights=np.diff(value)[same] ** 2, minlength=size) / 2
+    count = np.bincount(cell, minlength=size)
+    return np.asarray(squares * count / np.maximum(count - 1, 1))
+
+
+def _scale(sample: AuditRows) -> float:
+    """Return the standard deviation of the mean residual of all rows."""
+    variance = total = 0.0
+    for place in sample.places(None):
+        weight = sample.rows.weight
+        variance += float(_residuals(sample, place)[2].sum())
+        total += place.size if weight is None else float(weight.values[place].sum())
+    if sample.kind == "point":
+        variance = float(_neighbour_variance(sample, (), 1)[0])
+    return math.sqrt(variance) / total
+
+
+def _segment_text(sample: AuditRows, each: tuple[int, ...], cell: int) -> str:
+    texts = []
+    for feature in reversed(each):
+        cell, code = divmod(cell, COARSE_CODES)
+        texts.append(next(c.text for c in sample.features[feature].coarse if c.codes == (code,)))
+    return " and ".join(reversed(texts)) or "all rows"
+
+
+def _null(
+    sample: AuditRows,
+    sets: Sequence[tuple[int, ...]],
+    scores: _Scores,
+    n_resamples: int,
+    seed: SeedSequence,
+    progress: bool | None,
+) -> Floats:
+    """Return null replicates of the largest error between groups of scores, in standard deviations."""
+    rng = default_rng(seed)
+    count = min(len(sample), max(LEAST_NULL_ROWS, NULL_WORK // (len(sets) * n_resamples)))
+    place = np.arange(len(sample)) if count == len(sample) else np.sort(rng.choice(len(sample), count, replace=False))
+    draw, best = _Drawing(sample, place), np.zeros(n_resamples)
+    groups = scores.groups(place)
+    counted = [_CellSums.of_rows(sample, each, place, groups, scores.ends.size) for each in sets]
+    blocks = [slice(i, min(i + _AT_ONCE, n_resamples)) for i in range(0, n_resamples, _AT_ONCE)]
+    for block in progress_bar(blocks, len(blocks), "resampling (null)", show=progress):
+        residuals = draw.replicates(rng, block.stop - block.start)
+        for each in counted:
+            best[block] = np.maximum(best[block], each.largest(residuals))
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class _CellSums:
+    """Sums of rows by segment and group of scores, and the standard deviation of each segment."""
+
+    matrix: Any  # sparse: (groups x segments) x rows
+    deviation: Floats
+
+    @classmethod
+    def of_rows(cls, sample: AuditRows, each: tuple[int, ...], place: Ints, groups: Ints, width: int) -> "_CellSums":
+        from scipy.sparse import csr_array
+
+        cell, size = _cells(sample.coarse, each, place), COARSE_CODES ** len(each)
+        number, _, variance = _residuals(sample, place)
+        spread = np.bincount(cell, weights=variance, minlength=size)
+        usable = _is_tested(sample, np.bincount(cell, weights=number, minlength=size), spread)
+        one = (np.ones(place.size), (groups * size + cell, np.arange(place.size)))
+        matrix = csr_array(one, shape=(size * width, place.size))
+        return cls(matrix, np.where(usable, np.sqrt(np.maximum(spread, 1e-300)), np.inf))
+
+    def largest(self, residuals: Floats) -> Floats:
+        """Return for each replicate the largest error of the segments; `residuals` are rows x replicates."""
+        sums = (self.matrix @ residuals).reshape(-1, self.deviation.size, residuals.shape[1])
+        path = np.zeros(sums.shape[1:])
+        high, low = path.copy(), path.copy()
+        for group in sums:  # whole rows of replicates at once, which cumsum over an axis does not do
+            path += group
+            np.maximum(high, path, out=high)
+            np.minimum(low, path, out=low)
+        return np.asarray(((high - low) / self.deviation[:, None]).max(axis=0))
+
+
+class _Drawing:
+    """Null replicates of the residuals of rows."""
+
+    def __init__(self, sample: AuditRows, place: Ints) -> None:
+        self.sample, self.place = sample, place
+        self.score = np.asarray(sample.rows.forecasts[0].values)[place].astype(np.float64)
+        self.residual = sample.residuals(place)[1]
+        self.cluster = sample.rows.part(place).cluster_codes
+
+    def replicates(self, rng: np.random.Generator, count: int) -> Floats:
+        """Return residuals of a calibrated forecast, rows x replicates."""
+        rows, score = self.sample.rows, self.score[:, None]
+        if self.cluster is None and not rows.importance and self.sample.kind != "point":
+            if rows.weight is None:
+                return np.asarray((rng.random((self.score.size, count)) < score) - score)
+            number = rows.weight.values[self.place].astype(np.int64)[:, None]
+            return np.asarray(rng.binomial(number, score, (self.score.size, count)) - number * score)
+        units = self.place.size if self.cluster is None else int(self.cluster.max()) + 1
+        signs = 2.0 * rng.integers(0, 2, (units, count)) - 1.0
+        return np.asarray(self.residual[:, None] * (signs if self.cluster is None else signs[self.cluster]))

@@ -1,0 +1,195 @@
+"""`AuditRows`: residuals and codes of rows, read block by block from memory or from files on disk."""
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from calibrant._support.typing import Bools, Floats, Ints
+from calibrant.evaluation.audit.features import Codes, FeatureCodes
+from calibrant.tables.rows import Rows
+
+__all__ = ["AuditRows", "Block", "Half", "ResidualBlocks", "Rule", "rule_text"]
+
+Rule = tuple[tuple[int, int], ...]  # (feature, condition) pairs; none: all rows
+Half = int | None  # 0 and 1 are the halves of the rows, None is all of them
+
+BLOCK = 2**16  # rows
+MOST_KEPT = 4_000_000  # rows whose residuals stay in memory
+LEAST_SCORE = 1e-200  # of a variance by which squares are divided
+
+
+def rule_text(features: Sequence[FeatureCodes], rule: Rule) -> str:
+    """Return a rule in words."""
+    return " and ".join(features[f].conditions[c].text for f, c in rule) or "all rows"
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some of the rows.
+
+    Attributes
+    ----------
+    place : array of int
+        Positions of the rows.
+    number : array
+        Number of equal rows.
+    value, variance : array
+        Residuals, and their variances if the forecast is calibrated.
+    slope : array
+        Change of the residual by a shift of the forecast.
+    sample : AuditRows
+    """
+
+    place: Ints
+    number: Floats
+    value: Floats
+    variance: Floats
+    slope: Floats
+    sample: "AuditRows"
+    _codes: dict[int, Codes] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return self.place.size
+
+    def codes(self, feature: int) -> Codes:
+        """Return the codes of a feature."""
+        if feature not in self._codes:
+            start = int(self.place[0]) if self.place.size else 0
+            near = self.sample.codes[feature, start : start + BLOCK]
+            self._codes[feature] = np.asarray(near[self.place - start])
+        return self._codes[feature]
+
+    def mask(self, rule: Rule) -> Bools:
+        """Return which of the rows a rule describes."""
+        rows = np.ones(len(self), dtype=bool)
+        for feature, condition in rule:
+            rows &= self.sample.lookups[feature][condition][self.codes(feature)]
+        return rows
+
+    def shifted(self, rule: Rule, shift: float) -> "Block":
+        """Return the rows with residuals less what a shift of the rows of a rule explains."""
+        return replace(self, value=self.value - np.where(self.mask(rule), shift * self.slope, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class AuditRows:
+    """Validated rows, their residuals, and their features; the last feature is the score.
+
+    Attributes
+    ----------
+    kind : str
+        "binary", "multiclass" (the top label) or "point".
+    rows : Rows
+        Outcomes (0 and 1, or numbers), and the score or prediction.
+    features : tuple of FeatureCodes
+    n_features : int
+        Number of features that were given; the others describe the forecast.
+    codes, coarse : array of uint8, features x rows
+    is_first : array of bool
+        Whether each row belongs to the first half.
+    """
+
+    kind: str
+    rows: Rows
+    features: tuple[FeatureCodes, ...]
+    n_features: int
+    codes: Codes
+    coarse: Codes
+    is_first: Bools
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def size(self) -> int:
+        """Number of rows, counted by their frequency."""
+        weight = self.rows.weight
+        return len(self) if weight is None or self.rows.importance else int(weight.values.sum())
+
+    def part(self, place: Ints) -> "AuditRows":
+        """Return some of the rows."""
+        codes, coarse = self.codes[:, place], self.coarse[:, place]
+        return replace(self, rows=self.rows.part(place), codes=codes, coarse=coarse, is_first=self.is_first[place])
+
+    @cached_property
+    def lookups(self) -> list[Bools]:
+        """For each feature, conditions x codes: whether a code meets a condition."""
+        return [feature.matrix().astype(bool) for feature in self.features]
+
+    def places(self, half: Half) -> Iterator[Ints]:
+        """Yield the positions of the rows of a half, block by block."""
+        for start in range(0, len(self), BLOCK):
+            chosen = self.is_first[start : start + BLOCK]
+            if half is None:
+                yield np.arange(start, start + chosen.size)
+            else:
+                yield start + np.flatnonzero(chosen if half == 0 else ~chosen)
+
+    def residuals(self, place: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return number of rows, residuals, their variances, and the change of residuals by a shift of the forecast.
+
+        The variance of probabilities is p (1 - p), and a shift is one of their log-odds; impossible outcomes, with
+        scores of 0 and 1, have the variance 1. Numbers have the squared residual as variance.
+        """
+        rows = self.rows
+        score = np.asarray(rows.forecasts[0].values[place], dtype=np.float64)
+        residual = np.asarray(rows.y.values[place], dtype=np.float64) - score
+        if self.kind == "point":
+            variance, slope = residual**2, np.ones(score.size)
+        else:
+            variance = np.where(score > 0, np.maximum(score, LEAST_SCORE), 0.0) * (1 - score)
+            variance = slope = np.where(variance > 0, variance, residual**2)
+        if rows.weight is None:
+            return np.ones(score.size), residual, variance, slope
+        w = np.asarray(rows.weight.values[place], dtype=np.float64)
+        if rows.importance:
+            return np.ones(score.size), w * residual, w**2 * variance, w * slope
+        return w, w * residual, w * variance, w * slope
+
+
+class ResidualBlocks:
+    """Residuals of a half of the rows, less what shifts of segments explain.
+
+    Blocks of few rows stay in memory; otherwise they are computed again when they are needed.
+    """
+
+    def __init__(self, sample: AuditRows, half: Half) -> None:
+        self.sample, self.half = sample, half
+        self._shifts: tuple[tuple[Rule, float], ...] = ()
+        self._kept = list(self._read()) if len(sample) <= MOST_KEPT else None
+
+    def _read(self) -> Iterator[Block]:
+        for place in self.sample.places(self.half):
+            if place.size:
+                block = Block(place, *self.sample.residuals(place), self.sample)
+                for rule, shift in self._shifts:
+                    block = block.shifted(rule, shift)
+                yield block
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return -(-len(self.sample) // BLOCK)
+
+    def __iter__(self) -> Iterator[Block]:
+        return self._read() if self._kept is None else iter(self._kept)
+
+    def sums(self, rules: Sequence[Rule]) -> Floats:
+        """Return for each rule the sums over its rows: residuals, variances, slopes."""
+        total = np.zeros((len(rules), 3))
+        for block in self:
+            columns = np.stack([block.value, block.variance, block.slope], axis=1)
+            masks = np.stack([block.mask(rule) for rule in rules]).astype(np.float64)
+            total += masks @ columns
+        return total
+
+    def shifted(self, rule: Rule, sums: Floats) -> "ResidualBlocks":
+        """Return the residuals less what a shift of the rows of a rule explains; `sums` are those of the rule."""
+        shift = float(sums[0] / sums[2]) if sums[2] > 0 else 0.0
+        found = copy(self)
+        found._shifts = (*self._shifts, (rule, shift))
+        found._kept = None if self._kept is None else [block.shifted(rule, shift) for block in self._kept]
+        return found

@@ -1,0 +1,104 @@
+"""Tests of one segment: calibration in the large of probabilities, mean error of numbers."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant._support.typing import Ints
+from calibrant.evaluation.audit.residual_blocks import AuditRows, Half, Rule
+from calibrant.evaluation.regression_metrics import estimate_metrics
+from calibrant.inference.binary_components import in_the_large_test
+from calibrant.inference.coefficients import calibration_in_the_large
+from calibrant.inference.design import Design
+from calibrant.inference.regression.point_components import mean_component
+from calibrant.inference.resampling import MIN_CLUSTERS, PairedRows
+from calibrant.tables.mean_table import MeanTable
+from calibrant.tables.rows import Rows
+from calibrant.tables.score_table import ScoreTable, add_tables, count_checked
+
+__all__ = ["SegmentTest", "assess_segment", "rule_places"]
+
+MOST_SCORES = 2**22  # distinct scores of a segment beyond which they are rounded
+RESOLUTION = 2**-20
+
+
+@dataclass(frozen=True)
+class SegmentTest:
+    """Means, error with interval, and p-value of a segment on rows that did not choose it."""
+
+    predicted: float = math.nan
+    observed: float = math.nan
+    error: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    pvalue: float = 1.0
+
+
+def rule_places(sample: AuditRows, rule: Rule, half: Half) -> Iterable[Ints]:
+    """Yield the positions of the rows of a rule, block by block."""
+    for place in sample.places(half):
+        rows = np.ones(place.size, dtype=bool)
+        for feature, condition in rule:
+            rows &= sample.lookups[feature][condition][sample.codes[feature][place]]
+        if rows.any():
+            yield place[rows]
+
+
+def assess_segment(sample: AuditRows, rule: Rule, half: Half, level: float) -> SegmentTest:
+    """Test a rule on the rows of a half, which did not choose it."""
+    places = rule_places(sample, rule, half)
+    if sample.kind != "point" and sample.rows.cluster is None:
+        table = _count(sample.rows, places)
+        return SegmentTest() if table is None else _test_scores(Design(table), level)
+    every = list(places)
+    if not every:
+        return SegmentTest()
+    rows = sample.rows.part(np.concatenate(every))
+    return _test_numbers(rows, level) if sample.kind == "point" else _test_clusters(rows, level)
+
+
+def _count(rows: Rows, places: Iterable[Ints]) -> ScoreTable | None:
+    """Count the rows block by block; more than four million distinct scores are rounded to multiples of 2**-20."""
+    table, waiting = None, list[ScoreTable]()
+    for place in places:
+        waiting.append(count_checked(rows.part(place)))
+        if sum(map(len, waiting)) >= MOST_SCORES:
+            table, waiting = _folded(table, waiting), []
+    return _folded(table, waiting) if waiting else table
+
+
+def _folded(table: ScoreTable | None, others: list[ScoreTable]) -> ScoreTable:
+    found = add_tables([*([] if table is None else [table]), *others])
+    return found.round(RESOLUTION) if len(found) > MOST_SCORES else found
+
+
+def _test_clusters(rows: Rows, level: float) -> SegmentTest:
+    """Test scores of rows in clusters; rows of too few clusters are not tested."""
+    if rows.n_clusters < MIN_CLUSTERS:
+        found = _test_scores(Design(count_checked(rows)), level)
+        return SegmentTest(found.predicted, found.observed, found.error)
+    paired, (table,) = PairedRows.from_rows(rows)
+    return _test_scores(Design(table, paired), level)
+
+
+def _test_scores(design: Design, level: float) -> SegmentTest:
+    table = design.table
+    total = float(table.n.sum())
+    predicted, observed = float(np.sum(table.n * table.score)) / total, float(table.k.sum()) / total
+    estimates = calibration_in_the_large(design, level)
+    error = (estimates[0].value, estimates[0].low, estimates[0].high) if estimates else (math.nan,) * 3
+    return SegmentTest(predicted, observed, *error, in_the_large_test(design).pvalue)
+
+
+def _test_numbers(rows: Rows, level: float) -> SegmentTest:
+    """Test the mean error, prediction less outcome; skewed errors that cannot be tested have the p-value 1."""
+    table, cluster = MeanTable.from_rows(rows), rows.cluster_codes
+    estimate = next(estimate_metrics(table, None, cluster, level, True))
+    pvalue = mean_component(table, cluster, estimate)[0].pvalue
+    few = cluster is not None and int(cluster.max()) + 1 < MIN_CLUSTERS
+    limits = (math.nan, math.nan) if few else (estimate.low, estimate.high)
+    known = not (few or math.isnan(pvalue))
+    means = table.mean_prediction, table.mean_outcome
+    return SegmentTest(*means, estimate.value, *limits, pvalue if known else 1.0)

@@ -1,0 +1,125 @@
+"""Audits of files: equal to those of the same rows in memory, with bounded memory."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibrant as cb
+from calibrant.evaluation.audit import residual_blocks
+from calibrant.inference import audit_scan
+
+pytest.importorskip("duckdb", reason="duckdb is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    n = 6_000
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n).astype(float),
+            "region": rng.choice(["north", "south", "it's"], n),
+            "shop": rng.integers(0, 300, n),
+            "score": rng.uniform(0.1, 0.9, n).round(4),
+            "weight": rng.lognormal(0, 0.5, n).round(3) + 0.01,
+            "times": rng.integers(0, 4, n),
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "age"] = np.nan
+    off = 0.15 * ((frame["region"] == "south") & (frame["age"] > 50))
+    frame["event"] = (rng.random(n) < np.clip(frame["score"] + off, 0, 1)).astype(int)
+    frame["amount"] = 10 * frame["score"] + 2 * off + rng.normal(size=n)
+    for label in "abc":
+        frame[f"p_{label}"] = rng.gamma(1, 1, n)
+    proba = frame[["p_a", "p_b", "p_c"]].to_numpy()
+    frame[["p_a", "p_b", "p_c"]] = proba / proba.sum(axis=1, keepdims=True)
+    frame["class"] = np.array(list("abc"))[(rng.random((n, 1)) > frame[["p_a", "p_b"]].cumsum(axis=1)).sum(axis=1)]
+    return frame
+
+
+FEATURES = ["age", "region"]
+CASES = {
+    "scores": ({"y": "event", "p": "score"}, {}),
+    "clusters": ({"y": "event", "p": "score", "cluster": "shop"}, {}),
+    "weights": ({"y": "event", "p": "score", "sample_weight": "weight"}, {}),
+    "frequency": ({"y": "event", "p": "score", "frequency": "times"}, {}),
+    "points": ({"y": "amount", "p": cb.Point("score")}, {}),
+    "classes": ({"y": "class", "p": {"a": "p_a", "b": "p_b", "c": "p_c"}}, {"classes": list("abc")}),
+}
+
+
+def in_memory(frame, named, options):
+    given = {key: frame[column] for key, column in named.items() if key in ("cluster", "sample_weight", "frequency")}
+    p = named["p"]
+    forecast = frame[list(p.values())].to_numpy() if isinstance(p, dict) else None
+    if forecast is None:
+        forecast = cb.Point(frame[p.y_pred]) if isinstance(p, cb.Point) else frame[p]
+    return cb.audit(frame[named["y"]], forecast, frame[FEATURES], n_resamples=19, **given, **options)
+
+
+def numbers(found):
+    """Return the results without notes, which name columns and files."""
+    return {key: value for key, value in found.to_dict().items() if key != "notes"}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_an_audit_of_a_file_equals_that_of_its_rows(case, format, rows, tmp_path):
+    named, options = CASES[case]
+    path = tmp_path / f"rows.{format}"
+    rows.to_parquet(path) if format == "parquet" else rows.to_csv(path, index=False)
+    frame = rows.assign(shop=rows["shop"].astype(str)) if format == "csv" else rows
+    found = audit_scan(path, features=FEATURES, n_resamples=19, **named)
+    assert numbers(found) == numbers(in_memory(frame, named, options))
+    if case != "classes":
+        assert found.segments
+
+
+def test_files_and_blocks_do_not_change_the_result(rows, tmp_path, monkeypatch):
+    named, options = CASES["scores"]
+    for i in range(3):
+        rows[2_000 * i : 2_000 * (i + 1)].to_parquet(tmp_path / f"part{i}.parquet")
+    expected = in_memory(rows, named, options)
+    monkeypatch.setattr(residual_blocks, "BLOCK", 512)
+    monkeypatch.setattr(residual_blocks, "MOST_KEPT", 0)
+    found = audit_scan(tmp_path, features=FEATURES, n_resamples=19, **named)
+    assert [s.rule for s in found.segments] == [s.rule for s in expected.segments]
+    assert [s.pvalue for s in found.segments] == pytest.approx([s.pvalue for s in expected.segments])
+
+
+def test_rows_with_missing_scores_are_dropped_and_counted(rows, tmp_path):
+    named, options = CASES["scores"]
+    rows.loc[rows.index[::7], "score"] = np.nan
+    rows.to_parquet(tmp_path / "rows.parquet")
+    found = audit_scan(tmp_path / "rows.parquet", features=FEATURES, missing="drop", n_resamples=19, **named)
+    assert numbers(found) == numbers(in_memory(rows, named, {**options, "missing": "drop"}))
+    assert [note.count for note in found.notes if note.code == "missing"] == [int(rows["score"].isna().sum())]
+    with pytest.raises(cb.InputError, match="score in rows.parquet has 858 missing values"):
+        audit_scan(tmp_path / "rows.parquet", features=FEATURES, **named)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"p": "nothing"}, "nothing"),
+        ({"p": ["score", "weight"]}, "one column"),
+        ({"features": ["age", "nowhere"]}, "nowhere"),
+        ({"depth": 4}, "depth"),
+        ({"p": cb.Point("score"), "pos_label": 1}, "pos_label"),
+        ({"sample_weight": "weight", "frequency": "times"}, "sample_weight"),
+    ],
+)
+def test_bad_names_are_refused(options, words, rows, tmp_path):
+    rows.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(cb.InputError, match=words):
+        audit_scan(tmp_path / "rows.parquet", **{"y": "event", "p": "score", "features": FEATURES, **options})
+
+
+def test_no_file_is_left_behind(rows, tmp_path, monkeypatch):
+    rows.to_parquet(tmp_path / "rows.parquet")
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    audit_scan(tmp_path / "rows.parquet", y="event", p="score", features=FEATURES, n_resamples=0)
+    assert not list(folder.iterdir())

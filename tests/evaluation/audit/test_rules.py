@@ -1,0 +1,131 @@
+"""Rules of segments as masks of frames and as SQL; hostile names and values stay text."""
+
+import sqlite3
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibrant as cb
+from calibrant._support.sql_dialects import DIALECTS
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "'; DROP TABLE rows; --",
+    'a" OR 1 = 1 --',
+    "it's",
+    "back\\slash\\'",
+    "\x1b[2J\x1b[31mred",
+    "\u202eevil\u202c",
+    "line\nbreak\r\t",
+    "`tick`",
+    "{{ 7 * 7 }} %s ${x}",
+    "\u2066left\u2069",
+    "$x^2$",
+]
+
+
+def rows(n=3_000, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "number": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
+            "level": rng.integers(0, 4, n),
+            "text": rng.choice(HOSTILE, n),
+            "flag": rng.random(n) < 0.5,
+        }
+    )
+    return frame, rng.uniform(0.2, 0.8, n), rng
+
+
+def segment(conditions, kind="binary"):
+    from calibrant.inference import Segment
+
+    text = " and ".join(condition.text for condition in conditions)
+    return Segment(text, 1, 0.1, 0.2, 0.8, 0.5, 1.1, 0.01, 0.02, 1.0, 1, None, tuple(conditions), kind)
+
+
+def every_condition(frame, p):
+    from calibrant._support.columns import read
+    from calibrant.evaluation.audit.features import count_feature
+
+    columns = {**{name: frame[name] for name in frame}, "score": p}
+    return [c for name, column in columns.items() for c in count_feature(name, read(column, name)).conditions]
+
+
+def test_masks_select_the_rows_of_the_audit():
+    frame, p, rng = rows()
+    off = (frame["text"] == HOSTILE[1]) | (frame["number"].isna())
+    y = rng.random(len(p)) < np.where(off, np.minimum(p + 0.3, 1), p)
+    found = cb.audit(y, p, frame)
+    assert found.segments
+    for each in found.segments:
+        assert each.mask(frame, forecast={"score": p}).sum() == each.n_rows
+        assert each.mask({name: frame[name] for name in frame}, forecast={"score": p}).sum() == each.n_rows
+    with pytest.raises(cb.InputError, match="must have the column"):
+        segment(every_condition(frame, p)[:1]).mask({"other": p})
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+def test_sql_selects_the_rows_of_the_mask(dialect):
+    frame, p, _ = rows()
+    table = frame.assign(score=p)
+    if dialect == "duckdb":
+        connection = pytest.importorskip("duckdb", reason="duckdb is not installed").connect()
+        connection.register("given", table)
+        connection.execute("CREATE TABLE rows AS SELECT * FROM given")
+    else:
+        connection = sqlite3.connect(":memory:")
+        table.to_sql("rows", connection, index=False)
+    for condition in every_condition(frame, p):
+        each = segment([condition])
+        sql = f"SELECT count(*) FROM rows WHERE {each.to_sql(dialect)}"
+        assert connection.execute(sql).fetchone()[0] == each.mask(table).sum(), sql
+    assert connection.execute("SELECT count(*) FROM rows").fetchone()[0] == len(frame)
+
+
+def test_several_conditions_and_other_names_of_columns():
+    frame, p, _ = rows(400)
+    conditions = every_condition(frame, p)
+    both = segment([conditions[0], next(c for c in conditions if c.feature == "score")])
+    sql = both.to_sql(columns={"score": "p_default", "number": 'my "number"'})
+    assert '"p_default"' in sql
+    assert '"my ""number"""' in sql
+    assert " AND " in sql
+    assert segment([]).to_sql() == "1 = 1"
+    assert segment([]).mask({"x": [1, 2, 3]}).all()
+    with pytest.raises(cb.InputError, match="dialect"):
+        both.to_sql("oracle")
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_text_literals_are_quoted_in_each_dialect(value):
+    for dialect in DIALECTS.values():
+        literal = dialect.text(value)
+        assert literal[0] == literal[-1] == "'"
+        inner = literal[1:-1]
+        if dialect.escapes:
+            assert inner.replace("\\\\", "").replace("\\'", "").count("'") == 0
+        else:
+            assert inner.replace("''", "").count("'") == 0
+
+
+def test_categories_without_a_literal_are_refused():
+    from calibrant.evaluation.audit.conditions import category_condition
+
+    with pytest.raises(cb.InputError, match="SQL"):
+        segment([category_condition("day", np.datetime64("2024-01-01"), 0)]).to_sql()
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_hostile_values_are_inert_in_terminals_and_notebooks(value):
+    rng = np.random.default_rng(1)
+    x = np.where(rng.random(3_000) < 0.5, value, "other").astype(object)
+    p = rng.uniform(0.3, 0.7, 3_000)
+    y = rng.random(3_000) < p + 0.25 * (x == value)
+    found = cb.audit(y, p, {value: x})
+    assert found.segments
+    shown = repr(found)
+    assert all(each.isprintable() or each == "\n" for each in shown)
+    assert "<script>" not in found._repr_html_()
+    assert not any(control in found._repr_html_() for control in "\x1b\u202e\u2066")

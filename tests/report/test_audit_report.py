@@ -1,0 +1,109 @@
+"""The report of audits: readable on wide and narrow screens and in the dark; hostile names stay text."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+
+pytest.importorskip("jinja2", reason="Jinja2 is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+
+def _why_no_browser():
+    import importlib.util
+
+    if importlib.util.find_spec("playwright") is None:
+        return "playwright is not installed"
+    return None if shutil.which("chromium") else "no Chromium was found"
+
+
+ACTS = "window.pwned=1"
+HOSTILE = (
+    f"<script>{ACTS}</script>",
+    f"<img src=x onerror={ACTS}>",
+    f'"><svg onload={ACTS}>',
+    "'; DROP TABLE rows; --",
+    "\x1b[2J",
+    "\u202eevil",
+    "$x^2$ {{ 7 * 7 }}",
+    "a\nb",
+)
+
+
+def hostile_audit():
+    rng = np.random.default_rng(0)
+    n = 8_000
+    x = np.array(HOSTILE, dtype=object)[rng.integers(0, len(HOSTILE), n)]
+    p = rng.uniform(0.3, 0.7, n)
+    y = rng.random(n) < p + np.where(np.isin(x, HOSTILE[:4]), 0.2, -0.2)
+    return y, p, cb.audit(y, p, {f"name {HOSTILE[1]}": x, "plain": rng.normal(size=n)}, n_resamples=19)
+
+
+@pytest.fixture(scope="module")
+def pages():
+    y, p, audit = hostile_audit()
+    assert len(audit.segments) > 4
+    evaluated = cb.evaluate(y, p, n_resamples=49)
+    proba = np.column_stack([1 - p, p])
+    classes = cb.evaluate(y.astype(int), proba, n_resamples=19)
+    top = cb.audit(y.astype(int), proba, {"plain": p}, n_resamples=19)
+    return {
+        "audit": audit.to_html(title="Audit"),
+        "evaluation": evaluated.to_html(audit=audit),
+        "classes": classes.to_html(audit=top),
+    }
+
+
+def test_the_page_has_table_figures_and_sql(pages, tmp_path):
+    page = pages["audit"]
+    assert "<script>window" not in page
+    assert "Rules as SQL" in page
+    assert page.count("<svg") == 2
+    assert "Multicalibration error" in page
+    assert "Audit of segments" in pages["evaluation"]
+    assert "Audit of segments" in pages["classes"]
+    _, _, audit = hostile_audit()
+    audit.to_html(tmp_path / "a.html", title="Audit")
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == page
+
+
+def test_an_audit_without_segments_has_a_page():
+    rng = np.random.default_rng(1)
+    p = rng.uniform(0.3, 0.7, 1_000)
+    page = cb.audit(rng.random(1_000) < p, p, {"x": rng.normal(size=1_000)}, n_resamples=19).to_html()
+    assert "No miscalibrated segment shown" in page
+    assert "<svg" not in page
+
+
+@pytest.mark.skipif(_why_no_browser() is not None, reason=str(_why_no_browser()))
+@pytest.mark.xdist_group("browser")
+def test_hostile_names_are_inert_in_a_browser(pages, tmp_path):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for name, page in pages.items():
+            for width, scheme in ((1280, "light"), (390, "light"), (1280, "dark")):
+                path = tmp_path / "page.html"
+                path.write_text(page, encoding="utf-8")
+                context = browser.new_context(
+                    offline=True, viewport={"width": width, "height": 900}, color_scheme=scheme
+                )
+                tab = context.new_page()
+                complaints, requests = [], []
+                tab.on("console", lambda message, found=complaints: found.append(message.text))
+                tab.on("pageerror", lambda error, found=complaints: found.append(str(error)))
+                tab.on("request", lambda request, found=requests: found.append(request.url))
+                tab.goto(path.as_uri())
+                assert tab.evaluate("window.pwned") is None
+                assert (complaints, len(requests)) == ([], 1), name
+                assert tab.evaluate("document.documentElement.scrollWidth") <= width
+                text = tab.locator("main").inner_text()
+                if name != "classes":
+                    assert "<script>window.pwned=1</script>" in text
+                    assert not re.search("[\x1b\u202e]", text)
+                context.close()
+        browser.close()
