@@ -401,9 +401,7 @@ def test_unchanged_scores_are_restored_as_such(tmp_path):
 def test_a_model_with_a_classifier_is_saved_by_its_calibrator(tmp_path):
     X, _, y = crossed(500)
     model = quick(estimator=LogisticRegression()).fit(X, y)
-    with pytest.raises(
-        cb.InputError, match="got Multicalibrator with a model.*save its calibrator_"
-    ):
+    with pytest.raises(cb.InputError, match="got Multicalibrator with a model.*save its calibrator_"):
         cb.save(model, tmp_path / "cal.json")
     cb.save(model.calibrator_, tmp_path / "cal.json")
     scores = model.estimator_.predict_proba(X)[:, 1]
