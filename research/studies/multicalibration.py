@@ -214,7 +214,8 @@ without it.
 
 def page(values: pd.DataFrame | None) -> str:
     """Return the page; without values, its design alone."""
-    text = DESIGN.format(sets=len(DATA_SETS), splits=SPLITS, rows=MOST_ROWS)
+    splits = SPLITS if values is None else int(values.groupby(["set", "model"])["split"].count().min())
+    text = DESIGN.format(sets=len(DATA_SETS), splits=splits, rows=MOST_ROWS)
     if values is None:
         return text + "The study has not been run with this version.\n"
     compared = comparisons(values)

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 import calibrant as cb
 from calibrant.calibrators import feature_codes, tree_fits
-from calibrant.calibrators.log_odds_boosting import slope_and_intercept
+from calibrant.calibrators.log_odds_boosting import _best_scale, slope_and_intercept
 
 try:
     import lightgbm
@@ -110,6 +110,17 @@ def test_the_number_of_rounds_has_the_least_held_out_loss():
     assert fitted.n_rounds_ == fitted.losses_[1:].argmin()
     assert fitted.losses_.size - 2 - fitted.n_rounds_ <= 3
     assert all(len(model.rounds) == fitted.n_rounds_ for model in fitted.models_)
+
+
+def test_the_scale_lowers_the_held_out_loss_and_is_at_least_one():
+    start, end = np.zeros(4000), np.full(4000, 0.5)
+    event = (np.random.default_rng(0).random(4000) < expit(0.8)).astype(int)
+    assert _best_scale(start, end, event, np.ones(4000)) == pytest.approx(logit(event.mean()) / 0.5, abs=1e-3)
+    assert _best_scale(start, end, 1 - event, np.ones(4000)) == 1.0
+    X, p, y = crossed(3000)
+    fitted = quick(max_rounds=1).fit(X, y, scores=p)
+    assert 1 < fitted.scale_ <= 2
+    assert {model.scale for model in fitted.models_} == {fitted.scale_}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -382,7 +393,7 @@ def test_a_file_restores_bitwise_equal_predictions(tmp_path, backend):
         assert restored(frame, p).tobytes() == fitted(frame, p).tobytes()
         assert restored(in_polars, p).tobytes() == fitted(frame, p).tobytes()
         assert restored.classes_.tolist() == fitted.classes_.tolist()
-        for name in ("improved_", "n_rounds_", "gain_", "gain_error_", "backend_", "notes_"):
+        for name in ("improved_", "n_rounds_", "scale_", "gain_", "gain_error_", "backend_", "notes_"):
             assert getattr(restored, name) == getattr(fitted, name)
         cb.save(restored, tmp_path / "again.json")
         assert (tmp_path / "again.json").read_bytes() == (tmp_path / "cal.json").read_bytes()
@@ -452,6 +463,7 @@ DAMAGES = {
     "cuts that fall": lambda body: body["models"][0]["rounds"][0].update(cuts=[1.0, 0.0]),
     "too many cuts": lambda body: body["models"][0]["rounds"][0].update(cuts=[float(i) for i in range(300)]),
     "no trees": lambda body: body["models"][0]["rounds"][0].update(trees=None),
+    "a scale of one model": lambda body: body["models"][0].update(scale=7.0),
     "a slope of text": lambda body: body["models"][0].update(slope="1"),
     "missing rounds": lambda body: body["models"][0]["rounds"].pop(),
     "models of another type": lambda body: body.update(models=[1]),

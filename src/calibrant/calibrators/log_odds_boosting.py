@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -14,10 +15,11 @@ from calibrant._support.option_checks import check_count
 from calibrant._support.progress import progress_bar
 from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.tree_fits import Backend, TreeRows, TreeSettings, fit_round
-from calibrant.calibrators.tree_rounds import BoostedLogOdds, TreeRound
+from calibrant.calibrators.tree_rounds import BoostedLogOdds, TreeRound, rescaled
 
 __all__ = ["HeldOut", "boost_in_folds", "slope_and_intercept", "split_rows"]
 
+MOST_SCALE = 2.0
 PATIENCE = 3  # rounds without a lower held-out loss
 _PRIOR = 1.0  # precision of slope and intercept around 1 and 0: the fit exists for separated classes too
 _NEWTON_STEPS = 50
@@ -99,8 +101,8 @@ class _Fold:
         predicted = self.predicted + found(self.held_out.codes, self.predicted)
         return _Fold(self.fitted, current, self.held_out, predicted, self.slope, self.intercept, [*self.rounds, found])
 
-    def model(self, n_rounds: int) -> BoostedLogOdds:
-        return BoostedLogOdds(self.slope, self.intercept, tuple(self.rounds[:n_rounds]))
+    def model(self, n_rounds: int, scale: float) -> BoostedLogOdds:
+        return BoostedLogOdds(self.slope, self.intercept, scale, tuple(self.rounds[:n_rounds]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +116,16 @@ class HeldOut:
     losses : array
         Mean held-out log loss of the scores, of slope and intercept, and after each round.
     n_rounds : int
+    scale : float
+        Factor of the sum of all rounds.
     gain, standard_error : float
-        Mean decrease of the held-out loss with this number of rounds.
+        Mean decrease of the held-out loss with this number of rounds, before it is scaled.
     """
 
     models: tuple[BoostedLogOdds, ...]
     losses: Floats
     n_rounds: int
+    scale: float
     gain: float
     standard_error: float
 
@@ -142,18 +147,40 @@ def boost_in_folds(
     event, weight = rows.event[tested], rows.weight[tested]
     before = row_losses(log_odds[tested], event)
     states = [_Fold.begin(rows, log_odds, train, test) for train, test in folds]
-    paths = [row_losses(np.concatenate([each.predicted for each in states]), event)]
-    means = [float(np.average(before, weights=weight)), float(np.average(paths[0], weights=weight))]
+    path = [np.concatenate([each.predicted for each in states])]
+    means = [float(np.average(before, weights=weight)), _mean_loss(path[0], event, weight)]
     with Parallel(n_jobs=n_jobs) as parallel:
         for _ in progress_bar(range(max_rounds), max_rounds, "rounds", show=progress):
             states = parallel(delayed(each.advance)(settings, backend) for each in states)
-            paths.append(row_losses(np.concatenate([each.predicted for each in states]), event))
-            means.append(float(np.average(paths[-1], weights=weight)))
-            if len(paths) - 1 - int(np.argmin(means[1:])) >= PATIENCE:
+            path.append(np.concatenate([each.predicted for each in states]))
+            means.append(_mean_loss(path[-1], event, weight))
+            if len(path) - 1 - int(np.argmin(means[1:])) >= PATIENCE:
                 break
     best = int(np.argmin(means[1:]))
-    gain, error = _mean_and_error(before - paths[best], weight, None if cluster is None else cluster[tested])
-    return HeldOut(tuple(each.model(best) for each in states), np.array(means), best, gain, error)
+    gains = before - row_losses(path[best], event)
+    gain, error = _mean_and_error(gains, weight, None if cluster is None else cluster[tested])
+    scale = _best_scale(path[0], path[best], event, weight)
+    return HeldOut(tuple(each.model(best, scale) for each in states), np.array(means), best, scale, gain, error)
+
+
+def _mean_loss(log_odds: Floats, event: Ints, weight: Floats) -> float:
+    return float(np.average(row_losses(log_odds, event), weights=weight))
+
+
+def _best_scale(start: Floats, end: Floats, event: Ints, weight: Floats) -> float:
+    """Return the scale of least held-out loss of what trees add.
+
+    Trees are shrunk, and stop before all of a deviation is corrected, so it is at least 1. Below 1 it would shrink each
+    fold's model because of noise of which their mean has less.
+    """
+    found = minimize_scalar(
+        lambda scale: _mean_loss(rescaled(start, end, scale), event, weight), bounds=(1.0, MOST_SCALE), method="bounded"
+    )
+    return (
+        float(found.x)
+        if _mean_loss(rescaled(start, end, found.x), event, weight) < _mean_loss(end, event, weight)
+        else 1.0
+    )
 
 
 def _mean_and_error(values: Floats, weight: Floats, cluster: Ints | None) -> tuple[float, float]:

@@ -39,10 +39,11 @@ class Multicalibrator(ModelWithCalibrator):
 
     .. math::
 
-       \operatorname{logit} q = a + b \operatorname{logit} p + \sum_r f_r(x, \operatorname{logit} q_{r-1})
+       \operatorname{logit} q = a + b \operatorname{logit} p + c \sum_r f_r(x, \operatorname{logit} q_{r-1})
 
     Slope and intercept come first. Each round :math:`f_r` is ten small trees, fitted to the residuals of the current
-    log-odds :math:`\operatorname{logit} q_{r-1}`, which are a feature of the trees too.
+    log-odds :math:`\operatorname{logit} q_{r-1}`, which are a feature of the trees too. The scale c makes up for
+    their shrinkage.
 
     Parameters
     ----------
@@ -79,6 +80,8 @@ class Multicalibrator(ModelWithCalibrator):
         Number of rounds in use; 0 for slope and intercept only, or for unchanged scores.
     gain_, gain_error_ : float
         Mean decrease of the held-out log loss per row by the best number of rounds, and its standard error.
+    scale_ : float
+        Factor of the sum of all rounds, at least 1, which minimises the held-out log loss.
     losses_ : ndarray
         Mean held-out log loss of the scores, with slope and intercept, and after each round. Empty after
         `calibrant.load`.
@@ -252,6 +255,7 @@ class Multicalibrator(ModelWithCalibrator):
         self.gain_, self.gain_error_ = (0.0, np.inf) if found is None else (found.gain, found.standard_error)
         self.improved_ = bool(self.gain_ > self.gain_error_)
         self.n_rounds_ = found.n_rounds if found is not None and self.improved_ else 0
+        self.scale_ = found.scale if found is not None and self.improved_ else 1.0
         self.models_: tuple[BoostedLogOdds, ...] = found.models if found is not None and self.improved_ else ()
         self.notes_ = notes
         if not self.improved_:
@@ -315,7 +319,17 @@ class Multicalibrator(ModelWithCalibrator):
             X, rows.code, rows.weight, scores=held_out.scores, cluster=cluster
         )
         self._keep(fit_on(self.estimator, rows), rows.classes, "predict_proba")
-        for name in ("improved_", "n_rounds_", "gain_", "gain_error_", "losses_", "models_", "backend_", "notes_"):
+        for name in (
+            "improved_",
+            "n_rounds_",
+            "scale_",
+            "gain_",
+            "gain_error_",
+            "losses_",
+            "models_",
+            "backend_",
+            "notes_",
+        ):
             setattr(self, name, getattr(self.calibrator_, name))
 
     def __call__(self, X: Any, scores: Column | None = None) -> Floats:
@@ -380,6 +394,10 @@ class Multicalibrator(ModelWithCalibrator):
         self.models_ = tuple(BoostedLogOdds.from_dict(each, sizes, self.n_rounds_) for each in models)
         self.gain_, self.gain_error_ = _gain(state.pop("gain", None))
         self.improved_ = bool(self.models_)
+        scales = {model.scale for model in self.models_} or {1.0}
+        if len(scales) > 1:
+            raise InputError("all models must have the same scale.")
+        (self.scale_,) = scales
         if self.improved_ != (self.gain_ > self.gain_error_) or (self.n_rounds_ and not self.improved_):
             raise InputError("models must be present if and only if the gain exceeds its standard error.")
         self.losses_ = np.empty(0)

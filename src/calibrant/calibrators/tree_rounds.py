@@ -10,7 +10,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.typing import Bools, Floats
 from calibrant.calibrators.feature_codes import Codes, cuts_from_list
 
-__all__ = ["BoostedLogOdds", "Node", "TreeRound", "mean_log_odds"]
+__all__ = ["BoostedLogOdds", "Node", "TreeRound", "mean_log_odds", "rescaled"]
 
 LONGEST_STEP = 3.0  # of one round, in log-odds: where few rows have an outcome, the estimate of a leaf is unbounded
 MOST_LEAVES = 256  # of a tree
@@ -172,34 +172,40 @@ def _number(name: str, value: Any) -> float:
 
 @dataclass(frozen=True, eq=False)
 class BoostedLogOdds:
-    """A change of log-odds: a slope and an intercept, then rounds of trees."""
+    """A change of log-odds: a slope and an intercept, then rounds of trees, whose sum is multiplied by a scale."""
 
     slope: float
     intercept: float
+    scale: float
     rounds: tuple[TreeRound, ...]
 
     def __call__(self, codes: Codes, log_odds: Floats) -> Floats:
         """Return the log-odds of each row."""
-        found = self.slope * log_odds + self.intercept
+        start = found = self.slope * log_odds + self.intercept
         for each in self.rounds:
             found = found + each(codes, found)
-        return found
+        return rescaled(start, found, self.scale)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as plain data for JSON."""
         rounds = [each.to_dict() for each in self.rounds]
-        return {"slope": self.slope, "intercept": self.intercept, "rounds": rounds}
+        return {"slope": self.slope, "intercept": self.intercept, "scale": self.scale, "rounds": rounds}
 
     @classmethod
     def from_dict(cls, data: Any, n_codes: Sequence[int], n_rounds: int) -> "BoostedLogOdds":
         """Return the model that `to_dict` describes; anything else is an error."""
-        if not isinstance(data, Mapping) or set(data) != {"slope", "intercept", "rounds"}:
-            raise InputError("a model must have slope, intercept and rounds.")
+        if not isinstance(data, Mapping) or set(data) != {"slope", "intercept", "scale", "rounds"}:
+            raise InputError("a model must have slope, intercept, scale and rounds.")
         rounds = data["rounds"]
         if not isinstance(rounds, list) or len(rounds) != n_rounds:
             raise InputError(f"each model must have {n_rounds} rounds.")
-        slope, intercept = (_number(name, data[name]) for name in ("slope", "intercept"))
-        return cls(slope, intercept, tuple(TreeRound.from_dict(each, n_codes) for each in rounds))
+        slope, intercept, scale = (_number(name, data[name]) for name in ("slope", "intercept", "scale"))
+        return cls(slope, intercept, scale, tuple(TreeRound.from_dict(each, n_codes) for each in rounds))
+
+
+def rescaled(start: Floats, end: Floats, scale: float) -> Floats:
+    """Return log-odds whose change from the start is multiplied by a scale."""
+    return start + scale * (end - start)
 
 
 def mean_log_odds(models: Sequence[BoostedLogOdds], codes: Codes, log_odds: Floats) -> Floats:
