@@ -35,7 +35,7 @@ from research.reproduction.sources import DATA, ROOT
 from research.studies.designs import RESULTS, spread_over_cores
 from research.studies.scikit_learn import paired
 
-SPLITS = 20
+SPLITS = 10
 FIRST = 100  # the settings of Multicalibrator were chosen on splits 0 to 4
 MOST_ROWS = 10_000
 WORK = ROOT / "build" / "studies"
