@@ -28,7 +28,7 @@ _NEWTON_STEPS = 50
 def split_rows(cv: Any, event: Ints, cluster: Ints | None, seed: int) -> list[tuple[Ints, Ints]]:
     """Return fitted rows and held-out rows of each fold; rows of a cluster stay together."""
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
-        check_count("cv", cv, least=2)
+        check_count("cv", int(cv), least=2)
         splitter = StratifiedKFold if cluster is None else StratifiedGroupKFold
         cv = splitter(int(cv), shuffle=True, random_state=seed)
     splits = hasattr(cv, "get_n_splits")
@@ -188,7 +188,8 @@ def _mean_and_error(values: Floats, weight: Floats, cluster: Ints | None) -> tup
     mean = float(np.average(values, weights=weight))
     parts = weight * (values - mean)
     if cluster is not None:
-        parts = np.bincount(np.unique(cluster, return_inverse=True)[1], weights=parts)
+        code = np.unique(cluster, return_inverse=True)[1]
+        parts = np.asarray(np.bincount(code, weights=parts), dtype=np.float64)
     if parts.size < 2:
         return mean, np.inf
     return mean, float(np.sqrt(np.square(parts).sum() * parts.size / (parts.size - 1)) / weight.sum())

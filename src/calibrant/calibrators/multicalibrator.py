@@ -13,7 +13,7 @@ from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.errors import CalibrantWarning, InputError, Note
 from calibrant._support.logits import EPS, expit, logit
-from calibrant._support.option_checks import check_count, check_option
+from calibrant._support.option_checks import check_count, check_keywords, check_option
 from calibrant._support.random_streams import RandomState, generator
 from calibrant._support.typing import Column, Floats, Ints
 from calibrant.calibrators.feature_codes import apply_codes, codes_from_dict, fit_codes
@@ -147,6 +147,8 @@ class Multicalibrator(ModelWithCalibrator):
 
     kind: ClassVar[str] = "subgroups"
 
+    calibrator_: Any
+
     def __init__(
         self,
         estimator: Any = None,
@@ -213,6 +215,7 @@ class Multicalibrator(ModelWithCalibrator):
                 argument="X",
             )
         if self.estimator is None:
+            check_keywords("fit", params, ["X", "y", "sample_weight", "scores", "cluster"])
             self._fit_scores(X, y, sample_weight, scores, cluster)
         else:
             self._fit_classifier(X, y, sample_weight, scores, cluster, params)
@@ -338,7 +341,8 @@ class Multicalibrator(ModelWithCalibrator):
         if self.estimator is not None:
             if scores is not None:
                 raise InputError("scores must not be given if there is a classifier; got both.", argument="scores")
-            return self.calibrator_(X, response(self.estimator_, X, self._method, self.classes_))
+            calibrated: Floats = self.calibrator_(X, response(self.estimator_, X, self._method, self.classes_))
+            return calibrated
         if scores is None:
             raise InputError("scores must be given, as in the fit; they are missing.", argument="scores")
         column = _columns.scores(_columns.read(scores, "scores"))
@@ -366,7 +370,8 @@ class Multicalibrator(ModelWithCalibrator):
 
     def to_state(self) -> dict[str, Any]:
         """Return the fitted models as plain data for JSON."""
-        _check_size(self.models_)
+        models = [model.to_dict() for model in self.models_]
+        _check_size(models)
         return {
             "features": [coder.to_dict() for coder in self._coders],
             "names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
@@ -374,7 +379,7 @@ class Multicalibrator(ModelWithCalibrator):
             "backend": self.backend_,
             "n_rounds": self.n_rounds_,
             "gain": [self.gain_, None if np.isinf(self.gain_error_) else self.gain_error_],
-            "models": [model.to_dict() for model in self.models_],
+            "models": models,
         }
 
     def restore_state(self, state: dict[str, Any]) -> None:
@@ -386,8 +391,10 @@ class Multicalibrator(ModelWithCalibrator):
             raise InputError("Multicalibrator must have a list of features and a list of models.")
         self._restore_columns(state)
         self._coders = tuple(codes_from_dict(each) for each in features)
-        if {coder.name for coder in self._coders} - self._column_names():
-            raise InputError("features must be among the columns of the fit.")
+        names = {coder.name for coder in self._coders}
+        known = set(map(str, getattr(self, "feature_names_in_", names)))
+        if len(names) < len(self._coders) or len(names) > self.n_features_in_ or names - known:
+            raise InputError("features must be different columns of the fit.")
         self.n_rounds_ = _count("n_rounds", state.pop("n_rounds", None))
         sizes = [coder.n_codes for coder in self._coders]
         _check_size(models)
@@ -414,10 +421,6 @@ class Multicalibrator(ModelWithCalibrator):
         check_option("backend", backend, ("sklearn", "lightgbm"))
         self.backend_ = backend
 
-    def _column_names(self) -> set[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return set(map(str, range(self.n_features_in_) if names is None else names))
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "models_")
 
@@ -440,10 +443,9 @@ def _cluster_codes(cluster: Any, outcome: _columns.ColumnData) -> Ints | None:
 
 
 def _check_size(models: Sequence[Any]) -> None:
-    """Check that a file has, or will have, no more nodes than are read."""
-    plain = [model.to_dict() if isinstance(model, BoostedLogOdds) else model for model in models]
+    """Check that plain models have no more nodes than a file may have; malformed ones are found later."""
     count = 0
-    for model in plain:
+    for model in models:
         rounds = model.get("rounds") if isinstance(model, dict) else None
         for each in rounds if isinstance(rounds, list) else []:
             trees = each.get("trees") if isinstance(each, dict) else None
