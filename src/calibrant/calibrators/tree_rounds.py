@@ -51,21 +51,21 @@ class TreeRound:
         self.trees: tuple[tuple[Node, ...], ...] = tuple(map(tuple, trees))
         nodes = [node for tree in self.trees for node in tree]
         first = np.cumsum([0, *map(len, self.trees)])
-        self._roots = first[:-1].astype(np.int32)
+        self._roots = first[:-1]
         start = np.repeat(first[:-1], np.diff(first))
         place = np.arange(len(nodes))
         leaf = np.array([node.is_leaf for node in nodes], dtype=bool)
+        self._value = np.array([node.value for node in nodes])
         # A leaf is its own child, so that all rows take the same number of steps.
         self._feature = np.where(leaf, 0, [node.feature for node in nodes])
-        self._children = np.where(
-            leaf[:, None], place[:, None], start[:, None] + [[node.right, node.left] for node in nodes]
-        ).astype(np.int32)
-        self._value = np.array([node.value for node in nodes])
+        children = start[:, None] + np.array([[node.right, node.left] for node in nodes]).reshape(-1, 2)
+        self._children = np.where(leaf[:, None], place[:, None], children).reshape(-1)
         splits = [node.goes_left for node in nodes if node.goes_left is not None]
-        self._split = np.where(leaf, 0, np.cumsum(~leaf))  # row 0 of the table below serves all leaves
-        self._goes_left = np.zeros((1 + len(splits), 256), dtype=np.uint8)
-        for row, goes_left in zip(self._goes_left[1:], splits, strict=True):
+        self._split = 256 * np.where(leaf, 0, np.cumsum(~leaf))  # the first 256 of the table below serve all leaves
+        table = np.zeros((1 + len(splits), 256), dtype=np.uint8)
+        for row, goes_left in zip(table[1:], splits, strict=True):
             row[: goes_left.size] = goes_left
+        self._goes_left = table.reshape(-1)
         self._depth = max(map(_depth, self.trees), default=0)
 
     def __call__(self, codes: Codes, log_odds: Floats) -> Floats:
@@ -79,13 +79,14 @@ class TreeRound:
 
     def _predict(self, codes: Codes) -> Floats:
         node = np.repeat(self._roots[None, :], len(codes), axis=0)
-        row = np.arange(len(codes))[:, None]
+        first = codes.shape[1] * np.arange(len(codes))[:, None]
+        flat = codes.reshape(-1)
         for _ in range(self._depth):
-            left = self._goes_left[self._split[node], codes[row, self._feature[node]]]
-            node = self._children[node, left]
+            code = flat.take(first + self._feature.take(node))
+            node = self._children.take(2 * node + self._goes_left.take(self._split.take(node) + code))
         # One tree after the other, so that the sum does not depend on the block.
         total = np.full(len(codes), self.base)
-        for column in self._value[node].T:
+        for column in self._value.take(node).T:
             total += column
         return total
 
