@@ -280,6 +280,26 @@ def test_ties_and_extreme_scores_are_finite():
         assert ((after >= 0) & (after <= 1)).all()
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_constant_missing_and_infinite_columns_are_taken(backend, tmp_path):
+    rng = np.random.default_rng(0)
+    odd = np.arange(600) % 2 == 1
+    p, y = np.full(600, 0.5), (rng.random(600) < np.where(odd, 0.8, 0.2)).astype(int)
+    nothing = np.full(600, np.nan)
+    for X in (np.zeros((600, 1)), nothing[:, None], np.column_stack([nothing, np.where(odd, np.inf, -np.inf)])):
+        fitted = quick(backend=backend).fit(X, y, scores=p)
+        after = fitted(X, p)
+        assert np.isfinite(after).all()
+        assert fitted(X[:0], p[:0]).size == 0
+        cb.save(fitted, tmp_path / "cal.json")
+        assert cb.load(tmp_path / "cal.json")(X, p).tobytes() == after.tobytes()
+    assert after[odd].min() > 0.6
+    assert after[~odd].max() < 0.4
+    labels = np.array([None] * 600, dtype=object)
+    labels[::7] = "rare"
+    assert np.isfinite(quick(backend=backend).fit(labels[:, None], y, scores=p)(labels[:, None], p)).all()
+
+
 def test_one_percent_of_events():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (12_000, 2))

@@ -62,9 +62,10 @@ class NumberCodes:
 
     @classmethod
     def fit(cls, name: str, column: _columns.ColumnData) -> "NumberCodes":
-        """Return the bins of a column; infinite cells lie in the outer bins."""
+        """Return the bins of a column; infinite cells count as the largest numbers."""
         values = _columns.numbers(column).values[~column.mask].astype(np.float64)
-        return cls(name, code_cuts(values[np.isfinite(values)]))
+        largest = np.finfo(np.float64).max
+        return cls(name, code_cuts(np.clip(values, -largest, largest)))
 
     def __call__(self, column: _columns.ColumnData) -> Codes:
         """Return the code of each row."""

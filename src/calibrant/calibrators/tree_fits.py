@@ -54,10 +54,14 @@ class TreeRows:
         return TreeRows(self.coders, self.codes[rows], self.event[rows], self.weight[rows])
 
     def design(self, log_odds: Floats, cuts: Floats) -> Floats:
-        """Return codes as numbers, with NaN for missing cells; the bin of the log-odds is the last column."""
+        """Return codes as numbers, with NaN for missing cells; the bin of the log-odds is the last column.
+
+        A column without any other cell is constant: scikit-learn refuses a column of NaN.
+        """
         matrix = np.column_stack([self.codes, np.searchsorted(cuts, log_odds, side="right")]).astype(np.float64)
         for j, coder in enumerate(self.coders):
-            matrix[self.codes[:, j] == coder.n_codes - 1, j] = np.nan
+            missing = self.codes[:, j] == coder.n_codes - 1
+            matrix[missing, j] = 0.0 if missing.all() else np.nan
         return matrix
 
     @property
