@@ -26,7 +26,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all lint types docs gallery screenshots structure sbom clean lock locked \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
-	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn \
+	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn study-multicalibration \
 	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-pages bench-spark bench-audit \
 	monitor-kill oracles sanitize corruption fuzz
 
@@ -168,6 +168,10 @@ study-calibrators: $(VENV)/dev.stamp  ## compare the calibrators on eight real d
 
 study-costs: $(VENV)/dev.stamp  ## run the worked example of docs/costs, a model of credit defaults; its output goes to docs/studies
 	$(BIN)/python -m research.studies.credit
+
+study-multicalibration: $(VENV)/dev.stamp  ## compare Multicalibrator with MCGrad on six real data sets (20 minutes on two cores; resumable)
+	$(BIN)/python $(PIP) --group multicalibration
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.multicalibration
 
 study-regression: $(VENV)/dev.stamp  ## compare the recalibrators on real data; error rates of the tests (30 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.regression_recalibrators

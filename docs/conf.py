@@ -60,6 +60,7 @@ html_sidebars = {
         "reproduction/costs",
         "reproduction/bella",
         "studies/calibrators",
+        "studies/multicalibration",
         "studies/regression",
         "studies/scikit_learn",
     )

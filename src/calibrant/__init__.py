@@ -13,6 +13,7 @@ _lazy = _LazyNames(
         "calibrators.isotonic": "Isotonic",
         "calibrators.metacal": "MetaCal",
         "calibrators.models": "CalibratedModel",
+        "calibrators.multicalibrator": "Multicalibrator",
         "calibrators.multiclass": "OneVsRest",
         "calibrators.pairwise": "PairwiseCoupling",
         "calibrators.prior_shift": "PriorShift",

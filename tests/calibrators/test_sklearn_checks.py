@@ -150,6 +150,7 @@ MODELS = {
     "TreeSmoothing": cb.TreeSmoothing(DecisionTreeClassifier(random_state=0)),
     "TreeSmoothing, forest": cb.TreeSmoothing(RandomForestClassifier(5, random_state=0), method="curtailment"),
     "ProportionThreshold": cb.ProportionThreshold(LogisticRegression(C=1), cv=2),
+    "Multicalibrator": cb.Multicalibrator(LogisticRegression(C=1), backend="sklearn", max_rounds=2, cv=2),
 }
 POINTS = {
     "linear": rg.LinearRecalibrator(),
@@ -188,6 +189,9 @@ EXPECTED = {
     "TreeSmoothing, forest": {
         "check_sample_weight_equivalence_on_dense_data": "a forest draws rows: scikit-learn's own fails this too",
         "check_sample_weight_equivalence_on_sparse_data": "a forest draws rows: scikit-learn's own fails this too",
+    },
+    "Multicalibrator": {
+        "check_sample_weight_equivalence_on_dense_data": "folds and leaves count rows, whatever their weights",
     },
     "ProportionThreshold": {
         "check_classifiers_train": "it asks for the likeliest class; to predict others is what this one is for",

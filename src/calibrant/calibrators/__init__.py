@@ -22,6 +22,7 @@ _lazy = _LazyNames(
         "calibrators.isotonic": "Isotonic",
         "calibrators.metacal": "MetaCal",
         "calibrators.models": "CalibratedModel",
+        "calibrators.multicalibrator": "Multicalibrator",
         "calibrators.multiclass": "OneVsRest ProbabilityMap",
         "calibrators.pairwise": "PairwiseCoupling",
         "calibrators.prior_shift": "PriorShift",

@@ -8,6 +8,7 @@ from calibrant.calibrators.cost_aware import CATS as CATS
 from calibrant.calibrators.isotonic import Isotonic as Isotonic
 from calibrant.calibrators.metacal import MetaCal as MetaCal
 from calibrant.calibrators.models import CalibratedModel as CalibratedModel
+from calibrant.calibrators.multicalibrator import Multicalibrator as Multicalibrator
 from calibrant.calibrators.multiclass import OneVsRest as OneVsRest
 from calibrant.calibrators.multiclass import ProbabilityMap as ProbabilityMap
 from calibrant.calibrators.pairwise import PairwiseCoupling as PairwiseCoupling

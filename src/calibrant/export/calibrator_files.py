@@ -56,9 +56,11 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
 
 def calibrator_text(calibrator: Any) -> str:
     """Return the text of the file that `save` writes."""
-    if getattr(calibrator, "kind", None) not in calibrator_json.KINDS:
+    has_model = getattr(calibrator, "estimator", None) is not None  # a Multicalibrator may have one
+    if has_model or getattr(calibrator, "kind", None) not in calibrator_json.KINDS:
+        found = type(calibrator).__name__ + (" with a model" if has_model else "")
         raise InputError(
-            f"calibrator must be a calibrator or a recalibrator to be saved; got {type(calibrator).__name__}.",
+            f"calibrator must be a calibrator or a recalibrator to be saved; got {found}.",
             hint="For a model on features save its calibrator_ or recalibrator_; the model needs another format.",
             argument="calibrator",
         )

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import has_type
 from calibrant.calibrators import class_maps, maps
+from calibrant.calibrators.multicalibrator import Multicalibrator
 from calibrant.calibrators.proportion_rule import ProportionRule
 from calibrant.calibrators.registry import CALIBRATORS, RECALIBRATORS
 from calibrant.calibrators.score_map import label_array
@@ -19,7 +20,7 @@ from calibrant.metrics.specification import part_from_spec, part_to_spec
 __all__ = ["KINDS", "from_dict", "to_dict"]
 
 _CLASSES: dict[str, Any] = {
-    each.__name__: each for each in (*CALIBRATORS.values(), *RECALIBRATORS.values(), ProportionRule)
+    each.__name__: each for each in (*CALIBRATORS.values(), *RECALIBRATORS.values(), ProportionRule, Multicalibrator)
 }
 
 
@@ -288,11 +289,27 @@ def _restore_rule(calibrator: Any, state: dict[str, Any]) -> None:
     calibrator.restore_state(state)
 
 
+# Multicalibrator
+
+
+def _subgroup_state(calibrator: Any) -> dict[str, Any]:
+    return {**_labels(calibrator), "notes": _plain_notes(calibrator), **calibrator.to_state()}
+
+
+def _restore_subgroups(calibrator: Any, state: dict[str, Any]) -> None:
+    _restore_labels(calibrator, state)
+    if len(calibrator.classes_) != 2:
+        raise InputError(f"Multicalibrator must have two classes; got {len(calibrator.classes_)}.")
+    calibrator.notes_ = _notes(state.pop("notes", None))
+    calibrator.restore_state(state)
+
+
 _STATES = {
     "binary": _State(_score_state, _restore_score),
     "point": _State(_map_state, _restore_point),
     "distribution": _State(_distribution_state, _restore_distribution),
     "multiclass": _State(_class_state, _restore_class),
     "labels": _State(_rule_state, _restore_rule),
+    "subgroups": _State(_subgroup_state, _restore_subgroups),
 }
 KINDS = tuple(_STATES)

@@ -97,7 +97,8 @@ def _frame_columns(frame: Any, argument: str) -> list[tuple[str, Any]]:
 
     try:
         known = nw.from_native(frame, eager_only=True)
-        return [(str(name), known[name].to_native()) for name in known.columns]
+        # Not known[name]: with numbers as names that would be a row.
+        return [(str(name), known.get_column(name).to_native()) for name in known.columns]
     except (TypeError, nw.exceptions.NarwhalsError) as error:
         raise InputError(
             f"{argument} must be a frame in memory; got {type(frame).__name__}, which cannot be read: {error}",

@@ -1,0 +1,471 @@
+"""`Multicalibrator`: scores that are calibrated in subgroups too, by boosting of residual log-odds."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from calibrant._support import class_labels
+from calibrant._support import columns as _columns
+from calibrant._support.errors import CalibrantWarning, InputError, Note
+from calibrant._support.logits import EPS, expit, logit
+from calibrant._support.option_checks import check_count, check_keywords, check_option
+from calibrant._support.random_streams import RandomState, generator
+from calibrant._support.typing import Column, Floats, Ints
+from calibrant.calibrators.feature_codes import apply_codes, codes_from_dict, fit_codes
+from calibrant.calibrators.log_odds_boosting import HeldOut, boost_in_folds, split_rows
+from calibrant.calibrators.models import ModelWithCalibrator
+from calibrant.calibrators.responses import TrainingRows, fit_on, is_frozen, out_of_fold, response, response_method
+from calibrant.calibrators.score_map import two_classes
+from calibrant.calibrators.tree_fits import TreeRows, TreeSettings, choose_backend
+from calibrant.calibrators.tree_rounds import MOST_LEAVES, BoostedLogOdds, mean_log_odds
+
+__all__ = ["Multicalibrator"]
+
+_MOST_ROUNDS = 1000
+_MOST_NODES = 2**21  # of all trees in a file
+
+
+class Multicalibrator(ModelWithCalibrator):
+    r"""Calibrate the scores of a model in the subgroups that its features define, by boosted trees.
+
+    A calibrator of one score maps equal scores to equal probabilities, so it cannot correct a model that is
+    calibrated overall but not in subgroups. This one changes the log-odds of the score by an amount that depends on
+    the features and on the score itself:
+
+    .. math::
+
+       \operatorname{logit} q = a + b \operatorname{logit} p + c \sum_r f_r(x, \operatorname{logit} q_{r-1})
+
+    Slope and intercept come first. Each round :math:`f_r` is ten small trees, fitted to the residuals of the current
+    log-odds :math:`\operatorname{logit} q_{r-1}`, which are a feature of the trees too. The scale c makes up for
+    their shrinkage.
+
+    Parameters
+    ----------
+    estimator : classifier or None, default=None
+        A classifier of two classes with `predict_proba`, whose scores are calibrated: out of fold in the fit, or as
+        they are if it is wrapped in ``sklearn.frozen.FrozenEstimator``. None: scores are passed to `fit` and to
+        `predict_proba` beside the features.
+    features : sequence of column names, optional
+        Columns of X that define the subgroups; positions if X is an array. By default all.
+    backend : {"auto", "sklearn", "lightgbm"}
+        Library that grows the trees: scikit-learn's ``HistGradientBoostingRegressor`` on Newton residuals
+        (y - p) / h with weights h = p (1 - p), or LightGBM with the log-odds as initial score. ``"auto"`` is
+        LightGBM if it is installed.
+    max_rounds : int, default=50
+        Most rounds; the number in use minimises the held-out log loss.
+    max_leaf_nodes : int, default=9
+        Most leaves of a tree, which is the number of subgroups that it distinguishes.
+    min_samples_leaf : int, default=20
+        Fewest rows of a leaf.
+    cv : int, splitter or iterable of splits, default=5
+        Folds that hold out each row at most once; an int means that many, stratified and shuffled.
+    random_state : int, Generator or None, default=0
+        Determines the folds.
+    n_jobs : int, optional
+        Folds fitted at once, as in scikit-learn. The result does not depend on it.
+    progress : bool, optional
+        Draw a progress bar; by default on a terminal and in a notebook, after a second.
+
+    Attributes
+    ----------
+    improved_ : bool
+        Whether the held-out log loss improved, by the rule in the notes. If False, scores are returned unchanged.
+    n_rounds_ : int
+        Number of rounds in use; 0 for slope and intercept only, or for unchanged scores.
+    gain_, gain_error_ : float
+        Mean decrease of the held-out log loss per row by the best number of rounds, and its standard error.
+    scale_ : float
+        Factor of the sum of all rounds, at least 1, which minimises the held-out log loss.
+    losses_ : ndarray
+        Mean held-out log loss of the scores, with slope and intercept, and after each round. Empty after
+        `calibrant.load`.
+    models_ : tuple
+        The fitted model of each fold; predictions are means of their log-odds. Empty if `improved_` is False.
+    backend_ : str
+        Library that grew the trees.
+    classes_ : ndarray of two labels
+        The second is the event whose probability the scores are.
+    notes_ : tuple of Note
+    estimator_, calibrator_
+        With a classifier: the classifier fitted on all rows, and the `Multicalibrator` of its scores, without a
+        classifier, which can be saved.
+
+    Notes
+    -----
+    **When scores are left unchanged.** Each fold's model is evaluated on the rows that it was not fitted on. The
+    number of rounds has the least mean log loss of all held-out rows; after three rounds without a decrease no more
+    are fitted. The models are used only if this loss is below that of the given scores by more than one standard
+    error of the difference (rows, or clusters, are the units). On calibrated scores the trees overfit, so their
+    held-out loss is higher, and a change is rare. Otherwise `improved_` is False, `notes_` says why, and
+    predictions equal the given scores, bitwise.
+
+    **Models of the folds are kept.** Log loss is convex in the log-odds, so the loss of their mean is at most the
+    mean of their losses. There is no other model whose loss was not measured.
+
+    **Guarantees.** Held-out log loss is what is minimised; it bounds no error of any one subgroup. Use
+    `calibrant.audit` on new rows to find subgroups that are still miscalibrated. Fit it on rows that the model was not
+    fitted on.
+
+    **Columns.** Text and declared categories are categories; of more than 200 the rarer ones are one. Labels that were
+    not seen in the fit are treated as rare ones, or else as missing. Numbers are cut at 64 quantiles. Missing cells
+    may occur. Rows of weight 0 are not used. Scores are clipped to [2**-24, 1 - 2**-24].
+
+    References
+    ----------
+    .. [1] Tax et al. (2026), "MCGrad: multicalibration at web scale".
+    .. [2] Hebert-Johnson, Kim, Reingold & Rothblum (2018), "Multicalibration: calibration for the
+       (computationally-identifiable) masses".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.integers(0, 2, (4000, 2))
+    >>> p = rng.uniform(0.2, 0.8, 4000)
+    >>> y = rng.random(4000) < p + np.where(X[:, 0] == X[:, 1], 0.1, -0.1)  # off in all crossings of two features
+    >>> cal = Multicalibrator(backend="sklearn").fit(X, y, scores=p)
+    >>> cal.improved_
+    True
+    >>> cal.predict_proba(np.array([[0, 0], [0, 1]]), scores=[0.5, 0.5])[:, 1].round(1)
+    array([0.6, 0.4])
+
+    With a fitted classifier:
+
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> model = LogisticRegression().fit(X[:2000], y[:2000])
+    >>> model = Multicalibrator(FrozenEstimator(model), backend="sklearn").fit(X[2000:], y[2000:])
+    >>> model.predict_proba(np.array([[0, 0], [0, 1]]))[:, 1].round(1)
+    array([0.6, 0.4])
+    """
+
+    kind: ClassVar[str] = "subgroups"
+
+    calibrator_: Any
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        features: Sequence[str | int] | None = None,
+        backend: Literal["auto", "sklearn", "lightgbm"] = "auto",
+        max_rounds: int = 50,
+        max_leaf_nodes: int = 9,
+        min_samples_leaf: int = 20,
+        cv: Any = 5,
+        random_state: RandomState = 0,
+        n_jobs: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.features = features
+        self.backend = backend
+        self.max_rounds = max_rounds
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_samples_leaf = min_samples_leaf
+        self.cv = cv
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: Column,
+        sample_weight: Column | None = None,
+        *,
+        scores: Column | None = None,
+        cluster: Column | None = None,
+        **params: Any,
+    ) -> Self:
+        """Fit the change of the log-odds.
+
+        Parameters
+        ----------
+        X : frame or array of n rows
+            Features; with a classifier also its input.
+        y : column of n outcomes
+            Two labels; where they are not 0 and 1 the greater one, in sorted order, is the event.
+        sample_weight : column, optional
+            Importance of each row; weights go to the classifier too, if it takes them.
+        scores : column of n scores in [0, 1]
+            Scores of the event, without a classifier.
+        cluster : column, optional
+            Rows of a cluster are in the same fold.
+        params
+            Go to the classifier's fit, or where routing sends them.
+        """
+        check_option("backend", self.backend, ("auto", "sklearn", "lightgbm"))
+        for name, least, most in (
+            ("max_rounds", 1, _MOST_ROUNDS),
+            ("max_leaf_nodes", 2, MOST_LEAVES),
+            ("min_samples_leaf", 1, np.inf),
+        ):
+            check_count(name, getattr(self, name), most, least=least)
+        if issparse(X):
+            raise InputError(
+                "Sparse input is not supported by Multicalibrator: X must be dense.",
+                hint="Pass X.toarray().",
+                argument="X",
+            )
+        if self.estimator is None:
+            check_keywords("fit", params, ["X", "y", "sample_weight", "scores", "cluster"])
+            self._fit_scores(X, y, sample_weight, scores, cluster)
+        else:
+            self._fit_classifier(X, y, sample_weight, scores, cluster, params)
+        return self
+
+    def _fit_scores(self, X: Any, y: Any, sample_weight: Any, scores: Any, cluster: Any) -> None:
+        if y is None:
+            raise InputError("Multicalibrator requires y to be passed, but the target y is None.", argument="y")
+        if scores is None:
+            raise InputError(
+                "scores must be given if there is no classifier; they are missing.",
+                hint="Pass scores=model.predict_proba(X)[:, 1], or Multicalibrator(FrozenEstimator(model)).",
+                argument="scores",
+            )
+        validate_data(self, X, skip_check_array=True)
+        outcome, score = _columns.read(y, "y"), _columns.scores(_columns.read(scores, "scores"))
+        _columns.check_alignment({"X": X, "y": y, "scores": scores, "sample_weight": sample_weight, "cluster": cluster})
+        _columns.check_lengths([outcome, score])
+        _columns.refuse_missing([outcome, score])
+        event, self.classes_ = two_classes(outcome)
+        weight = np.ones(len(outcome)) if sample_weight is None else _columns.read_weights(sample_weight, outcome)
+        coders = fit_codes(X, self.features)
+        rows = TreeRows(coders, apply_codes(coders, X), event.astype(np.int64), weight)
+        if len(rows.codes) != len(outcome):
+            raise InputError(
+                f"X has {len(rows.codes):,} rows, y has {len(outcome):,}; they must be equally long.", argument="X"
+            )
+        units = _cluster_codes(cluster, outcome)
+        kept = np.flatnonzero(weight > 0)
+        units = None if units is None else units[kept]
+        self._keep_models(rows.part(kept), logit(score.values[kept], EPS), units, score.notes)
+
+    def _keep_models(self, rows: TreeRows, log_odds: Floats, cluster: Ints | None, notes: tuple[Note, ...]) -> None:
+        self._coders, self.backend_ = rows.coders, choose_backend(self.backend)
+        rng = generator(self.random_state)
+        seed = int(rng.integers(2**31))
+        too_few = self._too_few_rows(rows.event, cluster)
+        found = None if too_few else self._boost(rows, log_odds, cluster, seed)
+        self.losses_ = np.empty(0) if found is None else found.losses
+        self.gain_, self.gain_error_ = (0.0, np.inf) if found is None else (found.gain, found.standard_error)
+        self.improved_ = bool(self.gain_ > self.gain_error_)
+        self.n_rounds_ = found.n_rounds if found is not None and self.improved_ else 0
+        self.scale_ = found.scale if found is not None and self.improved_ else 1.0
+        self.models_: tuple[BoostedLogOdds, ...] = found.models if found is not None and self.improved_ else ()
+        self.notes_ = notes
+        if not self.improved_:
+            reason = too_few or (
+                f"the held-out log loss decreases by {self.gain_:.3g} per row, which is not more than its standard "
+                f"error {self.gain_error_:.3g}"
+            )
+            self.notes_ += (Note("not_improved", 1, f"Scores are left unchanged: {reason}."),)
+        if too_few:
+            warnings.warn(f"Multicalibrator: {self.notes_[-1].text}", CalibrantWarning, stacklevel=5)
+
+    def _boost(self, rows: TreeRows, log_odds: Floats, cluster: Ints | None, seed: int) -> HeldOut:
+        return boost_in_folds(
+            rows,
+            log_odds,
+            split_rows(self.cv, rows.event, cluster, seed),
+            cluster,
+            TreeSettings(self.max_leaf_nodes, self.min_samples_leaf, seed),
+            choose_backend(self.backend),
+            max_rounds=self.max_rounds,
+            n_jobs=self.n_jobs,
+            progress=self.progress,
+        )
+
+    def _too_few_rows(self, event: Ints, cluster: Ints | None) -> str:
+        """Return why folds cannot be made, or an empty string."""
+        folds = self.cv if isinstance(self.cv, (int, np.integer)) else 1
+        counts = {}
+        for name, outcome in (("events", 1), ("non-events", 0)):
+            own = np.flatnonzero(event == outcome)
+            counts[name] = own.size if cluster is None else np.unique(cluster[own]).size
+        unit = "" if cluster is None else " in different clusters"
+        short = [f"{count:,} {name}{unit}" for name, count in counts.items() if count < folds]
+        return f"there are {short[0]}, fewer than the {folds} folds" if short else ""
+
+    def _fit_classifier(
+        self, X: Any, y: Any, sample_weight: Any, scores: Any, cluster: Any, params: dict[str, Any]
+    ) -> None:
+        if scores is not None:
+            raise InputError("scores must not be given if there is a classifier; got both.", argument="scores")
+        rows = TrainingRows.read(self, X, y, sample_weight, params)
+        if len(rows.classes) != 2:
+            raise InputError(
+                "Only binary classification is supported by Multicalibrator: y must have two classes; got "
+                f"{len(rows.classes)} classes.",
+                hint="Fit one per class, with y == class.",
+                argument="y",
+            )
+        if response_method(self.estimator) != "predict_proba":
+            raise InputError(
+                "estimator must have predict_proba; it has decision_function only.",
+                hint="Wrap it in CalibratedModel.",
+                argument="estimator",
+            )
+        units = _cluster_codes(cluster, _columns.read(rows.y, "y"))
+        seed = int(generator(self.random_state).integers(2**31))
+        splits = [] if is_frozen(self.estimator) else split_rows(self.cv, rows.code, units, seed)
+        held_out = out_of_fold(self.estimator, rows, splits, "predict_proba", self.n_jobs)
+        options = {**self.get_params(deep=False), "estimator": None}
+        self.calibrator_ = Multicalibrator(**options).fit(
+            X, rows.code, rows.weight, scores=held_out.scores, cluster=cluster
+        )
+        self._keep(fit_on(self.estimator, rows), rows.classes, "predict_proba")
+        for name in (
+            "improved_",
+            "n_rounds_",
+            "scale_",
+            "gain_",
+            "gain_error_",
+            "losses_",
+            "models_",
+            "backend_",
+            "notes_",
+        ):
+            setattr(self, name, getattr(self.calibrator_, name))
+
+    def __call__(self, X: Any, scores: Column | None = None) -> Floats:
+        """Return the calibrated probability of the event of each row."""
+        check_is_fitted(self)
+        if self.estimator is not None:
+            if scores is not None:
+                raise InputError("scores must not be given if there is a classifier; got both.", argument="scores")
+            calibrated: Floats = self.calibrator_(X, response(self.estimator_, X, self._method, self.classes_))
+            return calibrated
+        if scores is None:
+            raise InputError("scores must be given, as in the fit; they are missing.", argument="scores")
+        column = _columns.scores(_columns.read(scores, "scores"))
+        _columns.refuse_missing([column])
+        validate_data(self, X, skip_check_array=True, reset=False)
+        codes = apply_codes(self._coders, X)
+        if len(codes) != len(column):
+            raise InputError(
+                f"scores has {len(column):,} rows, X has {len(codes):,}; they must be equally long.", argument="scores"
+            )
+        if not self.improved_:
+            return np.array(column.values)
+        return expit(mean_log_odds(self.models_, codes, logit(column.values, EPS)))
+
+    def predict_proba(self, X: Any, scores: Column | None = None) -> Floats:
+        """Return the probabilities of both classes, in the order of `classes_`."""
+        event = self(X, scores)
+        return np.column_stack([1 - event, event])
+
+    def predict(self, X: Any, scores: Column | None = None) -> NDArray[Any]:
+        """Return the more probable class of each row; at 1/2 the first."""
+        likely = (self(X, scores) > 0.5).astype(int)
+        labels: NDArray[Any] = self.classes_[likely]
+        return labels
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the fitted models as plain data for JSON."""
+        models = [model.to_dict() for model in self.models_]
+        _check_size(models)
+        return {
+            "features": [coder.to_dict() for coder in self._coders],
+            "names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
+            "n_features": int(self.n_features_in_),
+            "backend": self.backend_,
+            "n_rounds": self.n_rounds_,
+            "gain": [self.gain_, None if np.isinf(self.gain_error_) else self.gain_error_],
+            "models": models,
+        }
+
+    def restore_state(self, state: dict[str, Any]) -> None:
+        """Restore what `to_state` returns; anything else is an error."""
+        if self.estimator is not None:
+            raise InputError(f"estimator of Multicalibrator must be None in a file; got {self.estimator!r}.")
+        features, models = state.pop("features", None), state.pop("models", None)
+        if not isinstance(features, list) or not features or not isinstance(models, list):
+            raise InputError("Multicalibrator must have a list of features and a list of models.")
+        self._restore_columns(state)
+        self._coders = tuple(codes_from_dict(each) for each in features)
+        names = {coder.name for coder in self._coders}
+        known = set(map(str, getattr(self, "feature_names_in_", names)))
+        if len(names) < len(self._coders) or len(names) > self.n_features_in_ or names - known:
+            raise InputError("features must be different columns of the fit.")
+        self.n_rounds_ = _count("n_rounds", state.pop("n_rounds", None))
+        sizes = [coder.n_codes for coder in self._coders]
+        _check_size(models)
+        self.models_ = tuple(BoostedLogOdds.from_dict(each, sizes, self.n_rounds_) for each in models)
+        self.gain_, self.gain_error_ = _gain(state.pop("gain", None))
+        self.improved_ = bool(self.models_)
+        scales = {model.scale for model in self.models_} or {1.0}
+        if len(scales) > 1:
+            raise InputError("all models must have the same scale.")
+        (self.scale_,) = scales
+        if self.improved_ != (self.gain_ > self.gain_error_) or (self.n_rounds_ and not self.improved_):
+            raise InputError("models must be present if and only if the gain exceeds its standard error.")
+        self.losses_ = np.empty(0)
+
+    def _restore_columns(self, state: dict[str, Any]) -> None:
+        self.n_features_in_ = _count("n_features", state.pop("n_features", None))
+        names, backend = state.pop("names", None), state.pop("backend", None)
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise InputError("names must be a list of text.")
+        if names and len(names) != self.n_features_in_:
+            raise InputError(f"names must be {self.n_features_in_} names of columns; got {len(names)}.")
+        if names:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        check_option("backend", backend, ("sklearn", "lightgbm"))
+        self.backend_ = backend
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "models_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = False
+        if self.estimator is None:
+            tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+def _cluster_codes(cluster: Any, outcome: _columns.ColumnData) -> Ints | None:
+    if cluster is None:
+        return None
+    column = _columns.read(cluster, "cluster")
+    _columns.check_lengths([outcome, column])
+    _columns.refuse_missing([column])
+    return class_labels.encode(column)[1]
+
+
+def _check_size(models: Sequence[Any]) -> None:
+    """Check that plain models have no more nodes than a file may have; malformed ones are found later."""
+    count = 0
+    for model in models:
+        rounds = model.get("rounds") if isinstance(model, dict) else None
+        for each in rounds if isinstance(rounds, list) else []:
+            trees = each.get("trees") if isinstance(each, dict) else None
+            count += sum(len(tree) for tree in trees if isinstance(tree, list)) if isinstance(trees, list) else 0
+    if count > _MOST_NODES:
+        raise InputError(
+            f"A Multicalibrator must have at most {_MOST_NODES:,} nodes of trees in a file; got {count:,}.",
+            hint="Fit it with a lower max_rounds or max_leaf_nodes.",
+        )
+
+
+def _count(name: str, value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= 10**6:
+        raise InputError(f"{name} must be a whole number of at least 0; got {value!r}.")
+    return value
+
+
+def _gain(value: Any) -> tuple[float, float]:
+    pair = value if isinstance(value, list) and len(value) == 2 else [None, None]
+    gain, error = pair[0], np.inf if pair[1] is None else pair[1]
+    if type(gain) is not float or type(error) is not float or not np.isfinite(gain) or not error >= 0:
+        raise InputError(f"gain must be a number and its standard error; got {value!r}.")
+    return gain, error
