@@ -3,11 +3,11 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.roots import find_root
 from calibrant._support.typing import Floats
 from calibrant.inference.design import Design

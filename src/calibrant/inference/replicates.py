@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.typing import Floats
 from calibrant.inference.metric_values import drop_missing, mostly_exist

@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.logits import expit
 from calibrant._support.typing import Floats, Ints
 from calibrant.metrics.bins import EqualInformation

@@ -1,13 +1,13 @@
 """`Partition`: a table cut into bins, consecutive runs of its entries."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from calibrant import _kernels
 from calibrant._support.arrays import read_only
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.tables.score_table import ScoreTable
