@@ -240,7 +240,7 @@ def offsets(x: Floats, n: Floats, events: Floats, start: Ints) -> Floats:
         gap = events - np.add.reduceat(expected, start)
         np.subtract(1, q, out=q)
         expected *= q
-        step = np.clip(gap / np.maximum(np.add.reduceat(expected, start), _STEP), -2.0, 2.0)
+        step = np.minimum(np.maximum(gap / np.maximum(np.add.reduceat(expected, start), _STEP), -2.0), 2.0)
         d = d + step
         if np.abs(step).max() < 1e-12 * (1 + np.abs(d).max()):
             break

@@ -30,12 +30,16 @@ class BinTotals:
     @cached_property
     def rate(self) -> Floats:
         """Event rate of each bin."""
-        return self.k / np.maximum(self.n, 1)
+        return self.k / self._size
 
     @cached_property
     def mean_score(self) -> Floats:
         """Mean score of each bin."""
-        return np.where(self.n > 0, self.score, 0.0) / np.maximum(self.n, 1)
+        return np.where(self.n > 0, self.score, 0.0) / self._size
+
+    @cached_property
+    def _size(self) -> Floats:
+        return np.maximum(self.n, 1.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
