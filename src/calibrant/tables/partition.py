@@ -177,9 +177,14 @@ class Partition:
         return self.k / self.n
 
     @property
+    def total_score(self) -> Floats:
+        """Sum of n * score of each bin."""
+        return self._sums[2]
+
+    @property
     def mean_score(self) -> Floats:
         """Mean score of each bin."""
-        return self._sums[2] / self.n
+        return self.total_score / self.n
 
     @property
     def min_score(self) -> Floats:
