@@ -121,8 +121,10 @@ reproduce-fit:  ## fit the models of the UCI tables with the scikit-learn of 202
 	.venv-2023/bin/python $(PIP) --group fits-of-2023
 	OPENBLAS_CORETYPE=Haswell NPY_DISABLE_CPU_FEATURES="$(AVX512)" .venv-2023/bin/python -m research.reproduction.uci_fit "$(or $(CALIBRANT_DATA),build/data)" research/reproduction/predictions
 
-bench: $(VENV)/dev.stamp  ## compare the speed with that of other libraries, in one process
-	$(BIN)/python benchmarks/speed.py
+bench: $(VENV)/dev.stamp  ## compare the speed with commit 84770d4, with other libraries and with one core (45 minutes, 1 GB of disk)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/inference.py --repeats 2 --write docs/performance.csv; \
+		ratios=$$?; $(BIN)/python benchmarks/counting.py; counting=$$?; \
+		$(BIN)/python benchmarks/speed.py && test $$ratios -eq 0 -a $$counting -eq 0
 
 bench-spark: $(VENV)/spark.stamp  ## measure 100,000,000 rows on a local Spark cluster: time, shuffle, memory (10 minutes, 1 GB of disk)
 	$(BIN)/python benchmarks/spark.py

@@ -158,6 +158,7 @@ def test_totals_beyond_the_limit_are_not_rounded():
 # The lower-case functions.
 
 FUNCTIONS = (cb.ece, cb.mce, cb.rmsce, cb.ecc, cb.bias, cb.brier)
+WITHOUT_ORDER = (*FUNCTIONS, cb.log_loss, cb.stratified_brier, cb.metrics.oe_ratio)
 
 
 @pytest.fixture
@@ -167,7 +168,7 @@ def columns():
     return (rng.random(p.size) < p**1.2).astype(int), p
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", WITHOUT_ORDER)
 def test_functions_of_arrays_equal_those_of_tables_bitwise(function, columns, monkeypatch):
     y, p = columns
     expected = function(cb.ScoreTable.from_arrays(y, p))
@@ -180,6 +181,15 @@ def test_functions_of_arrays_equal_those_of_tables_bitwise(function, columns, mo
     assert (
         function(y, p) == function(y[::-1], p[::-1]) == function(y == 1, p) == function(y.astype("u2"), p) == expected
     )
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrantWarning")
+@pytest.mark.parametrize("function", [cb.log_loss, cb.stratified_brier, cb.metrics.oe_ratio])
+@given(rows())
+def test_metrics_of_classes_equal_those_of_tables_for_all_scores(function, given_rows):
+    p, y = given_rows
+    y[:2] = 0, 1
+    assert function(y, p) == function(cb.ScoreTable.from_arrays(y, p))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

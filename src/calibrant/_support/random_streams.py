@@ -1,7 +1,8 @@
 """Random streams from a `random_state`, and those of replicates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -59,4 +60,10 @@ class Streams:
 
 def stream_key(seed: SeedSequence, purpose: int) -> int:
     """Return the key of all replicates with this seed and purpose."""
-    return int(SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, purpose)).generate_state(1, np.uint64)[0])
+    entropy = seed.entropy
+    return _stream_key(tuple(entropy) if isinstance(entropy, Sequence) else entropy, (*seed.spawn_key, purpose))
+
+
+@lru_cache(maxsize=64)  # groups share a seed
+def _stream_key(entropy: int | tuple[int, ...] | None, spawn_key: tuple[int, ...]) -> int:
+    return int(SeedSequence(entropy, spawn_key=spawn_key).generate_state(1, np.uint64)[0])

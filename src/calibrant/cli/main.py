@@ -5,6 +5,7 @@ Exit codes: 0 success, 1 check failed or alarm, 2 bad input or usage, or a file 
 """
 
 import errno
+import gc
 import os
 import signal
 import sys
@@ -24,11 +25,14 @@ from calibrant._support.atomic_files import SHORTAGES
 from calibrant._support.errors import MissingExtraError, nearest
 from calibrant._support.text_tables import printable
 from calibrant.cli.command_group import CommandGroup
+from calibrant.cli.deferred_imports import defer_imports
 
 __all__ = ["main", "run"]
 
 SUCCESS, CHECK_FAILED, BAD_INPUT, INTERNAL_ERROR, OUT_OF_MEMORY = 0, 1, 2, 3, 4
 INTERRUPTED, CLOSED_PIPE = 130, 141  # as in a shell: 128 and the number of the signal
+
+_OBJECTS_BETWEEN_COLLECTIONS = 300_000  # imports make many objects, and all of them stay
 
 # Each command is a function in the module of its name.
 COMMANDS = {
@@ -102,6 +106,8 @@ def calibrant() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit; after an interruption at once, without waiting for threads that still compute."""
+    defer_imports()
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     code = run(arguments)
     if code > 128:
         os._exit(code)

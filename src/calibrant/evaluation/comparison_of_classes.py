@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from calibrant._support import class_labels
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.columns import ColumnData
 from calibrant._support.errors import InputError
 from calibrant.evaluation.compared_models import RowLosses, column_name

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from os import PathLike
 from typing import Any
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import Note
 from calibrant._support.formatting import p_text
 from calibrant._support.frame_output import frame_from_rows

@@ -4,10 +4,10 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from os import PathLike
 from typing import Any
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import Note
 from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import label as json_label

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats
 from calibrant.forecasts.distributions import Gaussian, Quantiles, Samples, as_levels, pinball_losses

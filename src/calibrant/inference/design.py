@@ -1,10 +1,10 @@
 """`Design`: how rows depend on each other (independent, weighted, clustered), and covariances of residual sums."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.logits import EPS
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.information_bins import equal_information_bins, fine_bin_count

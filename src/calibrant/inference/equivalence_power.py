@@ -2,10 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.formatting import round_up
 from calibrant._support.roots import find_root
 from calibrant._support.typing import Floats

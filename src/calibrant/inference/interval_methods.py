@@ -22,6 +22,7 @@ Metrics of squared gaps (`degree` 2) are treated on the scale of their roots.
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -37,6 +38,7 @@ __all__ = [
     "METHODS",
     "NULL_METHODS",
     "check_interval",
+    "existing_limits",
     "interval_limits",
     "interval_method",
     "interval_refusal",
@@ -49,8 +51,11 @@ _ARCSINE_FACTOR = 1.2
 
 def interval_limits(replicates: Replicates, level: float) -> tuple[float, float]:
     """Return the lower and upper limit of the interval of this level; NaN where none exists."""
-    if interval_refusal(replicates):
-        return float("nan"), float("nan")
+    return (math.nan, math.nan) if interval_refusal(replicates) else existing_limits(replicates, level)
+
+
+def existing_limits(replicates: Replicates, level: float) -> tuple[float, float]:
+    """Return the limits of an interval that exists: `interval_refusal` gives no reason against it."""
     low, high = METHODS[interval_method(replicates.metric)](replicates, (1 - level) / 2)
     metric = replicates.metric
     least, most = metric.range_of(replicates.sample.table) if hasattr(metric, "range_of") else declared(metric, "range")
@@ -172,9 +177,13 @@ def _small_sample_factor(replicates: Replicates, tail: float) -> float:
     times as far away as normal ones. Clusters that contain the outcome are at most all clusters, so few clusters widen
     the limits at least by Student's quantile.
     """
+    return _factor_of_count(max(replicates.sample.n_rarer, 1.0), tail)
+
+
+@lru_cache(maxsize=1024)
+def _factor_of_count(m: float, tail: float) -> float:
     from scipy.special import ndtri, stdtrit
 
-    m = max(replicates.sample.n_rarer, 1.0)
     student = float(stdtrit(max(m - 1, 1.0), 1 - tail) / ndtri(1 - tail)) if tail < 0.5 else 1.0
     return max(student, 1 + 1 / float(np.sqrt(m)))
 

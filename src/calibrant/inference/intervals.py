@@ -14,7 +14,7 @@ from calibrant._support.typing import Column
 from calibrant.inference.interval_methods import (
     NULL_METHODS,
     check_interval,
-    interval_limits,
+    existing_limits,
     interval_method,
     interval_refusal,
 )
@@ -47,8 +47,8 @@ class Interval:
     def from_replicates(cls, replicates: Replicates, level: float) -> "Interval":
         """Return the interval of this level; NaN limits and a note where none exists."""
         metric, notes = replicates.metric, replicates.notes
-        low, high = interval_limits(replicates, level)
         refusal = interval_refusal(replicates)
+        low, high = (float("nan"),) * 2 if refusal else existing_limits(replicates, level)
         method = "none" if refusal else interval_method(metric)
         if refusal:
             notes = (*notes, Note("no_interval", 1, refusal))

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.roots import find_root
 from calibrant._support.typing import Floats
 from calibrant.inference.design import Design
@@ -173,9 +173,10 @@ def _distribution(matrix: Floats, degrees: float) -> Cdf:
             found = float(chndtr(value / scale, nu, centre / scale))
         else:
             found = float(ncfdtr(nu, nu * degrees, centre / scale, value / trace))
+        if not math.isnan(found):
+            return found
         # For large arguments scipy returns NaN: use the normal distribution with the same moments.
-        deviation = scale * np.sqrt(2 * nu + 4 * centre / scale)
-        return found if not np.isnan(found) else float(ndtr((value - trace - centre) / deviation))
+        return float(ndtr((value - trace - centre) / (scale * np.sqrt(2 * nu + 4 * centre / scale))))
 
     return cdf
 

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.random_streams import Stream
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.inference.design import Design

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import Note, join_notes
 from calibrant._support.typing import Floats
 from calibrant.inference.metric_values import drop_missing, mostly_exist
@@ -83,7 +83,21 @@ def resample_metrics(
     if null:
         simulated = map_blocks(sample.null(metrics), purpose="null", **common)
     columns = zip(metrics, values, resampled.T, simulated.T, strict=True)
+    if not (np.isnan(resampled).any() or np.isnan(simulated).any()):
+        return [_complete_replicates(*each, sample) for each in columns]
     return [_replicates(*each, sample, skip_missing) for each in columns]
+
+
+def _complete_replicates(metric: Metric, value: float, bootstrap: Floats, null: Floats, sample: Sample) -> Replicates:
+    """Return replicates that all have a value."""
+    notes = sample.table.notes
+    if not sample.has_exact_null and declared(metric, "needs_counts"):
+        null, notes = np.empty(0), join_notes(notes, _without_null(metric))
+    return Replicates(metric, value, np.ascontiguousarray(bootstrap), np.ascontiguousarray(null), sample, notes)
+
+
+def _without_null(metric: Metric) -> tuple[Note, ...]:
+    return (Note("no_null", 1, _NO_NULL.format(name=metric.name)),)
 
 
 def _replicates(
@@ -91,7 +105,7 @@ def _replicates(
 ) -> Replicates:
     notes = tuple[Note, ...]()
     if not sample.has_exact_null and (declared(metric, "needs_counts") or np.isnan(null).any()):
-        null, notes = np.empty(0), (Note("no_null", 1, _NO_NULL.format(name=metric.name)),)
+        null, notes = np.empty(0), _without_null(metric)
     if skip_missing and not (mostly_exist(bootstrap) and mostly_exist(null)):
         return Replicates(metric, value, bootstrap, null, sample, exists=False)
     (bootstrap, few), (null, more) = (drop_missing(values, metric.name) for values in (bootstrap, null))

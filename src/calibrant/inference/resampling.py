@@ -85,7 +85,8 @@ def map_blocks(
         found = map_in_threads(function, blocks, workers)
         return np.concatenate(list(progress_bar(found, len(blocks), f"resampling ({purpose})", show=show)))
     finally:
-        _kernels.free_memory()
+        if rows >= THREADS_FROM_IN_KERNEL:  # little memory is used again by the next table
+            _kernels.free_memory()
 
 
 def map_replicates(

@@ -4,13 +4,13 @@ import html
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from calibrant._support import columns as _columns
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import round_up
 from calibrant._support.json_values import plain

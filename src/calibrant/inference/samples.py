@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Stream, Streams
 from calibrant._support.typing import Bools, Column, Floats, Ints

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.paired import PairedDifference
 

@@ -3,12 +3,12 @@
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from calibrant._support.arrays import read_only
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.text_tables import html_table, text_table
 from calibrant._support.typing import Floats
 from calibrant.metrics.metric import MetricValue

@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
+from numpy.typing import NDArray
 
+from calibrant import _kernels
 from calibrant._support.errors import InputError
 from calibrant.metrics.bins import EqualWidth
 from calibrant.metrics.gce import GCE
@@ -49,10 +50,15 @@ class OERatio(UnbinnedMetric):
 
     def value(self, table: ScoreTable) -> float:
         """Return the value."""
-        expected = float(np.sum(table.n * table.score))
+        expected = float(EqualWidth(1)(table).total_score[0]) if len(table) else 0.0
         if expected == 0 and table.positives == 0:
             raise InputError("y_true must have observed or expected events for oe_ratio; got neither, so it is 0 / 0.")
         return float(table.positives / expected) if expected > 0 else math.inf
+
+    def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
+        """Return the value of rows in any order, or None where a table is needed; see `Metric`."""
+        sums = _kernels.row_sums(score, label, EqualWidth(1).row_edges())
+        return None if sums is None or not 0 < sums[1][0] < label.size else float(sums[1][0] / sums[2][0])
 
 
 bias = metric_function(Bias)

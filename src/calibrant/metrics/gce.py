@@ -4,13 +4,13 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _kernels
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError, join_notes
 from calibrant._support.option_checks import KnownKeywords
 from calibrant._support.typing import Column

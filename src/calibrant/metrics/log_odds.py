@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.logits import expit
 from calibrant._support.typing import Floats, Ints
 from calibrant.metrics.bins import EqualInformation
@@ -240,7 +240,7 @@ def offsets(x: Floats, n: Floats, events: Floats, start: Ints) -> Floats:
         gap = events - np.add.reduceat(expected, start)
         np.subtract(1, q, out=q)
         expected *= q
-        step = np.clip(gap / np.maximum(np.add.reduceat(expected, start), _STEP), -2.0, 2.0)
+        step = np.minimum(np.maximum(gap / np.maximum(np.add.reduceat(expected, start), _STEP), -2.0), 2.0)
         d = d + step
         if np.abs(step).max() < 1e-12 * (1 + np.abs(d).max()):
             break

@@ -62,10 +62,25 @@ class LogLoss(UnbinnedMetric):
 
     def value(self, table: ScoreTable) -> float:
         """Return the value."""
-        from scipy.special import xlog1py, xlogy
+        events, others = table.k > 0, table.n > table.k
+        terms = np.concatenate([_event_loss(table.score[events]), _other_loss(table.score[others])])
+        size = np.concatenate([table.k[events], (table.n - table.k)[others]])
+        if not np.isfinite(terms).all():
+            return math.inf
+        _, _, total = _kernels.bin_sums(terms / _LARGEST_LOSS, size, np.zeros_like(size), np.zeros(1, dtype=np.int64))
+        return float(total[0]) * _LARGEST_LOSS / table.size
 
-        p, n, k = table.score, table.n, table.k
-        return float(0.0 - np.sum(xlogy(k, p) + xlog1py(n - k, -p)) / table.size)
+    def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
+        """Return the value of rows in any order, or None where a table is needed; see `Metric`."""
+        if not _has_both_classes(score, label):
+            return None
+        terms = np.empty(score.size)
+        for first in range(0, score.size, _CHUNK):  # so few rows that all steps find them in the cache
+            which = slice(first, first + _CHUNK)
+            own = score[which].astype(np.float64)
+            terms[which] = np.where(label[which] != 0, _event_loss(own), _other_loss(own)) / _LARGEST_LOSS
+        sums = _kernels.row_sums(terms, label, _ONE_BIN)  # None if a loss is infinite
+        return None if sums is None else float(sums[2][0]) * _LARGEST_LOSS / label.size
 
     def linear_terms(self, score: Floats) -> tuple[Floats, Floats]:
         """Return the terms of each score; infinite for scores of 0 and 1."""
@@ -93,9 +108,44 @@ class StratifiedBrier(UnbinnedMetric):
     def value(self, table: ScoreTable) -> float:
         """Return the value."""
         need_both_classes(table, "stratified_brier")
-        p, n, k = table.score, table.n, table.k
-        events, others = np.sum(k), np.sum(n - k)
-        return float(np.sum(k * (1 - p) ** 2) / events + np.sum((n - k) * p**2) / others) / 2
+        n, k = table.n, table.k
+        of_events = _kernels.squared_errors(table.score, k, k) / k.sum()
+        of_others = _kernels.squared_errors(table.score, n - k, np.zeros_like(k)) / (n - k).sum()
+        return float(of_events + of_others) / 2
+
+    def value_of_rows(self, score: NDArray[Any], label: NDArray[Any]) -> float | None:
+        """Return the value of rows in any order, or None where a table is needed; see `Metric`."""
+        if not _has_both_classes(score, label):
+            return None
+        event, (zero, one) = label != 0, np.array([0, 1], dtype=score.dtype)
+        # The rows of the other class have no error.
+        of_events = _kernels.row_squared_errors(np.where(event, score, zero), label)
+        of_others = _kernels.row_squared_errors(np.where(event, one, score), label)
+        if of_events is None or of_others is None:
+            return None
+        return (of_events[1] / of_events[0] + of_others[1] / (label.size - of_others[0])) / 2
+
+
+_ONE_BIN = np.array([-math.inf, math.inf])
+_CHUNK = 1 << 13
+# Exact sums take numbers in [0, 1], so losses, at most 745 for the smallest double, are divided by this power of two.
+_LARGEST_LOSS = 1024.0
+
+
+def _has_both_classes(score: NDArray[Any], label: NDArray[Any]) -> bool:
+    """Return whether all scores and labels are valid and both classes occur."""
+    sums = _kernels.row_squared_errors(score, label)
+    return sums is not None and 0 < sums[0] < label.size
+
+
+def _event_loss(score: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return -np.log(score)
+
+
+def _other_loss(score: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return -np.log1p(-score)
 
 
 brier = metric_function(Brier)

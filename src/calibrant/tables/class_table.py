@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from calibrant._support import class_labels
 from calibrant._support.arrays import read_only
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Column, Floats, Ints, Weights

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from calibrant import _kernels
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.tables.mean_table import ROUNDING, MeanTable
 from calibrant.tables.validation import check_mean_partition, restore

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 import numpy as np
 
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Column, Floats, Ints, Weights

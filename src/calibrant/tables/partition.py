@@ -1,13 +1,13 @@
 """`Partition`: a table cut into bins, consecutive runs of its entries."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from calibrant import _kernels
 from calibrant._support.arrays import read_only
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats, Ints, Weights
 from calibrant.tables.score_table import ScoreTable
@@ -30,12 +30,16 @@ class BinTotals:
     @cached_property
     def rate(self) -> Floats:
         """Event rate of each bin."""
-        return self.k / np.maximum(self.n, 1)
+        return self.k / self._size
 
     @cached_property
     def mean_score(self) -> Floats:
         """Mean score of each bin."""
-        return np.where(self.n > 0, self.score, 0.0) / np.maximum(self.n, 1)
+        return np.where(self.n > 0, self.score, 0.0) / self._size
+
+    @cached_property
+    def _size(self) -> Floats:
+        return np.maximum(self.n, 1.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,9 +177,14 @@ class Partition:
         return self.k / self.n
 
     @property
+    def total_score(self) -> Floats:
+        """Sum of n * score of each bin."""
+        return self._sums[2]
+
+    @property
     def mean_score(self) -> Floats:
         """Mean score of each bin."""
-        return self._sums[2] / self.n
+        return self.total_score / self.n
 
     @property
     def min_score(self) -> Floats:

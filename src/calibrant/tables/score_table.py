@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +14,7 @@ from calibrant._kernels.tensors import are_on_device
 from calibrant._support import class_labels
 from calibrant._support import columns as _columns
 from calibrant._support.arrays import read_only
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.option_checks import known_keywords
 from calibrant._support.typing import Bools, Column, Floats, Ints, Weights

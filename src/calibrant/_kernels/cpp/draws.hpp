@@ -128,10 +128,12 @@ class BootstrapDraws {
             }
         }
         std::fill(times + size_, times + room, std::uint8_t{0});
-        std::vector<std::int64_t> sums(room / kBlock);
-        loops.sum_counts(times, sums.size(), sums.data());
         std::size_t drawn = 0;
-        for (const std::int64_t sum : sums) drawn += static_cast<std::size_t>(sum);
+        std::int64_t sums[kChunkQuarters / kBlock];
+        for (std::size_t row = 0; row < room; row += kChunkQuarters) {
+            loops.sum_counts(times + row, kChunkQuarters / kBlock, sums);
+            for (const std::int64_t sum : sums) drawn += static_cast<std::size_t>(sum);
+        }
         return drawn;
     }
 

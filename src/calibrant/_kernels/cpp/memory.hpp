@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 #if defined(__linux__)
@@ -126,5 +127,37 @@ template <class T>
 std::unique_ptr<T, Release> allocate_array(std::size_t size) {
     return std::unique_ptr<T, Release>(static_cast<T*>(allocate(size * sizeof(T)).release()));
 }
+
+// Memory of the pool for containers; new elements of plain types are not initialised unless a value is given.
+template <class T>
+struct PoolAllocator {
+    using value_type = T;
+
+    PoolAllocator() = default;
+    template <class U>
+    PoolAllocator(const PoolAllocator<U>&) {}
+
+    T* allocate(std::size_t size) { return allocate_array<T>(size).release(); }
+    void deallocate(T* memory, std::size_t) noexcept { Release{}(memory); }
+    template <class U>
+    void construct(U* at) noexcept {
+        ::new (static_cast<void*>(at)) U;
+    }
+    template <class U, class... Values>
+    void construct(U* at, Values&&... values) {
+        ::new (static_cast<void*>(at)) U(std::forward<Values>(values)...);
+    }
+    template <class U>
+    bool operator==(const PoolAllocator<U>&) const {
+        return true;
+    }
+    template <class U>
+    bool operator!=(const PoolAllocator<U>&) const {
+        return false;
+    }
+};
+
+template <class T>
+using PooledVector = std::vector<T, PoolAllocator<T>>;
 
 }  // namespace calibrant

@@ -14,7 +14,7 @@
 #include "exact_sums.hpp"
 #include "locate.hpp"
 #include "merge.hpp"
-#include "pava.hpp"
+#include "pava_entries.hpp"
 #include "replicates_module.hpp"
 #include "sums.hpp"
 #include "venn_abers.hpp"
@@ -109,7 +109,7 @@ template <class Count>
 Output<std::int64_t> pava_bc_entries(Input<Count> n, Input<Count> k, std::int64_t n_min, std::int64_t n_max) {
     const std::size_t size = n.shape(0);
     require(k.shape(0) == size, "n and k must be equally long");
-    std::vector<std::size_t> starts;
+    std::vector<CountBlock> blocks;
     {
         nb::gil_scoped_release release;
         const auto prefix = allocate_array<std::int64_t>(2 * (blocks_of(size) + 1));
@@ -117,9 +117,9 @@ Output<std::int64_t> pava_bc_entries(Input<Count> n, Input<Count> k, std::int64_
         fill_prefix(n.data(), size, prefix_n);
         fill_prefix(k.data(), size, prefix_k);
         check_sums(prefix_n[blocks_of(size)], prefix_k[blocks_of(size)]);
-        starts = pava_bc(Entries<Count>{n.data(), k.data(), prefix_n, prefix_k, size}, n_min, n_max);
+        pava_bc(Entries<Count>{n.data(), k.data(), prefix_n, prefix_k, size}, n_min, n_max, blocks);
     }
-    return to_array(std::vector<std::int64_t>(starts.begin(), starts.end()));
+    return to_array(starts_of(blocks));
 }
 
 // (n, k, sum of scores) of each bin, or None if a value is not valid, or a table must decide the value or its notes.

@@ -14,7 +14,8 @@
 #include "draws.hpp"
 #include "entries.hpp"
 #include "loops.hpp"
-#include "pava.hpp"
+#include "memory.hpp"
+#include "pava_entries.hpp"
 
 namespace calibrant {
 
@@ -51,8 +52,8 @@ struct Sums {
 // Counts of one replicate with sums over blocks of 64 entries before each block.
 template <class Count>
 struct Counts64 {
-    std::vector<Count> count;
-    std::vector<std::int64_t> before;
+    PooledVector<Count> count;
+    PooledVector<std::int64_t> before;
 
     void resize(std::size_t entries) {
         count.assign(padded(entries, kChunkQuarters), Count{0});
@@ -123,7 +124,7 @@ void in_pieces(std::size_t blocks, Function function) {
 
 // n * score with sums before each block, in lanes.
 struct Scores64 {
-    std::vector<double> before;
+    PooledVector<double> before;
 
     template <class Count>
     static void add(const Loops& loops, const std::vector<Counts64<Count>>& n, std::size_t replicates,
@@ -162,6 +163,19 @@ inline bool surely_accepts(double n, double k, double lowest, double highest, do
     };
     return within(1.0, 0.158655) || within(0.5, 0.308537);
 }
+
+struct Before {  // sums of the entries before one
+    std::int64_t n, k;
+    double score;
+};
+
+// Memory that all replicates use one after another.
+struct Workspace {
+    std::vector<std::size_t> start;
+    std::vector<Before> before;
+    std::vector<CountBlock> blocks;
+    std::vector<std::int64_t> doubtful;
+};
 
 // The acceptance sets of this thread, which replicates and groups share.
 inline AcceptanceCache& cache_of(double alpha) {
@@ -207,7 +221,8 @@ class Replicates {
         std::vector<Scores64> scores(1);
         Scores64::add(loops, n, 1, score_.data(), scores);
         const auto of_rows = linear_sums(loops, n, 1, &Plan::Linear::a);
-        std::vector<std::uint8_t> drawn(event_.size());
+        PooledVector<std::uint8_t> drawn(event_.size());
+        Workspace space;
         for (std::size_t r = 0; r < count; r += kTogether) {
             const std::size_t some = std::min(kTogether, count - r);
             for (std::size_t j = 0; j < some; ++j) {
@@ -217,7 +232,7 @@ class Replicates {
             }
             const auto of_events = linear_sums(loops, k, some, &Plan::Linear::b);
             for (std::size_t j = 0; j < some; ++j)
-                measure(n[0], k[j], scores[0], add(of_rows[0], of_events[j]), advance(out, r + j));
+                measure(n[0], k[j], scores[0], add(of_rows[0], of_events[j]), advance(out, r + j), space);
         }
     }
 
@@ -247,6 +262,7 @@ class Replicates {
         n[0].resize(rows_.entries);
         k[0].resize(rows_.entries);
         std::vector<Scores64> scores(1);
+        Workspace space;
         for (std::size_t r = 0; r < count; ++r) {
             std::copy_n(n_of + r * rows_.entries, rows_.entries, n[0].count.begin());
             std::copy_n(k_of + r * rows_.entries, rows_.entries, k[0].count.begin());
@@ -254,21 +270,21 @@ class Replicates {
             k[0].add(loops);
             Scores64::add(loops, n, 1, score_.data(), scores);
             const auto of_rows = linear_sums(loops, n, 1, &Plan::Linear::a), of_events = linear_sums(loops, k, 1, &Plan::Linear::b);
-            measure(n[0], k[0], scores[0], add(of_rows[0], of_events[0]), advance(out, r));
+            measure(n[0], k[0], scores[0], add(of_rows[0], of_events[0]), advance(out, r), space);
         }
     }
 
     // The counts of one replicate.
     void simulated(const Loops& loops, Key key, std::uint32_t replicate, std::int64_t* k) const {
-        std::vector<std::uint8_t> drawn(event_.size());
+        PooledVector<std::uint8_t> drawn(event_.size());
         null_.draw(loops, key, replicate, drawn.data());
         copy_counts(drawn, k);
     }
     void resampled(const Loops& loops, Key key, std::uint32_t replicate, std::int64_t* n, std::int64_t* k) const {
-        std::vector<std::uint8_t> times(event_.size());
+        PooledVector<std::uint8_t> times(event_.size());
         bootstrap_.draw(loops, key, replicate, times.data());
         copy_counts(times, n);
-        std::vector<std::uint8_t> events(times.size());
+        PooledVector<std::uint8_t> events(times.size());
         keep_events(times, events);
         copy_counts(events, k);
     }
@@ -289,7 +305,8 @@ class Replicates {
             k[j].resize(rows_.entries);
             times[j].count.resize(event_.size());
         }
-        std::vector<std::uint8_t> events(event_.size());
+        PooledVector<std::uint8_t> events(event_.size());
+        Workspace space;
         for (std::size_t r = 0; r < count; r += together) {
             const std::size_t some = std::min(together, count - r);
             for (std::size_t j = 0; j < some; ++j) draw(r + j, times[j].count.data());
@@ -302,7 +319,7 @@ class Replicates {
                 k[j].add(loops);
             }
             Scores64::add(loops, n, some, score_.data(), scores);
-            for (std::size_t j = 0; j < some; ++j) measure(n[j], k[j], scores[j], linear[j], advance(out, r + j));
+            for (std::size_t j = 0; j < some; ++j) measure(n[j], k[j], scores[j], linear[j], advance(out, r + j), space);
         }
     }
 
@@ -312,14 +329,14 @@ class Replicates {
                 out.rejected + plan_.blocks.size() * replicates};
     }
 
-    void copy_counts(const std::vector<std::uint8_t>& rows, std::int64_t* out) const {
+    void copy_counts(const PooledVector<std::uint8_t>& rows, std::int64_t* out) const {
         Counts64<Count> counts;
         counts.resize(rows_.entries);
         gather(rows, counts.count);
         std::copy_n(counts.count.begin(), rows_.entries, out);
     }
 
-    void keep_events(const std::vector<std::uint8_t>& times, std::vector<std::uint8_t>& events) const {
+    void keep_events(const PooledVector<std::uint8_t>& times, PooledVector<std::uint8_t>& events) const {
         const std::uint8_t *const from = times.data(), *const mask = event_.data();
         std::uint8_t* const to = events.data();
         const std::size_t size = times.size();  // not read in the loop, so that it is vectorised
@@ -327,16 +344,16 @@ class Replicates {
     }
 
     // From rows to entries of the table.
-    void gather(std::vector<std::uint8_t>& rows, std::vector<std::uint8_t>& counts) const {
+    void gather(PooledVector<std::uint8_t>& rows, PooledVector<std::uint8_t>& counts) const {
         if (rows_.single) return counts.swap(rows);
         add_rows(rows, counts);
     }
     template <class To>
-    void gather(const std::vector<std::uint8_t>& rows, std::vector<To>& counts) const {
+    void gather(const PooledVector<std::uint8_t>& rows, PooledVector<To>& counts) const {
         add_rows(rows, counts);
     }
     template <class To>
-    void add_rows(const std::vector<std::uint8_t>& rows, std::vector<To>& counts) const {
+    void add_rows(const PooledVector<std::uint8_t>& rows, PooledVector<To>& counts) const {
         const std::uint8_t* row = rows.data();
         To* const to = counts.data();
         std::size_t entry = 0;
@@ -356,13 +373,14 @@ class Replicates {
 
     template <class Drawn>
     void measure(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Scores64& scores,
-                 const std::vector<double>& linear, Sums out) const {
-        std::vector<std::size_t> start;
-        std::vector<Before> all;
+                 const std::vector<double>& linear, Sums out, Workspace& space) const {
+        std::vector<std::size_t>& start = space.start;
+        std::vector<Before>& all = space.before;
         // A sum up to a bin adds half a block on average, so with many bins for the entries all sums at once cost less.
-        if (plan_.bins() * kBlock / 2 > rows_.entries) sums_before(n, k, scores, all);
+        const bool dense = plan_.bins() * kBlock / 2 > rows_.entries;
+        if (dense) sums_before(n, k, scores, all);
         const auto before = [&](std::size_t entry) -> Before {
-            if (!all.empty()) return all[entry];
+            if (dense) return all[entry];
             return {n.up_to(entry), k.up_to(entry), scores.up_to(n, score_.data(), entry)};
         };
         for (const auto& starts : plan_.fixed) {
@@ -374,7 +392,7 @@ class Replicates {
             sum_bins(before, start, out);
         }
         std::copy(linear.begin(), linear.end(), out.linear);
-        for (const auto& each : plan_.blocks) *out.rejected++ = count_rejected(n, k, each);
+        for (const auto& each : plan_.blocks) *out.rejected++ = count_rejected(n, k, each, space);
     }
 
     static std::vector<double> add(std::vector<double> sums, const std::vector<double>& more) {
@@ -400,11 +418,6 @@ class Replicates {
         }
         return totals;
     }
-
-    struct Before {  // sums of the entries before one
-        std::int64_t n, k;
-        double score;
-    };
 
     // The sums before each entry, and before the end, added up in the same order as `up_to` does.
     template <class Drawn>
@@ -436,12 +449,17 @@ class Replicates {
     }
 
     // Bin b begins after the score that contains the row of rank floor(b N / B).
+    static std::int64_t share_of(std::int64_t total, std::int64_t b, std::int64_t bins) {
+        if (total < (std::int64_t{1} << 32)) return b * total / bins;  // bins are fewer than 2^31
+        return static_cast<std::int64_t>(static_cast<WideProduct>(b) * total / bins);
+    }
+
     template <class Drawn>
     void cut_at_ranks(const Counts64<Drawn>& n, std::int64_t bins, std::vector<std::size_t>& start) const {
         start.clear();
         const std::int64_t total = n.before.back();
         for (std::int64_t b = 0; b < bins; ++b) {
-            const auto rank = static_cast<std::int64_t>(static_cast<WideProduct>(b) * total / bins);
+            const std::int64_t rank = share_of(total, b, bins);
             if (rank == 0) {
                 start.push_back(0);
                 continue;
@@ -455,24 +473,23 @@ class Replicates {
     }
 
     template <class Drawn>
-    std::int64_t count_rejected(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Plan::Blocks& blocks) const {
+    std::int64_t count_rejected(const Counts64<Drawn>& n, const Counts64<Drawn>& k, const Plan::Blocks& blocks,
+                                Workspace& space) const {
         const Entries<Drawn> entries{n.count.data(), k.count.data(), n.before.data(), k.before.data(), rows_.entries};
-        const auto start = pava_bc(entries, blocks.n_min, blocks.n_max);
+        pava_bc(entries, blocks.n_min, blocks.n_max, space.blocks);
         AcceptanceCache& cache = cache_of(blocks.alpha);
-        std::vector<std::int64_t> doubtful;
-        std::int64_t rejected = 0, n_before = 0, k_before = 0;
-        for (std::size_t b = 0; b < start.size(); ++b) {
-            const std::size_t end = b + 1 < start.size() ? start[b + 1] : rows_.entries;
-            const std::int64_t n_after = n.up_to(end), k_after = k.up_to(end);
-            const std::int64_t bin_n = n_after - n_before, bin_k = k_after - k_before;
-            check_sums(bin_n, bin_k);
-            const bool accepted = surely_accepts(static_cast<double>(bin_n), static_cast<double>(bin_k),
-                                                 score_[start[b]], score_[end - 1], blocks.alpha);
-            if (!accepted) rejected += rejected_rows(score_.data(), entries, start[b], end, bin_n, bin_k, cache, doubtful);
-            n_before = n_after;
-            k_before = k_after;
+        space.doubtful.clear();
+        std::int64_t rejected = 0;
+        for (std::size_t b = 0; b < space.blocks.size(); ++b) {
+            const CountBlock& bin = space.blocks[b];
+            const std::size_t end = b + 1 < space.blocks.size() ? space.blocks[b + 1].start : rows_.entries;
+            check_sums(bin.n, bin.k);
+            const bool accepted = surely_accepts(static_cast<double>(bin.n), static_cast<double>(bin.k),
+                                                 score_[bin.start], score_[end - 1], blocks.alpha);
+            if (!accepted)
+                rejected += rejected_rows(score_.data(), entries, bin.start, end, bin.n, bin.k, cache, space.doubtful);
         }
-        return doubtful.empty() ? rejected : -1;
+        return space.doubtful.empty() ? rejected : -1;
     }
 
 #if defined(__SIZEOF_INT128__)

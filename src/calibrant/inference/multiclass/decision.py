@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.json_values import plain
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.inference.binary_components import IMPOSSIBLE

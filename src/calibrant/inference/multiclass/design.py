@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import PairedRows, check_clusters

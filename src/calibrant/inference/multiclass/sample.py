@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from calibrant import _kernels
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
 from calibrant._support.random_streams import Stream, Streams
 from calibrant._support.typing import Column, Floats, Ints, Weights
