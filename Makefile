@@ -25,7 +25,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure sbom clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
-	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn \
+	study study-calibrators study-monitor-stream study-monitoring study-audit study-curves study-costs study-regression study-scikit-learn \
 	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-spark \
 	monitor-kill oracles sanitize corruption fuzz
 
@@ -144,6 +144,11 @@ study-monitoring: $(VENV)/dev.stamp  ## measure false alarms and delays of e-pro
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.monitoring
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.monitoring_delays
 
+study-curves: $(VENV)/dev.stamp  ## measure the coverage of calibration curves, belts, net benefit and estimated event rates (1 hour; resumable); tables go to docs/studies
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.curves
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.net_benefit
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.prior_shift
+
 study-audit: $(VENV)/dev.stamp  ## measure false findings and power of audits (20 minutes on two cores); tables go to docs/studies
 	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.audit
 
@@ -178,8 +183,9 @@ oracles:  ## write the golden values of other implementations, in an environment
 	.venv-oracles/bin/python tests/golden/make_calibrators.py
 	.venv-oracles/bin/python tests/golden/make_multiclass.py
 	.venv-oracles/bin/python tests/golden/make_conformance.py
-	@command -v Rscript > /dev/null || { echo "make oracles needs R with rms, goftest and rpart (Debian: r-cran-rms r-cran-goftest r-cran-rpart)"; exit 1; }
+	@command -v Rscript > /dev/null || { echo "make oracles needs R with rms, sandwich, jsonlite, goftest and rpart (Debian: r-cran-rms r-cran-goftest r-cran-rpart)"; exit 1; }
 	.venv-oracles/bin/python tests/golden/make_val_prob.py
+	.venv-oracles/bin/python tests/golden/make_curves.py
 	.venv-oracles/bin/python tests/golden/make_rpart.py
 	.venv-oracles/bin/python tests/golden/make_numbers.py
 

@@ -18,6 +18,8 @@ _lazy = _LazyNames(
         "evaluation.settings": "Settings",
         "inference.bands": "Band consistency_band cumulative_band",
         "inference.calibration_tests": "consistency ecce_test hosmer_lemeshow slope_intercept_test spiegelhalter",
+        "inference.curves.belts": "CalibrationBelt calibration_belt",
+        "inference.curves.calibration_curves": "CalibrationCurve calibration_curve",
         "inference.decision": "AbsoluteMargin Decision",
         "inference.deviations": "Deviation",
         "inference.equivalence_tests": "Equivalence equivalence",

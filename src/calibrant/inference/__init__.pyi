@@ -20,6 +20,10 @@ from calibrant.inference.calibration_tests import ecce_test as ecce_test
 from calibrant.inference.calibration_tests import hosmer_lemeshow as hosmer_lemeshow
 from calibrant.inference.calibration_tests import slope_intercept_test as slope_intercept_test
 from calibrant.inference.calibration_tests import spiegelhalter as spiegelhalter
+from calibrant.inference.curves.belts import CalibrationBelt as CalibrationBelt
+from calibrant.inference.curves.belts import calibration_belt as calibration_belt
+from calibrant.inference.curves.calibration_curves import CalibrationCurve as CalibrationCurve
+from calibrant.inference.curves.calibration_curves import calibration_curve as calibration_curve
 from calibrant.inference.decision import AbsoluteMargin as AbsoluteMargin
 from calibrant.inference.decision import Decision as Decision
 from calibrant.inference.deviations import Deviation as Deviation

@@ -17,6 +17,7 @@ _lazy = _LazyNames(
         "plots.bias_scatter": "BiasDisplay",
         "plots.bin_comparison": "BinningDisplay",
         "plots.brier_decomposition": "DecompositionDisplay",
+        "plots.curve_bands": "CalibrationCurveDisplay",
         "plots.class_proportions": "ProportionDisplay",
         "plots.classwise_reliability": "ClasswiseDisplay",
         "plots.cost_curve": "CostDisplay",

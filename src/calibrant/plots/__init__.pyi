@@ -4,6 +4,7 @@ from calibrant.plots.audit_segments import SegmentDisplay as SegmentDisplay
 from calibrant.plots.bias_scatter import BiasDisplay as BiasDisplay
 from calibrant.plots.bin_comparison import BinningDisplay as BinningDisplay
 from calibrant.plots.brier_decomposition import DecompositionDisplay as DecompositionDisplay
+from calibrant.plots.curve_bands import CalibrationCurveDisplay as CalibrationCurveDisplay
 from calibrant.plots.class_proportions import ProportionDisplay as ProportionDisplay
 from calibrant.plots.classwise_reliability import ClasswiseDisplay as ClasswiseDisplay
 from calibrant.plots.cost_curve import CostDisplay as CostDisplay
