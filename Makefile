@@ -147,7 +147,7 @@ study-monitoring: $(VENV)/dev.stamp  ## measure false alarms and delays of e-pro
 study-curves: $(VENV)/dev.stamp  ## measure the coverage of calibration curves, belts, net benefit and estimated event rates (1 hour; resumable); tables go to docs/studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.curves
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.net_benefit
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.prior_shift
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.event_rates
 
 study-audit: $(VENV)/dev.stamp  ## measure false findings and power of audits (20 minutes on two cores); tables go to docs/studies
 	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.audit

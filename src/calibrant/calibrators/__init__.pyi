@@ -12,6 +12,7 @@ from calibrant.calibrators.multiclass import OneVsRest as OneVsRest
 from calibrant.calibrators.multiclass import ProbabilityMap as ProbabilityMap
 from calibrant.calibrators.pairwise import PairwiseCoupling as PairwiseCoupling
 from calibrant.calibrators.prior_shift import PriorShift as PriorShift
+from calibrant.calibrators.proportion_rule import ProportionRule as ProportionRule
 from calibrant.calibrators.registry import CALIBRATORS as CALIBRATORS
 from calibrant.calibrators.score_map import ScoreMap as ScoreMap
 from calibrant.calibrators.scorers import MetricScorer as MetricScorer
@@ -22,7 +23,6 @@ from calibrant.calibrators.softmax_scaling import MatrixScaling as MatrixScaling
 from calibrant.calibrators.softmax_scaling import SoftmaxTemperature as SoftmaxTemperature
 from calibrant.calibrators.softmax_scaling import VectorScaling as VectorScaling
 from calibrant.calibrators.spline import Spline as Spline
-from calibrant.calibrators.proportion_rule import ProportionRule as ProportionRule
 from calibrant.calibrators.thresholds import ProportionThreshold as ProportionThreshold
 from calibrant.calibrators.trees import TreeSmoothing as TreeSmoothing
 from calibrant.calibrators.venn_abers import VennAbers as VennAbers

@@ -7,6 +7,7 @@ _lazy = _LazyNames(
     {
         "evaluation.audit.result": "Audit Segment",
         "evaluation.binary_details": "BinaryDetails CumulativeDifferences",
+        "evaluation.decision_curves": "DecisionCurve NetBenefit decision_curve",
         "evaluation.decisions": "DecisionResult Decisions",
         "evaluation.differences": "Difference",
         "evaluation.labels_details": "LabelsDetails",
@@ -24,6 +25,7 @@ _lazy = _LazyNames(
         "inference.deviations": "Deviation",
         "inference.equivalence_tests": "Equivalence equivalence",
         "inference.estimates": "Estimate",
+        "inference.event_rates": "EventRate estimate_event_rate",
         "inference.hypothesis_tests": "JointTest TestResult",
         "inference.intervals": "Interval interval",
         "inference.multiclass.confusions": "Confusion",

@@ -2,6 +2,9 @@ from calibrant.evaluation.audit.result import Audit as Audit
 from calibrant.evaluation.audit.result import Segment as Segment
 from calibrant.evaluation.binary_details import BinaryDetails as BinaryDetails
 from calibrant.evaluation.binary_details import CumulativeDifferences as CumulativeDifferences
+from calibrant.evaluation.decision_curves import DecisionCurve as DecisionCurve
+from calibrant.evaluation.decision_curves import NetBenefit as NetBenefit
+from calibrant.evaluation.decision_curves import decision_curve as decision_curve
 from calibrant.evaluation.decisions import DecisionResult as DecisionResult
 from calibrant.evaluation.decisions import Decisions as Decisions
 from calibrant.evaluation.differences import Difference as Difference
@@ -30,6 +33,8 @@ from calibrant.inference.deviations import Deviation as Deviation
 from calibrant.inference.equivalence_tests import Equivalence as Equivalence
 from calibrant.inference.equivalence_tests import equivalence as equivalence
 from calibrant.inference.estimates import Estimate as Estimate
+from calibrant.inference.event_rates import EventRate as EventRate
+from calibrant.inference.event_rates import estimate_event_rate as estimate_event_rate
 from calibrant.inference.hypothesis_tests import JointTest as JointTest
 from calibrant.inference.hypothesis_tests import TestResult as TestResult
 from calibrant.inference.intervals import Interval as Interval

@@ -23,6 +23,7 @@ _lazy = _LazyNames(
         "plots.cost_curve": "CostDisplay",
         "plots.coverage_curve": "CoverageDisplay",
         "plots.cumulative_differences": "CumulativeDisplay",
+        "plots.decision_curve_bands": "DecisionCurveDisplay",
         "plots.error_characteristic": "RECDisplay",
         "plots.group_metrics": "GroupDisplay",
         "plots.monitor_history": "MonitorDisplay",

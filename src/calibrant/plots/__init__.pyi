@@ -4,12 +4,13 @@ from calibrant.plots.audit_segments import SegmentDisplay as SegmentDisplay
 from calibrant.plots.bias_scatter import BiasDisplay as BiasDisplay
 from calibrant.plots.bin_comparison import BinningDisplay as BinningDisplay
 from calibrant.plots.brier_decomposition import DecompositionDisplay as DecompositionDisplay
-from calibrant.plots.curve_bands import CalibrationCurveDisplay as CalibrationCurveDisplay
 from calibrant.plots.class_proportions import ProportionDisplay as ProportionDisplay
 from calibrant.plots.classwise_reliability import ClasswiseDisplay as ClasswiseDisplay
 from calibrant.plots.cost_curve import CostDisplay as CostDisplay
 from calibrant.plots.coverage_curve import CoverageDisplay as CoverageDisplay
 from calibrant.plots.cumulative_differences import CumulativeDisplay as CumulativeDisplay
+from calibrant.plots.curve_bands import CalibrationCurveDisplay as CalibrationCurveDisplay
+from calibrant.plots.decision_curve_bands import DecisionCurveDisplay as DecisionCurveDisplay
 from calibrant.plots.error_characteristic import RECDisplay as RECDisplay
 from calibrant.plots.group_metrics import GroupDisplay as GroupDisplay
 from calibrant.plots.monitor_history import MonitorDisplay as MonitorDisplay
