@@ -18,7 +18,7 @@ from calibrant._support.progress import progress_bar
 from calibrant.inference import calibration_belt, calibration_curve
 from research.studies.designs import CALIBRATED, RESULTS, SHIFTED, STEEP, Truth, scores, workers, write
 
-REPLICATIONS = {"spline": 2000, "local": 200, "isotonic": 200, "belt": 2000}
+REPLICATIONS = {"spline": 1000, "local": 100, "isotonic": 100, "belt": 1000}
 CORRELATION = 0.1
 
 

@@ -1,9 +1,9 @@
 """Bias and coverage of `estimate_event_rate`, and error rates of the check of its assumption.
 
 Logits of scores are normal with standard deviation 1, and the means of events and other rows differ by 2. The scores
-are not calibrated. Reference and new rows: 4,000 each. The new event rate is 0.2 to 5 times that of the reference. Moved
-class-conditionals: the logits of new events are lower by 1, or those of new non-events have standard deviation 1.5.
-Writes docs/studies/event_rates.csv.
+are not calibrated. Reference and new rows: 4,000 each. The new event rate is 0.2 to 5 times that of the
+reference. Moved class-conditionals: the logits of new events are lower by 1, or those of new non-events have standard
+deviation 1.5. Writes docs/studies/event_rates.csv.
 """
 
 from concurrent.futures import ProcessPoolExecutor

@@ -40,6 +40,7 @@ _lazy = _LazyNames(
         "inference.sequential.e_tests": "e_bh log_mean_e",
         "inference.sequential.pit_tables": "pit_table",
         "inference.sequential.shift_sequences": "ShiftSequence",
+        "inference.validation_size": "ValidationPrecision",
     },
 )
 __all__ = _lazy.names  # noqa: PLE0605  (built from the map; __init__.pyi spells it out)

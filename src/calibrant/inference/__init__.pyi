@@ -62,3 +62,4 @@ from calibrant.inference.sequential.e_tests import e_bh as e_bh
 from calibrant.inference.sequential.e_tests import log_mean_e as log_mean_e
 from calibrant.inference.sequential.pit_tables import pit_table as pit_table
 from calibrant.inference.sequential.shift_sequences import ShiftSequence as ShiftSequence
+from calibrant.inference.validation_size import ValidationPrecision as ValidationPrecision
