@@ -26,7 +26,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all lint types docs gallery screenshots structure sbom clean lock locked \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
-	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn study-multicalibration \
+	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn study-multicalibration study-curves \
 	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-pages bench-spark bench-audit \
 	monitor-kill oracles sanitize corruption fuzz
 
@@ -160,6 +160,11 @@ study-monitoring: $(VENV)/dev.stamp  ## measure false alarms and delays of e-pro
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.monitoring
 	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.monitoring_delays
 
+study-curves: $(VENV)/dev.stamp  ## measure the coverage of calibration curves, belts, net benefit and estimated event rates (1 hour; resumable); tables go to docs/studies
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.curves
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.net_benefit
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.event_rates
+
 study-audit: $(VENV)/dev.stamp  ## measure false findings and power of audits (an hour on two cores; resumable); tables go to docs/studies
 	$(BIN)/python $(PIP) mcgrad==0.1.5
 	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.audit
@@ -201,8 +206,9 @@ oracles:  ## write the golden values of other implementations, in an environment
 	.venv-oracles/bin/python tests/golden/make_multiclass.py
 	.venv-oracles/bin/python tests/golden/make_conformance.py
 	.venv-oracles/bin/python tests/golden/make_multicalibration.py
-	@command -v Rscript > /dev/null || { echo "make oracles needs R with rms, goftest and rpart (Debian: r-cran-rms r-cran-goftest r-cran-rpart)"; exit 1; }
+	@command -v Rscript > /dev/null || { echo "make oracles needs R with rms, sandwich, jsonlite, goftest and rpart (Debian: r-cran-rms r-cran-goftest r-cran-rpart)"; exit 1; }
 	.venv-oracles/bin/python tests/golden/make_val_prob.py
+	.venv-oracles/bin/python tests/golden/make_curves.py
 	.venv-oracles/bin/python tests/golden/make_rpart.py
 	.venv-oracles/bin/python tests/golden/make_numbers.py
 

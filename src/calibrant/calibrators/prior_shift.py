@@ -1,14 +1,20 @@
-"""Correction for a known change of the event rate (prior shift)."""
+"""Correction for a change of the event rate (prior shift), which is known or estimated from scores."""
 
+import warnings
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from calibrant._support.errors import InputError
+from calibrant._support.errors import CalibrantWarning, InputError
+from calibrant._support.formatting import p_text
+from calibrant._support.typing import Column
 from calibrant.calibrators import maps
 from calibrant.calibrators.score_map import ScoreMap
+from calibrant.inference.event_rates import EventRate, estimate_event_rate
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["PriorShift"]
+
+_DOUBTFUL = 0.01
 
 
 class PriorShift(ScoreMap):
@@ -35,6 +41,8 @@ class PriorShift(ScoreMap):
     Attributes
     ----------
     odds_ratio_ : float
+    event_rate_ : EventRate
+        The estimate, after `from_scores`.
 
     References
     ----------
@@ -48,6 +56,7 @@ class PriorShift(ScoreMap):
     """
 
     map_kinds: ClassVar[tuple[str, ...]] = ("odds",)
+    event_rate_: EventRate
 
     def __init__(
         self,
@@ -59,6 +68,46 @@ class PriorShift(ScoreMap):
         self.prevalence = prevalence
         self.trained_prevalence = trained_prevalence
         self.sampling_rate = sampling_rate
+
+    @classmethod
+    def from_scores(
+        cls, y_true: Column | ScoreTable, y_prob: Column | None = None, *, new_scores: Column, **options: Any
+    ) -> "PriorShift":
+        """Return the fitted correction for the event rate that is estimated from the scores of new rows.
+
+        Parameters
+        ----------
+        y_true, y_prob : columns
+            Outcomes and scores of reference rows; or one `ScoreTable`.
+        new_scores : column
+            Scores of the rows to correct, whose outcomes are not known.
+        **options
+            Of `calibrant.inference.estimate_event_rate`. Its result is kept as ``event_rate_``; a warning is issued if
+            the check of its assumption has a p-value below 0.01.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> p = rng.beta(2, 6, 4000)
+        >>> y = rng.random(4000) < p
+        >>> kept = y | (rng.random(4000) < 0.25)  # three quarters of the non-events are missing in the new rows
+        >>> shift = PriorShift.from_scores(y, p, new_scores=p[kept])
+        >>> round(shift.event_rate_.value, 2), round(float(y[kept].mean()), 2)
+        (0.57, 0.56)
+        """
+        rate = estimate_event_rate(y_true, y_prob, new_scores=new_scores, **options)
+        if rate.check.pvalue < _DOUBTFUL:
+            warnings.warn(
+                f"PriorShift: the scores of events or of other rows have changed ({p_text(rate.check.pvalue)}), so the "
+                "estimated event rate is not valid.",
+                CalibrantWarning,
+                stacklevel=2,
+            )
+        found = cls(prevalence=rate.value, trained_prevalence=rate.reference_rate)
+        found.fit([0.5, 0.5], [0, 1])  # the map depends on the two rates only
+        found.event_rate_ = rate
+        return found
 
     def _fit_table(self, table: ScoreTable) -> maps.Map:
         if (self.prevalence is None) == (self.sampling_rate is None):

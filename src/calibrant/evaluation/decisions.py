@@ -17,15 +17,20 @@ from calibrant._support.text_tables import text_table
 from calibrant._support.typing import Column
 from calibrant.inference.paired import bootstrap_difference, paired_replicates
 from calibrant.inference.resampling import PairedRows
-from calibrant.metrics.decision_cost import DecisionCost
+from calibrant.metrics.decision_cost import DecisionCost, bayes_threshold
+from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options
 
-__all__ = ["DecisionResult", "Decisions", "decisions"]
+__all__ = ["DecisionResult", "Decisions", "as_models", "cost_threshold", "decisions"]
 
 
 @dataclass(frozen=True)
 class DecisionResult:
-    """Errors and mean cost of decisions by one model's scores, and the saving over the first model; see `decisions`."""
+    """Errors and mean cost of decisions by one model's scores, and the saving over the first model; see `decisions`.
+
+    `net_benefit` is that of Vickers and Elkin (2006) at the threshold: true positives less false positives times the
+    odds of the threshold, per row. `decision_curve` computes it at many thresholds, with intervals.
+    """
 
     name: str
     threshold: float
@@ -39,6 +44,7 @@ class DecisionResult:
     saving_low: float
     saving_high: float
     pvalue: float
+    net_benefit: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,10 +92,11 @@ class Decisions:
 @row_options
 def decisions(
     y_true: Column,
-    y_probs: Mapping[str, Column],
+    y_probs: Mapping[str, Column] | Column,
     *,
     false_positive: float = 1.0,
     false_negative: float = 1.0,
+    cost: Any = None,
     threshold: float | None = None,
     confidence_level: float = 0.95,
     n_resamples: int = 499,
@@ -102,10 +109,12 @@ def decisions(
     Parameters
     ----------
     y_true : column
-    y_probs : mapping of name to column
+    y_probs : mapping of name to column, or one column
         Predictions for the same rows. Models are compared with the first one, for example the uncalibrated model.
     false_positive, false_negative : float, default=1
         Cost of a positive decision on a row without the event, and of a negative decision on a row with it.
+    cost : cost object, optional
+        Instead of both: ``LinearCost(over=1, under=4)`` costs 1 for a false positive and 4 for a false negative.
     threshold : float, optional
         Lowest score of a decision for the event; by default `bayes_threshold`, which has the least cost if the
         probabilities are calibrated.
@@ -131,20 +140,12 @@ def decisions(
     >>> found.lines[1].pvalue
     0.01
     """
-    if hasattr(y_probs, "columns"):  # a frame
-        y_probs = {name: y_probs[name] for name in y_probs.columns}
-    if not isinstance(y_probs, Mapping) or not y_probs:
-        raise InputError(
-            f"y_probs must be a mapping with at least one model; got {type(y_probs).__name__}.",
-            hint='Pass {"name": predictions, ...}.',
-            argument="y_probs",
-        )
+    models = as_models(y_probs)
+    if cost is not None:
+        false_positive, false_negative = _unit_costs(cost, false_positive, false_negative)
     metric = DecisionCost(false_positive, false_negative, threshold)
     level = check_share("confidence_level", confidence_level)
-    names = [str(name) for name in y_probs]
-    if len(set(names)) < len(names):
-        raise InputError(f"y_probs must have distinct names; got {names}.", argument="y_probs", value=names)
-    paired, tables = PairedRows.read(y_true, y_probs, **rows)
+    paired, tables = PairedRows.read(y_true, models, **rows)
     draws = paired_replicates(
         paired,
         [metric],
@@ -153,17 +154,60 @@ def decisions(
         show=progress,
     )[:, :, 0]
     lines = []
-    for i, (name, table) in enumerate(zip(y_probs, tables, strict=True)):
+    for i, (name, table) in enumerate(zip(models, tables, strict=True)):
         false_positives, false_negatives = metric.errors(table)
         accuracy = 1 - (false_positives + false_negatives) / table.size
-        cost = metric.value(table)
+        mean = metric.value(table)
         low, high = np.quantile(draws[:, i], ((1 - level) / 2, (1 + level) / 2)).tolist()
-        saving = metric.value(tables[0]) - cost
+        saving = metric.value(tables[0]) - mean
         gain = bootstrap_difference(saving, draws[:, 0] - draws[:, i], level) if i else (math.nan,) * 3
-        lines.append(
-            DecisionResult(
-                str(name), metric.cut, accuracy, false_positives, false_negatives, cost, low, high, saving, *gain
-            )
-        )
+        errors = (accuracy, false_positives, false_negatives)
+        benefit = _net_benefit(table, metric.cut, false_positives, false_negatives)
+        lines.append(DecisionResult(str(name), metric.cut, *errors, mean, low, high, saving, *gain, benefit))
     notes = tuple(dict.fromkeys(note for table in tables for note in table.notes))
     return Decisions(tuple(lines), metric, confidence_level, notes)
+
+
+def as_models(y_probs: Any) -> Mapping[str, Column]:
+    """Return predictions by name: a mapping, the columns of a frame, or one column named "model"."""
+    if hasattr(y_probs, "columns"):  # a frame
+        y_probs = {name: y_probs[name] for name in y_probs.columns}
+    if not isinstance(y_probs, Mapping):
+        y_probs = {"model": y_probs}
+    names = [str(name) for name in y_probs]
+    if not names:
+        raise InputError(
+            "y_probs must be a mapping with at least one model; got an empty one.",
+            hint='Pass {"name": predictions, ...}.',
+            argument="y_probs",
+        )
+    if len(set(names)) < len(names):
+        raise InputError(f"y_probs must have distinct names; got {names}.", argument="y_probs", value=names)
+    return y_probs
+
+
+def cost_threshold(cost: Any) -> float:
+    """Return the Bayes threshold of a cost object: over / (over + under)."""
+    return bayes_threshold(*_unit_costs(cost))
+
+
+def _unit_costs(cost: Any, false_positive: float = 1.0, false_negative: float = 1.0) -> tuple[float, float]:
+    """Return the costs of a false positive and of a false negative: `over` and `under` of a cost object."""
+    if (false_positive, false_negative) != (1.0, 1.0):
+        raise InputError(
+            "cost and false_positive or false_negative must not be given together; got both.",
+            hint="Pass cost=LinearCost(over=..., under=...) alone.",
+            argument="cost",
+        )
+    if not (hasattr(cost, "over") and hasattr(cost, "under")):
+        raise InputError(
+            f"cost must have unit costs over and under, as LinearCost has; got {cost!r}.", argument="cost", value=cost
+        )
+    return float(cost.over), float(cost.under)
+
+
+def _net_benefit(table: ScoreTable, cut: float, false_positives: float, false_negatives: float) -> float:
+    hits = float(table.positives) - false_negatives
+    if cut >= 1:
+        return math.nan if false_positives else hits / float(table.size)
+    return (hits - false_positives * cut / (1 - cut)) / float(table.size)

@@ -5,6 +5,9 @@ from calibrant.evaluation.audit.result import Audit as Audit
 from calibrant.evaluation.audit.result import Segment as Segment
 from calibrant.evaluation.binary_details import BinaryDetails as BinaryDetails
 from calibrant.evaluation.binary_details import CumulativeDifferences as CumulativeDifferences
+from calibrant.evaluation.decision_curves import DecisionCurve as DecisionCurve
+from calibrant.evaluation.decision_curves import NetBenefit as NetBenefit
+from calibrant.evaluation.decision_curves import decision_curve as decision_curve
 from calibrant.evaluation.decisions import DecisionResult as DecisionResult
 from calibrant.evaluation.decisions import Decisions as Decisions
 from calibrant.evaluation.differences import Difference as Difference
@@ -23,12 +26,18 @@ from calibrant.inference.calibration_tests import ecce_test as ecce_test
 from calibrant.inference.calibration_tests import hosmer_lemeshow as hosmer_lemeshow
 from calibrant.inference.calibration_tests import slope_intercept_test as slope_intercept_test
 from calibrant.inference.calibration_tests import spiegelhalter as spiegelhalter
+from calibrant.inference.curves.belts import CalibrationBelt as CalibrationBelt
+from calibrant.inference.curves.belts import calibration_belt as calibration_belt
+from calibrant.inference.curves.calibration_curves import CalibrationCurve as CalibrationCurve
+from calibrant.inference.curves.calibration_curves import calibration_curve as calibration_curve
 from calibrant.inference.decision import AbsoluteMargin as AbsoluteMargin
 from calibrant.inference.decision import Decision as Decision
 from calibrant.inference.deviations import Deviation as Deviation
 from calibrant.inference.equivalence_tests import Equivalence as Equivalence
 from calibrant.inference.equivalence_tests import equivalence as equivalence
 from calibrant.inference.estimates import Estimate as Estimate
+from calibrant.inference.event_rates import EventRate as EventRate
+from calibrant.inference.event_rates import estimate_event_rate as estimate_event_rate
 from calibrant.inference.hypothesis_tests import JointTest as JointTest
 from calibrant.inference.hypothesis_tests import TestResult as TestResult
 from calibrant.inference.intervals import Interval as Interval
@@ -56,3 +65,4 @@ from calibrant.inference.sequential.e_tests import e_bh as e_bh
 from calibrant.inference.sequential.e_tests import log_mean_e as log_mean_e
 from calibrant.inference.sequential.pit_tables import pit_table as pit_table
 from calibrant.inference.sequential.shift_sequences import ShiftSequence as ShiftSequence
+from calibrant.inference.validation_size import ValidationPrecision as ValidationPrecision

@@ -4,10 +4,8 @@ import numpy as np
 
 from calibrant._support.errors import InputError
 from calibrant._support.logits import expit
-from calibrant._support.typing import Floats
 from calibrant.inference.design import Design
 from calibrant.inference.estimates import Estimate
-from calibrant.tables.residuals import squared_residuals
 
 __all__ = ["calibration_in_the_large", "coefficients"]
 
@@ -37,7 +35,6 @@ def calibration_in_the_large(design: Design, level: float) -> tuple[Estimate, ..
 
 
 def _slope_and_intercept(design: Design, level: float) -> tuple[Estimate, ...]:
-    table = design.table
     try:
         line = design.cox_line
     except InputError:  # almost separated: the fit failed, though a maximum may exist
@@ -47,31 +44,18 @@ def _slope_and_intercept(design: Design, level: float) -> tuple[Estimate, ...]:
     x = design.cox_logits.by_score
     q = expit(line[1] + line[0] * x)
     columns = np.stack([x, np.ones(x.size)])
-    bread = (columns * (table.n * q * (1 - q))) @ columns.T
+    bread = design.score_information(columns, q)
     try:
         inverse = np.linalg.inv(bread)
     except np.linalg.LinAlgError:
         return ()
-    variance = inverse @ _meat(design, columns, q, bread) @ inverse
+    variance = inverse @ design.score_covariance(columns, q) @ inverse
     errors, quantile = np.sqrt(np.diag(variance)), _quantile(design, level)
     found = []
     for name, value, error, null in zip(("calibration slope", "Cox intercept"), line, errors, (1.0, 0.0), strict=True):
         reach = float(quantile * error)
         found.append(Estimate(name, value, float(error), value - reach, value + reach, level, design.degrees, null))
     return tuple(found)
-
-
-def _meat(design: Design, columns: Floats, q: Floats, bread: Floats) -> Floats:
-    """Return the covariance of the score function; at least that of independent rows if the regression fits."""
-    table = design.table
-    if design.rows is not None:
-        sums = np.stack([design.cluster_sums(q, column) for column in columns])
-        centred = sums - sums.mean(axis=1, keepdims=True)
-        found: Floats = centred @ centred.T * (sums.shape[1] / (sums.shape[1] - 1))
-        return found
-    robust: Floats = (columns * squared_residuals(table, q)) @ columns.T
-    # Squared residuals of fitted rows are too small; counts have at least the Bernoulli variance.
-    return robust if table.importance or np.trace(robust) > np.trace(bread) else bread
 
 
 def _quantile(design: Design, level: float) -> float:

@@ -1,5 +1,6 @@
 """`Design`: how rows depend on each other (independent, weighted, clustered), and covariances of residual sums."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from calibrant.metrics import log_odds
 from calibrant.metrics.bins import information_bins
 from calibrant.metrics.log_odds import LogOddsBins, ScoreLogits
 from calibrant.metrics.slope_intercept import Logits
-from calibrant.tables.residuals import event_squares, row_squares
+from calibrant.tables.residuals import event_squares, row_squares, squared_residuals
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Design"]
@@ -168,6 +169,32 @@ class Design:
         centred = sums - sums.mean(axis=0)
         found: Floats = centred.T @ centred * (sums.shape[0] / (sums.shape[0] - 1))
         return found if np.trace(found) >= np.trace(independent) else independent
+
+    def score_information(self, columns: Floats, fitted: Floats) -> Floats:
+        """Return the information of a logistic regression: sums of n q (1 - q) times products of two columns."""
+        found: Floats = (columns * (self.table.n * fitted * (1 - fitted))) @ columns.T
+        return found
+
+    def score_covariance(self, columns: Floats, fitted: Floats) -> Floats:
+        """Return the covariance of the sums of column * weight * (event - fitted), one sum per column of scores.
+
+        Robust, by clusters where there are any; for counts at least that of independent Bernoulli outcomes.
+        """
+        if self.rows is not None:
+            return self.cluster_score_covariance(columns, fitted)
+        robust: Floats = (columns * squared_residuals(self.table, fitted)) @ columns.T
+        if self.table.importance:
+            return robust
+        # Squared residuals of fitted rows are too small; counts have at least the Bernoulli variance.
+        bernoulli = self.score_information(columns, fitted)
+        return robust if np.trace(robust) > np.trace(bernoulli) else bernoulli
+
+    def cluster_score_covariance(self, columns: Iterable[Floats], fitted: Floats) -> Floats:
+        """Return the same covariance by the sums of clusters; columns may be computed one by one."""
+        sums = np.stack([self.cluster_sums(fitted, column) for column in columns])
+        centred = sums - sums.mean(axis=1, keepdims=True)
+        found: Floats = centred @ centred.T * (sums.shape[1] / (sums.shape[1] - 1))
+        return found
 
     @property
     def _code(self) -> Ints:

@@ -2,8 +2,8 @@
 
 import html
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from numbers import Real
 from typing import Any, Literal, get_args
 
@@ -20,6 +20,7 @@ from calibrant._support.typing import Column, Floats
 from calibrant.inference.binary_components import MIN_EVENTS
 from calibrant.inference.equivalence_power import information_needed
 from calibrant.inference.information_bins import fine_bin_count
+from calibrant.inference.validation_size import ValidationPrecision, describe_rows, validation_rows
 from calibrant.metrics import log_odds
 from calibrant.metrics.bins import EqualInformation, information_bins
 from calibrant.metrics.log_odds import LogOddsBins
@@ -48,6 +49,10 @@ class SampleSize:
         Information of one row: the mean of p (1 - p).
     at_least : bool
         Whether only the event rate was given, so that scores with spread need more rows.
+    validation : mapping of criterion to int or None
+        Rows for an external validation of the given precision, by criterion: "O/E", "calibration slope", "AUC", "net
+        benefit". None where only the event rate is known; empty without ``precision=``.
+    precision : ValidationPrecision or None
     """
 
     detect: int
@@ -62,10 +67,19 @@ class SampleSize:
     event_rate: float
     information: float
     at_least: bool
+    validation: Mapping[str, int | None] = field(default_factory=dict)
+    precision: ValidationPrecision | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
-        return plain(self)
+        found = plain(self, skip=("precision",))
+        return found if self.precision is None else found | {"precision": asdict(self.precision)}
+
+    @property
+    def validation_rows(self) -> int | None:
+        """Rows that reach all precisions of an external validation; None where none was asked for or is known."""
+        known = [rows for rows in self.validation.values() if rows is not None]
+        return max(known) if known else None
 
     def __repr__(self) -> str:
         return "\n".join(self._sentences())
@@ -83,7 +97,18 @@ class SampleSize:
             f"To show that the odds of a calibrated model are accurate to within {_percent(self.margin)} {power}: "
             f"{self._sizes(self.equivalence)}.",
         ]
+        found += self._validation_sentences()
         return [*found, "These are lower limits: scores with spread need more rows."] if self.at_least else found
+
+    def _validation_sentences(self) -> list[str]:
+        if self.precision is None:
+            return []
+        level = f"{100 * self.precision.confidence_level:g} % interval"
+        found = []
+        for name, width, rows in describe_rows(dict(self.validation), self.precision):
+            need = "needs expected scores" if rows is None else self._sizes(rows)
+            found.append(f"For a {level} of {name} of width {width:g}: {need}.")
+        return found
 
     def _sizes(self, rows: int) -> str:
         rounded = round_up(rows)
@@ -100,6 +125,7 @@ def sample_size(
     alpha: float = 0.05,
     power: float = 0.8,
     kind: Kind = "shift",
+    precision: ValidationPrecision | None = None,
 ) -> SampleSize:
     """Rows and events needed to detect a deviation, and to show that a calibrated model lies within a margin.
 
@@ -122,6 +148,9 @@ def sample_size(
         margin.
     kind : {"shift", "slope"}, default="shift"
         Which deviation to detect.
+    precision : ValidationPrecision, optional
+        Adds the rows of an external validation whose confidence intervals have given widths, by the criteria of Riley
+        et al. (2021): O/E, calibration slope, AUC and, with a threshold, standardised net benefit.
 
     Returns
     -------
@@ -149,6 +178,9 @@ def sample_size(
     >>> plan = sample_size(event_rate=0.05, deviation=0.5)
     >>> plan.detect, plan.detect_events
     (1226, 62)
+    >>> from calibrant.inference import ValidationPrecision
+    >>> dict(sample_size(np.linspace(0.01, 0.4, 40), precision=ValidationPrecision(threshold=0.1)).validation)
+    {'O/E': 1495, 'calibration slope': 5988, 'AUC': 631, 'net benefit': 353}
     """
     expected = _Expected.read(scores, event_rate)
     for name, value in (("deviation", deviation), ("margin", margin)):
@@ -161,9 +193,23 @@ def sample_size(
     equivalence = math.ceil(needed / expected.information)
     events = [math.ceil(rows * expected.event_rate - 1e-9) for rows in (detect, equivalence)]
     settings = (kind, float(deviation), float(margin), float(alpha), float(power))
-    return SampleSize(
-        detect, events[0], equivalence, events[1], *settings, expected.event_rate, expected.information, scores is None
-    )
+    sizes = (detect, events[0], equivalence, events[1])
+    validation = _validation(expected, precision)
+    shape = (expected.event_rate, expected.information, scores is None)
+    return SampleSize(*sizes, *settings, *shape, validation, precision)
+
+
+def _validation(expected: "_Expected", precision: ValidationPrecision | None) -> dict[str, int | None]:
+    if precision is None:
+        return {}
+    if not isinstance(precision, ValidationPrecision):
+        raise InputError(
+            f"precision must be a ValidationPrecision; got {precision!r}.",
+            hint="Pass calibrant.inference.ValidationPrecision(slope=0.2, ...).",
+            argument="precision",
+            value=precision,
+        )
+    return validation_rows(precision, expected.table.score, expected.share, has_spread=expected.has_spread)
 
 
 @dataclass(frozen=True, eq=False)

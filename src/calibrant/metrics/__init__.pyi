@@ -57,6 +57,7 @@ from calibrant.metrics.isotonic_gaps import emax as emax
 from calibrant.metrics.isotonic_gaps import ici as ici
 from calibrant.metrics.isotonic_gaps import isotonic_errors as isotonic_errors
 from calibrant.metrics.labels import Proportions as Proportions
+from calibrant.metrics.local_regression import LocalRegression as LocalRegression
 from calibrant.metrics.log_odds import LogOddsError as LogOddsError
 from calibrant.metrics.log_odds import log_odds_error as log_odds_error
 from calibrant.metrics.metric import Metric as Metric
@@ -100,6 +101,8 @@ from calibrant.metrics.registry import from_spec as from_spec
 from calibrant.metrics.registry import metric_names as metric_names
 from calibrant.metrics.smooth_calibration import SmoothECE as SmoothECE
 from calibrant.metrics.smooth_calibration import smooth_ece as smooth_ece
+from calibrant.metrics.smooth_gaps import SmoothErrors as SmoothErrors
+from calibrant.metrics.smooth_gaps import loess_errors as loess_errors
 from calibrant.metrics.top_label import TopLabelMetric as TopLabelMetric
 from calibrant.tables.class_table import ClassTable as ClassTable
 from calibrant.tables.confusion_table import ConfusionTable as ConfusionTable

@@ -9,6 +9,8 @@ from calibrant.plots.classwise_reliability import ClasswiseDisplay as ClasswiseD
 from calibrant.plots.cost_curve import CostDisplay as CostDisplay
 from calibrant.plots.coverage_curve import CoverageDisplay as CoverageDisplay
 from calibrant.plots.cumulative_differences import CumulativeDisplay as CumulativeDisplay
+from calibrant.plots.curve_bands import CalibrationCurveDisplay as CalibrationCurveDisplay
+from calibrant.plots.decision_curve_bands import DecisionCurveDisplay as DecisionCurveDisplay
 from calibrant.plots.error_characteristic import RECDisplay as RECDisplay
 from calibrant.plots.group_metrics import GroupDisplay as GroupDisplay
 from calibrant.plots.monitor_history import MonitorDisplay as MonitorDisplay

@@ -147,12 +147,10 @@ def panels(
 
     Returns the figure, and a grid specification that is indexed by row and column.
     """
-    if ax is not None and fig is not None:
-        raise InputError("ax and fig must not be given together; got both.", hint="Pass one of them.", argument="ax")
+    check_place(ax, fig)
     shape: dict[str, Any] = {"nrows": len(heights), "ncols": len(widths)}
     shape |= {"width_ratios": widths, "height_ratios": heights}
     if ax is not None:
-        _check_axes(ax)
         place = ax.get_subplotspec()
         if place is None:
             raise InputError(
@@ -173,15 +171,18 @@ def with_layout(fig: FigureBase) -> FigureBase:
     return fig
 
 
-def _check_axes(ax: Axes) -> None:
-    if ax.name != "rectilinear":
+def check_place(ax: Axes | None, fig: FigureBase | None) -> None:
+    """Check that at most one of the two is given, and that axes are rectilinear."""
+    if ax is not None and fig is not None:
+        raise InputError("ax and fig must not be given together; got both.", hint="Pass one of them.", argument="ax")
+    if ax is not None and ax.name != "rectilinear":
         raise InputError(f"ax must be rectilinear axes; got {ax.name} axes.", argument="ax")
 
 
 def single_axes(ax: Axes | None, fig: FigureBase | None, size: tuple[float, float] = (6.4, 4.8)) -> Axes:
     """Return `ax` itself, or new axes in `fig` or in a new pyplot figure."""
-    if ax is not None and fig is None:
-        _check_axes(ax)
+    check_place(ax, fig)
+    if ax is not None:
         return ax
     figure, grid = panels(ax, fig, size=size)
     return figure.add_subplot(grid[0, 0])

@@ -1,13 +1,16 @@
 """Distribution of predictions, computed from a table: violins, histograms, quantiles."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant._support.typing import Floats
-from calibrant.plots._canvas import Axis
+from calibrant.plots._canvas import Axis, Scale
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
+
+_NEAR_END, _CROWDED = 0.1, 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +68,20 @@ def histogram(table: ScoreTable, axis: Axis, cells: int = 40) -> tuple[Floats, F
     before = np.concatenate([[0.0], np.cumsum(table.n, dtype=np.float64)])
     end = np.searchsorted(table.score, axis.high, side="right") if axis.cut else len(table)
     return edges, np.diff(before[np.concatenate([[0], inner, [end]])])
+
+
+def choose_scale(tables: Iterable[ScoreTable], scale: Scale | None, ymax: float | None) -> Scale:
+    """Return the given scale; without one "logit" where scores crowd an end of [0, 1], and "linear" elsewhere.
+
+    Scores crowd an end if at least 80 % of the rows lie within 0.1 of it, in each table. With `ymax` a linear axis
+    already magnifies the low end.
+    """
+    if scale is not None or ymax is not None:
+        return scale or "linear"
+    every = list(tables)
+    low = min(float(np.sum(t.n[t.score < _NEAR_END])) / float(t.size) for t in every)
+    high = min(float(np.sum(t.n[t.score > 1 - _NEAR_END])) / float(t.size) for t in every)
+    return "logit" if max(low, high) >= _CROWDED else "linear"
 
 
 def quantile(table: ScoreTable, share: float) -> float:

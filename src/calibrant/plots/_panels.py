@@ -14,12 +14,12 @@ from calibrant.tables.score_table import ScoreTable
 
 @dataclass(frozen=True, eq=False)
 class Panels:
-    """The figure and its three axes."""
+    """The figure and its axes; the outer panels are None in the axes of a user, where there is no room for them."""
 
     figure: FigureBase
     main: Axes
-    sizes: Axes
-    histogram: Axes
+    sizes: Axes | None = None
+    histogram: Axes | None = None
 
     @classmethod
     def create(
@@ -33,13 +33,16 @@ class Panels:
 
     def dress(self, axis: Axis, fullest: float, importance: bool) -> None:
         """Set ticks, labels and limits of the outer panels; `fullest` is the longest bar of the histogram."""
+        self.main.spines[["top", "right"]].set_visible(False)
+        if self.sizes is None or self.histogram is None:
+            return
         unit = rows_label(importance)
         self.sizes.set_ylabel(unit)
         self.histogram.set_xlim(0, max(fullest, 1.0) * 1.05)
         self.histogram.locator_params(axis="x", nbins=2)
         self.histogram.tick_params(labelleft=False)
         label_right(self.histogram, f"{unit} up to {axis.high:g}" if axis.cut else f"all {unit}")
-        for ax in (self.main, self.sizes, self.histogram):
+        for ax in (self.sizes, self.histogram):
             ax.spines[["top", "right"]].set_visible(False)
 
 

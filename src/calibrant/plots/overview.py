@@ -251,8 +251,8 @@ class ComparisonDisplay:
     def _draw_reliability(self, breakdown: str, place: Any) -> None:
         c = self.comparison
         breakdowns = {name: evaluation.breakdowns[breakdown] for name, evaluation in c.models.items()}
-        level, ax = c.settings.confidence_level, self.figure_.add_subplot(place)
-        self.reliability = ReliabilityDisplay.from_breakdown(breakdowns, confidence_level=level, ax=ax)
+        level, part = c.settings.confidence_level, self.figure_.add_subfigure(place)
+        self.reliability = ReliabilityDisplay.from_breakdown(breakdowns, confidence_level=level, fig=part)
 
     def _draw_decomposition(self, place: Any) -> None:
         c = self.comparison

@@ -1,5 +1,6 @@
 """`ReliabilityDisplay`: event rates against predictions per bin, of one or several models."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -16,7 +17,7 @@ from calibrant._support.random_streams import RandomState
 from calibrant._support.typing import Floats
 from calibrant.evaluation.sizes import bins_text, rows_text
 from calibrant.inference.bands import Band, consistency_band
-from calibrant.metrics.bins import Bins, EqualWidth
+from calibrant.metrics.bins import Bins, EqualInformation, EqualWidth
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.gce import GCE
 from calibrant.metrics.losses import absolute_gap
@@ -25,8 +26,10 @@ from calibrant.plots._canvas import (
     MOST_SINGLE,
     Axis,
     Scale,
+    check_place,
     ids_by_name,
     join_short,
+    legend,
     legend_above,
     rectangle,
     shapes,
@@ -35,7 +38,7 @@ from calibrant.plots._canvas import (
     strokes,
     vertical_lines,
 )
-from calibrant.plots._density import histogram, quantile
+from calibrant.plots._density import choose_scale, histogram, quantile
 from calibrant.plots._inputs import check_breakdown, named_results, predict_scores, read_tables
 from calibrant.plots._palette import ACCEPTED, DASHES, MARKERS, blend, model_colours
 from calibrant.plots._panels import Panels, histogram_bars
@@ -50,10 +53,11 @@ Bands: TypeAlias = Literal["confidence", "consistency", "both"]
 class ReliabilityDisplay:
     """The reliability diagram: the event rate of each bin against its mean prediction.
 
-    Each bin is a point at (mean prediction, rate), on a line from its lowest to its highest prediction, with the exact
-    confidence interval of the rate. The consistency band is the null range of each rate, drawn as a grey bar: outcomes
-    are simulated from the predictions and binned again. The lower panel shows the sizes of the bins, the right panel
-    the histogram of all predictions. Empty bins are not drawn and interrupt the line; small bins have hollow points.
+    Each bin is a point at (mean prediction, rate), on a line from its lowest to its highest prediction, with the
+    exact confidence interval of the rate. The consistency band is the null range of each rate, drawn as a grey bar:
+    outcomes are simulated from the predictions and binned again. The lower panel shows the sizes of the bins, the
+    right panel the histogram of all predictions; axes that are given (`ax`) have neither, and may hold several
+    displays. Empty bins are not drawn and interrupt the line; small bins have hollow points.
 
     `from_predictions`, `from_estimator` or `from_breakdown` creates and draws it.
 
@@ -69,7 +73,7 @@ class ReliabilityDisplay:
     scale, ymax, intervals
         See `plot`.
     figure_, ax_, ax_sizes_, ax_histogram_
-        Figure and axes, after drawing.
+        Figure and axes, after drawing; the last two are None in given axes.
     points_, lines_, intervals_, spans_, bands_, sizes_ : mappings of name to artists
         Those of single bins have the id (gid) ``reliability-<model>-bin-<number>-<part>``.
 
@@ -87,7 +91,7 @@ class ReliabilityDisplay:
     bands: Mapping[str, Band] = field(default_factory=dict)
     confidence_level: float = 0.95
     small: int = 30
-    scale: Scale = "linear"
+    scale: Scale | None = None
     ymax: float | None = None
     intervals: bool = True
 
@@ -98,13 +102,14 @@ class ReliabilityDisplay:
         y_true: Any,
         y_prob: Any = None,
         *,
-        bins: Bins = EqualWidth(10),  # noqa: B008  (frozen)
+        bins: Bins | None = None,
         band: Bands | None = "confidence",
         n_resamples: int = 999,
         random_state: RandomState = 0,
         confidence_level: float = 0.95,
-        scale: Scale = "linear",
+        scale: Scale | None = None,
         ymax: float | None = None,
+        name: str | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
         **rows: Any,
@@ -116,14 +121,18 @@ class ReliabilityDisplay:
         y_true, y_prob : columns
             Outcomes and predicted probabilities, or a mapping of name to predictions for several models; or one
             `ScoreTable`, or a mapping of them.
-        bins : callable, default=EqualWidth(10)
-            Kind of bins: ``Quantile(10)``, ``PAVA()``, ``PAVABC()`` and others.
+        bins : callable, optional
+            Kind of bins: ``Quantile(10)``, ``PAVA()``, ``PAVABC()`` and others. By default ``EqualWidth(10)``; where at
+            least 80 % of the predictions lie within 0.1 of an end, ``EqualInformation(10)``, which divides the range
+            that has most events.
         band : {"confidence", "consistency", "both"} or None
             See `plot`. A consistency band needs `n_resamples` replicates, which take minutes for a million rows.
         n_resamples, random_state
             Of the consistency band.
         confidence_level : float, default=0.95
             Of intervals and band.
+        name : str, optional
+            Name of the model in the legend.
         scale, ymax, ax, fig
             See `plot`.
         sample_weight, frequency, pos_label, missing
@@ -135,8 +144,12 @@ class ReliabilityDisplay:
                 hint=f"For example cb.EqualWidth({bins}).",
                 argument="bins",
             )
+        tables = read_tables(y_true, y_prob, rows, name or "model")
+        if bins is None:
+            crowded = choose_scale(tables.values(), None, None) == "logit"
+            bins = EqualInformation(10) if crowded else EqualWidth(10)
         gce = GCE(bins, absolute_gap, weighted_l1, name="calibration gap")
-        measured = {name: gce(table) for name, table in read_tables(y_true, y_prob, rows).items()}
+        measured = {model: gce(table) for model, table in tables.items()}
         return cls.from_breakdown(
             measured,
             band=band,
@@ -145,6 +158,7 @@ class ReliabilityDisplay:
             confidence_level=confidence_level,
             scale=scale,
             ymax=ymax,
+            name=name,
             ax=ax,
             fig=fig,
         )
@@ -163,24 +177,26 @@ class ReliabilityDisplay:
         n_resamples: int = 999,
         random_state: RandomState = 0,
         confidence_level: float = 0.95,
-        scale: Scale = "linear",
+        scale: Scale | None = None,
         ymax: float | None = None,
+        name: str | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
     ) -> "ReliabilityDisplay":
-        """Draw the result of one model, or a mapping of name to Breakdown."""
+        """Draw the result of one model, or a mapping of name to Breakdown; `name` is that of one model."""
         if band not in (None, "confidence", "consistency", "both"):
             raise InputError(
                 f"band must be 'confidence', 'consistency', 'both' or None; got {band!r}.",
                 argument="band",
                 value=band,
             )
-        breakdowns = {name: check_breakdown(each) for name, each in named_results(breakdown).items()}
+        results = named_results(breakdown, name or "model")
+        breakdowns = {model: check_breakdown(each) for model, each in results.items()}
         bands = {}
         if band in ("consistency", "both"):
             options: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
             options["confidence_level"] = confidence_level
-            bands = {name: consistency_band(each, **options) for name, each in breakdowns.items()}
+            bands = {model: consistency_band(each, **options) for model, each in breakdowns.items()}
         display = cls(breakdowns, bands, confidence_level, scale=scale, ymax=ymax)
         return display.plot(ax=ax, fig=fig, intervals=band in ("confidence", "both"))
 
@@ -193,15 +209,18 @@ class ReliabilityDisplay:
         ymax: float | None = None,
         intervals: bool | None = None,
     ) -> "ReliabilityDisplay":
-        """Draw in the place of `ax`, in `fig`, or in a new figure; omitted options keep their values.
+        """Draw in `ax`, in `fig`, or in a new figure; omitted options keep their values.
 
         Parameters
         ----------
         ax : Axes, optional
-            Replaced by the panels.
+            Used as given, without the outer panels. A second display in the same axes adds its curve with the next
+            colour, and the legend names both.
         fig : Figure or SubFigure, optional
-        scale : {"linear", "log", "logit"}
-            Of both axes of probabilities; values beyond the end of a log or logit axis are drawn at its end.
+        scale : {"linear", "log", "logit"}, optional
+            Of both axes of probabilities; values beyond the end of a log or logit axis are drawn at its end. By default
+            that of a display in the same axes; else "logit" where at least 80 % of the predictions lie within 0.1 of an
+            end, and "linear" elsewhere.
         ymax : float, optional
             Upper end of both axes; bins beyond it are not shown, and the title gives their number.
         intervals : bool, optional
@@ -210,8 +229,11 @@ class ReliabilityDisplay:
         self.scale = self.scale if scale is None else scale
         self.ymax = self.ymax if ymax is None else ymax
         self.intervals = self.intervals if intervals is None else intervals
+        check_place(ax, fig)
+        own = Panels(ax.figure, ax) if ax is not None else None
+        self._before = _drawn_lines(ax)
         axis = self._axis()
-        panels = Panels.create(ax, fig, heights=(5, 1), size=(6.4, 6.4))
+        panels = own or Panels.create(None, fig, heights=(5, 1), size=(6.4, 6.4))
         self.figure_, self.ax_, self.ax_sizes_, self.ax_histogram_ = (
             panels.figure,
             panels.main,
@@ -220,9 +242,7 @@ class ReliabilityDisplay:
         )
         axis.apply(self.ax_.xaxis)
         axis.apply(self.ax_.yaxis)
-        self.diagonal_ = self.ax_.plot(
-            [axis.low, axis.high], [axis.low, axis.high], color=blend(0.45), lw=1, ls=(0, (4, 3)), zorder=1
-        )[0]
+        self._draw_diagonal(axis)
         self.points_: dict[str, list[Line2D]] = {}
         self.lines_: dict[str, Line2D] = {}
         self.intervals_: dict[str, list[Artist]] = {}
@@ -231,25 +251,43 @@ class ReliabilityDisplay:
         self.sizes_: dict[str, list[Artist]] = {}
         self.histograms_: dict[str, list[Artist]] = {}
         fullest = []
-        for i, (name, colour) in enumerate(zip(self.breakdowns, model_colours(len(self.breakdowns)), strict=True)):
+        for i, (name, colour) in enumerate(zip(self.breakdowns, self._colours(), strict=True), start=len(self._before)):
             self._draw(name, colour, i, axis)
             fullest.append(self._draw_margins(name, colour, i, axis))
         panels.dress(axis, max(fullest), next(iter(self.breakdowns.values())).partition.table.importance)
         self._dress(axis)
         return self
 
+    def _colours(self) -> list[str]:
+        """Return a colour per model: those after the models that were drawn before in the same axes."""
+        return model_colours(len(self._before) + len(self.breakdowns))[len(self._before) :]
+
+    def _draw_diagonal(self, axis: Axis) -> None:
+        ends = [axis.low, axis.high]
+        known = [line for line in self.ax_.lines if line.get_gid() == "reliability-diagonal"]
+        if known:
+            self.diagonal_ = known[0]
+            self.diagonal_.set_data(ends, ends)
+            return
+        style: dict[str, Any] = {"color": blend(0.45), "lw": 1, "ls": (0, (4, 3)), "zorder": 1}
+        (self.diagonal_,) = self.ax_.plot(ends, ends, gid="reliability-diagonal", **style)
+
     def _axis(self) -> Axis:
-        every: list[Any] = []
+        every: list[Any] = [np.asarray(part) for line in self._before for part in line.get_data()]
         for b in self.breakdowns.values():
             table = b.partition.table
             every += [b.partition.rate, b.partition.mean_score, quantile(table, 0.01), quantile(table, 0.99)]
-        return Axis.fitting(self.scale, every, self.ymax)
+        tables = [b.partition.table for b in self.breakdowns.values()]
+        scale = self.scale
+        if scale is None and self._before:
+            scale = self._before[0].axes.get_xscale()
+        return Axis.fitting(choose_scale(tables, scale, self.ymax), every, self.ymax)
 
     def _draw(self, name: str, colour: str, number: int, axis: Axis) -> None:
         breakdown = self.breakdowns[name]
         p, ids = breakdown.partition, f"reliability-{self._ids[name]}-bin-{{}}-"
         x, y = axis.inside(p.mean_score), axis.inside(p.rate)
-        single = len(self.breakdowns) == 1
+        single = len(self.breakdowns) + len(self._before) == 1
         if name in self.bands:
             band = self.bands[name]
             self.bands_[name] = shapes(
@@ -284,7 +322,9 @@ class ReliabilityDisplay:
             alpha=0.45,
         )
         joined = _insert_gaps(np.column_stack([x, y]), breakdown)
-        (self.lines_[name],) = self.ax_.plot(*joined.T, color=colour, lw=1.2, ls=DASHES[number % len(DASHES)], zorder=3)
+        style: dict[str, Any] = {"lw": 1.2, "ls": DASHES[number % len(DASHES)], "label": name, "zorder": 3}
+        gid = f"reliability-{self._ids[name]}-line"
+        (self.lines_[name],) = self.ax_.plot(*joined.T, color=colour, gid=gid, **style)
         self.points_[name] = self._points(breakdown, x, y, colour, MARKERS[number % len(MARKERS)], ids + "point")
 
     def _points(self, breakdown: Breakdown, x: Floats, y: Floats, colour: str, marker: str, ids: str) -> list[Line2D]:
@@ -303,6 +343,8 @@ class ReliabilityDisplay:
 
     def _draw_margins(self, name: str, colour: str, number: int, axis: Axis) -> float:
         """Draw bin sizes and histogram, of one model as bars, of several as lines; return the longest bar."""
+        if self.ax_sizes_ is None or self.ax_histogram_ is None:
+            return 0.0
         p, ids = self.breakdowns[name].partition, f"reliability-{self._ids[name]}-bin-{{}}-size"
         spans = list(zip(axis.inside(p.lower), axis.inside(p.upper), p.n.astype(np.float64), strict=True))
         if len(self.breakdowns) == 1:
@@ -321,19 +363,34 @@ class ReliabilityDisplay:
 
     def _dress(self, axis: Axis) -> None:
         breakdowns = list(self.breakdowns.values())
+        self.ax_.set_ylabel("event rate")
+        if self.ax_sizes_ is None:
+            self.ax_.set_xlabel("predicted probability")
+            self._dress_given_axes()
+            return
         self.ax_sizes_.set_ylim(0, max(float(b.partition.n.max()) for b in breakdowns) * 1.08)
         self.ax_sizes_.locator_params(axis="y", nbins=2)
         self.ax_sizes_.set_xlabel("predicted probability")
         self.ax_.tick_params(labelbottom=False)
-        self.ax_.set_ylabel("event rate")
         beyond = sum(int((np.maximum(b.partition.rate, b.partition.mean_score) > axis.high).sum()) for b in breakdowns)
         title = self._title()
         if beyond and axis.cut:
             title += f" ({bins_text(beyond)} beyond {axis.high:g} not shown)"
         legend_above(self.ax_, title, *self._keys(), reach=1.3)
 
+    def _dress_given_axes(self) -> None:
+        """Write the legend of all models in the axes of the user, and leave the title to the user."""
+        lines = [*self._before, *self.lines_.values()]
+        handles = [
+            Line2D([], [], color=line.get_color(), ls=line.get_linestyle(), lw=1.2, marker=MARKERS[i % 7], ms=5.5)
+            for i, line in enumerate(lines)
+        ]
+        labels = [shorten(str(line.get_label())) for line in lines]
+        low = np.mean([np.nanmean(line.get_ydata()) < np.nanmean(line.get_xdata()) for line in lines]) > 0.5
+        legend(self.ax_, handles, labels, loc="upper left" if low else "lower right")
+
     def _keys(self) -> tuple[list[Any], list[str]]:
-        colours = model_colours(len(self.breakdowns))
+        colours = self._colours()
         several = len(colours) > 1
         handles: list[Any] = [
             Line2D([], [], color=c, marker=MARKERS[i % len(MARKERS)], ms=5.5, lw=1.2, ls=DASHES[i % len(DASHES)])
@@ -417,6 +474,12 @@ class ReliabilityDisplay:
             off = int(((b.partition.rate < band.low) | (b.partition.rate > band.high)).sum())
             found.append(f"rates outside the {100 * band.level:g} % null range: {off}")
         return "".join(f"{each}, " for each in found)
+
+
+def _drawn_lines(ax: Axes | None) -> list[Line2D]:
+    """Return the curves of displays that were drawn in these axes before."""
+    lines = [] if ax is None else ax.lines
+    return [line for line in lines if re.fullmatch("reliability-.*-line", str(line.get_gid()))]
 
 
 def _insert_gaps(points: Floats, breakdown: Breakdown) -> Floats:

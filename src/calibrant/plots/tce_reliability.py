@@ -35,7 +35,7 @@ from calibrant.plots._canvas import (
     shapes,
     strokes,
 )
-from calibrant.plots._density import Violin, quantile, violins
+from calibrant.plots._density import Violin, choose_scale, quantile, violins
 from calibrant.plots._inputs import check_breakdown, predict_scores
 from calibrant.plots._palette import ACCEPTED, REJECTED, event_colour
 from calibrant.plots._panels import Panels, histogram_bars
@@ -92,7 +92,7 @@ class TestBasedReliabilityDisplay:
     breakdown: Breakdown
     null: Null | None = None
     confidence_level: float = 0.95
-    scale: Scale = "linear"
+    scale: Scale | None = None
     ymax: float | None = None
     profile: RejectionProfile | None = None
 
@@ -121,7 +121,7 @@ class TestBasedReliabilityDisplay:
         n_resamples: int = 199,
         random_state: RandomState = 0,
         confidence_level: float = 0.95,
-        scale: Scale = "linear",
+        scale: Scale | None = None,
         ymax: float | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
@@ -165,7 +165,7 @@ class TestBasedReliabilityDisplay:
         *,
         null: Null | None = None,
         confidence_level: float = 0.95,
-        scale: Scale = "linear",
+        scale: Scale | None = None,
         ymax: float | None = None,
         profile: RejectionProfile | None = None,
         ax: Axes | None = None,
@@ -192,8 +192,9 @@ class TestBasedReliabilityDisplay:
         ax : Axes, optional
             Replaced by the panels.
         fig : Figure or SubFigure, optional
-        scale : {"linear", "log", "logit"}
-            Of the axis of probabilities. "log" magnifies rare events, "logit" both ends. Values beyond an end, such as
+        scale : {"linear", "log", "logit"}, optional
+            Of the axis of probabilities; by default "logit" where at least 80 % of the predictions lie within 0.1 of an
+            end, else "linear". "log" magnifies rare events, "logit" both ends. Values beyond an end, such as
             0 and 1, are drawn at the end, and its tick label starts with "≤" or "≥".
         ymax : float, optional
             Upper end of the axis; triangles mark bins that continue above it. The default is 1, or less if a linear
@@ -205,12 +206,10 @@ class TestBasedReliabilityDisplay:
         low, high = self.breakdown.rate_interval(self.confidence_level)
         axis = self._axis(high)
         panels = Panels.create(ax, fig, heights=(4, 1), size=(8, 5.6))
-        self.figure_, self.ax_, self.ax_sizes_, self.ax_histogram_ = (
-            panels.figure,
-            panels.main,
-            panels.sizes,
-            panels.histogram,
-        )
+        assert panels.sizes is not None
+        assert panels.histogram is not None
+        self.figure_, self.ax_ = panels.figure, panels.main
+        self.ax_sizes_, self.ax_histogram_ = panels.sizes, panels.histogram
         axis.apply(self.ax_.yaxis)
         self._draw_violins(axis)
         self._draw_rates(axis, low, high)
@@ -223,12 +222,13 @@ class TestBasedReliabilityDisplay:
 
     def _axis(self, high: Any) -> Axis:
         p = self.breakdown.partition
-        if self.scale == "linear" and self.ymax is None:
+        scale = choose_scale([p.table], self.scale, self.ymax)
+        if scale == "linear" and self.ymax is None:
             top = float(max(p.max_score.max(), high.max()))
             steps = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
             return Axis("linear", 0.0, next((step for step in steps if top <= step), 1.0))  # contains all values
         extremes = quantile(p.table, 0.01), quantile(p.table, 0.99)
-        return Axis.fitting(self.scale, (p.rate, p.mean_score, *extremes), self.ymax)
+        return Axis.fitting(scale, (p.rate, p.mean_score, *extremes), self.ymax)
 
     def _draw_violins(self, axis: Axis) -> None:
         partition = self.breakdown.partition

@@ -1,0 +1,1 @@
+"""Calibration curves: estimates, confidence bands, and the calibration belt."""

@@ -1,0 +1,261 @@
+"""`calibration_curve`: the event rate as a function of the score, with pointwise and simultaneous bands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from calibrant._support import columns as _columns
+from calibrant._support.errors import InputError, Note, join_notes
+from calibrant._support.frame_output import frame_from_columns
+from calibrant._support.json_values import columns, plain
+from calibrant._support.option_checks import check_count, check_option, check_share
+from calibrant._support.random_streams import RandomState, Stream, seed_sequence, stream_key
+from calibrant._support.typing import Column, Floats
+from calibrant.inference.curves.fitted_curves import FittedCurve, fit_local, fit_spline
+from calibrant.inference.curves.isotonic_band import isotonic_band
+from calibrant.inference.design import Design
+from calibrant.inference.resampling import read_rows
+from calibrant.metrics.bins import PAVA
+from calibrant.metrics.smooth_gaps import SmoothErrors, smooth_errors
+from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import row_options
+
+__all__ = ["CalibrationCurve", "CurveMethod", "calibration_curve", "curve_grid", "supremum_quantile"]
+
+CurveMethod: TypeAlias = Literal["spline", "local", "isotonic"]
+
+_PURPOSE = 2  # of the random stream; the replicates of the bootstrap and the null have 0 and 1
+_POINTS = 51  # of the grid at equal shares of the rows, and as many at equal distances
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationCurve:
+    """A calibration curve with its bands; see `calibration_curve`.
+
+    Attributes
+    ----------
+    score, estimate : ndarray
+        Points of the grid, and the estimated event rate there.
+    low, high : ndarray
+        Simultaneous band: contains the whole curve with probability `level`.
+    pointwise_low, pointwise_high : ndarray or None
+        Confidence interval of each point by itself; None for the isotonic curve.
+    level : float
+    method : str
+    errors : SmoothErrors
+        ICI, E50, E90 and Emax: distances of the scores to this curve.
+    settings : mapping
+        What reproduces the curve: knots and coefficients, or span and degree.
+    n_rows : float
+    notes : tuple of Note
+    """
+
+    score: Floats
+    estimate: Floats
+    low: Floats
+    high: Floats
+    pointwise_low: Floats | None
+    pointwise_high: Floats | None
+    level: float
+    method: str
+    errors: SmoothErrors
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    n_rows: float = 0
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def contains_diagonal(self) -> bool:
+        """Whether a calibrated model lies inside the simultaneous band, at all points of the grid."""
+        return bool(((self.low <= self.score) & (self.score <= self.high)).all())
+
+    @property
+    def bands(self) -> dict[str, tuple[Floats, Floats]]:
+        """The bands by name, from the widest to the narrowest."""
+        found = {f"{100 * self.level:g} % simultaneous band": (self.low, self.high)}
+        if self.pointwise_low is not None and self.pointwise_high is not None:
+            found[f"{100 * self.level:g} % pointwise band"] = (self.pointwise_low, self.pointwise_high)
+        return found
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return one row per point of the grid."""
+        return frame_from_columns({name: column.tolist() for name, column in self._columns().items()}, backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data for JSON."""
+        return plain(self, skip=("errors",)) | columns(self._columns()) | {"errors": plain(self.errors)}
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the curve; options as for `calibrant.plots.CalibrationCurveDisplay.plot`."""
+        from calibrant.plots import CalibrationCurveDisplay
+
+        return CalibrationCurveDisplay({"model": self}).plot(**options)
+
+    def _columns(self) -> dict[str, Floats]:
+        found = {"score": self.score, "estimate": self.estimate, "low": self.low, "high": self.high}
+        if self.pointwise_low is not None and self.pointwise_high is not None:
+            found |= {"pointwise_low": self.pointwise_low, "pointwise_high": self.pointwise_high}
+        return found
+
+    def __repr__(self) -> str:
+        inside = "contains" if self.contains_diagonal else "does not contain"
+        return (
+            f"CalibrationCurve({self.method}: ICI {self.errors.ici:.4f}, Emax {self.errors.emax:.4f}; the "
+            f"{100 * self.level:g} % simultaneous band {inside} the diagonal)"
+        )
+
+
+@row_options
+def calibration_curve(
+    y_true: ScoreTable | Column,
+    y_prob: Column | None = None,
+    *,
+    method: CurveMethod = "spline",
+    n_knots: int = 5,
+    span: float = 0.75,
+    degree: int = 2,
+    at: Column | None = None,
+    cluster: Column | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 9999,
+    random_state: RandomState = 0,
+    **rows: Any,
+) -> CalibrationCurve:
+    r"""Event rate as a function of the score, with a pointwise and a simultaneous confidence band.
+
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Outcomes and predicted probabilities; or one `ScoreTable` instead of both.
+    method : {"spline", "local", "isotonic"}, default="spline"
+        ``"spline"``: logistic regression on a restricted cubic spline of the logit of the score. ``"local"``: local
+        regression (loess) of the outcomes on the scores. ``"isotonic"``: the rising step function of least squares
+        (PAV).
+    n_knots : int, default=5
+        Of the spline, from 3 to 7, at fixed quantiles of the scores.
+    span, degree
+        Of the local regression; see `calibrant.metrics.LocalRegression`.
+    at : column of scores, optional
+        Points of the grid; by default 51 quantiles of the scores and 51 points at equal distances, from the lowest to
+        the highest score. The simultaneous band holds for these points.
+    cluster : column, optional
+        Rows of one cluster may depend on each other.
+    confidence_level : float, default=0.95
+    n_resamples, random_state
+        Gaussian draws for the quantile of the simultaneous band.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    CalibrationCurve
+
+    Notes
+    -----
+    Spline: knots at the quantiles of Harrell (2015), as in R's ``rms::rcs``; scores are clipped to [2**-24, 1 -
+    2**-24]. The band is symmetric on the log-odds scale. Local: as R's ``loess(surface="direct")``; the band is
+    symmetric in probability and clipped to [0, 1], and does not account for the bias of the smoother. Independent rows
+    have the covariance of Bernoulli outcomes, as in R; weights and clusters a robust (sandwich) covariance, with
+    Student's distribution and the factor G / (G - parameters) for G clusters.
+
+    The half-width of the simultaneous band is a multiple of the standard error: the quantile of the largest absolute
+    value over the grid of a Gaussian process with the same correlation (sup-t band).
+
+    Isotonic: the band of Dimitriadis et al. (2023) from exact binomial limits holds for any number of rows if the curve
+    rises; it is conservative. It needs independent rows of equal weight, and there is no pointwise band.
+
+    References
+    ----------
+    .. [1] Austin & Steyerberg (2014), "Graphical assessment of internal and external calibration of logistic regression
+       models by using loess smoothers".
+    .. [2] Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023), "Honest calibration assessment for binary outcome
+       predictions".
+    .. [3] Montiel Olea & Plagborg-Møller (2019), "Simultaneous confidence bands: theory, implementation, and an
+       application to SVARs".
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> curve = calibration_curve(rng.random(2000) < p**2, p)
+    >>> curve
+    CalibrationCurve(spline: ICI 0.1690, Emax 0.2574; the 95 % simultaneous band does not contain the diagonal)
+    >>> calibration_curve(rng.random(2000) < p, p, method="isotonic").contains_diagonal
+    True
+    """
+    check_option("method", method, get_args(CurveMethod))
+    level = check_share("confidence_level", confidence_level)
+    check_count("n_resamples", n_resamples)
+    design = Design(*read_rows(y_true, y_prob, cluster, rows))
+    grid = curve_grid(design.table, at)
+    if method == "isotonic":
+        return _isotonic(design, grid, level)
+    fit = fit_spline(design, grid, n_knots) if method == "spline" else fit_local(design, grid, span, degree)
+    return _with_bands(design, grid, fit, method, level, n_resamples, random_state)
+
+
+def _with_bands(
+    design: Design, grid: Floats, fit: FittedCurve, method: str, level: float, n_resamples: int, state: RandomState
+) -> CalibrationCurve:
+    from scipy.special import ndtri, stdtrit
+
+    table, share = design.table, (1 + level) / 2
+    alone = float(ndtri(share) if np.isinf(fit.degrees) else stdtrit(fit.degrees, share))
+    whole = max(alone, supremum_quantile(fit.factor, fit.degrees, level, n_resamples, state))
+    limits = [fit.probability(fit.value + side * reach * fit.error) for reach in (whole, alone) for side in (-1, 1)]
+    notes = join_notes(table.notes, fit.notes)
+    errors = smooth_errors(table, fit.at_scores, "loess" if method == "local" else method)
+    settings = fit.settings | {"multiple": whole, "n_resamples": n_resamples}
+    estimate = fit.probability(fit.value)
+    return CalibrationCurve(grid, estimate, *limits, level, method, errors, settings, table.size, notes)
+
+
+def supremum_quantile(
+    factor: Floats, degrees: float, level: float, n_resamples: int, random_state: RandomState
+) -> float:
+    """Return the quantile of the largest absolute value of a Gaussian vector, divided by its standard deviations.
+
+    `factor` is a root of the covariance. With finite degrees of freedom the vector is multivariate Student.
+    """
+    error = np.sqrt(np.sum(factor**2, axis=1, keepdims=True))
+    known = error[:, 0] > 0
+    if not known.any():
+        return 0.0
+    rng = Stream(stream_key(seed_sequence(random_state), _PURPOSE), 0).generator()
+    draws = rng.standard_normal((n_resamples, factor.shape[1]))
+    largest = np.abs(draws @ (factor[known] / error[known]).T).max(axis=1)
+    if np.isfinite(degrees):
+        largest /= np.sqrt(rng.chisquare(degrees, n_resamples) / degrees)
+    return float(np.quantile(largest, level))
+
+
+def _isotonic(design: Design, grid: Floats, level: float) -> CalibrationCurve:
+    table = design.table
+    if not design.is_independent:
+        raise InputError(
+            "method='isotonic' needs independent rows of equal weight, because its band uses exact binomial limits; "
+            "got clusters or sample_weight.",
+            hint="Use method='spline'.",
+            argument="method",
+        )
+    blocks = PAVA()(table)
+    at_scores = blocks.rate[blocks.labels]
+    estimate = at_scores[np.maximum(np.searchsorted(table.score, grid, side="right") - 1, 0)]
+    errors = smooth_errors(table, at_scores, "isotonic")
+    band = isotonic_band(table, grid, level)
+    return CalibrationCurve(grid, estimate, *band, None, None, level, "isotonic", errors, {}, table.size, table.notes)
+
+
+def curve_grid(table: ScoreTable, at: Column | None) -> Floats:
+    """Return the points of a curve: those given, sorted, or quantiles and equidistant points of the scores."""
+    if at is not None:
+        column = _columns.read(at, "at")
+        _columns.refuse_missing([column])
+        return np.unique(_columns.scores(column).values)
+    upto = np.cumsum(table.n, dtype=np.float64)
+    ranks = np.searchsorted(upto, np.linspace(0, 1, _POINTS) * upto[-1] * (1 - 1e-12))
+    even = np.linspace(table.score[0], table.score[-1], _POINTS)
+    found = np.union1d(table.score[np.minimum(ranks, len(table) - 1)], even)
+    # Points that differ only by rounding are one point.
+    return found[np.append(True, np.diff(found) > 1e-12)]

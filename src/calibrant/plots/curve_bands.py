@@ -1,0 +1,236 @@
+"""`CalibrationCurveDisplay`: calibration curves and belts with their bands, of one or several models or methods."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from calibrant._support.errors import InputError
+from calibrant.inference.curves.belts import CalibrationBelt, calibration_belt
+from calibrant.inference.curves.calibration_curves import CalibrationCurve, calibration_curve
+from calibrant.plots._canvas import (
+    Axis,
+    Scale,
+    ids_by_name,
+    join_short,
+    legend_above,
+    shorten,
+    single_axes,
+    stacked_frame,
+)
+from calibrant.plots._inputs import display_names, predict_scores
+from calibrant.plots._palette import DASHES, blend, model_colours
+from calibrant.tables.table_functions import row_options
+
+__all__ = ["CalibrationCurveDisplay"]
+
+Curve: TypeAlias = CalibrationCurve | CalibrationBelt
+_METHODS = ("spline", "local", "isotonic", "belt")
+
+
+@dataclass(eq=False, repr=False)
+class CalibrationCurveDisplay:
+    """Calibration curves with their confidence bands, beside the diagonal of a calibrated model.
+
+    The widest band of each curve is the lightest: the simultaneous band, and inside it the pointwise one, or the belts
+    of a `CalibrationBelt`. Several curves on the same axes: several methods of one model, or several models.
+
+    `from_predictions` or `from_estimator` creates and draws it; ``CalibrationCurveDisplay({"name": curve})`` takes
+    curves that exist.
+
+    Attributes
+    ----------
+    curves : mapping of name to CalibrationCurve or CalibrationBelt
+    scale : {"linear", "log", "logit"}
+    figure_, ax_, lines_, bands_
+        After drawing; `lines_` and `bands_` map names to artists with the id (gid) ``curve-<name>``.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> display = CalibrationCurveDisplay.from_predictions(rng.random(500) < p, p, method=["spline", "belt"],
+    ...                                                    fig=Figure())
+    >>> list(display.curves)
+    ['spline', 'belt']
+    """
+
+    curves: Mapping[str, Curve]
+    scale: Scale = "linear"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.curves, Mapping) or not self.curves:
+            raise InputError("curves must be a mapping with at least one curve; got none.", argument="curves")
+        self.curves = dict(zip(display_names(self.curves), self.curves.values(), strict=True))
+
+    @classmethod
+    @row_options
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        method: str | Sequence[str] = "spline",
+        cluster: Any = None,
+        confidence_level: float = 0.95,
+        scale: Scale = "linear",
+        name: str | None = None,
+        ax: Axes | None = None,
+        fig: FigureBase | None = None,
+        **rows: Any,
+    ) -> "CalibrationCurveDisplay":
+        """Fit the curves of one model by one or several methods, or of several models by one, and draw them.
+
+        Parameters
+        ----------
+        y_true, y_prob : columns
+            Outcomes and predicted probabilities; or one `ScoreTable`. A mapping of name to predictions draws several
+            models.
+        method : {"spline", "local", "isotonic", "belt"}, or several of them
+        cluster : column, optional
+            Rows of one cluster may depend on each other.
+        confidence_level : float, default=0.95
+            Of the bands; the belt has bands of 80 % too.
+        scale, name, ax, fig
+            See `plot`.
+        sample_weight, frequency, pos_label, missing
+            How rows are read; see `ScoreTable.from_arrays`.
+        """
+        methods = [method] if isinstance(method, str) else list(method)
+        models = y_prob if isinstance(y_prob, Mapping) else {name or "model": y_prob}
+        if len(methods) > 1 and len(models) > 1:
+            raise InputError(
+                f"method must be one method with several models; got {methods}.",
+                hint="Draw several models by one method, or one model by several.",
+                argument="method",
+            )
+        curves = {}
+        for model, scores in models.items():
+            for each in methods:
+                fitted = _fit(each, y_true, scores, {"cluster": cluster, **rows}, confidence_level)
+                curves[each if len(methods) > 1 else model] = fitted
+        return cls(curves, scale).plot(ax=ax, fig=fig)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> "CalibrationCurveDisplay":
+        """Predict with a fitted classifier, or a mapping of them, and draw; options as for `from_predictions`."""
+        return cls.from_predictions(y, predict_scores(estimator, X, options, several=True), **options)
+
+    def plot(
+        self, *, ax: Axes | None = None, fig: FigureBase | None = None, scale: Scale | None = None
+    ) -> "CalibrationCurveDisplay":
+        """Draw in `ax`, in `fig`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Used as given.
+        fig : Figure or SubFigure, optional
+        scale : {"linear", "log", "logit"}, optional
+            Of both axes.
+        """
+        self.scale = self.scale if scale is None else scale
+        axis = Axis.fitting(self.scale, [c.score for c in self.curves.values()])
+        self.ax_ = single_axes(ax, fig, (6.0, 6.0))
+        self.figure_ = self.ax_.figure
+        axis.apply(self.ax_.xaxis)
+        axis.apply(self.ax_.yaxis)
+        ends = [axis.low, axis.high]
+        (self.diagonal_,) = self.ax_.plot(ends, ends, color=blend(0.45), lw=1, ls=(0, (4, 3)), zorder=1)
+        self.lines_: dict[str, Line2D] = {}
+        self.bands_: dict[str, list[Artist]] = {}
+        colours = model_colours(len(self.curves))
+        for i, ((name, curve), colour) in enumerate(zip(self.curves.items(), colours, strict=True)):
+            self._draw(name, curve, colour, i, axis)
+        self._dress(colours)
+        return self
+
+    def _draw(self, name: str, curve: Curve, colour: str, number: int, axis: Axis) -> None:
+        gid, x = f"curve-{ids_by_name(self.curves)[name]}", axis.inside(curve.score)
+        step = "pre" if curve.method == "isotonic" else None
+        several = len(self.curves) > 1
+        bands: list[PolyCollection] = []
+        for low, high in curve.bands.values():
+            style: dict[str, Any] = {"color": colour, "alpha": 0.14 if several else 0.2, "lw": 0, "zorder": 0.8}
+            ends = axis.inside(low), axis.inside(high)
+            bands.append(self.ax_.fill_between(x, *ends, gid=f"{gid}-band-{len(bands)}", **style))
+        self.bands_[name] = list(bands)
+        dash = DASHES[number % len(DASHES)]
+        y = axis.inside(curve.estimate)
+        style = {"color": colour, "lw": 1.8, "ls": dash, "gid": gid, "zorder": 3}
+        (self.lines_[name],) = self.ax_.plot(x, y, drawstyle="steps-post" if step else "default", **style)
+
+    def _dress(self, colours: list[str]) -> None:
+        self.ax_.set_xlabel("predicted probability")
+        self.ax_.set_ylabel("event rate")
+        self.ax_.set_aspect("equal")
+        self.ax_.spines[["top", "right"]].set_visible(False)
+        handles: list[Any] = [
+            Line2D([], [], color=c, lw=1.8, ls=DASHES[i % len(DASHES)]) for i, c in enumerate(colours)
+        ]
+        single = len(self.curves) == 1
+        labels = [_label(curve) if single else shorten(name) for name, curve in self.curves.items()]
+        bands = list(dict.fromkeys(label for curve in self.curves.values() for label in curve.bands))
+        shade = colours[0] if single else blend(0.5)
+        for i, label in enumerate(bands if single else bands[:1]):
+            handles.append(Patch(color=shade, alpha=0.2 + 0.2 * i, lw=0))
+            labels.append(label if single or len(bands) == 1 else "confidence bands")
+        legend_above(self.ax_, self._title(), handles, labels, reach=1.2)
+
+    def _title(self) -> str:
+        if len(self.curves) > 1:
+            return "Calibration curves"
+        ((name, curve),) = self.curves.items()
+        who = "Calibration curve" if name == "model" else name
+        test = f", p = {curve.pvalue:.2g}" if isinstance(curve, CalibrationBelt) else ""
+        return f"{who}, ICI = {curve.errors.ici:.3g}{test}"
+
+    def data(self, backend: str = "pandas") -> Any:
+        """Return the drawn values: one row per curve and point, with the limits of its widest band."""
+        parts = []
+        for name, curve in self.curves.items():
+            low, high = next(iter(curve.bands.values()))
+            names = np.full(curve.score.size, name, dtype=object)
+            columns = {"curve": names, "score": curve.score, "estimate": curve.estimate}
+            parts.append(columns | {"low": low, "high": high})
+        return stacked_frame(parts, backend)
+
+    def __repr__(self) -> str:
+        described = [f"{name}: {_label(curve)}" for name, curve in self.curves.items()]
+        return f"CalibrationCurveDisplay({join_short(described)})"
+
+    def alt_text(self) -> str:
+        """Return a description of the diagram in one sentence."""
+        parts = []
+        for name, curve in self.curves.items():
+            low, high = next(iter(curve.bands.values()))
+            outside = curve.score[(curve.score < low) | (curve.score > high)]
+            where = "contains the diagonal"
+            if outside.size:
+                where = f"excludes the diagonal between {outside.min():.3g} and {outside.max():.3g}"
+            band = next(iter(curve.bands))
+            who = "" if name == "model" else f"{name}, "
+            parts.append(f"{who}{_label(curve)} with ICI {curve.errors.ici:.3g}, whose {band} {where}")
+        return f"Calibration curves: {'; '.join(parts)}."
+
+
+def _label(curve: Curve) -> str:
+    if isinstance(curve, CalibrationBelt):
+        return f"belt of degree {curve.degree}"
+    return {"local": "local regression", "isotonic": "isotonic curve"}.get(curve.method, curve.method)
+
+
+def _fit(method: str, y_true: Any, y_prob: Any, options: Mapping[str, Any], level: float) -> Curve:
+    if method not in _METHODS:
+        raise InputError(f"method must be one of {', '.join(_METHODS)}; got {method!r}.", argument="method")
+    if method == "belt":
+        return calibration_belt(y_true, y_prob, levels=sorted({0.8, level}), **options)
+    return calibration_curve(y_true, y_prob, method=method, confidence_level=level, **options)  # type: ignore[arg-type]

@@ -1,0 +1,262 @@
+"""Calibration curves, bands and the belt: values of R, laws, weights, clusters and errors."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import betaincinv, expit, logit
+
+import calibrant as cb
+from calibrant.inference import calibration_belt, calibration_curve
+from calibrant.inference.curves.belts import belt_tail
+from calibrant.inference.curves.calibration_curves import supremum_quantile
+from calibrant.inference.curves.isotonic_band import isotonic_band
+from calibrant.inference.curves.spline_basis import knots
+from calibrant.metrics import LocalRegression, isotonic_errors, loess_errors
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+R = json.loads((GOLDEN / "curves.json").read_text())["cases"]
+METHODS = ("spline", "local", "isotonic")
+
+
+def case(name):
+    with np.load(GOLDEN / f"{name}_public.npz") as rows:
+        return rows["y"].astype(int), np.array(R[name].get("p", rows["p"]))
+
+
+def simulated(seed=0, size=800, slope=1.0):
+    rng = np.random.default_rng(seed)
+    p = expit(rng.normal(0, 1.3, size))
+    return (rng.random(size) < expit(slope * logit(p))).astype(int), p
+
+
+@pytest.mark.parametrize("name", R)
+@pytest.mark.parametrize("n_knots", [3, 5])
+def test_spline_equals_rms(name, n_knots):
+    y, p = case(name)
+    want = R[name]
+    curve = calibration_curve(y, p, n_knots=n_knots, at=want["at"])
+    table = cb.ScoreTable.from_arrays(y, p)
+    assert knots(table, logit(table.score), n_knots) == pytest.approx(want[f"knots{n_knots}"], abs=1e-9)
+    assert logit(curve.estimate) == pytest.approx(np.array(want[f"logit{n_knots}"]), abs=1e-6)
+    error = (logit(curve.pointwise_high) - logit(curve.pointwise_low)) / (2 * 1.959963984540054)
+    assert error == pytest.approx(np.array(want[f"error{n_knots}"]), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", R)
+def test_cluster_errors_equal_sandwich(name):
+    """sandwich's vcovCL has the factor G / (G - 1); ours has G / (G - 1) and G / (G - parameters)."""
+    from scipy.special import stdtrit
+
+    y, p = case(name)
+    cluster, want = np.arange(1, y.size + 1) % 50, R[name]
+    curve = calibration_curve(y, p, at=want["at"], cluster=cluster)
+    share = p * (1 - p)
+    sums = np.bincount(cluster, weights=share)
+    degrees = sums.sum() ** 2 / np.sum(sums**2) - 1 - 4
+    width = (logit(curve.pointwise_high) - logit(curve.pointwise_low)) / 2
+    error = width / stdtrit(degrees, 0.975) / np.sqrt(50 / 45)
+    assert error == pytest.approx(np.array(want["cluster_error5"]), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", R)
+@pytest.mark.parametrize("degree", [1, 2])
+def test_local_regression_equals_loess(name, degree):
+    y, p = case(name)
+    curve = calibration_curve(y, p, method="local", degree=degree, at=R[name]["at"])
+    assert curve.estimate == pytest.approx(np.clip(R[name][f"loess{degree}"], 0, 1), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", R)
+def test_loess_errors_equal_austin_and_steyerberg(name):
+    y, p = case(name)
+    found = loess_errors(y, p)
+    assert [found.ici, found.e50, found.e90, found.emax] == pytest.approx(R[name]["errors"], abs=1e-6)
+    assert found.curve == "loess"
+
+
+@pytest.mark.parametrize("name", R)
+def test_belt_equals_glm_and_integrate(name):
+    y, p = case(name)
+    degree, statistic, pvalue = R[name]["belt"]
+    belt = calibration_belt(y, p)
+    assert belt.degree == degree
+    assert belt.test.statistic == pytest.approx(statistic, rel=1e-8)
+    assert belt.pvalue == pytest.approx(pvalue, rel=1e-6)
+    assert [belt_tail(4 * m + 5, m, 0.95) for m in (1, 2, 3, 4)] == pytest.approx(R[name]["tails"], rel=1e-6)
+
+
+def test_belt_of_degree_two_has_the_closed_form_of_nattino():
+    """Nattino et al. (2014): with one more degree the integral has a closed form."""
+    from scipy.special import chdtr, chdtri
+
+    k = chdtri(1, 0.05)
+    for t in (4.5, 9.0, 20.0):
+        below = chdtr(1, t) - 0.95 - np.sqrt(2 / np.pi) * np.exp(-t / 2) * (np.sqrt(t) - np.sqrt(k))
+        assert belt_tail(t, 2, 0.95) == pytest.approx(1 - below / 0.05, abs=1e-9)
+
+
+def test_isotonic_band_equals_all_intervals():
+    """The literal definition: exact limits of every run of scores, two for each of m (m + 1) / 2 runs."""
+    rng = np.random.default_rng(3)
+    p = rng.random(60).round(1)
+    table = cb.ScoreTable.from_arrays(rng.random(60) < p, p)
+    m, at = len(table), np.linspace(0, 1, 41)
+    tail = 0.05 / (m * (m + 1))
+    low, high = np.zeros(at.size), np.ones(at.size)
+    for i in range(m):
+        for j in range(i, m):
+            n, k = table.n[i : j + 1].sum(), table.k[i : j + 1].sum()
+            below = betaincinv(k, n - k + 1, tail) if k else 0.0
+            above = betaincinv(k + 1, n - k, 1 - tail) if k < n else 1.0
+            low = np.where(at >= table.score[j], np.maximum(low, below), low)
+            high = np.where(at <= table.score[i], np.minimum(high, above), high)
+    found = isotonic_band(table, at, 0.95)
+    assert found[0] == pytest.approx(low, abs=1e-12)
+    assert found[1] == pytest.approx(high, abs=1e-12)
+
+
+def test_isotonic_band_of_many_scores_is_monotone_and_covers_the_estimate():
+    y, p = simulated(size=3000)
+    curve = calibration_curve(y, p, method="isotonic")
+    assert all(a <= b for a, b in pairwise(curve.low))
+    assert all(a <= b for a, b in pairwise(curve.high))
+    assert ((curve.low <= curve.estimate) & (curve.estimate <= curve.high)).all()
+    assert curve.pointwise_low is None
+
+
+def test_errors_of_the_isotonic_curve_equal_isotonic_errors():
+    y, p = simulated()
+    curve, errors = calibration_curve(y, p, method="isotonic"), isotonic_errors(y, p)
+    assert curve.errors.ici == pytest.approx(errors.ici)
+    assert curve.errors.emax == errors.emax
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_tables_and_shuffled_rows_give_identical_curves(method):
+    y, p = simulated()
+    order = np.random.default_rng(1).permutation(y.size)
+    first = calibration_curve(y, p, method=method)
+    for again in (
+        calibration_curve(cb.ScoreTable.from_arrays(y, p), method=method),
+        calibration_curve(y[order], p[order], method=method),
+    ):
+        assert first.to_frame().equals(again.to_frame())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_frequency_equals_repeated_rows(method):
+    y, p = simulated(size=300)
+    times = np.random.default_rng(2).integers(1, 4, y.size)
+    counted = calibration_curve(y, p, frequency=times, method=method)
+    assert counted.to_frame().equals(
+        calibration_curve(np.repeat(y, times), np.repeat(p, times), method=method).to_frame()
+    )
+
+
+def test_random_state_decides_the_band_and_nothing_else():
+    y, p = simulated()
+    first, same, other = (calibration_curve(y, p, random_state=seed) for seed in (1, 1, 2))
+    assert first.low.tobytes() == same.low.tobytes()
+    assert first.low.tobytes() != other.low.tobytes()
+    assert first.pointwise_low.tobytes() == other.pointwise_low.tobytes()
+
+
+def test_supremum_of_one_coordinate_is_the_normal_quantile():
+    factor = np.full((5, 1), 2.0)
+    assert supremum_quantile(factor, np.inf, 0.95, 400_000, 0) == pytest.approx(1.96, abs=0.01)
+    independent = np.eye(8)
+    assert supremum_quantile(independent, np.inf, 0.95, 400_000, 0) == pytest.approx(2.7276, abs=0.01)
+
+
+@pytest.mark.parametrize("method", ["spline", "local"])
+def test_simultaneous_bands_contain_pointwise_bands(method):
+    curve = calibration_curve(*simulated(), method=method)
+    assert (curve.low <= curve.pointwise_low).all()
+    assert (curve.high >= curve.pointwise_high).all()
+    assert (curve.pointwise_low <= curve.estimate).all()
+
+
+@pytest.mark.parametrize("method", ["spline", "local"])
+def test_repeated_rows_in_clusters_do_not_narrow_the_band(method):
+    """Each row five times, in its own cluster: the band is that of the single rows, not narrower by root 5."""
+    y, p = simulated(size=600)
+    once = calibration_curve(y, p, cluster=np.arange(y.size), method=method)
+    five = calibration_curve(np.repeat(y, 5), np.repeat(p, 5), cluster=np.repeat(np.arange(y.size), 5), method=method)
+    naive = calibration_curve(np.repeat(y, 5), np.repeat(p, 5), method=method)
+    width = [np.mean(c.pointwise_high - c.pointwise_low) for c in (once, five, naive)]
+    assert width[1] == pytest.approx(width[0], rel=0.1)
+    assert width[2] < 0.6 * width[0]
+
+
+def test_scale_of_weights_changes_nothing():
+    y, p = simulated()
+    weight = np.random.default_rng(5).exponential(size=y.size)
+    first = calibration_curve(y, p, sample_weight=weight)
+    assert calibration_curve(y, p, sample_weight=7 * weight).low == pytest.approx(first.low, rel=1e-6)
+    belt, again = (calibration_belt(y, p, sample_weight=w) for w in (weight, 7 * weight))
+    assert again.pvalue == pytest.approx(belt.pvalue, rel=1e-6)
+
+
+def test_belt_of_equal_weights_is_close_to_that_of_counts():
+    y, p = simulated(size=5000, slope=0.8)
+    counted, weighted = calibration_belt(y, p), calibration_belt(y, p, sample_weight=np.ones(y.size))
+    assert weighted.degree == counted.degree
+    assert weighted.test.statistic == pytest.approx(counted.test.statistic, rel=0.15)
+
+
+def test_deviations_name_the_side_of_the_diagonal():
+    y, p = simulated(size=5000, slope=0.6)
+    found = calibration_belt(y, p).deviations(0.95)
+    assert [side for _, _, side in found] == ["above", "below"]
+    assert found[0][1] < 0.5 < found[1][0]
+
+
+def test_results_are_plain_data():
+    y, p = simulated(size=400)
+    for result in (calibration_curve(y, p), calibration_curve(y, p, method="isotonic"), calibration_belt(y, p)):
+        text = json.dumps(result.to_dict(), allow_nan=False)
+        assert '"estimate"' in text
+        assert len(result.to_frame()) == result.score.size
+    assert "80 % belt" in calibration_belt(y, p).bands
+
+
+def test_ties_reduce_the_knots_and_say_so():
+    p = np.repeat([0.2, 0.4, 0.8], 100)
+    y = np.random.default_rng(0).random(300) < p
+    curve = calibration_curve(y, p)
+    assert [note.code for note in curve.notes] == ["tied_knots"]
+    assert len(curve.settings["knots"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "loess"}, "method"),
+        ({"n_knots": 2}, "n_knots"),
+        ({"method": "local", "span": 1.5}, "span"),
+        ({"method": "local", "degree": 3}, "degree"),
+        ({"confidence_level": 1.0}, "confidence_level"),
+        ({"at": [0.5, 1.5]}, "at"),
+        ({"method": "isotonic", "sample_weight": np.ones(800)}, "independent"),
+    ],
+)
+def test_bad_options_are_named(options, words):
+    with pytest.raises(cb.InputError, match=words):
+        calibration_curve(*simulated(), **options)
+
+
+def test_separated_outcomes_have_no_spline():
+    p = np.linspace(0.01, 0.99, 100)
+    with pytest.raises(cb.InputError, match="separates"):
+        calibration_curve(p > 0.5, p)
+    with pytest.raises(cb.InputError, match="both outcomes"):
+        calibration_curve(np.zeros(100), p)
+
+
+def test_local_regression_reproduces_a_line():
+    table = cb.ScoreTable.from_counts(np.linspace(0.1, 0.9, 9), [100] * 9, np.arange(10, 100, 10))
+    fitted = LocalRegression(0.5, 1).fitted(table, table.score)
+    assert fitted == pytest.approx(table.score, abs=1e-12)
