@@ -16,7 +16,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.properties import declare
 from calibrant._support.typing import Bools, Floats, Ints
 
-__all__ = ["Test", "bayes", "binomial", "clopper_pearson", "score", "t", "weighted", "weighted_decisions"]
+__all__ = ["Test", "bayes", "binomial", "clopper_pearson", "score", "t", "weighted"]
 
 Test: TypeAlias = Callable[[ArrayLike, ArrayLike, ArrayLike], Floats]
 

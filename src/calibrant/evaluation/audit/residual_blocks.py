@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.evaluation.audit.features import Codes, FeatureCodes
 from calibrant.tables.rows import Rows
