@@ -66,15 +66,15 @@ class EventChunk:
 
     def sha256(self) -> str:
         """Return the checksum of the rows in any order."""
-        return _digest(self.times, self.codes, self.groups, self.content).hexdigest()
+        return _digest(self.times, self.codes, self.groups, self.content).hex()
 
 
-def _digest(times: Ints, codes: Ints, groups: Sequence[str], content: tuple[Floats, ...]) -> Any:
+def _digest(times: Ints, codes: Ints, groups: Sequence[str], content: tuple[Floats, ...]) -> bytes:
     order = np.lexsort((*content, codes, times))
     digest = hashlib.sha256(json.dumps(list(groups)).encode())
     for array in (times, codes, *content):
         digest.update(np.ascontiguousarray(array[order]).data)
-    return digest
+    return digest.digest()
 
 
 def read_chunk(settings: ModelSettings, y: Any, forecast: Any, time: Any, group: Any, pos_label: object) -> Chunk:
@@ -140,7 +140,7 @@ def _read_distributions(settings: ModelSettings, y: Any, forecast: Any, time: An
     content = (outcome, *known.cells(outcome))
     # Where F(y) is known up to an interval, the value in it is random. The rows and their times are the seed, so that
     # the same stream always gives the same evidence, and no two batches share random numbers.
-    seed = int.from_bytes(_digest(times, codes, groups, content).digest()[:16], "big")
+    seed = int.from_bytes(_digest(times, codes, groups, content)[:16], "big")
     u = transforms(outcome, known, random_state=np.random.default_rng(seed))
     events = {}
     for key, level in zip(settings.events, levels, strict=True):

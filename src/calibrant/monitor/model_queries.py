@@ -103,7 +103,7 @@ class Reader:
         version = self.version(version_name)
         own = WHOLE if group is None else group
         label = None if group is None else group_label(group)
-        about = {"kind": self.settings.kind, "event": None if event == NO_EVENT else group_label(event)}
+        about: dict[str, Any] = {"kind": self.settings.kind, "event": None if event == NO_EVENT else group_label(event)}
         if version is None:
             level = log_threshold(self.settings.alpha)
             return History(self.model, "1", None, (), self.settings.window, level, **about)
