@@ -26,7 +26,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all lint types docs gallery screenshots structure sbom clean lock locked \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
-	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn study-multicalibration study-curves \
+	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn study-multicalibration study-curves study-interrupts \
 	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-pages bench-spark bench-audit \
 	monitor-kill oracles sanitize corruption fuzz
 
@@ -189,6 +189,9 @@ study-scikit-learn: $(VENV)/dev.stamp  ## compare CalibratedModel with scikit-le
 
 study-monitor-stream: $(VENV)/dev.stamp  ## run the worked example of docs/monitor, forecasts of baseball games (1 minute); its output goes to docs/studies
 	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.monitor_stream
+
+study-interrupts: $(VENV)/dev.stamp  ## interrupt evaluate, compare, scan and audit at 20 random moments each (15 minutes); times go to docs/studies
+	$(BIN)/python -m tools.interrupts
 
 monitor-kill: $(VENV)/dev.stamp  ## kill writers of both stores of the monitor while they write 10,000 batches (20 minutes); results go to research/studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.monitor_kill --store sqlite

@@ -33,6 +33,18 @@ def test_the_bill_of_materials_lists_dependencies_and_linked_libraries(tmp_path)
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "sbom.json").read_bytes()
 
 
+def test_the_oldest_versions_of_the_corruption_tests_are_the_lower_bounds():
+    """`make corruption` runs with them, so that a bound that fails on damaged files is noticed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    bounds = [*project["dependencies"], *project["optional-dependencies"]["files"]]
+    lowest = {each.name: str(each.specifier).removeprefix(">=") for each in map(Requirement, bounds)}
+    pinned = re.search(r"^OLDEST := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)[1]
+    for each in map(Requirement, pinned.split()):
+        version = str(each.specifier).removeprefix("==")
+        assert version.startswith(f"{lowest[each.name]}."), (str(each), lowest[each.name])
+    assert {"duckdb", "pyarrow"} <= {Requirement(each).name for each in pinned.split()}
+
+
 def lock() -> dict[str, list[str]]:
     """The pinned versions of each package in the lock; a version may be for some Pythons only."""
     found: dict[str, list[str]] = {}

@@ -89,6 +89,12 @@ rng = np.random.default_rng(0)
 p = rng.random(1_000_000)
 y = (rng.random(p.size) < p).astype(int)
 m = rng.standard_normal(p.size)
+def scan(y1, p1):
+    import pathlib, pyarrow as pa, pyarrow.csv
+    path = pathlib.Path(f"rows-{len(y1)}.csv")
+    if not path.exists():
+        pyarrow.csv.write_csv(pa.table({"y": y1, "p": p1}), path)
+    cb.scan(path, y="y", p="p")
 def work(rows, group, resamples):
     y1, p1, m1 = y[:rows], p[:rows], m[:rows]
     WORK
@@ -111,12 +117,16 @@ except KeyboardInterrupt:
         ("cb.evaluate(y1, p1, by=np.arange(rows) % group, n_resamples=resamples)", 1000),
         ("cb.compare(y1, {'a': p1, 'b': p1**1.1}, n_resamples=resamples)", 1),
         ("rg.evaluate(m1 + p1, rg.Gaussian(m1, np.ones(rows)), n_resamples=resamples)", 1),
+        ("cb.audit(y1, p1, {'a': np.arange(rows) % 7, 'b': m1})", 1),
+        ("scan(y1, p1)", 1),
     ],
-    ids=["evaluate", "large groups", "many groups", "compare", "regression"],
+    ids=["evaluate", "large groups", "many groups", "compare", "regression", "audit", "scan"],
 )
-def test_an_interruption_takes_effect_at_once(work, groups):
+def test_an_interruption_takes_effect_at_once(tmp_path, work, groups):
+    if "scan" in work:
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     code = _INTERRUPTED.replace("WORK", work).replace("GROUPS", str(groups))
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
     assert child.stdout.readline() == "begin\n"
     time.sleep(1.5)
     sent = time.time()

@@ -6,6 +6,7 @@ import random
 import sqlite3
 import subprocess
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -180,6 +181,13 @@ def test_other_files_and_urls_are_errors(tmp_path):
         cb.Monitor("nonsense://x")
     with pytest.raises(StoreError, match="The store cannot be used"):
         cb.Monitor("postgresql+psycopg://nobody@127.0.0.1:1/none?connect_timeout=2")
+
+
+@pytest.mark.parametrize("target", [None, 5, b"store.db", "", Path(), "a\0b"])
+def test_a_store_must_be_named(target):
+    """SQLite takes an empty name as a temporary database, and would lose all batches without a word."""
+    with pytest.raises(InputError, match="store must be a path or a URL of SQLAlchemy; got"):
+        cb.Monitor(target)
 
 
 def test_an_engine_is_a_store_and_stays_open(path):

@@ -141,7 +141,9 @@ class Store:
 
 
 def _engine(target: str | PathLike[str] | sa.URL) -> sa.Engine:
-    text = target if isinstance(target, (str, sa.URL)) else str(Path(target))
+    text = str(Path(target)) if isinstance(target, PathLike) else target
+    if not isinstance(text, (str, sa.URL)) or text in ("", ".") or "\0" in str(text):
+        raise InputError(Argument("store") + f" must be a path or a URL of SQLAlchemy; got {target!r}.", value=target)
     if isinstance(text, str) and "://" not in text:
         text = sa.URL.create("sqlite", database=text)
     try:
