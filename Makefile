@@ -85,7 +85,7 @@ gallery: $(VENV)/dev.stamp  ## draw each diagram on real data and on hard cases,
 	$(BIN)/python -m tests.visual --docs
 	$(BIN)/python -m tests.visual
 
-bench-pages: $(VENV)/dev.stamp  ## measure the pages of a service with 100 models (2 minutes); the result goes to docs/studies
+bench-pages: $(VENV)/dev.stamp  ## measure the pages of a service with 50 models (1 minute); the result goes to docs/studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.service_pages
 
 screenshots: $(VENV)/dev.stamp  ## take the screenshots of the monitor's pages in the documentation (needs Chromium)

@@ -53,8 +53,8 @@ def measure(service: ServiceProcess, models: int) -> dict[str, float]:
 def main() -> None:
     """Run the benchmark and write its result."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", type=int, default=100)
-    parser.add_argument("--days", type=int, default=60)
+    parser.add_argument("--models", type=int, default=50)
+    parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "studies" / "service_pages.csv")
     given = parser.parse_args()
