@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from calibrant.monitor.model_monitor import Monitor
-from calibrant.monitor.model_summaries import ModelSummary, read_summaries
+from calibrant.monitor.model_summaries import ModelSummary, read_states, read_summaries
 from calibrant.monitor.service.authorization import Access, bearer
 from calibrant.monitor.service.health import health_routes
 from calibrant.monitor.service.model_view import ModelRequest, model_view
@@ -19,6 +19,7 @@ from calibrant.monitor.service.page_figures import ResultCache
 from calibrant.monitor.service.page_links import PageLinks
 from calibrant.monitor.service.problems import Problem
 from calibrant.monitor.silences import Silence, list_silences
+from calibrant.monitor.store import Store
 from calibrant.report.templates import asset, render_served
 from calibrant.versions import __version__
 
@@ -74,7 +75,7 @@ class _Pages:
 
     def __init__(self) -> None:
         self._results = ResultCache()
-        self._summaries: dict[str, tuple[int, ModelSummary]] = {}
+        self._summaries: dict[str, tuple[tuple[int, int], ModelSummary]] = {}
 
     async def overview(self, request: Request) -> Response:
         """List the models that the caller may read."""
@@ -89,24 +90,20 @@ class _Pages:
         request.scope["calibrant_operation"] = "model_page"
         access = await service.authorize(request, "read", name)
         monitor = await service.monitor(name)
-        revision = (await service.read(service.revisions)).get(name, 0)
+        state = (await service.read(read_states, service.store)).get(name, (0, 0))
         silences = tuple(each for each in await service.read(list_silences, service.store, name) if each.active)
         chosen, links = ModelRequest.read(request.query_params), _links(request)
-        key = "page", name, revision, chosen, links, silences, access.token is None
+        key = "page", name, state, chosen, links, silences, access.token is None
         page = self._results.peek(key)
         if page is None:
-            page = await service.compute(self._model, monitor, chosen, links, silences, access, revision)
+            page = await service.compute(self._model, monitor, chosen, links, silences, access, state[1])
             self._results.put(key, page)
         return _answer(request, page)
 
     def _overview(self, request: Request, access: Access) -> str:
         service, given = request.app.state.service, request.query_params
-        revisions = {name: n for name, n in service.revisions().items() if access.sees(name)}
-        changed = [name for name, n in revisions.items() if self._summaries.get(name, (-1, None))[0] != n]
-        for summary in read_summaries(service.store, changed) if changed else []:
-            self._summaries[summary.model] = revisions[summary.model], summary
-        links = _links(request)
-        known = [self._summaries[name][1] for name in revisions if name in self._summaries]
+        states = {name: each for name, each in read_states(service.store).items() if access.sees(name)}
+        known, links = self._current(service.store, states), _links(request)
         page = given.get("page", "1")
         view = overview_view(
             known,
@@ -117,8 +114,21 @@ class _Pages:
         )
         extra = {"address": str(request.base_url).rstrip("/"), "needs_token": access.token is not None}
         first = {"post_path": "/v1/models/churn", "post_body": _FIRST_ROWS}
-        stream = {"events": links.events(), "revision": sum(revisions.values()), "home_path": f"{links.root}/"}
+        stream = {
+            "events": links.events(),
+            "revision": sum(n for _, n in states.values()),
+            "home_path": f"{links.root}/",
+        }
         return render_served("service_overview.html", **view, **extra, **first, **stream, **_frame(links))
+
+    def _current(self, store: Store, states: dict[str, tuple[int, int]]) -> list[ModelSummary]:
+        """Return the summaries of models; only those that changed are read."""
+        old = self._summaries
+        changed = [name for name, state in states.items() if name not in old or old[name][0] != state]
+        fresh = {each.model: each for each in (read_summaries(store, changed) if changed else [])}
+        found = {name: fresh.get(name) or old[name][1] for name in states if name in fresh or name in old}
+        self._summaries = {**old, **{name: (states[name], each) for name, each in found.items()}}
+        return list(found.values())
 
     def _model(
         self,
