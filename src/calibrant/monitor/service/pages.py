@@ -1,6 +1,9 @@
 """Pages of the service: the list of models and the page of each, rendered on the server."""
 
 import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from typing import Any
@@ -44,6 +47,8 @@ _TYPES = {
     "service.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
+LIVE_HEADER = "x-calibrant-live"  # sent by the script of a page that updates itself
+_PAUSES, _LONGEST_PAUSE = 9, 15.0
 _YEAR = "public, max-age=31536000, immutable"
 _FIRST_ROWS = '{"y": [0, 1, 0], "p": [0.1, 0.7, 0.3], "time": "2026-01-31"}'
 
@@ -70,6 +75,22 @@ def error_page(request: Request, problem: Problem) -> Response:
     return Response(page, problem.status, headers, "text/html")
 
 
+@dataclass(frozen=True)
+class _HeldPage:
+    """A page, the state of the model that it shows, when it was drawn, and how long that took."""
+
+    page: str
+    state: tuple[int, int]
+    finished: float
+    seconds: float
+
+    @property
+    def rest(self) -> float:
+        """Seconds until a page that updates itself may be drawn again: drawing takes a tenth of the time at most."""
+        pause = min(_PAUSES * self.seconds, _LONGEST_PAUSE)
+        return max(0.0, self.finished + pause - time.monotonic())
+
+
 class _Pages:
     """Handlers of the pages; what they drew and read last stays in memory."""
 
@@ -93,12 +114,16 @@ class _Pages:
         state = (await service.read(read_states, service.store)).get(name, (0, 0))
         silences = tuple(each for each in await service.read(list_silences, service.store, name) if each.active)
         chosen, links = ModelRequest.read(request.query_params), _links(request)
-        key = "page", name, state, chosen, links, silences, access.token is None
-        page = self._results.peek(key)
-        if page is None:
+        key = "page", name, chosen, links, silences, access.token is None
+        held: _HeldPage | None = self._results.peek(key)
+        live = LIVE_HEADER in request.headers
+        if held is None or (held.state != state and not (live and held.rest > 0)):
+            begun = time.monotonic()
             page = await service.compute(self._model, monitor, chosen, links, silences, access, state[1])
-            self._results.put(key, page)
-        return _answer(request, page)
+            held = _HeldPage(page, state, time.monotonic(), time.monotonic() - begun)
+            self._results.put(key, held)
+        later = {} if held.state == state else {"Calibrant-Refresh": f"{held.rest:.1f}"}
+        return _answer(request, held.page, later)
 
     def _overview(self, request: Request, access: Access) -> str:
         service, given = request.app.state.service, request.query_params
@@ -163,11 +188,11 @@ def _links(request: Request) -> PageLinks:
     return PageLinks(_root(request), text if in_query else None)
 
 
-def _answer(request: Request, page: str) -> Response:
+def _answer(request: Request, page: str, extra: Mapping[str, str] | None = None) -> Response:
     """Return the page, or status 304 if the caller has it."""
     body = page.encode("utf-8", "backslashreplace")
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    headers = {**_HEADERS, "Cache-Control": "no-store", "ETag": tag}
+    headers = {**_HEADERS, "Cache-Control": "no-store", "ETag": tag, **(extra or {})}
     if tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="text/html")
