@@ -25,7 +25,7 @@ __all__ = ["serve"]
 @click.option("--max-body", type=click.IntRange(min=1024), metavar="BYTES", help="Largest body.  [default: 16 MiB]")
 @click.option("--max-queue", type=click.IntRange(min=1), metavar="N", help="Most waiting requests.  [default: 64]")
 @click.pass_context
-def serve(context: click.Context, store: str | None, config: str | None, **given: Any) -> None:
+def serve(context: click.Context, /, store: str | None, config: str | None, **given: Any) -> None:
     """Serve the models of a store over HTTP: an API, pages, alarms and metrics.
 
     Without tokens the service answers programs on this machine only. SIGINT and SIGTERM stop it after its running
@@ -146,4 +146,4 @@ def _book(store: str) -> "TokenBook":
 def _record(book: "TokenBook", action: str, token_id: str, **detail: object) -> None:
     from calibrant.monitor.audit_log import record_audit
 
-    record_audit(book.store, command_line_user(), action, token=token_id, **detail)
+    record_audit(book.store, command_line_user(), action, None, token=token_id, **detail)

@@ -7,7 +7,7 @@ import ssl
 import time as clock
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -135,7 +135,7 @@ class MonitorClient(KnownKeywords):
 
     def status(self, *, version: object = None) -> dict[str, Any]:
         """Return the status as plain data: ``Monitor.status().to_dict()``."""
-        return self._call("GET", "/status", version=version)
+        return self._call("GET", "/status", query={"version": version})
 
     def history(self, group: Any = None, *, version: object = None) -> dict[str, Any]:
         """Return all windows as plain data: ``Monitor.history().to_dict()``."""
@@ -146,7 +146,7 @@ class MonitorClient(KnownKeywords):
     def evaluate(self, since: Any = None, until: Any = None, *, version: object = None) -> dict[str, Any]:
         """Return the evaluation of some windows as plain data: ``Monitor.evaluate(...).to_dict()``."""
         times = {name: _time(value) for name, value in (("since", since), ("until", until)) if value is not None}
-        return self._call("GET", "/evaluation", version=version, **times)
+        return self._call("GET", "/evaluation", query={"version": version, **times})
 
     def alarms(self) -> list[Alarm]:
         """Return all alarms in the order in which they were raised."""
@@ -191,7 +191,7 @@ class MonitorClient(KnownKeywords):
     def _pages(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
         cursor = None
         while True:
-            page = self._call("GET", path, cursor=cursor, limit=1000, **query)
+            page = self._call("GET", path, query={**query, "cursor": cursor, "limit": 1000})
             yield page
             cursor = page["next_cursor"]
             if cursor is None:
@@ -205,13 +205,16 @@ class MonitorClient(KnownKeywords):
         body: Any = None,
         key: str | None = None,
         repeatable: bool = True,
-        **query: object,
-    ) -> Any:
-        target = f"/v1/models/{quote(self.model, safe='')}{path}{_query(query)}"
+        query: Mapping[str, object] | None = None,
+    ) -> dict[str, Any]:
+        """Send a request about the model; return the data of its answer, {} if it has none."""
+        target = f"/v1/models/{quote(self.model, safe='')}{path}{_query(query or {})}"
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         return self._request(method, target, data, key, repeatable)
 
-    def _request(self, method: str, target: str, data: bytes | None, key: str | None, repeatable: bool) -> Any:
+    def _request(
+        self, method: str, target: str, data: bytes | None, key: str | None, repeatable: bool
+    ) -> dict[str, Any]:
         """Send a request until it is answered; repeat it while the service is busy, or away if that is safe."""
         headers = {"Accept": "application/json", "User-Agent": "calibrant"}
         if data is not None:
@@ -306,19 +309,19 @@ class _Address:
         return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
 
 
-def _query(values: dict[str, object]) -> str:
+def _query(values: Mapping[str, object]) -> str:
     given = {name: str(value) for name, value in values.items() if value is not None}
     return f"?{urlencode(given)}" if given else ""
 
 
-def _result(status: int, found: bytes) -> Any:
+def _result(status: int, found: bytes) -> dict[str, Any]:
     """Return the data of an answer, or raise its problem: an `InputError` with the wording of the library."""
     try:
-        data = json.loads(found) if found else None
+        data = json.loads(found) if found else {}
     except ValueError:
-        data = None
+        data = {}
     if 200 <= status < 300:
-        return data
+        return dict(data)
     text = data.get("detail") if isinstance(data, dict) else None
     if status in (400, 409, 413, 422) and text:
         error = InputError(text, argument=data.get("argument"), row=data.get("row"))
@@ -333,13 +336,10 @@ def _receipt(data: dict[str, Any]) -> Receipt:
 
 
 def _alarm(data: dict[str, Any]) -> Alarm:
-    times = {
-        name: None if data[name] is None else datetime.fromisoformat(data[name])
-        for name in ("window", "raised", "acknowledged")
-    }
-    value = data["log_e_value"]
-    values = {name: data[name] for name in ("id", "version", "group", "reason")}
-    return Alarm(**values, **times, log_e_value=float("nan") if value is None else value)
+    window, raised = (datetime.fromisoformat(data[name]) for name in ("window", "raised"))
+    done = None if data["acknowledged"] is None else datetime.fromisoformat(data["acknowledged"])
+    value = float("nan") if data["log_e_value"] is None else float(data["log_e_value"])
+    return Alarm(data["id"], data["version"], data["group"], window, value, raised, done, data["reason"])
 
 
 def _time(value: Any) -> str:

@@ -32,15 +32,26 @@ async def _json(call: Call, *known: str, required: tuple[str, ...] = ()) -> dict
 
 async def _create(call: Call) -> Response:
     given = await _json(call, *SETTINGS)
+    for name, value in given.items():
+        _check_setting(name, value)
     if "maturity" in given:
-        if not is_number(given["maturity"]) or not 0 <= given["maturity"] <= SETTINGS["maturity"]["maximum"]:
-            raise InputError(Argument("maturity") + " must be a number of seconds that is not negative.")
+        if not 0 <= given["maturity"] <= SETTINGS["maturity"]["maximum"]:
+            raise InputError(Argument("maturity") + f" must be a number of seconds; got {given['maturity']!r}.")
         given["maturity"] = timedelta(seconds=given["maturity"])
     created = await call.service.write(_create_model, call, given)
     monitor = await call.service.monitor(call.model)
     revision = (await call.service.read(call.service.revisions)).get(call.model, 0)
     values = {"name": call.model, "settings": monitor.settings.to_dict(), "revision": revision}
     return JSONResponse(values, 201 if created else 200)
+
+
+def _check_setting(name: str, value: Any) -> None:
+    """Check the type of a setting; `Monitor` checks its value."""
+    if name in ("window", "dependence") and isinstance(value, str):
+        return
+    if name == "dependence" or not is_number(value):
+        kind = {"window": "text or a whole number", "dependence": "text"}.get(name, "a number")
+        raise InputError(Argument(name) + f" must be {kind}; got {str(value)[:40]!r}.")
 
 
 def _create_model(call: Call, given: dict[str, Any]) -> bool:

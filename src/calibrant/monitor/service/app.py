@@ -43,6 +43,7 @@ def create_app(settings: ServiceSettings) -> Starlette:
         middleware=[Middleware(Guard, service=service, answer_error=_answer_error)],
         exception_handlers=dict.fromkeys((HTTPException, Problem, InputError, StoreError), _answer_error),
     )
+    app.router.redirect_slashes = False  # a redirect would repeat the query, and with it a token
     app.state.service = service
     return app
 

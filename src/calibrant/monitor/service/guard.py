@@ -135,10 +135,10 @@ def _content_length(scope: Scope) -> int:
 def _keep_slashes(scope: dict[str, Any] | Scope) -> None:
     """Replace encoded slashes in the path, which are part of a name, by a character that no name has."""
     raw = scope.get("raw_path") or b""
-    path = scope["path"].replace("\0", "")
+    path = scope["path"].replace("\0", "\ufffd")
     if b"%2f" in raw.lower():
         from urllib.parse import unquote
 
         pieces = raw.replace(b"%2F", b"%2f").split(b"%2f")
-        path = "\0".join(unquote(piece.decode("latin-1")).replace("\0", "") for piece in pieces)
+        path = "\0".join(unquote(piece.decode("latin-1")).replace("\0", "\ufffd") for piece in pieces)
     scope["path"] = path

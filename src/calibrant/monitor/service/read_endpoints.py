@@ -48,7 +48,7 @@ async def _models(call: Call) -> Response:
     for name in names[:limit]:
         monitor = await call.service.monitor(name)
         items.append({"name": name, "settings": monitor.settings.to_dict(), "revision": revisions.get(name, 0)})
-    return page([*items, *names[limit:]], limit, items[-1]["name"] if items else None)
+    return page([*items, *names[limit:]], limit, names[limit - 1] if len(names) > limit else None)
 
 
 async def _model(call: Call) -> Response:
