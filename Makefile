@@ -23,10 +23,10 @@ SECONDS ?= 1800
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow test-reference test-core test-all lint types docs gallery structure sbom clean \
+.PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all lint types docs gallery screenshots structure sbom clean \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn \
-	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-service bench-spark \
+	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-pages bench-service bench-spark \
 	monitor-kill service-kill oracles sanitize corruption fuzz fuzz-service
 
 help:  ## list these targets
@@ -34,6 +34,9 @@ help:  ## list these targets
 
 demo: $(VENV)/demo.stamp  ## run the command line on two models of handwritten digits
 	$(BIN)/calibrant demo --folder build/demo --force
+
+demo-monitor: $(VENV)/demo.stamp  ## serve a simulated month of three models, one of which drifts, and show their pages
+	$(BIN)/calibrant demo --monitor --folder build/demo-monitor --force
 
 check: lint types  ## lint, types and the fast tests (under two minutes): run it before each commit
 	$(BIN)/python -m pytest -q -n auto -m "not slow" $(FAST)
@@ -81,6 +84,12 @@ docs: $(VENV)/dev.stamp  ## build the documentation and run its examples
 gallery: $(VENV)/dev.stamp  ## draw each diagram on real data and on hard cases, and the figures of the documentation
 	$(BIN)/python -m tests.visual --docs
 	$(BIN)/python -m tests.visual
+
+bench-pages: $(VENV)/dev.stamp  ## measure the pages of a service with 50 models (1 minute); the result goes to docs/studies
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.service_pages
+
+screenshots: $(VENV)/dev.stamp  ## take the screenshots of the monitor's pages in the documentation (needs Chromium)
+	$(BIN)/python -m tools.screenshots docs/images
 
 reproduce: $(VENV)/dev.stamp  ## reproduce the tables, figures and examples of the three papers; pages go to docs/reproduction
 	bash -o pipefail -c '$(BIN)/python -m research.reproduction | tee docs/reproduction/log.txt'
@@ -232,7 +241,7 @@ $(VENV)/base.stamp:
 	touch $@
 
 $(VENV)/demo.stamp: $(VENV)/base.stamp pyproject.toml $(KERNEL_SOURCES)
-	$(BIN)/python $(PIP) --editable ".[sklearn,plot,cli]"
+	$(BIN)/python $(PIP) --editable ".[sklearn,plot,cli,serve]"
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp

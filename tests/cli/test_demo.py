@@ -1,6 +1,10 @@
 """`calibrant demo`."""
 
 import os
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,3 +23,41 @@ def test_the_demo_runs_and_overwrites_nothing(here, call):
     assert "(exit code 1)" in text  # of check
     assert set(os.listdir("new")) == {"digits.csv", "cal.json", "calibrated.csv", "calibration.xml", "report.html"}
     assert "report.html" in text.splitlines()[-1]
+
+
+def need_service():
+    for library in ("sklearn", "starlette", "uvicorn", "sqlalchemy"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+
+
+def test_the_demo_of_the_monitor_finds_the_drift(here, call):
+    need_service()
+    import calibrant as cb
+
+    Path("monitor.db").write_text("existing")
+    assert "'monitor.db' exists already" in call("demo", "--monitor", "--folder", ".", code=2)
+    text = call("demo", "--monitor", "--no-browser", "--duration", "0", "--folder", "new")
+    assert re.search(r"The pages: http://127\.0\.0\.1:\d+", text)
+    assert "alarm for digits-filtered, all rows" in text
+    monitors = {name: cb.Monitor("new/monitor.db", model=f"digits-{name}") for name in ("filtered", "logistic")}
+    change = monitors["filtered"].status().change_point
+    assert change.low.day <= 15 <= change.high.day
+    assert abs(change.window.day - 15) <= 2
+    calm = monitors["logistic"].status()
+    assert not calm.alarm
+    assert 0 < calm.unlabelled < 0.2
+    assert "--duration needs --monitor" in call("demo", "--duration", "1", code=2)
+
+
+def test_the_demo_of_the_monitor_ends_with_ctrl_c(tmp_path):
+    need_service()
+    command = [sys.executable, "-m", "calibrant", "demo", "--monitor", "--no-browser", "--folder", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
+        for line in demo.stdout:
+            if "alarm for" in line:  # in the middle of the month
+                break
+        demo.send_signal(signal.SIGINT)
+        out, err = demo.communicate(timeout=60)
+    assert (demo.returncode, err) == (0, "")
+    assert "Stopped." in out
+    assert "monitor.db-wal" not in os.listdir(tmp_path)  # the service closed its store

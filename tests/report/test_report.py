@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile_names import ACTS, HOSTILE
 
 import calibrant as cb
 
@@ -20,20 +21,6 @@ sensitivity = pytest.importorskip("calibrant.evaluation.sensitivity")
 
 LARGEST = 1_500_000
 ROOT = Path(__file__).parents[2]
-
-ACTS = "window.pwned=1"
-HOSTILE = [
-    *(f"<script>{ACTS}</script>", f"</script><script>{ACTS}</script>", f'"><script>{ACTS}</script>'),
-    *(f"</style><script>{ACTS}</script>", f"</title><script>{ACTS}</script>", f"<img src=x onerror={ACTS}>"),
-    *(f"<svg onload={ACTS}>", f"' onmouseover='{ACTS}", f"javascript:{ACTS}", f"${{{ACTS}}}", f"\u2028{ACTS}"),
-    *(f"<iframe src=javascript:{ACTS}>", f"<a href=javascript:{ACTS}>x</a>", f"<details open ontoggle={ACTS}>"),
-    *(f"<body onload={ACTS}>", f"<video><source onerror={ACTS}>", '<math><mi//xlink:href="data:x,<script>">'),
-    *("{{ 7 * 7 }}", "{% raw %}", "<!--", "-->", "]]>", "<![CDATA[", "&lt;script&gt;", "&#60;script&#62;"),
-    *("\u2029", "\ufeff", "\u202eevil", "\\u003cscript\\u003e", "</textarea>", "<base href=//x.example>"),
-    *("<meta http-equiv=refresh content=0>", "<link rel=stylesheet href=//x.example>", "<object data=x>"),
-    *("<form action=//x.example><input>", "<embed src=x>", "a\tb", "a\nb", "a\rb", "a;b", "a,b", "a'b", 'a"b'),
-    *("a&b", "a<b", "a>b", "$x^2$", "%s %d", "[red]x[/red]", "x" * 300),
-]
 
 
 def rows(models=2, groups=3, size=3000):

@@ -32,16 +32,40 @@ _STEPS = {
 @click.command
 @click.option("--folder", metavar="FOLDER", help="The folder of the files; by default a new temporary folder.")
 @force_option
-def demo(folder: str | None, force: bool) -> None:
+@click.option("--monitor", is_flag=True, help="Simulate a month of monitored models and show their pages.")
+@click.option("--browser/--no-browser", default=True, help="With --monitor: open a browser, where there is a display.")
+@click.option(
+    "--duration", type=click.FloatRange(min=0), metavar="SECONDS", help="With --monitor: stop after this time."
+)
+def demo(folder: str | None, force: bool, monitor: bool, browser: bool, duration: float | None) -> None:
     """Evaluate, compare and recalibrate two models of handwritten digits.
 
     The event is "this digit is an 8". The data ship with scikit-learn, so the demo needs no network. The commands that
-    are shown work on your files as well.
+    are shown work on your files as well. With --monitor, a month of rows is posted to a service on this machine; one of
+    its models drifts, and the pages show it.
     """
-    from calibrant.cli.demo_data import write_digits
-
+    if not monitor and duration is not None:
+        raise click.UsageError("--duration needs --monitor.")
     place = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="calibrant-demo-"))
     place.mkdir(parents=True, exist_ok=True)
+    if monitor:
+        _show_monitor(place, force, browser, duration)
+    else:
+        _show_commands(place, force)
+
+
+def _show_monitor(place: Path, force: bool, browser: bool, duration: float | None) -> None:
+    from calibrant.cli.monitor_demo import STORE, run_monitor_demo
+
+    check_outputs(str(place / STORE), force=force)
+    for old in place.glob(f"{STORE}*"):  # with the files of its write-ahead log
+        old.unlink()
+    run_monitor_demo(place, browser=browser, duration=duration)
+
+
+def _show_commands(place: Path, force: bool) -> None:
+    from calibrant.cli.demo_data import write_digits
+
     check_outputs(*(str(place / name) for name in _FILES), force=force)
     click.echo("Fitting two models to handwritten digits; scores are out of fold (5 folds) ...")
     rows = write_digits(place / "digits.csv")

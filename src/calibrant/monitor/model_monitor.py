@@ -353,9 +353,17 @@ class Monitor(KnownKeywords):
             groups[name] = tables[NO_GROUP]
         return evaluate(groups, **options)
 
-    def table(self, since: Any = None, until: Any = None, *, version: object = None) -> ScoreTable:
-        """Return the table of the rows that `evaluate` evaluates, for example to fit a calibrator."""
-        return sum(self._tables(since, until, version).values(), ScoreTable.empty())
+    def table(self, since: Any = None, until: Any = None, *, group: Any = None, version: object = None) -> ScoreTable:
+        """Return the table of the rows that `evaluate` evaluates, or of one group, for example to fit a calibrator."""
+        tables = self._tables(since, until, version)
+        if group is None:
+            return sum(tables.values(), ScoreTable.empty())
+        if group_key(group) not in tables:
+            known = ", ".join(repr(group_label(key)) for key in list(tables)[:20] if key != NO_GROUP) or "none"
+            raise InputError(
+                Argument("group") + f" must be a group with rows in these windows, which have {known}; got {group!r}."
+            )
+        return tables[group_key(group)]
 
     def recalibrate(self, calibrator: Any = None, *, since: Any = None, version: object = None) -> Any:
         """Fit a calibrator to recent windows, by default to those since the estimated change after an alarm.
@@ -439,6 +447,11 @@ class Monitor(KnownKeywords):
     def models(self) -> list[str]:
         """Return the names of all models in the store."""
         return self.store.models()
+
+    def versions(self) -> list[str]:
+        """Return the names of the versions of the model, the latest last."""
+        with self._read() as reader:
+            return reader.versions()
 
     def delete(self, model: str) -> None:
         """Delete a model of the store with all its data."""

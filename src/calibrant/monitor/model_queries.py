@@ -47,6 +47,12 @@ class Reader:
             raise InputError(Argument("version") + f" must be a version of the model, which has {known}; got {name!r}.")
         return found[0] if found else None
 
+    def versions(self) -> list[str]:
+        """Return the names of all versions, the latest last."""
+        table = schema.versions
+        query = sa.select(table.c.name).where(table.c.model_id == self.model_id).order_by(table.c.ordinal)
+        return list(self.connection.execute(query).scalars())
+
     def status(self, version_name: str | None = None) -> Status:
         """Return the status of a version."""
         version = self.version(version_name)

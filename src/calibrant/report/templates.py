@@ -3,13 +3,14 @@
 import base64
 import hashlib
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from calibrant._support.errors import MissingExtraError
 from calibrant.report.figures import inline
 
-__all__ = ["SafeText", "inline_figure", "new_canvas", "render"]
+__all__ = ["SafeText", "asset", "inline_figure", "new_canvas", "render", "render_served"]
 
 
 class SafeText(str):
@@ -23,15 +24,20 @@ class SafeText(str):
 
 def render(template: str, **values: Any) -> str:
     """Render a template with the style, the script and their Content-Security-Policy."""
-    style, script = _asset("style.css"), _asset("script.js")
+    style, script = asset("style.css"), asset("script.js")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    page = _environment().get_template(template)
-    return str(page.render(policy=policy, style=SafeText(style), script=SafeText(script), **values))
+    return render_served(template, policy=policy, style=SafeText(style), script=SafeText(script), **values)
 
 
+def render_served(template: str, **values: Any) -> str:
+    """Render a template of a page that a server sends, with links to style and script."""
+    return str(_environment().get_template(template).render(**values))
+
+
+@cache
 def _environment() -> Any:
     try:
         from jinja2 import BaseLoader, Environment, StrictUndefined
@@ -42,14 +48,16 @@ def _environment() -> Any:
         """Templates of the installed package."""
 
         def get_source(self, environment: Any, template: str) -> Any:
-            return _asset(template), None, lambda: True
+            return asset(template), None, lambda: True
 
     return Environment(
         loader=Assets(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
 
 
-def _asset(name: str) -> str:
+@cache
+def asset(name: str) -> str:
+    """Return a template, style sheet or script of the package."""
     return files("calibrant.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 

@@ -96,3 +96,9 @@ def start(store):
     """Return a function that starts a service with settings; it stops with the test."""
     with contextlib.ExitStack() as stack:
         yield lambda **settings: stack.enter_context(running(store, **settings))
+
+
+@pytest.fixture(scope="session")
+def run_service():
+    """Return the context manager that runs a service in a thread, for fixtures of a module."""
+    return running

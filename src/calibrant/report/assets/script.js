@@ -1,6 +1,7 @@
 "use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+  const source = document.getElementById("data"); // the sliders of a report have data, pages of the service have none
+  const data = source ? JSON.parse(source.textContent) : null;
   const tip = document.getElementById("tip");
 
   // Tooltip of a shape, by pointer or keyboard focus.
@@ -43,22 +44,30 @@
     return cell.dataset.number === undefined ? cell.textContent.trim() : Number(cell.dataset.number);
   };
   const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
-  for (const table of document.querySelectorAll("table.sortable")) {
-    [...table.tHead.rows[0].cells].forEach((heading, place) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.append(...heading.childNodes);
-      heading.append(button);
-      button.addEventListener("click", () => {
-        const down = heading.getAttribute("aria-sort") === "ascending";
-        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-        heading.setAttribute("aria-sort", down ? "descending" : "ascending");
-        const rows = [...table.tBodies[0].rows];
-        rows.sort((a, b) => compare(value(a, place), value(b, place)) * (down ? -1 : 1));
-        table.tBodies[0].append(...rows);
+  const orders = new Map(); // by the id of a table, which may be replaced by a newer one
+  const sort = (table, place, down) => {
+    const headings = [...table.tHead.rows[0].cells];
+    for (const other of headings) other.removeAttribute("aria-sort");
+    headings[place].setAttribute("aria-sort", down ? "descending" : "ascending");
+    const rows = [...table.tBodies[0].rows];
+    rows.sort((a, b) => compare(value(a, place), value(b, place)) * (down ? -1 : 1));
+    table.tBodies[0].append(...rows);
+    if (table.id) orders.set(table.id, [place, down]);
+  };
+  const enable = (root) => {
+    for (const table of root.querySelectorAll("table.sortable")) {
+      [...table.tHead.rows[0].cells].forEach((heading, place) => {
+        const button = document.createElement("button");
+        button.type = "button";
+        button.append(...heading.childNodes);
+        heading.append(button);
+        button.addEventListener("click", () => sort(table, place, heading.getAttribute("aria-sort") === "ascending"));
       });
-    });
-  }
+      if (orders.has(table.id)) sort(table, ...orders.get(table.id));
+    }
+  };
+  enable(document);
+  document.addEventListener("replaced", (event) => enable(event.target));
 
   // Sliders select values that Python computed.
   const short = (x) => String(Number(x.toPrecision(3)));
