@@ -27,8 +27,8 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all lint types docs gallery screenshots structure sbom clean lock locked \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn study-multicalibration study-curves study-interrupts \
-	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-pages bench-spark bench-audit \
-	monitor-kill oracles sanitize corruption fuzz
+	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-pages bench-spark bench-audit bench-service \
+	monitor-kill oracles sanitize corruption fuzz service-kill fuzz-service
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,7 +86,7 @@ gallery: $(VENV)/dev.stamp  ## draw each diagram on real data and on hard cases,
 	$(BIN)/python -m tests.visual --docs
 	$(BIN)/python -m tests.visual
 
-bench-pages: $(VENV)/dev.stamp  ## measure the pages of a service with 100 models (2 minutes); the result goes to docs/studies
+bench-pages: $(VENV)/dev.stamp  ## measure the pages of a service with 50 models (1 minute); the result goes to docs/studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.service_pages
 
 screenshots: $(VENV)/dev.stamp  ## take the screenshots of the monitor's pages in the documentation (needs Chromium)
@@ -196,6 +196,23 @@ study-interrupts: $(VENV)/dev.stamp  ## interrupt evaluate, compare, scan and au
 monitor-kill: $(VENV)/dev.stamp  ## kill writers of both stores of the monitor while they write 10,000 batches (20 minutes); results go to research/studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.monitor_kill --store sqlite
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.monitor_kill --store postgresql
+
+service-kill: $(VENV)/dev.stamp  ## kill the service 200 times under load, on both stores (1 hour); results go to docs/studies
+	rm -f docs/studies/service_kill.json
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.service_kill --store sqlite
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.service_kill --store postgresql
+	$(BIN)/python -m tools.service_results
+
+bench-service: $(VENV)/dev.stamp  ## load the service: rate, slow clients, memory over 100,000 requests (20 minutes); results go to docs/studies
+	rm -f docs/studies/service_load.json
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.service_load rate --pause 150
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.service_load rate --pause 150 --store postgresql
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.service_load slow --seconds 40 --pause 150
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.service_load memory
+	$(BIN)/python -m tools.service_results
+
+fuzz-service: $(VENV)/dev.stamp  ## send 10,000 requests drawn from the OpenAPI description to the service, on each store (10 minutes)
+	CALIBRANT_SERVICE_REQUESTS=10000 $(BIN)/python -m pytest -q tests/monitor/service/test_openapi.py -k drawn
 
 bench-monitor: $(VENV)/dev.stamp  ## measure rows per second of the monitor's stores beside a plain INSERT, and the status of 100 models (5 minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/monitor.py

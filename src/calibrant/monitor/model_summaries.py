@@ -16,7 +16,7 @@ from calibrant.monitor.observations import group_label
 from calibrant.monitor.store import Store
 from calibrant.monitor.time_windows import to_datetime
 
-__all__ = ["ModelSummary", "read_summaries"]
+__all__ = ["ModelSummary", "read_states", "read_summaries"]
 
 RECENT_WINDOWS = 60
 
@@ -94,6 +94,17 @@ def read_summaries(store: Store, models: Collection[str] | None = None) -> list[
             _silenced(connection),
         )
     return sorted((_summary(row, parts) for row in rows), key=lambda summary: summary.model)
+
+
+def read_states(store: Store) -> dict[str, tuple[int, int]]:
+    """Return the time of creation and the revision of each model, sorted by name.
+
+    The revision grows when the model changes; a model that was deleted and created again begins with revision 0.
+    """
+    table = schema.models
+    with store.read() as connection:
+        rows = connection.execute(sa.select(table.c.name, table.c.created, table.c.revision)).all()
+    return {name: (int(created), int(revision)) for name, created, revision in sorted(map(tuple, rows))}
 
 
 @dataclass(frozen=True)

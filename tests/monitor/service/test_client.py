@@ -22,6 +22,21 @@ def client(service):
         yield found
 
 
+def read_message(connection):
+    """Return a request or an answer with its body."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        part = connection.recv(1 << 20)
+        if not part:
+            return b""
+        data += part
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if b"content-length" in line)
+    while len(body) < length:
+        body += connection.recv(1 << 20)
+    return head + b"\r\n\r\n" + body
+
+
 class LossyProxy(threading.Thread):
     """Forwards connections to a service, and cuts some of them after the request, before its answer comes back."""
 
@@ -41,9 +56,9 @@ class LossyProxy(threading.Thread):
                     self.serve(client, server)
 
     def serve(self, client, server):
-        while data := client.recv(1 << 20):
-            server.sendall(data)
-            answer = server.recv(1 << 20)
+        while request := read_message(client):
+            server.sendall(request)
+            answer = read_message(server)
             if self.cut and self.cut.pop(0):
                 self.n_cut += 1
                 return

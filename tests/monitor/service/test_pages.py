@@ -123,3 +123,34 @@ def test_a_service_that_stops_is_not_ready_but_alive(service):
     service.service.stop()
     assert service.request("GET", "/readyz").status == 503
     assert service.request("GET", "/healthz").status == 200
+
+
+def test_a_model_that_was_deleted_and_created_again_has_a_new_page(service):
+    client = cb.MonitorClient(service.url, model="again")
+    shown = []
+    for n in (3, 5):
+        client.create()
+        client.observe([0, 1] * n, [0.2, 0.7] * n, time="2026-01-01")
+        shown.append([text(service.request("GET", path)) for path in ("/?q=again", "/model?name=again")])
+        client.delete()
+        assert service.request("GET", "/model?name=again").status == 404
+        assert "again</bdi>" not in text(service.request("GET", "/?q=again"))
+    for page, rows in zip(shown, (6, 10), strict=True):
+        assert f"+ {rows} open" in page[0]
+        assert f"{rows} more in 1 open" in page[1]
+
+
+def test_a_page_that_updates_itself_is_drawn_a_tenth_of_the_time(service):
+    client = cb.MonitorClient(service.url, model="a")
+    first = service.request("GET", "/model?name=a")
+    client.observe([1], [0.5], time="2026-01-01")
+    live = service.request("GET", "/model?name=a", headers={"X-Calibrant-Live": "1"})
+    assert live.body == first.body
+    assert 0 < float(live.headers["Calibrant-Refresh"]) <= 15
+    fresh = service.request("GET", "/model?name=a")
+    assert fresh.body != first.body
+    assert "Calibrant-Refresh" not in fresh.headers
+    again = service.request(
+        "GET", "/model?name=a", headers={"X-Calibrant-Live": "1", "If-None-Match": fresh.headers["ETag"]}
+    )
+    assert (again.status, "Calibrant-Refresh" in again.headers) == (304, False)

@@ -83,9 +83,11 @@ class EventHub:
     async def _wait(self, own: Subscription) -> None:
         """Wait for a change, at most for the time of a heartbeat."""
         tasks = [asyncio.ensure_future(each.wait()) for each in (own.changed, self.stopping)]
-        _, left = await asyncio.wait(tasks, timeout=_HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
-        for task in left:
-            task.cancel()
+        try:
+            await asyncio.wait(tasks, timeout=_HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
+        finally:  # also where the reader leaves meanwhile: its tasks would wait forever
+            for task in tasks:
+                task.cancel()
 
     def _start(self, found: dict[str, int]) -> None:
         if self._task is None or self._task.done():

@@ -73,7 +73,8 @@ class Outbox:
         from sqlalchemy.dialects import postgresql, sqlite
 
         insert: Any = sqlite.insert if self.store.is_sqlite else postgresql.insert
-        return bool(connection.execute(insert(table).values(**values).on_conflict_do_nothing()).rowcount)
+        statement = insert(table).values(**values).on_conflict_do_nothing().returning(next(iter(table.primary_key)))
+        return connection.execute(statement).first() is not None
 
     def due(self, channel: Channel) -> list[Due]:
         """Return the entries to send on a channel now; alarms of silenced models wait."""
@@ -140,7 +141,7 @@ class Outbox:
             same = (table.c.outbox_id == key["outbox_id"]) & (table.c.channel == due.channel)
             unchanged = same & (table.c.state == "waiting") & (table.c.attempts == due.attempts)
             changed = connection.execute(table.update().where(unchanged).values(**values)).rowcount
-        return bool(changed) and state == "waiting"
+        return changed == 1 and state == "waiting"
 
     def finish(self, due: Due, error: str | None) -> None:
         """Record the result of an attempt: delivered, or the error after which it is tried again."""

@@ -1,6 +1,9 @@
 """Pages of the service: the list of models and the page of each, rendered on the server."""
 
 import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from typing import Any
@@ -10,15 +13,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from calibrant.monitor.model_monitor import Monitor
-from calibrant.monitor.model_summaries import ModelSummary, read_summaries
+from calibrant.monitor.model_summaries import ModelSummary, read_states, read_summaries
 from calibrant.monitor.service.authorization import Access, bearer
 from calibrant.monitor.service.health import health_routes
 from calibrant.monitor.service.model_view import ModelRequest, model_view
 from calibrant.monitor.service.overview_view import overview_view
 from calibrant.monitor.service.page_figures import ResultCache
 from calibrant.monitor.service.page_links import PageLinks
-from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.silences import Silence, list_silences
+from calibrant.monitor.store import Store
 from calibrant.report.templates import asset, render_served
 from calibrant.versions import __version__
 
@@ -43,6 +47,8 @@ _TYPES = {
     "service.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
+LIVE_HEADER = "x-calibrant-live"  # sent by the script of a page that updates itself
+_PAUSES, _LONGEST_PAUSE = 9, 15.0
 _YEAR = "public, max-age=31536000, immutable"
 _FIRST_ROWS = '{"y": [0, 1, 0], "p": [0.1, 0.7, 0.3], "time": "2026-01-31"}'
 
@@ -58,7 +64,7 @@ def page_routes() -> list[Route]:
     ]
 
 
-def error_page(request: Request, problem: Problem) -> Response:
+def error_page(request: Request, problem: ServiceProblem) -> Response:
     """Return the page for an error outside of the API."""
     kept = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
     values = {"status": problem.status, "title": HTTPStatus(problem.status).phrase, "detail": problem.detail}
@@ -69,12 +75,28 @@ def error_page(request: Request, problem: Problem) -> Response:
     return Response(page, problem.status, headers, "text/html")
 
 
+@dataclass(frozen=True)
+class _HeldPage:
+    """A page, the state of the model that it shows, when it was drawn, and how long that took."""
+
+    page: str
+    state: tuple[int, int]
+    finished: float
+    seconds: float
+
+    @property
+    def rest(self) -> float:
+        """Seconds until a page that updates itself may be drawn again: drawing takes a tenth of the time at most."""
+        pause = min(_PAUSES * self.seconds, _LONGEST_PAUSE)
+        return max(0.0, self.finished + pause - time.monotonic())
+
+
 class _Pages:
     """Handlers of the pages; what they drew and read last stays in memory."""
 
     def __init__(self) -> None:
         self._results = ResultCache()
-        self._summaries: dict[str, tuple[int, ModelSummary]] = {}
+        self._summaries: dict[str, tuple[tuple[int, int], ModelSummary]] = {}
 
     async def overview(self, request: Request) -> Response:
         """List the models that the caller may read."""
@@ -89,24 +111,24 @@ class _Pages:
         request.scope["calibrant_operation"] = "model_page"
         access = await service.authorize(request, "read", name)
         monitor = await service.monitor(name)
-        revision = (await service.read(service.revisions)).get(name, 0)
+        state = (await service.read(read_states, service.store)).get(name, (0, 0))
         silences = tuple(each for each in await service.read(list_silences, service.store, name) if each.active)
         chosen, links = ModelRequest.read(request.query_params), _links(request)
-        key = "page", name, revision, chosen, links, silences, access.token is None
-        page = self._results.peek(key)
-        if page is None:
-            page = await service.compute(self._model, monitor, chosen, links, silences, access, revision)
-            self._results.put(key, page)
-        return _answer(request, page)
+        key = "page", name, chosen, links, silences, access.token is None
+        held: _HeldPage | None = self._results.peek(key)
+        live = LIVE_HEADER in request.headers
+        if held is None or (held.state != state and not (live and held.rest > 0)):
+            begun = time.monotonic()
+            page = await service.compute(self._model, monitor, chosen, links, silences, access, state[1])
+            held = _HeldPage(page, state, time.monotonic(), time.monotonic() - begun)
+            self._results.put(key, held)
+        later = {} if held.state == state else {"Calibrant-Refresh": f"{held.rest:.1f}"}
+        return _answer(request, held.page, later)
 
     def _overview(self, request: Request, access: Access) -> str:
         service, given = request.app.state.service, request.query_params
-        revisions = {name: n for name, n in service.revisions().items() if access.sees(name)}
-        changed = [name for name, n in revisions.items() if self._summaries.get(name, (-1, None))[0] != n]
-        for summary in read_summaries(service.store, changed) if changed else []:
-            self._summaries[summary.model] = revisions[summary.model], summary
-        links = _links(request)
-        known = [self._summaries[name][1] for name in revisions if name in self._summaries]
+        states = {name: each for name, each in read_states(service.store).items() if access.sees(name)}
+        known, links = self._current(service.store, states), _links(request)
         page = given.get("page", "1")
         view = overview_view(
             known,
@@ -117,8 +139,21 @@ class _Pages:
         )
         extra = {"address": str(request.base_url).rstrip("/"), "needs_token": access.token is not None}
         first = {"post_path": "/v1/models/churn", "post_body": _FIRST_ROWS}
-        stream = {"events": links.events(), "revision": sum(revisions.values()), "home_path": f"{links.root}/"}
+        stream = {
+            "events": links.events(),
+            "revision": sum(n for _, n in states.values()),
+            "home_path": f"{links.root}/",
+        }
         return render_served("service_overview.html", **view, **extra, **first, **stream, **_frame(links))
+
+    def _current(self, store: Store, states: dict[str, tuple[int, int]]) -> list[ModelSummary]:
+        """Return the summaries of models; only those that changed are read."""
+        old = self._summaries
+        changed = [name for name, state in states.items() if name not in old or old[name][0] != state]
+        fresh = {each.model: each for each in (read_summaries(store, changed) if changed else [])}
+        found = {name: fresh.get(name) or old[name][1] for name in states if name in fresh or name in old}
+        self._summaries = {**old, **{name: (states[name], each) for name, each in found.items()}}
+        return list(found.values())
 
     def _model(
         self,
@@ -153,11 +188,11 @@ def _links(request: Request) -> PageLinks:
     return PageLinks(_root(request), text if in_query else None)
 
 
-def _answer(request: Request, page: str) -> Response:
+def _answer(request: Request, page: str, extra: Mapping[str, str] | None = None) -> Response:
     """Return the page, or status 304 if the caller has it."""
     body = page.encode("utf-8", "backslashreplace")
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    headers = {**_HEADERS, "Cache-Control": "no-store", "ETag": tag}
+    headers = {**_HEADERS, "Cache-Control": "no-store", "ETag": tag, **(extra or {})}
     if tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="text/html")
@@ -173,5 +208,5 @@ async def _static(request: Request) -> Response:
     request.scope["calibrant_operation"] = "static"
     name = request.path_params["name"]
     if name not in _TYPES:
-        raise Problem(404, "There is no such file.")
+        raise ServiceProblem(404, "There is no such file.")
     return Response(asset(name), headers={**_HEADERS, "Cache-Control": _YEAR}, media_type=_TYPES[name])
