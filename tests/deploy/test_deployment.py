@@ -206,7 +206,7 @@ def test_each_metric_of_dashboard_and_alerts_exists(tmp_path):
 
     from calibrant.monitor.service.authorization import Access
     from calibrant.monitor.service.prometheus_metrics import scrape
-    from calibrant.monitor.service.service import Service
+    from calibrant.monitor.service.running_service import Service
     from calibrant.monitor.service.service_settings import ServiceSettings
     from calibrant.monitor.store import Store
 

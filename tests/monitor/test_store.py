@@ -210,3 +210,24 @@ def test_no_acknowledged_batch_is_lost_or_counted_twice_after_kills(store):
     assert result.acknowledged == 60
     assert result.kills == 4
     assert (result.lost, result.counted_twice) == (0, 0)
+
+
+def test_small_parts_of_an_open_window_are_joined_and_count_the_same(path):
+    whole, parts = cb.Monitor(path, model="whole"), cb.Monitor(path, model="parts")
+    rng = np.random.default_rng(0)
+    p = rng.random(600).round(2)
+    y, group = (rng.random(600) < p).astype(int), rng.integers(0, 3, 600)
+    whole.observe(y, p, time=START, group=group)
+    with parts.store.transaction():
+        for i in range(0, 600, 2):
+            own = slice(i, i + 2)
+            parts.observe(y[own], p[own], time=START, group=group[own], batch=i)
+    count = sa.select(sa.func.count()).select_from(schema.cells)
+    with parts.store.read() as connection:
+        assert connection.execute(count).scalar_one() <= 64 + 16 * 3 + 3 + 3  # joined at the limit; and those of whole
+    assert parts.table() == whole.table()
+    for each in (whole, parts):
+        each.close()
+    assert parts.history().windows == whole.history().windows
+    with parts.store.read() as connection:
+        assert connection.execute(count).scalar_one() == 6

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import calibrant as cb
-from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.work_queue import WriteQueue
 from calibrant.monitor.store import Store, StoreError
 
@@ -82,9 +82,11 @@ def test_a_client_that_does_not_read_is_cut_off(start):
     with connection:
         connection.connect((host, int(port)))
         connection.sendall(b"GET /v1/models/m/status HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200)
-        time.sleep(3)
+        wait = time.monotonic() + 10
+        while not service.server.server_state.connections and time.monotonic() < wait:
+            time.sleep(0.01)
         assert service.request("GET", "/v1/health").status == 200
-    assert _settles(service)
+        assert _settles(service)  # while the client is still there
 
 
 def test_a_full_queue_answers_503_with_a_time_to_come_back(start):
@@ -128,14 +130,14 @@ def test_writes_that_wait_share_a_transaction_and_fail_alone(store):
         return monitor.observe(1, 0.5, time="2026-01-01")
 
     def refused():
-        raise Problem(404, "none")
+        raise ServiceProblem(404, "none")
 
     observe = lambda: monitor.observe([1, 0], [0.5, 0.5], time="2026-01-01", batch="b")  # noqa: E731
     futures = [queue._submit(work) for work in (observe, observe, refused, flaky)]
     go.set()
     assert first.result(10)
     assert [futures[0].result(10).n_rows, futures[1].result(10).repeated_batch] == [2, True]
-    assert isinstance(futures[2].exception(10), Problem)
+    assert isinstance(futures[2].exception(10), ServiceProblem)
     assert futures[3].result(10).n_rows == 1
     assert len(calls) == 2
     assert monitor.status().n_rows == 3

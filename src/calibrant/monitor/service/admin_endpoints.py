@@ -10,10 +10,10 @@ from calibrant._support.option_checks import is_number
 from calibrant.monitor.audit_log import read_audit, record_audit
 from calibrant.monitor.model_monitor import Monitor
 from calibrant.monitor.service.endpoint import Answer, Call, Endpoint
-from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.read_endpoints import CURSOR, LIMIT, page, position
 from calibrant.monitor.service.request_bodies import JSON, media_type, read_object
-from calibrant.monitor.service.schemas import SETTINGS, page_of, ref
+from calibrant.monitor.service.schemas import SETTINGS, list_page, ref
 from calibrant.monitor.service.write_endpoints import receipt_response
 from calibrant.monitor.silences import end_silence, silence_model
 
@@ -93,7 +93,7 @@ def _close_windows(call: Call, until: Any) -> Any:
 def _number(call: Call, name: str) -> int:
     text = str(call.request.path_params[name])
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
-        raise Problem(404, f"There is no {name} {text[:40]!r}.", argument=name)
+        raise ServiceProblem(404, f"There is no {name} {text[:40]!r}.", argument=name)
     return int(text)
 
 
@@ -108,7 +108,7 @@ def _acknowledge_alarm(call: Call, number: int, reason: str) -> None:
     with call.service.store.transaction():
         monitor = call.service.open(call.model)
         if number not in {alarm.id for alarm in monitor.alarms()}:
-            raise Problem(404, f"The model must have the alarm; it has no alarm {number}.", argument="alarm")
+            raise ServiceProblem(404, f"The model must have the alarm; it has no alarm {number}.", argument="alarm")
         monitor.acknowledge(number, reason)
         record_audit(call.service.store, call.access.who, "acknowledge alarm", call.model, alarm=number, reason=reason)
 
@@ -140,13 +140,13 @@ def _end_silence_of(call: Call, number: int) -> None:
         try:
             end_silence(call.service.store, call.model, number)
         except InputError as error:
-            raise Problem(404, str(error), argument="silence") from error
+            raise ServiceProblem(404, str(error), argument="silence") from error
         record_audit(call.service.store, call.access.who, "end silence", call.model, silence=number)
 
 
 async def _audit(call: Call) -> Response:
     if call.access.token is not None and call.access.token.models is not None:
-        raise Problem(403, "The audit log needs a token with the scope 'admin' for all models.")
+        raise ServiceProblem(403, "The audit log needs a token with the scope 'admin' for all models.")
     limit = call.query["limit"]
     found = await call.service.read(read_audit, call.service.store, position(call.query["cursor"]), limit + 1)
     return page([each.to_dict() for each in found], limit, str(found[:limit][-1].id) if found else None)
@@ -209,6 +209,6 @@ ADMIN_ENDPOINTS = [
         "Who did what and when",
         _audit,
         (LIMIT, CURSOR),
-        answers={200: Answer("Entries in order of time.", {JSON: page_of("AuditEntry")})},
+        answers={200: Answer("Entries in order of time.", {JSON: list_page("AuditEntry")})},
     ),
 ]

@@ -9,7 +9,7 @@ from calibrant.monitor.service.outbox import Due
 from calibrant.monitor.service.work_queue import WorkQueue
 
 if TYPE_CHECKING:
-    from calibrant.monitor.service.service import Service
+    from calibrant.monitor.service.running_service import Service
 
 __all__ = ["AlarmDelivery"]
 

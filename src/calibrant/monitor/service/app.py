@@ -14,8 +14,8 @@ from calibrant._support.errors import InputError
 from calibrant.monitor.service.api import api_routes
 from calibrant.monitor.service.guard import Guard
 from calibrant.monitor.service.pages import error_page, page_routes
-from calibrant.monitor.service.problems import Problem, as_problem, problem_response
-from calibrant.monitor.service.service import Service
+from calibrant.monitor.service.problems import ServiceProblem, as_problem, problem_response
+from calibrant.monitor.service.running_service import Service
 from calibrant.monitor.service.service_settings import ServiceSettings
 from calibrant.monitor.store import StoreError
 
@@ -41,7 +41,7 @@ def create_app(settings: ServiceSettings) -> Starlette:
         routes=[*api_routes(), *page_routes()],
         lifespan=lifespan,
         middleware=[Middleware(Guard, service=service, answer_error=_answer_error)],
-        exception_handlers=dict.fromkeys((HTTPException, Problem, InputError, StoreError), _answer_error),
+        exception_handlers=dict.fromkeys((HTTPException, ServiceProblem, InputError, StoreError), _answer_error),
     )
     app.router.redirect_slashes = False  # a redirect would repeat the query, and with it a token
     app.state.service = service

@@ -4,7 +4,7 @@ import struct
 from typing import Any
 
 from calibrant._support.errors import InputError
-from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.problems import ServiceProblem
 
 __all__ = ["read_arrow"]
 
@@ -26,7 +26,7 @@ def read_arrow(body: bytes, max_rows: int) -> Any:
             _check_types(reader.schema)
             table = reader.read_all()
         table.validate(full=True)
-    except (InputError, Problem):
+    except (InputError, ServiceProblem):
         raise
     except (pa.ArrowException, OSError, ValueError, struct.error, IndexError, MemoryError, KeyError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
@@ -52,7 +52,7 @@ def _check_messages(body: bytes, max_rows: int) -> None:
         n_rows += length if message.type == "record batch" else 0
         if n_rows > max_rows or length > max_rows or length < 0:
             text = f"A request must have at most {max_rows:,} rows; got {n_rows:,}. Send it in parts."
-            raise Problem(413, text)
+            raise ServiceProblem(413, text)
     raise InputError(f"The Arrow stream must have at most {_MOST_MESSAGES:,} messages.")
 
 

@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from calibrant._support.addresses import is_loopback
 from calibrant.monitor.service.access_tokens import AccessToken, TokenBook
-from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.service_settings import ServiceSettings
 
 __all__ = ["ANONYMOUS", "Access", "bearer", "check_access"]
@@ -52,10 +52,12 @@ def check_access(book: TokenBook, settings: ServiceSettings, request: Request, s
     if token is None:
         raise _unknown("The token must be a valid one; this one is unknown, expired or revoked.")
     if in_query and (token.scope != "read" or request.method not in ("GET", "HEAD")):
-        raise Problem(403, "A token in a link must have the scope 'read'. Send others in the header Authorization.")
+        raise ServiceProblem(
+            403, "A token in a link must have the scope 'read'. Send others in the header Authorization."
+        )
     if not token.allows(scope, model):
         wanted = f"the scope {scope!r}" + ("" if model is None else " for this model")
-        raise Problem(403, f"The token must have {wanted}; token {token.id} does not.")
+        raise ServiceProblem(403, f"The token must have {wanted}; token {token.id} does not.")
     return Access(token)
 
 
@@ -63,10 +65,12 @@ def _check_origin(settings: ServiceSettings, request: Request) -> None:
     """Refuse requests that a web page of another site, or a proxy, sends to a service without tokens."""
     host = request.url.hostname or ""
     if not is_loopback(host) and host not in settings.allowed_hosts:
-        raise Problem(403, f"Without tokens the service must be addressed as loopback; got the host {host[:80]!r}.")
+        raise ServiceProblem(
+            403, f"Without tokens the service must be addressed as loopback; got the host {host[:80]!r}."
+        )
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise Problem(403, "Without tokens the service does not answer pages of other sites.")
+        raise ServiceProblem(403, "Without tokens the service does not answer pages of other sites.")
 
 
-def _unknown(text: str) -> Problem:
-    return Problem(401, f"{text} {_HOW}", headers={"WWW-Authenticate": "Bearer"})
+def _unknown(text: str) -> ServiceProblem:
+    return ServiceProblem(401, f"{text} {_HOW}", headers={"WWW-Authenticate": "Bearer"})

@@ -12,7 +12,7 @@ from calibrant._support.errors import Argument, InputError, nearest
 from calibrant.monitor.service.authorization import Access
 
 if TYPE_CHECKING:
-    from calibrant.monitor.service.service import Service
+    from calibrant.monitor.service.running_service import Service
 
 __all__ = ["Answer", "Call", "Endpoint", "Parameter", "query_values"]
 

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from calibrant._support.text_tables import printable
-from calibrant.monitor.service.problems import Problem
-from calibrant.monitor.service.service import Service
+from calibrant.monitor.service.problems import ServiceProblem
+from calibrant.monitor.service.running_service import Service
 
 __all__ = ["ACCESS_LOG", "Guard"]
 
@@ -85,7 +85,9 @@ class _Exchange:
             message = await asyncio.wait_for(self._receive(), max(left, 0.001))
         except TimeoutError:
             seconds = self.settings.body_seconds
-            raise Problem(408, f"The body must arrive within {seconds:g} s.", headers={"Connection": "close"}) from None
+            raise ServiceProblem(
+                408, f"The body must arrive within {seconds:g} s.", headers={"Connection": "close"}
+            ) from None
         self.complete = not message.get("more_body", False)
         self._count(len(message.get("body", b"")))
         return message
@@ -97,12 +99,14 @@ class _Exchange:
             raise self._too_large(self.n_bytes)
         if self.guard.n_bytes > _BODIES * self.settings.max_body:
             headers = {"Retry-After": "1", "Connection": "close"}
-            raise Problem(503, "The service receives too many bodies at once; repeat this later.", headers=headers)
+            raise ServiceProblem(
+                503, "The service receives too many bodies at once; repeat this later.", headers=headers
+            )
 
-    def _too_large(self, n_bytes: int) -> Problem:
+    def _too_large(self, n_bytes: int) -> ServiceProblem:
         most = self.settings.max_body
         text = f"The body must have at most {most:,} bytes; got {n_bytes:,} or more. Send the rows in parts."
-        return Problem(413, text, headers={"Connection": "close"})
+        return ServiceProblem(413, text, headers={"Connection": "close"})
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer; the first one gets the security headers."""

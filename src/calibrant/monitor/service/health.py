@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.problems import ServiceProblem
 
 __all__ = ["health_routes"]
 
@@ -25,6 +25,6 @@ async def _ready(request: Request) -> Response:
     request.scope["calibrant_operation"] = "readyz"
     service = request.app.state.service
     if service.events.stopping.is_set():
-        raise Problem(503, "The service is stopping.", headers={"Retry-After": "10"})
+        raise ServiceProblem(503, "The service is stopping.", headers={"Retry-After": "10"})
     await service.read(service.store.models)
     return PlainTextResponse("ready\n")

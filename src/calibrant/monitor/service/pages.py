@@ -20,7 +20,7 @@ from calibrant.monitor.service.model_view import ModelRequest, model_view
 from calibrant.monitor.service.overview_view import overview_view
 from calibrant.monitor.service.page_figures import ResultCache
 from calibrant.monitor.service.page_links import PageLinks
-from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.silences import Silence, list_silences
 from calibrant.monitor.store import Store
 from calibrant.report.templates import asset, render_served
@@ -64,7 +64,7 @@ def page_routes() -> list[Route]:
     ]
 
 
-def error_page(request: Request, problem: Problem) -> Response:
+def error_page(request: Request, problem: ServiceProblem) -> Response:
     """Return the page for an error outside of the API."""
     kept = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
     values = {"status": problem.status, "title": HTTPStatus(problem.status).phrase, "detail": problem.detail}
@@ -212,5 +212,5 @@ async def _static(request: Request) -> Response:
     request.scope["calibrant_operation"] = "static"
     name = request.path_params["name"]
     if name not in _TYPES:
-        raise Problem(404, "There is no such file.")
+        raise ServiceProblem(404, "There is no such file.")
     return Response(asset(name), headers={**_HEADERS, "Cache-Control": _YEAR}, media_type=_TYPES[name])

@@ -14,7 +14,7 @@ from calibrant._support.text_tables import printable
 from calibrant.monitor.conflicts import BatchConflictError, DeletedModelError, SettingsConflictError
 from calibrant.monitor.store import StoreError
 
-__all__ = ["Problem", "as_problem", "problem_response"]
+__all__ = ["ServiceProblem", "as_problem", "problem_response"]
 
 MEDIA_TYPE = "application/problem+json"
 _CODES = {BatchConflictError: 422, DeletedModelError: 404, SettingsConflictError: 409}
@@ -22,7 +22,7 @@ _CODES = {BatchConflictError: 422, DeletedModelError: 404, SettingsConflictError
 _HEADERS = {"batch": "Idempotency-Key"}
 
 
-class Problem(Exception):  # noqa: N818  (the term of RFC 9457)
+class ServiceProblem(Exception):  # noqa: N818  (the term of RFC 9457)
     """An answer that says what is wrong with a request, or why the service cannot serve it.
 
     Parameters
@@ -50,20 +50,20 @@ class Problem(Exception):  # noqa: N818  (the term of RFC 9457)
         return {"title": HTTPStatus(self.status).phrase, "status": self.status, "detail": self.detail, **self.members}
 
 
-def as_problem(error: Exception) -> Problem:
+def as_problem(error: Exception) -> ServiceProblem:
     """Return the problem of an error; one that nobody expected gets status 500 and no detail of its cause."""
-    if isinstance(error, Problem):
+    if isinstance(error, ServiceProblem):
         return error
     if isinstance(error, InputError):
         status = next((code for kind, code in _CODES.items() if isinstance(error, kind)), 400)
         argument = _HEADERS.get(error.argument or "", error.argument)
         hint = printable(error.hint)
-        return Problem(status, error.write(_write_argument), argument=argument, row=error.row, hint=hint)
+        return ServiceProblem(status, error.write(_write_argument), argument=argument, row=error.row, hint=hint)
     if isinstance(error, StoreError):
-        return Problem(503, str(error), headers={"Retry-After": "2"})
+        return ServiceProblem(503, str(error), headers={"Retry-After": "2"})
     if isinstance(error, HTTPException):
-        return Problem(error.status_code, str(error.detail), headers=error.headers)
-    return Problem(500, "The service failed on this request; its log has the cause.")
+        return ServiceProblem(error.status_code, str(error.detail), headers=error.headers)
+    return ServiceProblem(500, "The service failed on this request; its log has the cause.")
 
 
 def _write_argument(argument: Argument) -> str:

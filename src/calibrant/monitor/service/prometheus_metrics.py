@@ -14,7 +14,7 @@ from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.service.authorization import Access
 
 if TYPE_CHECKING:
-    from calibrant.monitor.service.service import Service
+    from calibrant.monitor.service.running_service import Service
 
 __all__ = ["METRICS_TYPE", "RequestMetrics", "scrape"]
 

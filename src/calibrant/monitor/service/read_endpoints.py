@@ -7,9 +7,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from calibrant._support.errors import Argument, InputError
 from calibrant.monitor.model_monitor import Monitor
 from calibrant.monitor.service.endpoint import Answer, Call, Endpoint, Parameter
-from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.request_bodies import JSON
-from calibrant.monitor.service.schemas import page_of, ref
+from calibrant.monitor.service.schemas import list_page, ref
 from calibrant.monitor.silences import list_silences
 from calibrant.versions import __version__
 
@@ -103,7 +103,7 @@ async def _silences(call: Call) -> Response:
 async def _events(call: Call) -> Response:
     service = call.service
     if service.events.full:
-        raise Problem(
+        raise ServiceProblem(
             503,
             f"The service must have fewer than {service.events.most:,} streams of events; try again later.",
             headers={"Retry-After": "10"},
@@ -112,7 +112,7 @@ async def _events(call: Call) -> Response:
     async def valid() -> bool:
         try:
             await service.authorize(call.request, "read")
-        except Problem as problem:
+        except ServiceProblem as problem:
             return problem.status not in (401, 403)
         return True
 
@@ -121,7 +121,7 @@ async def _events(call: Call) -> Response:
 
 async def _health(call: Call) -> Response:
     if call.service.events.stopping.is_set():
-        raise Problem(503, "The service is stopping.", headers={"Retry-After": "10"})
+        raise ServiceProblem(503, "The service is stopping.", headers={"Retry-After": "10"})
     await call.service.read(call.service.revisions)
     return JSONResponse({"status": "ok", "version": __version__})
 
@@ -133,7 +133,9 @@ def _read(path: str, name: str, summary: str, handler: Any, schema: Any, *parame
 
 _OWN = "/v1/models/{model}"
 READ_ENDPOINTS = [
-    _read("/v1/models", "models", "List the models that the token may read", _models, page_of("Model"), LIMIT, CURSOR),
+    _read(
+        "/v1/models", "models", "List the models that the token may read", _models, list_page("Model"), LIMIT, CURSOR
+    ),
     _read(_OWN, "model", "Settings and revision of a model", _model, ref("Model")),
     _read(f"{_OWN}/status", "status", "Alarms, evidence and groups", _status, ref("Status"), _VERSION),
     _read(
@@ -162,11 +164,11 @@ READ_ENDPOINTS = [
         "alarms",
         "Alarms, the first one first",
         _alarms,
-        page_of("Alarm"),
+        list_page("Alarm"),
         LIMIT,
         CURSOR,
     ),
-    _read(f"{_OWN}/silences", "silences", "Silences of the model", _silences, page_of("Silence"), LIMIT, CURSOR),
+    _read(f"{_OWN}/silences", "silences", "Silences of the model", _silences, list_page("Silence"), LIMIT, CURSOR),
     Endpoint(
         "GET",
         "/v1/events",

@@ -7,7 +7,7 @@ from typing import Any
 
 from calibrant._support.errors import Argument, InputError, nearest
 from calibrant.monitor.service.arrow_streams import read_arrow
-from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.problems import ServiceProblem
 
 __all__ = ["ARROW", "CSV", "JSON", "Columns", "media_type", "read_columns", "read_object"]
 
@@ -37,7 +37,7 @@ def media_type(header: str | None, allowed: Iterable[str]) -> str:
     kind = (header or "").partition(";")[0].strip().lower()
     known = list(allowed)
     if kind not in known:
-        raise Problem(
+        raise ServiceProblem(
             415, f"The Content-Type must be {' or '.join(known)}; got {kind[:80] or 'none'!r}.", argument="Content-Type"
         )
     return kind
@@ -117,9 +117,9 @@ def _check_column(name: str, value: Any, max_rows: int) -> None:
         raise InputError(Argument("p") + " must have the same number of probabilities in each row.")
 
 
-def too_many(n_rows: int, max_rows: int) -> Problem:
+def too_many(n_rows: int, max_rows: int) -> ServiceProblem:
     """Return the problem of a body with too many rows."""
-    return Problem(413, f"A request must have at most {max_rows:,} rows; got {n_rows:,}. Send it in parts.")
+    return ServiceProblem(413, f"A request must have at most {max_rows:,} rows; got {n_rows:,}. Send it in parts.")
 
 
 def _read_csv(body: bytes) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["SCHEMAS", "SETTINGS", "page_of", "ref"]
+__all__ = ["SCHEMAS", "SETTINGS", "list_page", "ref"]
 
 _TIME = {
     "type": "string",
@@ -156,7 +156,7 @@ def ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def page_of(name: str) -> dict[str, Any]:
+def list_page(name: str) -> dict[str, Any]:
     """Return the schema of one page of a list."""
     return _object(
         {"items": {"type": "array", "items": ref(name)}, "next_cursor": {"type": ["string", "null"]}},

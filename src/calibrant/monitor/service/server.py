@@ -55,7 +55,7 @@ class ServiceServer(uvicorn.Server):
             app,
             host=settings.host,
             port=settings.port,
-            http=_timed_protocol(settings.header_seconds),
+            http=_timed_protocol(settings.header_seconds, settings.body_seconds),
             ws="none",
             log_config=None,
             access_log=False,
@@ -86,11 +86,11 @@ class ServiceServer(uvicorn.Server):
                 signal.signal(each, handler)
 
 
-def _timed_protocol(seconds: float) -> Any:
-    """Return the protocol of uvicorn with a time limit for the headers of a request."""
+def _timed_protocol(seconds: float, unread_seconds: float) -> Any:
+    """Return the protocol of uvicorn with time limits for the headers of a request and for data that is not read."""
 
     class TimedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-        """A connection that is closed if the headers of a request do not arrive in time."""
+        """A connection that is closed if headers do not arrive in time, or answers are not read in time."""
 
         _limit: asyncio.TimerHandle | None = None
 
@@ -100,6 +100,9 @@ def _timed_protocol(seconds: float) -> Any:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            own = transport.get_extra_info("socket")
+            if hasattr(socket, "TCP_USER_TIMEOUT") and own is not None:  # else the system waits for minutes
+                own.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * unread_seconds))
             self._start()
 
         def data_received(self, data: bytes) -> None:

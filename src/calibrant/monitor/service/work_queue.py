@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from calibrant._support.errors import InputError
-from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.store import Store
 
 __all__ = ["WorkQueue", "WriteQueue"]
@@ -38,7 +38,7 @@ class WorkQueue:
         """Run a function in a thread. It goes on when the client is gone: its effect does not depend on that."""
         if self.n_inside >= self.most:
             self.n_refused += 1
-            raise Problem(
+            raise ServiceProblem(
                 503,
                 f"The service must have fewer than {self.most:,} waiting requests of this kind; repeat this one later.",
                 headers={"Retry-After": "1"},
@@ -105,7 +105,7 @@ class WriteQueue(WorkQueue):
     def _run_together(self, works: list[Callable[[], Any]]) -> list[Any]:
         """Run calls in one transaction; return their results or their errors about input when it is durable."""
         with self._store.transaction():
-            return [_caught(work, (InputError, Problem)) for work in works]
+            return [_caught(work, (InputError, ServiceProblem)) for work in works]
 
     def close(self) -> None:
         """Finish the work that runs or waits."""

@@ -16,7 +16,7 @@ from calibrant.monitor.service.alarm_delivery import AlarmDelivery
 from calibrant.monitor.service.authorization import Access, check_access
 from calibrant.monitor.service.event_stream import EventHub
 from calibrant.monitor.service.outbox import Outbox
-from calibrant.monitor.service.problems import Problem
+from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.prometheus_metrics import RequestMetrics
 from calibrant.monitor.service.service_settings import ServiceSettings
 from calibrant.monitor.service.work_queue import WorkQueue, WriteQueue
@@ -55,7 +55,7 @@ class Service:
         self._lock = threading.Lock()
 
     async def authorize(self, request: Request, scope: str = "read", model: str | None = None) -> Access:
-        """Return the rights of a request; a `Problem` (401, 403) if it may not do this."""
+        """Return the rights of a request; a `ServiceProblem` (401, 403) if it may not do this."""
         access = await self.read(check_access, self.tokens, self.settings, request, scope, model)
         request.scope["calibrant_who"] = access.who
         return access
@@ -65,7 +65,7 @@ class Service:
         return [name for name in await self.read(self.store.models) if access.sees(name)]
 
     async def monitor(self, model: str) -> Monitor:
-        """Return the monitor of a model; a `Problem` (404) if the store has none of this name."""
+        """Return the monitor of a model; a `ServiceProblem` (404) if the store has none of this name."""
         return await self.read(self.open, model)
 
     async def read(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
@@ -112,7 +112,7 @@ class Service:
             query = sa.select(schema.models.c.id).where(schema.models.c.name == model)
             exists = connection.execute(query).first() is not None
         if not exists:
-            raise Problem(
+            raise ServiceProblem(
                 404,
                 "The store must have the model; there is none with this name. PUT /v1/models/{model} creates one.",
                 argument="model",

@@ -1,0 +1,128 @@
+"""Write docs/studies/service.txt from the results of ``make bench-service`` and ``make service-kill``."""
+
+import json
+from typing import Any
+
+from tools.service_process import ROOT
+
+STUDIES = ROOT / "docs" / "studies"
+_NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    """Return the results of a file; none if it is not there."""
+    path = STUDIES / name
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def table(rows: list[list[str]]) -> str:
+    """Return a table of reStructuredText whose first row is the header."""
+    lines = [".. list-table::", "   :header-rows: 1", ""]
+    for row in rows:
+        lines += [f"   {'* -' if i == 0 else '  -'} {cell}" for i, cell in enumerate(row)]
+    return "\n".join(lines)
+
+
+def rates(results: list[dict[str, Any]]) -> str:
+    """Return the paragraph and the table of rates."""
+    header = [
+        "store",
+        "clients",
+        "rows per request",
+        "requests per s",
+        "rows per s",
+        "p50",
+        "p99",
+        "acknowledged",
+        "stored",
+    ]
+    rows = [header]
+    for each in results:
+        rows.append(
+            [
+                _NAMES[each["store"]],
+                str(each["clients"]),
+                str(each["rows_per_request"]),
+                f"{each['requests_per_second']:.0f}",
+                f"{each['rows_per_second']:,.0f}",
+                f"{each['p50_ms']:.0f} ms",
+                f"{each['p99_ms']:.0f} ms",
+                f"{each['rows_acknowledged']:,} rows",
+                f"{each['rows_stored']:,} rows",
+            ]
+        )
+    seconds = sorted({f"{each['seconds']:g}" for each in results})
+    load = sorted({each["load_average_before"] for each in results})
+    text = (
+        f"Observations from clients on the same machine, for {' and '.join(seconds)} seconds (``make bench-service``). "
+        "Two cores, which the service shared with the clients and with other programs: the load average was "
+        f"{load[0]:g} to {load[-1]:g}. Rows acknowledged to clients are compared with rows in the store."
+    )
+    return f"{text}\n\n{table(rows)}"
+
+
+def slow(results: list[dict[str, Any]]) -> str:
+    """Return the sentences on slow clients."""
+    lines = []
+    for each in results:
+        alone, beside = each["without"], each["with"]
+        lines.append(
+            f"{each['slow_clients']:,} further connections that send nothing, half a request or an endless body, or do "
+            f"not read their answers: p99 of the others {beside['p99_ms']:.0f} ms ({alone['p99_ms']:.0f} ms without "
+            f"them), {beside['requests_per_second']:.0f} requests per second ({alone['requests_per_second']:.0f})."
+        )
+    return "\n\n".join(lines)
+
+
+def memory(results: list[dict[str, Any]]) -> str:
+    """Return the sentences on memory."""
+    lines = []
+    for each in results:
+        values = each["memory_mb"]
+        middle = len(values) // 2
+        lines.append(
+            f"Memory of the service over {each['requests']:,} requests of all kinds: {values[0]:.0f} MB at the start, "
+            f"{values[middle]:.0f} MB after half of them, {values[-1]:.0f} MB at the end."
+        )
+    return "\n\n".join(lines)
+
+
+def kills(results: list[dict[str, Any]]) -> str:
+    """Return the paragraph and the table of kills, added up per store."""
+    columns = {
+        "kills": "kills",
+        "batches_acknowledged": "batches acknowledged",
+        "batches_sent_again": "sent again, known",
+        "batches_lost": "lost",
+        "batches_counted_twice": "counted twice",
+        "outbox_entries": "alarms in the outbox",
+        "entries_received": "received",
+        "entries_received_again": "received again",
+        "entries_lost": "not received",
+    }
+    rows = [["store", *columns.values()]]
+    for store in dict.fromkeys(each["store"] for each in results):
+        own = [each for each in results if each["store"] == store]
+        rows.append([_NAMES[store], *(f"{sum(each[name] for each in own):,}" for name in columns)])
+    text = (
+        "The service killed (SIGKILL) under load and started again (``make service-kill``). Clients repeat a batch "
+        "until it is acknowledged. The receiver refuses every seventh request and deduplicates by id."
+    )
+    return f"{text}\n\n{table(rows)}"
+
+
+def main() -> None:
+    """Write the page."""
+    load, killed = read("service_load.json"), read("service_kill.json")
+    parts = []
+    for kind, write in (("rate", rates), ("slow", slow), ("memory", memory)):
+        found = [each for each in load if each["measurement"] == kind]
+        if found:
+            parts.append(write(found))
+    if killed:
+        parts.append(kills(killed))
+    (STUDIES / "service.txt").write_text("\n\n".join(parts) + "\n")
+
+
+if __name__ == "__main__":
+    main()
