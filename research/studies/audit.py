@@ -254,7 +254,6 @@ def false_findings() -> list[Task]:
     tasks = [Task(method, 500, *each) for each in plain for method in ("audit", "tree", "pairs")]
     tasks += [Task("mcgrad", 50, 5_000, 10, 0.1), Task("mcgrad, Bonferroni", 50, 5_000, 10, 0.1)]
     tasks += [Task("audit", 500, 5_000, 10, 0.1, design) for design in DESIGNS]
-    tasks += [Task("audit", 500, 20_000, 10, 0.01, design) for design in ("clusters", "weights")]
     return tasks
 
 

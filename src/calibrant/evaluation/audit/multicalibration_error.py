@@ -21,7 +21,7 @@ from calibrant.inference.nulls import resampling_pvalue
 __all__ = ["MulticalibrationError", "multicalibration_error"]
 
 MOST_SEGMENTS = 5_000
-MOST_ROWS = 4_000_000  # more rows are sampled
+MOST_ROWS = 1_000_000  # more rows are sampled
 LEAST_ROWS, LEAST_ROWS_OF_NUMBERS = 10, 50  # of a segment
 SCORE_RANKS = 2**16  # cumulative differences are evaluated between so many groups of neighbouring scores at most
 GROUPS = 256  # of neighbouring scores, between which null replicates are evaluated
@@ -54,7 +54,7 @@ class MulticalibrationError:
     segment : str
         The segment with the largest error.
     n_rows, n_segments, n_resamples : int
-        Numbers of rows (at most four million, drawn at random), segments and replicates.
+        Numbers of rows (at most a million, drawn at random), segments and replicates.
     """
 
     value: float
@@ -97,7 +97,9 @@ def multicalibration_error(
     rows, and the sum of squared errors as variance.
     """
     if len(sample) > MOST_ROWS:
-        sample = sample.part(np.sort(default_rng(seed).choice(len(sample), MOST_ROWS, replace=False)))
+        # One row of each of so many runs of neighbouring rows.
+        places = (np.arange(MOST_ROWS) + default_rng(seed).random(MOST_ROWS)) * (len(sample) / MOST_ROWS)
+        sample = sample.part(np.minimum(places.astype(np.int64), len(sample) - 1))
     sets, scores = _feature_sets(sample, depth), _Scores.rank(sample)
     found = [_largest_errors(sample, each, scores) for each in sets]
     segments = [name for names, _, _ in found for name in names]
@@ -116,7 +118,8 @@ def multicalibration_error(
 def _feature_sets(sample: AuditRows, depth: int) -> list[tuple[int, ...]]:
     """Return sets of given features up to the largest depth at which there are at most 5,000 segments."""
     sizes = [len(feature.coarse) for feature in sample.features[: sample.n_features]]
-    found, count = [()], 1
+    found: list[tuple[int, ...]] = [()]
+    count = 1
     for length in range(1, depth + 1):
         more = list(combinations(range(sample.n_features), length))
         count += sum(math.prod(sizes[i] for i in each) for each in more)
@@ -130,7 +133,7 @@ def _feature_sets(sample: AuditRows, depth: int) -> list[tuple[int, ...]]:
 class _Scores:
     """For each row the rank of its score, and the rank at which each group of neighbouring scores ends."""
 
-    ranks: Ints
+    ranks: Any  # of int32
     width: int
     ends: Ints
 
@@ -264,8 +267,10 @@ class _CellSums:
 
         cell, size = _cells(sample.coarse, each, place), COARSE_CODES ** len(each)
         number, _, variance = _residuals(sample, place)
-        spread = np.bincount(cell, weights=variance, minlength=size)
-        usable = _is_tested(sample, np.bincount(cell, weights=number, minlength=size), spread)
+        spread, rows = (
+            np.asarray(np.bincount(cell, weights=each, minlength=size), dtype=np.float64) for each in (variance, number)
+        )
+        usable = _is_tested(sample, rows, spread)
         one = (np.ones(place.size), (groups * size + cell, np.arange(place.size)))
         matrix = csr_array(one, shape=(size * width, place.size))
         return cls(matrix, np.where(usable, np.sqrt(np.maximum(spread, 1e-300)), np.inf))

@@ -11,7 +11,7 @@ from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.evaluation.audit.features import Codes, FeatureCodes
 from calibrant.tables.rows import Rows
 
-__all__ = ["AuditRows", "Block", "Half", "ResidualBlocks", "Rule", "rule_text"]
+__all__ = ["AuditRows", "Half", "ResidualBlocks", "RowBlock", "Rule", "rule_text"]
 
 Rule = tuple[tuple[int, int], ...]  # (feature, condition) pairs; none: all rows
 Half = int | None  # 0 and 1 are the halves of the rows, None is all of them
@@ -26,7 +26,7 @@ def rule_text(features: Sequence[FeatureCodes], rule: Rule) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RowBlock:
     """Some of the rows.
 
     Attributes
@@ -68,7 +68,7 @@ class Block:
             rows &= self.sample.lookups[feature][condition][self.codes(feature)]
         return rows
 
-    def shifted(self, rule: Rule, shift: float) -> "Block":
+    def shifted(self, rule: Rule, shift: float) -> "RowBlock":
         """Return the rows with residuals less what a shift of the rows of a rule explains."""
         return replace(self, value=self.value - np.where(self.mask(rule), shift * self.slope, 0.0))
 
@@ -160,10 +160,10 @@ class ResidualBlocks:
         self._shifts: tuple[tuple[Rule, float], ...] = ()
         self._kept = list(self._read()) if len(sample) <= MOST_KEPT else None
 
-    def _read(self) -> Iterator[Block]:
+    def _read(self) -> Iterator[RowBlock]:
         for place in self.sample.places(self.half):
             if place.size:
-                block = Block(place, *self.sample.residuals(place), self.sample)
+                block = RowBlock(place, *self.sample.residuals(place), self.sample)
                 for rule, shift in self._shifts:
                     block = block.shifted(rule, shift)
                 yield block
@@ -173,7 +173,7 @@ class ResidualBlocks:
         """Number of blocks."""
         return -(-len(self.sample) // BLOCK)
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[RowBlock]:
         return self._read() if self._kept is None else iter(self._kept)
 
     def sums(self, rules: Sequence[Rule]) -> Floats:
