@@ -108,6 +108,19 @@ class AuditRows:
         weight = self.rows.weight
         return len(self) if weight is None or self.rows.importance else int(weight.values.sum())
 
+    @cached_property
+    def skewness(self) -> float:
+        """Skewness of prediction less outcome, times weight: that of few rows underestimates it."""
+        sums, count = np.zeros(4), 0
+        for place in self.places(None):
+            term = -self.residuals(place)[1]
+            sums += [float((term**power).sum()) for power in range(4)]
+            count += place.size
+        mean = sums[1] / count
+        square = sums[2] / count - mean**2
+        cube = sums[3] / count - 3 * mean * sums[2] / count + 2 * mean**3
+        return float(cube / square**1.5) if square > 0 else 0.0
+
     def part(self, place: Ints) -> "AuditRows":
         """Return some of the rows."""
         codes, coarse = self.codes[:, place], self.coarse[:, place]
