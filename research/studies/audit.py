@@ -32,6 +32,7 @@ docs/studies/audit_false_findings.csv and docs/studies/audit_power.csv.
 """
 
 import argparse
+import csv
 import json
 import time
 from collections.abc import Callable
@@ -50,7 +51,8 @@ from calibrant.evaluation.audit.features import count_feature
 from research.studies.designs import workers, write
 
 ALPHA = 0.05
-PARTS = Path("build/studies/audit")
+ROOT = Path(__file__).parents[2]
+PARTS, STUDIES = ROOT / "build" / "studies" / "audit", ROOT / "docs" / "studies"
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,6 @@ def false_findings() -> list[Task]:
     tasks = [Task(method, 500, *each) for each in plain for method in ("audit", "tree", "pairs")]
     tasks += [Task("mcgrad", 50, 5_000, 10, 0.1), Task("mcgrad, Bonferroni", 50, 5_000, 10, 0.1)]
     tasks += [Task("audit", 500, 5_000, 10, 0.1, design) for design in DESIGNS]
-    tasks += [Task("audit", 500, 20_000, 10, 0.01, design) for design in ("clusters", "weights")]
     return tasks
 
 
@@ -265,33 +266,39 @@ def power() -> list[Task]:
     return [Task(method, count, 20_000, 10, 0.2, "scores", *each) for each in designs for method, count in sets.items()]
 
 
-def run(tasks: list[Task], seconds: float) -> None:
-    """Work on the data sets that have no results, fifty at a time, and stop after a time."""
+def run(tasks: list[Task], seconds: float, most: int) -> None:
+    """Work on the data sets that have no results, twenty at a time, and stop after a time."""
     begun = time.monotonic()
     PARTS.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(workers()) as pool:
         for task in tasks:
             found = task.results()
-            while len(found) < task.sets:
+            while len(found) < min(task.sets, most):
                 if time.monotonic() - begun > seconds:
                     print(f"stopped in {task.part.name} after {len(found)} data sets")
                     return
-                seeds = range(len(found), min(len(found) + 50, task.sets))
+                seeds = range(len(found), min(len(found) + 20, task.sets, most))
                 found += list(pool.map(task.run, seeds, chunksize=4))
                 task.part.write_text(json.dumps(found))
 
 
 def table(tasks: list[Task], name: str, columns: dict[str, int], skip: tuple[str, ...]) -> None:
-    """Write a table of the parts."""
+    """Write a table of the results; cells without any keep the row of the table as it is."""
+    with (STUDIES / f"{name}.csv").open(encoding="utf-8") as file:
+        known = list(csv.DictReader(file))
     rows = []
     for task in tasks:
-        if len(task.results()) < task.sets:
-            print(f"incomplete: {task.part.name}")
-            continue
-        shares = np.mean(task.results(), axis=0)
         about = {key: value for key, value in asdict(task).items() if key not in (*skip, "method", "sets")}
-        found = {column: f"{shares[place]:.3f}" for column, place in columns.items()}
-        rows.append({**about, "method": task.method, "sets": task.sets, **found})
+        same = {**about, "method": task.method}
+        kept = [row for row in known if all(row.get(key, "scores") == str(value) for key, value in same.items())]
+        results = task.results()
+        if results:
+            shares = np.mean(results, axis=0)
+            found = {column: f"{shares[place]:.3f}" for column, place in columns.items()}
+            rows.append({**same, "sets": len(results), **found})
+        elif kept:
+            rows.append({**same, **{key: kept[0][key] for key in ("sets", *columns)}})
+        print(f"{'new' if results else 'kept' if kept else 'missing'}: {task.part.name}")
     write(name, rows)
 
 
@@ -301,12 +308,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--only", help="run the cells of this method only")
     parser.add_argument("--cells", help="run the cells whose file has this text in its name only")
+    parser.add_argument("--most", type=int, default=500, help="run at most so many data sets per cell")
     parser.add_argument("--table", action="store_true", help="write the tables of the parts")
     given = parser.parse_args()
     if not given.table:
         tasks = [task for task in (*false_findings(), *power()) if given.only in (None, task.method)]
         tasks = [task for task in tasks if given.cells is None or given.cells in task.part.name]
-        run(tasks, given.seconds)
+        run(tasks, given.seconds, given.most)
         return
     table(false_findings(), "audit_false_findings", {"sets with a finding": 0}, ("depth", "share", "error"))
     columns = {"any finding": 0, "planted segment found": 1}

@@ -28,7 +28,7 @@ _lazy = _LazyNames(
         "evaluation.comparison": "compare",
         "evaluation.comparison_result": "Comparison",
         "evaluation.decisions": "decisions",
-        "evaluation.audit.audit": "audit",
+        "evaluation.audit.segment_audit": "audit",
         "evaluation.evaluate": "evaluate",
         "evaluation.results": "Evaluation",
         "export.calibrator_files": "load save",

@@ -29,7 +29,7 @@ from calibrant.calibrators.spline import Spline as Spline
 from calibrant.calibrators.thresholds import ProportionThreshold as ProportionThreshold
 from calibrant.calibrators.trees import TreeSmoothing as TreeSmoothing
 from calibrant.calibrators.venn_abers import VennAbers as VennAbers
-from calibrant.evaluation.audit.audit import audit as audit
+from calibrant.evaluation.audit.segment_audit import audit as audit
 from calibrant.evaluation.comparison import compare as compare
 from calibrant.evaluation.comparison_result import Comparison as Comparison
 from calibrant.evaluation.decisions import decisions as decisions

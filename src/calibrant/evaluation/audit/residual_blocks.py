@@ -11,7 +11,7 @@ from calibrant._support.typing import Bools, Floats, Ints
 from calibrant.evaluation.audit.features import Codes, FeatureCodes
 from calibrant.tables.rows import Rows
 
-__all__ = ["AuditRows", "Block", "Half", "ResidualBlocks", "Rule", "rule_text"]
+__all__ = ["AuditRows", "Half", "ResidualBlocks", "RowBlock", "Rule", "rule_text"]
 
 Rule = tuple[tuple[int, int], ...]  # (feature, condition) pairs; none: all rows
 Half = int | None  # 0 and 1 are the halves of the rows, None is all of them
@@ -27,7 +27,7 @@ def rule_text(features: Sequence[FeatureCodes], rule: Rule) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RowBlock:
     """Some of the rows.
 
     Attributes
@@ -69,7 +69,7 @@ class Block:
             rows &= self.sample.lookups[feature][condition][self.codes(feature)]
         return rows
 
-    def shifted(self, rule: Rule, shift: float) -> "Block":
+    def shifted(self, rule: Rule, shift: float) -> "RowBlock":
         """Return the rows with residuals less what a shift of the rows of a rule explains."""
         return replace(self, value=self.value - np.where(self.mask(rule), shift * self.slope, 0.0))
 
@@ -108,6 +108,19 @@ class AuditRows:
         """Number of rows, counted by their frequency."""
         weight = self.rows.weight
         return len(self) if weight is None or self.rows.importance else int(weight.values.sum())
+
+    @cached_property
+    def skewness(self) -> float:
+        """Skewness of prediction less outcome, times weight: that of few rows underestimates it."""
+        sums, count = np.zeros(4), 0
+        for place in self.places(None):
+            term = -self.residuals(place)[1]
+            sums += [float((term**power).sum()) for power in range(4)]
+            count += place.size
+        mean = sums[1] / count
+        square = sums[2] / count - mean**2
+        cube = sums[3] / count - 3 * mean * sums[2] / count + 2 * mean**3
+        return float(cube / square**1.5) if square > 0 else 0.0
 
     def part(self, place: Ints) -> "AuditRows":
         """Return some of the rows."""
@@ -161,10 +174,10 @@ class ResidualBlocks:
         self._shifts: tuple[tuple[Rule, float], ...] = ()
         self._kept = list(self._read()) if len(sample) <= MOST_KEPT else None
 
-    def _read(self) -> Iterator[Block]:
+    def _read(self) -> Iterator[RowBlock]:
         for place in self.sample.places(self.half):
             if place.size:
-                block = Block(place, *self.sample.residuals(place), self.sample)
+                block = RowBlock(place, *self.sample.residuals(place), self.sample)
                 for rule, shift in self._shifts:
                     block = block.shifted(rule, shift)
                 yield block
@@ -174,7 +187,7 @@ class ResidualBlocks:
         """Number of blocks."""
         return -(-len(self.sample) // BLOCK)
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[RowBlock]:
         return self._read() if self._kept is None else iter(self._kept)
 
     def sums(self, rules: Sequence[Rule]) -> Floats:

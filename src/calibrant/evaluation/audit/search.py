@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from calibrant._support.progress import progress_bar
 from calibrant._support.typing import Floats
-from calibrant.evaluation.audit.residual_blocks import Block, ResidualBlocks, Rule
+from calibrant.evaluation.audit.residual_blocks import ResidualBlocks, RowBlock, Rule
 
 __all__ = ["explained", "search"]
 
@@ -112,7 +113,7 @@ class _Counting:
                 total[place] += _cell_sums(block, self._codes(block, step), total[place].shape[1])
         return total
 
-    def _codes(self, block: Block, step: Sequence[int]) -> Floats:
+    def _codes(self, block: RowBlock, step: Sequence[int]) -> Any:
         first, *others = step
         codes = block.codes(first)
         for other in others:
@@ -147,10 +148,11 @@ class _Counting:
                 yield _Candidate(tuple(sorted((*rule, (i, place)))), squared, self.cost[2] + own + cost)
 
 
-def _cell_sums(block: Block, codes: Floats, size: int, rows: object = slice(None)) -> Floats:
+def _cell_sums(block: RowBlock, codes: Any, size: int, rows: Any = slice(None)) -> Floats:
     codes = codes.astype(np.intp)
     columns = (block.number, block.value, block.variance)
-    return np.stack([np.bincount(codes, weights=column[rows], minlength=size) for column in columns])  # type: ignore[index]
+    sums = [np.bincount(codes, weights=column[rows], minlength=size) for column in columns]
+    return np.asarray(np.stack(sums), dtype=np.float64)
 
 
 def _squared(residual: Floats, variance: Floats) -> Floats:

@@ -56,7 +56,7 @@ def assess_segment(sample: AuditRows, rule: Rule, half: Half, level: float) -> S
     if not every:
         return SegmentTest()
     rows = sample.rows.part(np.concatenate(every))
-    return _test_numbers(rows, level) if sample.kind == "point" else _test_clusters(rows, level)
+    return _test_numbers(rows, level, sample.skewness) if sample.kind == "point" else _test_clusters(rows, level)
 
 
 def _count(rows: Rows, places: Iterable[Ints]) -> ScoreTable | None:
@@ -92,11 +92,14 @@ def _test_scores(design: Design, level: float) -> SegmentTest:
     return SegmentTest(predicted, observed, *error, in_the_large_test(design).pvalue)
 
 
-def _test_numbers(rows: Rows, level: float) -> SegmentTest:
-    """Test the mean error, prediction less outcome; skewed errors that cannot be tested have the p-value 1."""
+def _test_numbers(rows: Rows, level: float, skewness: float) -> SegmentTest:
+    """Test the mean error, prediction less outcome; skewed errors that cannot be tested have the p-value 1.
+
+    `skewness` is that of all rows.
+    """
     table, cluster = MeanTable.from_rows(rows), rows.cluster_codes
     estimate = next(estimate_metrics(table, None, cluster, level, True))
-    pvalue = mean_component(table, cluster, estimate)[0].pvalue
+    pvalue = mean_component(table, cluster, estimate, skewness)[0].pvalue
     few = cluster is not None and int(cluster.max()) + 1 < MIN_CLUSTERS
     limits = (math.nan, math.nan) if few else (estimate.low, estimate.high)
     known = not (few or math.isnan(pvalue))
