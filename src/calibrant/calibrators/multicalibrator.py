@@ -302,19 +302,7 @@ class Multicalibrator(ModelWithCalibrator):
         if scores is not None:
             raise InputError("scores must not be given if there is a classifier; got both.", argument="scores")
         rows = TrainingRows.read(self, X, y, sample_weight, params)
-        if len(rows.classes) != 2:
-            raise InputError(
-                "Only binary classification is supported by Multicalibrator: y must have two classes; got "
-                f"{len(rows.classes)} classes.",
-                hint="Fit one per class, with y == class.",
-                argument="y",
-            )
-        if response_method(self.estimator) != "predict_proba":
-            raise InputError(
-                "estimator must have predict_proba; it has decision_function only.",
-                hint="Wrap it in CalibratedModel.",
-                argument="estimator",
-            )
+        self._check_classifier(rows)
         units = _cluster_codes(cluster, _columns.read(rows.y, "y"))
         seed = int(generator(self.random_state).integers(2**31))
         splits = [] if is_frozen(self.estimator) else split_rows(self.cv, rows.code, units, seed)
@@ -343,6 +331,21 @@ class Multicalibrator(ModelWithCalibrator):
             "notes_",
         ):
             setattr(self, name, getattr(self.calibrator_, name))
+
+    def _check_classifier(self, rows: TrainingRows) -> None:
+        if len(rows.classes) != 2:
+            raise InputError(
+                "Only binary classification is supported by Multicalibrator: y must have two classes; got "
+                f"{len(rows.classes)} classes.",
+                hint="Fit one per class, with y == class.",
+                argument="y",
+            )
+        if response_method(self.estimator) != "predict_proba":
+            raise InputError(
+                "estimator must have predict_proba; it has decision_function only.",
+                hint="Wrap it in CalibratedModel.",
+                argument="estimator",
+            )
 
     def __call__(self, X: Any, scores: Column | None = None) -> Floats:
         """Return the calibrated probability of the event of each row."""
