@@ -82,7 +82,7 @@ def test_calibrators_of_one_score_cannot_correct_crossed_subgroups():
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_calibrated_scores_stay_unchanged_in_most_samples(backend):
     changed, worse = 0, []
-    for seed in range(12):
+    for seed in range(8):
         X, p, y = calibrated(800, seed)
         new, score, outcome = calibrated(4000, 1000 + seed)
         fitted = cb.Multicalibrator(backend=backend).fit(X, y, scores=p)
@@ -92,7 +92,7 @@ def test_calibrated_scores_stay_unchanged_in_most_samples(backend):
             assert (fitted(new, score) == score).all()
             assert fitted.models_ == ()
             assert "left unchanged" in fitted.notes_[-1].text
-    assert changed <= 3
+    assert changed <= 2
     assert np.mean(worse) < 0.002
 
 
@@ -264,6 +264,30 @@ def test_splits_must_hold_out_each_row_at_most_once():
             quick(cv=cv).fit(X, y, scores=p)
 
 
+def test_given_splits_count_rows_of_weight_zero():
+    X, p, y = crossed(3000)
+    weight = np.tile([1.0, 0.0, 1.0], 1000)
+    used = np.flatnonzero(weight)
+    half = np.arange(3000) < 1500
+    splits = [(np.flatnonzero(half), np.flatnonzero(~half)), (np.flatnonzero(~half), np.flatnonzero(half))]
+    of_used = [(np.flatnonzero(half[used]), np.flatnonzero(~half[used]))]
+    of_used += [test_train[::-1] for test_train in of_used]
+    with_zeros = quick(cv=splits).fit(X, y, weight, scores=p)
+    without = quick(cv=of_used).fit(X[used], y[used], np.ones(2000), scores=p[used])
+    assert with_zeros.improved_
+    assert with_zeros(X, p).tobytes() == without(X, p).tobytes()
+
+
+def test_splits_of_a_fitted_classifier_may_be_an_iterator_and_cover_all_rows():
+    X, _, y = crossed(1000)
+    whole = np.arange(1000)
+    folds = [(whole[500:], whole[:500]), (whole[:500], whole[500:])]
+    model = quick(estimator=LogisticRegression(), cv=iter(folds)).fit(X, y)
+    assert model(X).tobytes() == quick(estimator=LogisticRegression(), cv=folds).fit(X, y)(X).tobytes()
+    with pytest.raises(cb.InputError, match=r"hold out each row once if a classifier is fitted; 500 of 1,000 rows"):
+        quick(estimator=LogisticRegression(), cv=folds[:1]).fit(X, y)
+
+
 @pytest.mark.parametrize(("n", "events"), [(1, 0), (1, 1), (20, 0), (20, 20), (40, 2)])
 def test_too_few_events_leave_scores_unchanged_with_a_warning(n, events):
     X, p, _ = crossed(n)
@@ -407,7 +431,7 @@ def test_a_file_restores_bitwise_equal_predictions(tmp_path, backend):
     frame, in_polars, p, y = frames()
     for fitted in (
         quick(backend=backend).fit(frame, np.where(y == 1, "yes", "no"), scores=p),
-        quick(backend=backend, features=["income"], cv=2).fit(frame, y, scores=p),
+        quick(backend=backend, features=["income"], cv=KFold(2), random_state=None).fit(frame, y, scores=p),
     ):
         cb.save(fitted, tmp_path / "cal.json")
         restored = cb.load(tmp_path / "cal.json")

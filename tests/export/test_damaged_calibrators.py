@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("sklearn")
 
 import calibrant as cb
+from calibrant.calibrators import tree_fits
 from calibrant.export import calibrator_files, calibrator_json
 
 RNG = np.random.default_rng(0)
@@ -23,6 +24,22 @@ OUTCOME = 1.2 * POINT - 1 + RNG.normal(0, 1, 300)
 GAUSSIAN = cb.Gaussian(POINT, np.full(300, 0.5))
 QUANTILES = cb.Quantiles([0.1, 0.5, 0.9], np.sort(POINT[:, None] + RNG.normal(0, 1, (300, 3)), axis=1))
 SCORES = np.linspace(0, 1, 7)
+
+
+FEATURES = np.empty((400, 2), dtype=object)
+FEATURES[:, 0], FEATURES[:, 1] = np.where(P > 0.7, "high", "low"), P.round(1)
+
+
+def subgroups():
+    """Return a small Multicalibrator that changes its scores: two folds, one round of a few trees each."""
+    usual, tree_fits.TREES = tree_fits.TREES, 2
+    try:
+        model = cb.Multicalibrator(backend="sklearn", max_rounds=1, max_leaf_nodes=3, cv=2)
+        fitted = model.fit(FEATURES, Y, scores=1 - P)
+    finally:
+        tree_fits.TREES = usual
+    assert fitted.n_rounds_ == 1
+    return fitted
 
 
 def calibrators():
@@ -51,6 +68,7 @@ def calibrators():
     found["steps of a cost"] = cb.CAPS(cb.StepCost([(0.05, 1)], under=3)).fit(P, Y)
     found["proportion rule"] = cb.calibrators.ProportionRule().fit(P, Y, by=np.where(P > 0.5, "high", "low"))
     found["rule of classes"] = cb.calibrators.ProportionRule(target={0: 0.2, 1: 0.3, 2: 0.5}).fit(PROBA, CLASS)
+    found["subgroups"] = subgroups()
     found["labels"] = cb.Platt().fit(P, np.array(["no", "yes"])[Y])
     return found
 
@@ -137,6 +155,11 @@ def use(calibrator):
     if calibrator.kind == "labels":
         given = P[:6] if len(calibrator.classes_) == 2 else PROBA[:6]
         calibrator(given, by=["high", "low", "high"] * 2 if calibrator.group_rules_ else None)
+        return
+    if calibrator.kind == "subgroups":
+        columns = np.arange(min(calibrator.n_features_in_, 10)) % 2  # a file may describe more columns
+        found = calibrator(FEATURES[:, columns], P)
+        assert ((found >= 0) & (found <= 1)).all()
         return
     given = {"binary": SCORES, "multiclass": PROBA[:5], "point": POINT[:5]}[calibrator.kind]
     found = calibrator(given)

@@ -25,16 +25,23 @@ _PRIOR = 1.0  # precision of slope and intercept around 1 and 0: the fit exists 
 _NEWTON_STEPS = 50
 
 
-def split_rows(cv: Any, event: Ints, cluster: Ints | None, seed: int) -> list[tuple[Ints, Ints]]:
-    """Return fitted rows and held-out rows of each fold; rows of a cluster stay together."""
+def split_rows(
+    cv: Any, event: Ints, cluster: Ints | None, seed: int, used: Ints | None = None
+) -> list[tuple[Ints, Ints]]:
+    """Return fitted rows and held-out rows of each fold; rows of a cluster stay together.
+
+    `used` are the rows that `event` and `cluster` describe, if they are not all: splits that are given count all rows.
+    """
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         check_count("cv", int(cv), least=2)
         splitter = StratifiedKFold if cluster is None else StratifiedGroupKFold
         cv = splitter(int(cv), shuffle=True, random_state=seed)
-    splits = hasattr(cv, "get_n_splits")
-    found = cv.split(np.zeros((event.size, 1)), event, cluster) if splits else cv
-    listed = isinstance(found, Iterable) and not isinstance(found, str)
-    folds = [(np.asarray(a), np.asarray(b)) for a, b in found] if listed else []
+    if hasattr(cv, "get_n_splits"):
+        folds = _as_folds(cv.split(np.zeros((event.size, 1)), event, cluster))
+    else:
+        listed = isinstance(cv, Iterable) and not isinstance(cv, str)
+        folds = _as_folds(cv) if listed else []
+        folds = folds if used is None else [(_places(a, used), _places(b, used)) for a, b in folds]
     tested = np.concatenate([test for _, test in folds]) if folds else np.empty(0, dtype=np.int64)
     if not tested.size or np.unique(tested).size < tested.size:
         raise InputError(
@@ -43,6 +50,15 @@ def split_rows(cv: Any, event: Ints, cluster: Ints | None, seed: int) -> list[tu
             value=cv,
         )
     return folds
+
+
+def _as_folds(found: Iterable[Any]) -> list[tuple[Ints, Ints]]:
+    return [(np.asarray(train), np.asarray(test)) for train, test in found]
+
+
+def _places(rows: Ints, used: Ints) -> Ints:
+    """Return the places of rows among those in use; others are left out."""
+    return np.searchsorted(used, rows[np.isin(rows, used)])
 
 
 def slope_and_intercept(log_odds: Floats, event: Ints, weight: Floats) -> tuple[float, float]:

@@ -146,6 +146,8 @@ class Multicalibrator(ModelWithCalibrator):
     """
 
     kind: ClassVar[str] = "subgroups"
+    # Only the fit uses these; they do not go into files.
+    settings_of_fit: ClassVar[tuple[str, ...]] = ("estimator", "cv", "random_state", "n_jobs", "progress")
 
     calibrator_: Any
 
@@ -244,16 +246,15 @@ class Multicalibrator(ModelWithCalibrator):
                 f"X has {len(rows.codes):,} rows, y has {len(outcome):,}; they must be equally long.", argument="X"
             )
         units = _cluster_codes(cluster, outcome)
-        kept = np.flatnonzero(weight > 0)
-        units = None if units is None else units[kept]
-        self._keep_models(rows.part(kept), logit(score.values[kept], EPS), units, score.notes)
+        used = np.flatnonzero(weight > 0)
+        units = None if units is None else units[used]
+        part = rows.part(used)
+        too_few = self._too_few_rows(part.event, units)
+        found = None if too_few else self._boost(part, logit(score.values[used], EPS), units, used)
+        self._keep_models(found, too_few, score.notes)
+        self._coders, self.backend_ = coders, choose_backend(self.backend)
 
-    def _keep_models(self, rows: TreeRows, log_odds: Floats, cluster: Ints | None, notes: tuple[Note, ...]) -> None:
-        self._coders, self.backend_ = rows.coders, choose_backend(self.backend)
-        rng = generator(self.random_state)
-        seed = int(rng.integers(2**31))
-        too_few = self._too_few_rows(rows.event, cluster)
-        found = None if too_few else self._boost(rows, log_odds, cluster, seed)
+    def _keep_models(self, found: HeldOut | None, too_few: str, notes: tuple[Note, ...]) -> None:
         self.losses_ = np.empty(0) if found is None else found.losses
         self.gain_, self.gain_error_ = (0.0, np.inf) if found is None else (found.gain, found.standard_error)
         self.improved_ = bool(self.gain_ > self.gain_error_)
@@ -270,11 +271,12 @@ class Multicalibrator(ModelWithCalibrator):
         if too_few:
             warnings.warn(f"Multicalibrator: {self.notes_[-1].text}", CalibrantWarning, stacklevel=5)
 
-    def _boost(self, rows: TreeRows, log_odds: Floats, cluster: Ints | None, seed: int) -> HeldOut:
+    def _boost(self, rows: TreeRows, log_odds: Floats, cluster: Ints | None, used: Ints) -> HeldOut:
+        seed = int(generator(self.random_state).integers(2**31))
         return boost_in_folds(
             rows,
             log_odds,
-            split_rows(self.cv, rows.event, cluster, seed),
+            split_rows(self.cv, rows.event, cluster, seed, used),
             cluster,
             TreeSettings(self.max_leaf_nodes, self.min_samples_leaf, seed),
             choose_backend(self.backend),
@@ -300,24 +302,19 @@ class Multicalibrator(ModelWithCalibrator):
         if scores is not None:
             raise InputError("scores must not be given if there is a classifier; got both.", argument="scores")
         rows = TrainingRows.read(self, X, y, sample_weight, params)
-        if len(rows.classes) != 2:
-            raise InputError(
-                "Only binary classification is supported by Multicalibrator: y must have two classes; got "
-                f"{len(rows.classes)} classes.",
-                hint="Fit one per class, with y == class.",
-                argument="y",
-            )
-        if response_method(self.estimator) != "predict_proba":
-            raise InputError(
-                "estimator must have predict_proba; it has decision_function only.",
-                hint="Wrap it in CalibratedModel.",
-                argument="estimator",
-            )
+        self._check_classifier(rows)
         units = _cluster_codes(cluster, _columns.read(rows.y, "y"))
         seed = int(generator(self.random_state).integers(2**31))
         splits = [] if is_frozen(self.estimator) else split_rows(self.cv, rows.code, units, seed)
         held_out = out_of_fold(self.estimator, rows, splits, "predict_proba", self.n_jobs)
-        options = {**self.get_params(deep=False), "estimator": None}
+        if held_out.code.size < rows.code.size:
+            raise InputError(
+                f"cv must hold out each row once if a classifier is fitted; {held_out.code.size:,} of "
+                f"{rows.code.size:,} rows are held out.",
+                hint="Wrap a fitted classifier in FrozenEstimator.",
+                argument="cv",
+            )
+        options = {**self.get_params(deep=False), "estimator": None, "cv": splits or self.cv}
         self.calibrator_ = Multicalibrator(**options).fit(
             X, rows.code, rows.weight, scores=held_out.scores, cluster=cluster
         )
@@ -334,6 +331,21 @@ class Multicalibrator(ModelWithCalibrator):
             "notes_",
         ):
             setattr(self, name, getattr(self.calibrator_, name))
+
+    def _check_classifier(self, rows: TrainingRows) -> None:
+        if len(rows.classes) != 2:
+            raise InputError(
+                "Only binary classification is supported by Multicalibrator: y must have two classes; got "
+                f"{len(rows.classes)} classes.",
+                hint="Fit one per class, with y == class.",
+                argument="y",
+            )
+        if response_method(self.estimator) != "predict_proba":
+            raise InputError(
+                "estimator must have predict_proba; it has decision_function only.",
+                hint="Wrap it in CalibratedModel.",
+                argument="estimator",
+            )
 
     def __call__(self, X: Any, scores: Column | None = None) -> Floats:
         """Return the calibrated probability of the event of each row."""
@@ -384,8 +396,6 @@ class Multicalibrator(ModelWithCalibrator):
 
     def restore_state(self, state: dict[str, Any]) -> None:
         """Restore what `to_state` returns; anything else is an error."""
-        if self.estimator is not None:
-            raise InputError(f"estimator of Multicalibrator must be None in a file; got {self.estimator!r}.")
         features, models = state.pop("features", None), state.pop("models", None)
         if not isinstance(features, list) or not features or not isinstance(models, list):
             raise InputError("Multicalibrator must have a list of features and a list of models.")

@@ -37,8 +37,10 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     Notes
     -----
     The file holds its format and version, the name and the settings of the calibrator, the classes, the fitted map,
-    notes, and a SHA-256 of all that. Numbers are written with as many digits as restore the same number. The results of
-    cross-validation (`trade_off_`, `cost_`) and the two probabilities of `VennAbers.pair` are not saved.
+    notes, and a SHA-256 of all that. Of a `Multicalibrator` it holds the cuts and labels of features and the nodes of
+    all trees, and not the settings that only its fit uses (`cv`, `random_state`, `n_jobs`, `progress`). Numbers are
+    written with as many digits as restore the same number. The results of cross-validation (`trade_off_`, `cost_`) and
+    the two probabilities of `VennAbers.pair` are not saved.
 
     Examples
     --------

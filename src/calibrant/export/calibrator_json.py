@@ -72,7 +72,8 @@ def from_dict(data: Any) -> Any:
 
 def _settings(class_: Any) -> list[str]:
     """Return the settings that go into a file; a calibrator inside goes there with its own state."""
-    return [name for name in class_._get_param_names() if name != "calibrator"]
+    left_out = ("calibrator", *getattr(class_, "settings_of_fit", ()))
+    return [name for name in class_._get_param_names() if name not in left_out]
 
 
 def _check_types(class_: Any, settings: Mapping[str, Any]) -> None:
