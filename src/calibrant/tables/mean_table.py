@@ -232,19 +232,20 @@ class MeanTable:
 
         Predictions are sorted alone; outcomes are compared only where predictions are equal.
         """
-        return self._rising
+        found: Ints = read_only(self._rising)
+        return found
 
     @cached_property
     def _rising(self) -> Ints:
         if not self.single:  # equal entries may differ in weight
-            return read_only(np.lexsort((self.mean, self.prediction)))
-        order = np.argsort(self.prediction)
+            return np.lexsort((self.mean, self.prediction))
+        order: Ints = np.argsort(self.prediction)
         ordered = self.prediction[order]
         equal = ordered[1:] == ordered[:-1]
         tied = np.append(equal, False) | np.append(False, equal)
         rows = order[tied]
         order[tied] = rows[np.lexsort((self.mean[rows], self.prediction[rows]))]
-        return read_only(order)
+        return order
 
     @cached_property
     def extremes(self) -> tuple[float, float]:
