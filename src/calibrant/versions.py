@@ -1,11 +1,9 @@
 """Versions of the package and its dependencies, for bug reports."""
 
-import platform
-from importlib.metadata import PackageNotFoundError, version
-
 __all__ = ["__version__", "show_versions"]
 
-__version__ = version("calibrant")
+# The build reads it here: asking for the metadata of the installation would take longer than `calibrant --help`.
+__version__ = "0.1.0"
 
 _CORE = ("numpy", "scipy", "narwhals")
 _OPTIONAL = ("scikit-learn", "matplotlib", "duckdb", "pyspark", "jinja2", "click", "rich", "onnx")
@@ -13,6 +11,8 @@ _OPTIONAL = ("scikit-learn", "matplotlib", "duckdb", "pyspark", "jinja2", "click
 
 def show_versions() -> None:
     """Print the versions of Calibrant, its kernel, Python and the dependencies."""
+    import platform
+
     from calibrant._support.kernel_choice import describe_kernel
 
     rows = {
@@ -27,6 +27,8 @@ def show_versions() -> None:
 
 
 def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(name)
     except PackageNotFoundError:

@@ -232,9 +232,14 @@ class MeanTable:
 
         Predictions are sorted alone; outcomes are compared only where predictions are equal.
         """
+        found: Ints = read_only(self._rising)
+        return found
+
+    @cached_property
+    def _rising(self) -> Ints:
         if not self.single:  # equal entries may differ in weight
             return np.lexsort((self.mean, self.prediction))
-        order = np.argsort(self.prediction)
+        order: Ints = np.argsort(self.prediction)
         ordered = self.prediction[order]
         equal = ordered[1:] == ordered[:-1]
         tied = np.append(equal, False) | np.append(False, equal)
