@@ -22,7 +22,7 @@ from calibrant.metrics.smooth_gaps import SmoothErrors, smooth_errors
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options
 
-__all__ = ["CalibrationCurve", "CurveMethod", "calibration_curve", "curve_grid", "supremum_quantile"]
+__all__ = ["CalibrationCurve", "CurveMethod", "calibration_curve", "curve_grid", "spline_curve", "supremum_quantile"]
 
 CurveMethod: TypeAlias = Literal["spline", "local", "isotonic"]
 
@@ -193,6 +193,21 @@ def calibration_curve(
         return _isotonic(design, grid, level)
     fit = fit_spline(design, grid, n_knots) if method == "spline" else fit_local(design, grid, span, degree)
     return _with_bands(design, grid, fit, method, level, n_resamples, random_state)
+
+
+def spline_curve(design: Design, level: float, n_resamples: int = 999) -> CalibrationCurve | None:
+    """Return the curve that evaluations show: a spline with the most of 5, 4 and 3 knots that the outcomes determine.
+
+    None where there is none.
+    """
+    grid = curve_grid(design.table, None)
+    for n_knots in (5, 4, 3):
+        try:
+            fit = fit_spline(design, grid, n_knots)
+        except InputError:
+            continue
+        return _with_bands(design, grid, fit, "spline", level, n_resamples, 0)
+    return None
 
 
 def _with_bands(
