@@ -18,7 +18,7 @@ from calibrant._support.progress import progress_bar
 from calibrant.inference import calibration_belt, calibration_curve
 from research.studies.designs import CALIBRATED, RESULTS, SHIFTED, STEEP, Truth, scores, workers, write
 
-REPLICATIONS = {"spline": 1000, "local": 50, "isotonic": 100, "belt": 1000}
+REPLICATIONS = {"spline": 600, "local": 40, "isotonic": 50, "belt": 600}
 CORRELATION = 0.1
 
 
@@ -73,7 +73,7 @@ def band(task: tuple[Design, str, int]) -> tuple[bool, float, float]:
     """Return whether the simultaneous band covers, the share of points that the pointwise one covers, and the width."""
     design, method, seed = task
     y, p, options = design.draw(seed)
-    curve = calibration_curve(y, p, method=method, n_resamples=1999, **options)
+    curve = calibration_curve(y, p, method=method, n_resamples=999, **options)
     truth = design.rate(curve.score)
     whole = bool(((curve.low <= truth) & (truth <= curve.high)).all())
     middle = np.searchsorted(curve.score, np.quantile(p, 0.5))

@@ -69,7 +69,10 @@ def test_curve_has_fewer_knots_where_outcomes_do_not_determine_five():
     table = cb.ScoreTable.from_counts(score, n, [0, 0, 0, 0, 0, 0, 0, 1, 1, 8, 20, 45, 58, 30])
     with pytest.raises(cb.InputError, match="fewer knots"):
         calibration_curve(table, n_knots=5)
+    curve = calibration_curve(table)
+    assert [note.code for note in curve.notes] == ["logit_clipped", "fewer_knots"]
     levels = cb.evaluate(table, n_resamples=99).details.levels
+    assert levels.moderate.settings["knots"] == curve.settings["knots"]
     assert len(levels.moderate.settings["knots"]) < 5
 
 

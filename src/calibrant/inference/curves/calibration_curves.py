@@ -1,7 +1,7 @@
 """`calibration_curve`: the event rate as a function of the score, with pointwise and simultaneous bands."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = ["CalibrationCurve", "CurveMethod", "calibration_curve", "curve_grid",
 CurveMethod: TypeAlias = Literal["spline", "local", "isotonic"]
 
 _PURPOSE = 2  # of the random stream; the replicates of the bootstrap and the null have 0 and 1
+_KNOTS = 5
 _POINTS = 51  # of the grid at equal shares of the rows, and as many at equal distances
 
 
@@ -112,7 +113,7 @@ def calibration_curve(
     y_prob: Column | None = None,
     *,
     method: CurveMethod = "spline",
-    n_knots: int = 5,
+    n_knots: int | None = None,
     span: float = 0.75,
     degree: int = 2,
     at: Column | None = None,
@@ -132,8 +133,9 @@ def calibration_curve(
         ``"spline"``: logistic regression on a restricted cubic spline of the logit of the score. ``"local"``: local
         regression (loess) of the outcomes on the scores. ``"isotonic"``: the rising step function of least squares
         (PAV).
-    n_knots : int, default=5
-        Of the spline, from 3 to 7, at fixed quantiles of the scores.
+    n_knots : int, optional
+        Of the spline, from 3 to 7, at fixed quantiles of the scores. By default 5, or 4 or 3 where the outcomes do not
+        determine a curve with more, because a part of it separates them; a note says so.
     span, degree
         Of the local regression; see `calibrant.metrics.LocalRegression`.
     at : column of scores, optional
@@ -191,23 +193,38 @@ def calibration_curve(
     grid = curve_grid(design.table, at)
     if method == "isotonic":
         return _isotonic(design, grid, level)
-    fit = fit_spline(design, grid, n_knots) if method == "spline" else fit_local(design, grid, span, degree)
+    if method == "local":
+        fit = fit_local(design, grid, span, degree)
+    else:
+        fit = _fit_most_knots(design, grid) if n_knots is None else fit_spline(design, grid, n_knots)
     return _with_bands(design, grid, fit, method, level, n_resamples, random_state)
 
 
 def spline_curve(design: Design, level: float, n_resamples: int = 999) -> CalibrationCurve | None:
-    """Return the curve that evaluations show: a spline with the most of 5, 4 and 3 knots that the outcomes determine.
-
-    None where there is none.
-    """
+    """Return the spline curve that evaluations show; None where there is none."""
     grid = curve_grid(design.table, None)
-    for n_knots in (5, 4, 3):
+    try:
+        fit = _fit_most_knots(design, grid)
+    except InputError:  # too few scores, or outcomes that a threshold separates
+        return None
+    return _with_bands(design, grid, fit, "spline", level, n_resamples, 0)
+
+
+def _fit_most_knots(design: Design, grid: Floats) -> FittedCurve:
+    """Fit the spline with 5 knots or, where the outcomes do not determine it, with 4 or 3."""
+    for n_knots in (_KNOTS, 4):
         try:
-            fit = fit_spline(design, grid, n_knots)
+            found = fit_spline(design, grid, n_knots)
         except InputError:
             continue
-        return _with_bands(design, grid, fit, "spline", level, n_resamples, 0)
-    return None
+        return found if n_knots == _KNOTS else replace(found, notes=(*found.notes, _fewer_knots(n_knots)))
+    found = fit_spline(design, grid, 3)
+    return replace(found, notes=(*found.notes, _fewer_knots(3)))
+
+
+def _fewer_knots(n_knots: int) -> Note:
+    text = "Knots of the spline, fewer than 5 because a part of the curve would separate the outcomes: {count}."
+    return Note("fewer_knots", n_knots, text)
 
 
 def _with_bands(
