@@ -235,12 +235,16 @@ def _with_bands(
     table, share = design.table, (1 + level) / 2
     alone = float(ndtri(share) if np.isinf(fit.degrees) else stdtrit(fit.degrees, share))
     whole = max(alone, supremum_quantile(fit.factor, fit.degrees, level, n_resamples, state))
-    limits = [fit.probability(fit.value + side * reach * fit.error) for reach in (whole, alone) for side in (-1, 1)]
+
+    def limits(reach: float) -> tuple[Floats, Floats]:
+        return fit.probability(fit.value - reach * fit.error), fit.probability(fit.value + reach * fit.error)
+
     notes = join_notes(table.notes, fit.notes)
     errors = smooth_errors(table, fit.at_scores, "loess" if method == "local" else method)
     settings = fit.settings | {"multiple": whole, "n_resamples": n_resamples}
     estimate = fit.probability(fit.value)
-    return CalibrationCurve(grid, estimate, *limits, level, method, errors, settings, table.size, notes)
+    bands = (*limits(whole), *limits(alone))
+    return CalibrationCurve(grid, estimate, *bands, level, method, errors, settings, table.size, notes)
 
 
 def supremum_quantile(
@@ -290,4 +294,5 @@ def curve_grid(table: ScoreTable, at: Column | None) -> Floats:
     even = np.linspace(table.score[0], table.score[-1], _POINTS)
     found = np.union1d(table.score[np.minimum(ranks, len(table) - 1)], even)
     # Points that differ only by rounding are one point.
-    return found[np.append(True, np.diff(found) > 1e-12)]
+    distinct: Floats = found[np.append(True, np.diff(found) > 1e-12)]
+    return distinct

@@ -80,7 +80,7 @@ def fit_columns(
     coefficients = _fit_logistic(design, basis)
     columns = np.stack([*basis, np.ones(len(table))])
     fitted = expit(coefficients @ columns)
-    inverse = np.linalg.inv(design.score_information(columns, fitted))
+    inverse = np.linalg.inv(design.score_information(columns, fitted)).astype(np.float64)
     variance, degrees = inverse, np.inf
     if not design.is_independent:
         variance = inverse @ design.score_covariance(columns, fitted) @ inverse
