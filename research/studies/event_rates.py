@@ -46,7 +46,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for rate in RATES:
         for change in CHANGES:
-            for ratio in RATIOS if change == "unchanged" else (1.0,):
+            for ratio in RATIOS if change == "unchanged" else (1.0, 3.0):
                 tasks = [(rate, ratio, change, seed) for seed in range(REPLICATIONS)]
                 with ProcessPoolExecutor(workers()) as pool:
                     what = f"{rate:g} x {ratio:g}, {change}"
