@@ -6,7 +6,7 @@ the true event rate at all points of its grid. Writes docs/studies/curves.csv an
 """
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +18,7 @@ from calibrant._support.progress import progress_bar
 from calibrant.inference import calibration_belt, calibration_curve
 from research.studies.designs import CALIBRATED, RESULTS, SHIFTED, STEEP, Truth, scores, workers, write
 
-REPLICATIONS = {"spline": 1000, "local": 100, "isotonic": 100, "belt": 1000}
+REPLICATIONS = {"spline": 600, "local": 40, "isotonic": 50, "belt": 600}
 CORRELATION = 0.1
 
 
@@ -73,7 +73,7 @@ def band(task: tuple[Design, str, int]) -> tuple[bool, float, float]:
     """Return whether the simultaneous band covers, the share of points that the pointwise one covers, and the width."""
     design, method, seed = task
     y, p, options = design.draw(seed)
-    curve = calibration_curve(y, p, method=method, n_resamples=1999, **options)
+    curve = calibration_curve(y, p, method=method, n_resamples=999, **options)
     truth = design.rate(curve.score)
     whole = bool(((curve.low <= truth) & (truth <= curve.high)).all())
     middle = np.searchsorted(curve.score, np.quantile(p, 0.5))
@@ -108,11 +108,11 @@ def describe(design: Design) -> dict[str, Any]:
     return {"design": design.name, "rows": rows, "events": f"{100 * design.prevalence:g} %"}
 
 
-def curves() -> None:
+def curves(designs: Iterable[Design] = DESIGNS, methods: Iterable[str] = METHODS) -> None:
     """Write the coverage of the bands; a design or method that is in the table already is not run again."""
     rows = read("curves")
-    for design in DESIGNS:
-        for method in METHODS:
+    for design in designs:
+        for method in methods:
             known = any((row["design"], row["events"], row["method"]) == (*key(design), method) for row in rows)
             if known or (method == "isotonic" and (design.clusters or design.weighted)):
                 continue
@@ -123,10 +123,10 @@ def curves() -> None:
             write("curves", rows)
 
 
-def belts() -> None:
+def belts(designs: Iterable[Design] = DESIGNS) -> None:
     """Write the size of the belt's test and the coverage of the belt."""
     rows = read("belts")
-    for design in DESIGNS:
+    for design in designs:
         if not any((row["design"], row["events"]) == key(design) for row in rows):
             found = simulate(belt, design, "belt")
             size, cover = found.mean(axis=0)

@@ -16,7 +16,7 @@ from calibrant._support.progress import progress_bar
 from calibrant.inference import estimate_event_rate
 from research.studies.designs import workers, write
 
-REPLICATIONS = 1000
+REPLICATIONS = 500
 ROWS = 4000
 RATES = (0.1, 0.02)
 RATIOS = (0.2, 0.5, 1.0, 2.0, 5.0)
@@ -46,7 +46,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for rate in RATES:
         for change in CHANGES:
-            for ratio in RATIOS if change == "unchanged" else (1.0,):
+            for ratio in RATIOS if change == "unchanged" else (1.0, 3.0):
                 tasks = [(rate, ratio, change, seed) for seed in range(REPLICATIONS)]
                 with ProcessPoolExecutor(workers()) as pool:
                     what = f"{rate:g} x {ratio:g}, {change}"

@@ -15,7 +15,7 @@ from calibrant.inference import decision_curve
 from research.studies.curves import DESIGNS, Design, describe
 from research.studies.designs import DEVIATION, mean_logit, workers, write
 
-REPLICATIONS = 1000
+REPLICATIONS = 500
 FACTORS = (0.5, 1.0, 1.6)
 SHIFT = 0.5
 

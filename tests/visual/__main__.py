@@ -141,6 +141,8 @@ def documentation() -> dict[str, tuple[tuple[float, float], Draw]]:
             (6.8, 4.2),
             partial(plots.GroupDisplay.from_predictions, y, scores["forest"], by=demo.ink()),
         ),
+        "curves": ((5.2, 5.2), partial(plots.CalibrationCurveDisplay.from_predictions, forest)),
+        "decision_curve": ((6.2, 4.4), partial(plots.DecisionCurveDisplay.from_predictions, y, scores)),
         "null": ((5.6, 3.2), partial(plots.NullDisplay.from_predictions, forest)),
         "costs": ((5.6, 3.8), partial(plots.CostDisplay.from_predictions, y, scores)),
         "roc_hull": ((5.0, 5.0), partial(plots.RocHullDisplay.from_predictions, forest)),

@@ -26,6 +26,7 @@ from calibrant.inference.equivalence_power import rows_to_decide
 from calibrant.inference.equivalence_tests import Equivalence
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
+from calibrant.inference.levels import CalibrationLevels, calibration_levels
 from calibrant.inference.resampling import THREADS_FROM
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.cumulative import Ecce, ecce
@@ -98,6 +99,12 @@ class BinaryDetails(LogOddsDetails):
         """Calibration in the large, calibration slope and Cox's intercept, where they exist."""
         design, settings = self.measured.design, self.measured.settings
         return () if design is None else coefficients(design, settings.confidence_level)
+
+    @cached_property
+    def levels(self) -> CalibrationLevels | None:
+        """Levels of calibration: mean, weak and moderate; None if nothing is tested."""
+        design, settings = self.measured.design, self.measured.settings
+        return None if design is None else calibration_levels(design, self.coefficients, settings.confidence_level)
 
     @cached_property
     def other_tests(self) -> tuple[TestResult, ...]:

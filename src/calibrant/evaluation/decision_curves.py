@@ -250,7 +250,7 @@ class _Benefit:
                 default = (other >= t).astype(np.float64)
             gain[:, i] = self._mean(act - default, t)
         shown = "the better of treating all and none" if other is None else reference
-        return NetBenefit(name, *value, *gain, shown)
+        return NetBenefit(name, value[0], value[1], value[2], gain[0], gain[1], gain[2], shown)
 
     def _mean(self, acts: Floats, t: float) -> tuple[float, float, float]:
         """Return mean and limits of the benefit of acting more often by `acts`: 1, 0 or -1 in each row."""

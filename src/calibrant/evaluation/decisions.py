@@ -172,9 +172,8 @@ def as_models(y_probs: Any) -> Mapping[str, Column]:
     """Return predictions by name: a mapping, the columns of a frame, or one column named "model"."""
     if hasattr(y_probs, "columns"):  # a frame
         y_probs = {name: y_probs[name] for name in y_probs.columns}
-    if not isinstance(y_probs, Mapping):
-        y_probs = {"model": y_probs}
-    names = [str(name) for name in y_probs]
+    models: Mapping[str, Column] = y_probs if isinstance(y_probs, Mapping) else {"model": y_probs}
+    names = [str(name) for name in models]
     if not names:
         raise InputError(
             "y_probs must be a mapping with at least one model; got an empty one.",
@@ -183,7 +182,7 @@ def as_models(y_probs: Any) -> Mapping[str, Column]:
         )
     if len(set(names)) < len(names):
         raise InputError(f"y_probs must have distinct names; got {names}.", argument="y_probs", value=names)
-    return y_probs
+    return models
 
 
 def cost_threshold(cost: Any) -> float:

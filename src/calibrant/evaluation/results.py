@@ -225,7 +225,7 @@ class Evaluation:
             "coefficients": [coefficient.to_dict() for coefficient in self.coefficients],
             "tests": [test.to_dict() for test in self.tests.values()],
             "breakdowns": {name: _finite(breakdown.to_dict()) for name, breakdown in self.breakdowns.items()},
-            "details": self.details.to_dict(),
+            "details": self.details.to_dict() | self._levels(),
             "settings": self.settings.to_dict(),
             "notes": [note.to_dict() for note in self.notes],
             "by": self.by,
@@ -235,6 +235,11 @@ class Evaluation:
             for name, group in self.groups.items()
         ]
         return result
+
+    def _levels(self) -> dict[str, Any]:
+        """Return the levels of calibration for JSON; groups have none, because a curve for each of many is slow."""
+        levels = None if self.adjusted_pvalue is not None else getattr(self.details, "levels", None)
+        return {} if levels is None else {"levels": levels.to_dict()}
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON text."""

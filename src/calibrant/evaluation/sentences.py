@@ -8,6 +8,7 @@ from calibrant._support.formatting import format_pvalue, p_text, round_up
 from calibrant.evaluation.sizes import mean_score
 from calibrant.inference.estimates import Estimate
 from calibrant.inference.intervals import Interval
+from calibrant.inference.levels import CalibrationLevels
 
 __all__ = [
     "VERDICTS",
@@ -242,9 +243,34 @@ def further_reasons(e: Any) -> Iterator[str]:
     if e.coefficients:
         form = ".3f" if e.kind == "binary" else ".4g"
         yield f"Coefficients: {'; '.join(_coefficient(c, form) for c in e.coefficients)}."
+    levels = None if e.adjusted_pvalue is not None else getattr(e.details, "levels", None)
+    if levels is not None:
+        yield f"Levels of calibration: {'; '.join([*_levels(levels), _strong(e)])}."
     others = [test for test in e.tests.values() if test.adjusted_pvalue is None]
     if others and not math.isnan(e.pvalue):
         yield f"Other tests (adjusted): {'; '.join(f'{t.name} {p_text(_shown_pvalue(t, e.pvalue))}' for t in others)}."
+
+
+def _levels(levels: CalibrationLevels) -> Iterator[str]:
+    """State mean, weak and moderate calibration."""
+    if levels.mean is not None:
+        yield f"mean, O/E {levels.mean.value:.3f} ({levels.mean.low:.3f} to {levels.mean.high:.3f})"
+    slope = next((each for each in levels.weak if each.name == "calibration slope"), None)
+    if slope is not None:
+        yield f"weak, slope {slope.value:.3f} ({slope.low:.3f} to {slope.high:.3f})"
+    curve = levels.moderate
+    if curve is not None:
+        side = "contains" if levels.contains_diagonal else "excludes"
+        errors = f"ICI {curve.errors.ici:.4f} and Emax {curve.errors.emax:.4f}"
+        yield f"moderate, curve with {errors}, whose {100 * curve.level:g} % band {side} the diagonal"
+
+
+def _strong(e: Any) -> str:
+    """State how many groups are miscalibrated: no test shows strong calibration."""
+    if not e.groups:
+        return "strong, needs by="
+    off = sum(group.verdict == "miscalibrated" for group in e.groups.values())
+    return f"strong, {off:,} of {len(e.groups):,} groups miscalibrated"
 
 
 def _shown_pvalue(test: Any, least: float) -> float:

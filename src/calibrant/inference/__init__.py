@@ -31,6 +31,7 @@ _lazy = _LazyNames(
         "inference.event_rates": "EventRate estimate_event_rate",
         "inference.hypothesis_tests": "JointTest TestResult",
         "inference.intervals": "Interval interval",
+        "inference.levels": "CalibrationLevels",
         "inference.multiclass.confusions": "Confusion",
         "inference.multiclass.decision": "ClassDecision MulticlassDecision",
         "inference.multiplicity": "benjamini_hochberg holm",

@@ -42,6 +42,7 @@ from calibrant.inference.hypothesis_tests import JointTest as JointTest
 from calibrant.inference.hypothesis_tests import TestResult as TestResult
 from calibrant.inference.intervals import Interval as Interval
 from calibrant.inference.intervals import interval as interval
+from calibrant.inference.levels import CalibrationLevels as CalibrationLevels
 from calibrant.inference.multiclass.confusions import Confusion as Confusion
 from calibrant.inference.multiclass.decision import ClassDecision as ClassDecision
 from calibrant.inference.multiclass.decision import MulticlassDecision as MulticlassDecision

@@ -121,9 +121,10 @@ def estimate_event_rate(
     BBSE: r = (s - b) / (a - b), s the share of new scores that reach the threshold, a and b those of events and other
     rows of the reference; its interval is Fieller's.
 
-    The check divides the scores into at most ten bins of equal size and compares the shares of the new rows with the
-    best mixture of the shares of events and other rows (minimum chi-squared, number of bins less 2 degrees of
-    freedom). It cannot detect changes that look like a change of the event rate.
+    The check divides the scores into at most ten bins, at quantiles of the mean of the class distributions of the
+    reference rows and with at least 20 events each, and compares the shares of the new rows with the best mixture of
+    the shares of events and other rows (minimum chi-squared, number of bins less 2 degrees of freedom). It cannot
+    detect changes that look like a change of the event rate, and with few events its power is low.
 
     References
     ----------
@@ -302,9 +303,10 @@ def _check(table: ScoreTable, new: ScoreTable) -> TestResult:
     name = "unchanged class-conditional scores"
     rarest = min(float(table.positives), float(table.size - table.positives), float(new.size))
     count = int(min(_MOST_BINS, rarest // _FEWEST_PER_BIN))
-    every = ScoreTable(table.score, table.n, table.k) + ScoreTable(new.score, new.n, new.k)
-    upto = np.cumsum(every.n)
-    cuts = np.unique(every.score[np.searchsorted(upto, np.arange(1, max(count, 1)) * upto[-1] / max(count, 1))])
+    # Edges at quantiles of the mean of both class distributions: rare events have as many bins as the others.
+    both = table.k / float(table.positives) + (table.n - table.k) / float(table.size - table.positives)
+    upto = np.cumsum(both) / 2
+    cuts = np.unique(table.score[np.searchsorted(upto, np.arange(1, max(count, 1)) / max(count, 1))])
     place = [np.searchsorted(cuts, each.score, side="left") for each in (table, new)]
     counts = [
         np.bincount(where, weights=weights, minlength=cuts.size + 1)

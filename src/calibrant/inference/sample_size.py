@@ -193,10 +193,9 @@ def sample_size(
     equivalence = math.ceil(needed / expected.information)
     events = [math.ceil(rows * expected.event_rate - 1e-9) for rows in (detect, equivalence)]
     settings = (kind, float(deviation), float(margin), float(alpha), float(power))
-    sizes = (detect, events[0], equivalence, events[1])
-    validation = _validation(expected, precision)
     shape = (expected.event_rate, expected.information, scores is None)
-    return SampleSize(*sizes, *settings, *shape, validation, precision)
+    planned = (*shape, _validation(expected, precision), precision)
+    return SampleSize(detect, events[0], equivalence, events[1], *settings, *planned)
 
 
 def _validation(expected: "_Expected", precision: ValidationPrecision | None) -> dict[str, int | None]:

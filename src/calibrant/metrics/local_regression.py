@@ -70,7 +70,8 @@ class LocalRegression:
         before = np.concatenate([[0.0], np.cumsum(table.n, dtype=np.float64)])
         low, high = _windows(table.score, before, count)
         far = np.array([np.maximum(x - low, high - x).min() for x in at])
-        return np.maximum(far, 1e-300)
+        reach: Floats = np.maximum(far, 1e-300)
+        return reach
 
     def _row(self, away: Floats, n: Floats, h: float) -> Floats:
         share = np.abs(away) / h

@@ -278,9 +278,10 @@ class ReliabilityDisplay:
             table = b.partition.table
             every += [b.partition.rate, b.partition.mean_score, quantile(table, 0.01), quantile(table, 0.99)]
         tables = [b.partition.table for b in self.breakdowns.values()]
-        scale = self.scale
+        scale: Any = self.scale
         if scale is None and self._before:
-            scale = self._before[0].axes.get_xscale()
+            axes: Any = self._before[0].axes
+            scale = axes.get_xscale()
         return Axis.fitting(choose_scale(tables, scale, self.ymax), every, self.ymax)
 
     def _draw(self, name: str, colour: str, number: int, axis: Axis) -> None:
@@ -386,7 +387,8 @@ class ReliabilityDisplay:
             for i, line in enumerate(lines)
         ]
         labels = [shorten(str(line.get_label())) for line in lines]
-        low = np.mean([np.nanmean(line.get_ydata()) < np.nanmean(line.get_xdata()) for line in lines]) > 0.5
+        below = [float(np.nanmean(np.subtract(*np.array(line.get_data(), dtype=np.float64)))) > 0 for line in lines]
+        low = sum(below) > len(below) / 2
         legend(self.ax_, handles, labels, loc="upper left" if low else "lower right")
 
     def _keys(self) -> tuple[list[Any], list[str]]:

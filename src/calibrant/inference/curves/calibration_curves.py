@@ -1,7 +1,7 @@
 """`calibration_curve`: the event rate as a function of the score, with pointwise and simultaneous bands."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -22,11 +22,12 @@ from calibrant.metrics.smooth_gaps import SmoothErrors, smooth_errors
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import row_options
 
-__all__ = ["CalibrationCurve", "CurveMethod", "calibration_curve", "curve_grid", "supremum_quantile"]
+__all__ = ["CalibrationCurve", "CurveMethod", "calibration_curve", "curve_grid", "spline_curve", "supremum_quantile"]
 
 CurveMethod: TypeAlias = Literal["spline", "local", "isotonic"]
 
 _PURPOSE = 2  # of the random stream; the replicates of the bootstrap and the null have 0 and 1
+_KNOTS = 5
 _POINTS = 51  # of the grid at equal shares of the rows, and as many at equal distances
 
 
@@ -112,7 +113,7 @@ def calibration_curve(
     y_prob: Column | None = None,
     *,
     method: CurveMethod = "spline",
-    n_knots: int = 5,
+    n_knots: int | None = None,
     span: float = 0.75,
     degree: int = 2,
     at: Column | None = None,
@@ -132,8 +133,9 @@ def calibration_curve(
         ``"spline"``: logistic regression on a restricted cubic spline of the logit of the score. ``"local"``: local
         regression (loess) of the outcomes on the scores. ``"isotonic"``: the rising step function of least squares
         (PAV).
-    n_knots : int, default=5
-        Of the spline, from 3 to 7, at fixed quantiles of the scores.
+    n_knots : int, optional
+        Of the spline, from 3 to 7, at fixed quantiles of the scores. By default 5, or 4 or 3 where the outcomes do not
+        determine a curve with more, because a part of it separates them; a note says so.
     span, degree
         Of the local regression; see `calibrant.metrics.LocalRegression`.
     at : column of scores, optional
@@ -191,8 +193,38 @@ def calibration_curve(
     grid = curve_grid(design.table, at)
     if method == "isotonic":
         return _isotonic(design, grid, level)
-    fit = fit_spline(design, grid, n_knots) if method == "spline" else fit_local(design, grid, span, degree)
+    if method == "local":
+        fit = fit_local(design, grid, span, degree)
+    else:
+        fit = _fit_most_knots(design, grid) if n_knots is None else fit_spline(design, grid, n_knots)
     return _with_bands(design, grid, fit, method, level, n_resamples, random_state)
+
+
+def spline_curve(design: Design, level: float, n_resamples: int = 999) -> CalibrationCurve | None:
+    """Return the spline curve that evaluations show; None where there is none."""
+    grid = curve_grid(design.table, None)
+    try:
+        fit = _fit_most_knots(design, grid)
+    except InputError:  # too few scores, or outcomes that a threshold separates
+        return None
+    return _with_bands(design, grid, fit, "spline", level, n_resamples, 0)
+
+
+def _fit_most_knots(design: Design, grid: Floats) -> FittedCurve:
+    """Fit the spline with 5 knots or, where the outcomes do not determine it, with 4 or 3."""
+    for n_knots in (_KNOTS, 4):
+        try:
+            found = fit_spline(design, grid, n_knots)
+        except InputError:
+            continue
+        return found if n_knots == _KNOTS else replace(found, notes=(*found.notes, _fewer_knots(n_knots)))
+    found = fit_spline(design, grid, 3)
+    return replace(found, notes=(*found.notes, _fewer_knots(3)))
+
+
+def _fewer_knots(n_knots: int) -> Note:
+    text = "Knots of the spline, fewer than 5 because a part of the curve would separate the outcomes: {count}."
+    return Note("fewer_knots", n_knots, text)
 
 
 def _with_bands(
@@ -203,12 +235,16 @@ def _with_bands(
     table, share = design.table, (1 + level) / 2
     alone = float(ndtri(share) if np.isinf(fit.degrees) else stdtrit(fit.degrees, share))
     whole = max(alone, supremum_quantile(fit.factor, fit.degrees, level, n_resamples, state))
-    limits = [fit.probability(fit.value + side * reach * fit.error) for reach in (whole, alone) for side in (-1, 1)]
+
+    def limits(reach: float) -> tuple[Floats, Floats]:
+        return fit.probability(fit.value - reach * fit.error), fit.probability(fit.value + reach * fit.error)
+
     notes = join_notes(table.notes, fit.notes)
     errors = smooth_errors(table, fit.at_scores, "loess" if method == "local" else method)
     settings = fit.settings | {"multiple": whole, "n_resamples": n_resamples}
     estimate = fit.probability(fit.value)
-    return CalibrationCurve(grid, estimate, *limits, level, method, errors, settings, table.size, notes)
+    bands = (*limits(whole), *limits(alone))
+    return CalibrationCurve(grid, estimate, *bands, level, method, errors, settings, table.size, notes)
 
 
 def supremum_quantile(
@@ -258,4 +294,5 @@ def curve_grid(table: ScoreTable, at: Column | None) -> Floats:
     even = np.linspace(table.score[0], table.score[-1], _POINTS)
     found = np.union1d(table.score[np.minimum(ranks, len(table) - 1)], even)
     # Points that differ only by rounding are one point.
-    return found[np.append(True, np.diff(found) > 1e-12)]
+    distinct: Floats = found[np.append(True, np.diff(found) > 1e-12)]
+    return distinct

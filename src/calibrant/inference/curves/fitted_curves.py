@@ -77,19 +77,10 @@ def fit_columns(
 ) -> FittedCurve:
     """Fit the logistic regression on columns of the scores; `grid` holds the same columns at the points."""
     table = design.table
-    n, k = table.n.astype(np.float64), table.k.astype(np.float64)
-    if len(table) <= len(basis) or not table.has_both_classes or any(logistic.find_separation(n, k)):
-        raise InputError(
-            f"y_true and y_prob must have both outcomes, more than {len(basis)} distinct scores and no threshold that "
-            "separates the outcomes for a calibration curve; they do not.",
-            hint="Use fewer knots, method='isotonic', or more rows.",
-            argument="y_prob",
-        )
-    start = [1.0, *(0.0 for _ in basis)]
-    coefficients = logistic.fit(basis, n, k, start=start)
+    coefficients = _fit_logistic(design, basis)
     columns = np.stack([*basis, np.ones(len(table))])
     fitted = expit(coefficients @ columns)
-    inverse = np.linalg.inv(design.score_information(columns, fitted))
+    inverse = np.linalg.inv(design.score_information(columns, fitted)).astype(np.float64)
     variance, degrees = inverse, np.inf
     if not design.is_independent:
         variance = inverse @ design.score_covariance(columns, fitted) @ inverse
@@ -98,6 +89,23 @@ def fit_columns(
     points = np.stack([*grid, np.ones(grid[0].size)])
     settings = settings | {"coefficients": coefficients.tolist()}
     return FittedCurve(coefficients @ points, points.T @ _root(variance), fitted, True, degrees, settings, notes)
+
+
+def _fit_logistic(design: Design, basis: list[Floats]) -> Floats:
+    table = design.table
+    n, k = table.n.astype(np.float64), table.k.astype(np.float64)
+    exists = len(table) > len(basis) and table.has_both_classes and not any(logistic.find_separation(n, k))
+    try:
+        if exists:
+            return logistic.fit(basis, n, k, start=[1.0, *(0.0 for _ in basis)])
+    except logistic.NotConvergedError:  # a part of the curve separates the outcomes
+        pass
+    raise InputError(
+        f"y_true and y_prob must have both outcomes, more than {len(basis)} distinct scores, and no part of the scores "
+        "in which the curve separates the outcomes; they do not.",
+        hint="Use fewer knots, method='isotonic', or more rows.",
+        argument="y_prob",
+    )
 
 
 def fit_local(design: Design, at: Floats, span: float, degree: int) -> FittedCurve:
