@@ -33,9 +33,10 @@ CALLS = {
     "audit": "cb.audit(y, p, {'a': x[0], 'b': x[1], 'c': x[2]})",
 }
 _PROGRAM = """
-import sys
+import signal
 import numpy as np
 import calibrant as cb
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may let its background jobs ignore Ctrl-C
 y, p, x = (np.load(f"{name}.npy") for name in ("y", "p", "x"))
 print("begin", flush=True)
 CALL
@@ -82,7 +83,7 @@ class Child:
     def interrupt(self, after: float) -> Seconds | None:
         """Return the time from Ctrl-C to the end; None if the call ended before."""
         time.sleep(after)
-        self.process.send_signal(signal.SIGINT)
+        os.kill(self.process.pid, signal.SIGINT)  # a process that has ended is not waited for yet
         took, out, error = self._end()
         if out == "end\n":
             return None
@@ -127,8 +128,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.interrupts", description=__doc__)
     parser.add_argument("--calls", nargs="+", choices=CALLS, default=list(CALLS))
     parser.add_argument("--moments", type=int, default=20)
+    parser.add_argument("--rows", type=int, help="of each call; by default 3 to 6 million")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    ROWS.update({} if options.rows is None else dict.fromkeys(options.calls, options.rows))
     for call in options.calls:
         rows = {row["call"]: row for row in csv.DictReader(OUT.open())} if OUT.exists() else {}
         rows[call] = measure(call, options.moments, random.Random(f"{call} {options.seed}"))
