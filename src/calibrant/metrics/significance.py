@@ -137,7 +137,7 @@ def weighted(k: ArrayLike, n: ArrayLike, p: ArrayLike, *, w2: ArrayLike, k2: Arr
         raise InputError("k2 and w2 must satisfy 0 <= k2 <= w2 and w2 > 0; got other values.", argument="k2")
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = k * (1 - p) - (n - k) * p
-        variance = _weighted_variance(k, n, w2, k2, *_mean_weights(k, n, w2, k2), p)
+        variance = _weighted_variance(n, w2, k2, *_mean_weights(k, n, w2, k2), p)
         degrees = n**2 / w2 - 1
         pvalue = np.where(degrees > _ROUNDING, 2 * stdtr(degrees, -np.abs(gap) / np.sqrt(variance)), 1.0)
     return _at_borders(pvalue, k, n, p)
@@ -154,12 +154,12 @@ def weighted_decisions(sums: tuple[Floats, Floats, Floats, Floats], bins: Ints, 
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         degrees = n**2 / w2 - 1
         critical = np.where(degrees > _ROUNDING, stdtrit(np.maximum(degrees, _ROUNDING), 1 - alpha / 2), np.inf) ** 2
-        columns = (each[bins] for each in (k, n, w2, k2, *_mean_weights(k, n, w2, k2)))
-        k_of, n_of, *rest = columns
-        square = (k_of * (1 - p) - (n_of - k_of) * p) ** 2
-        limit = critical[bins] * _weighted_variance(k_of, n_of, *rest, p)
+        of_events, of_others = _mean_weights(k, n, w2, k2)
+        square = (k[bins] * (1 - p) - (n - k)[bins] * p) ** 2
+        variance = _weighted_variance(n[bins], w2[bins], k2[bins], of_events[bins], of_others[bins], p)
+        limit = critical[bins] * variance
         close = ~(np.abs(square - limit) > _CLOSE * limit) | (p == 0) | (p == 1)
-    rejected = square >= limit
+    rejected: Bools = square >= limit
     if close.any():
         at = bins[close]
         rejected[close] = weighted(k[at], n[at], p[close], w2=w2[at], k2=k2[at]) <= alpha
@@ -171,9 +171,7 @@ def _mean_weights(k: Floats, n: Floats, w2: Floats, k2: Floats) -> tuple[Floats,
     return np.where(k > 0, k2 / k, w2 / n), np.where(k < n, (w2 - k2) / (n - k), w2 / n)
 
 
-def _weighted_variance(
-    k: Floats, n: Floats, w2: Floats, k2: Floats, of_events: Floats, of_others: Floats, p: Floats
-) -> Floats:
+def _weighted_variance(n: Floats, w2: Floats, k2: Floats, of_events: Floats, of_others: Floats, p: Floats) -> Floats:
     q = 1 - p
     return np.maximum(k2 * q**2 + (w2 - k2) * p**2, n * p * q * (q * of_events + p * of_others))
 
