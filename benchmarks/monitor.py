@@ -102,7 +102,7 @@ def stores() -> Iterator[dict[str, str]]:
         if servers.why_no_postgresql() is not None:
             yield found
             return
-        with servers.postgresql() as address:
+        with servers.postgresql(durable=True) as address:
             server = dict(part.split("=", 1) for part in address.split())
             url = f"postgresql+psycopg://{server['user']}@{server['host']}:{server['port']}/{server['dbname']}"
             yield {**found, "PostgreSQL": url}

@@ -3,7 +3,8 @@
 A writer stores batches one after the other and prints the number of each one that is acknowledged. It is killed
 (SIGKILL) at random times and started again at the batch after the last acknowledged one, so that a batch that was
 stored but not acknowledged is sent twice. In the end each batch must be in the store once: batch i has i + 1 rows of
-which the scores are its own, so the store shows which ones are missing or repeated.
+which the scores are its own, so the store shows which ones are missing or repeated. PostgreSQL runs with the default
+settings of durability (fsync and synchronous_commit on).
 """
 
 import argparse
@@ -108,6 +109,8 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=10_000)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--add", action="store_true", help="add the counts to those of earlier runs in the file")
     parser.add_argument("--out", type=Path, default=ROOT / "research" / "studies")
     options = parser.parse_args()
     if options.write:
@@ -116,15 +119,20 @@ def main() -> None:
     settings = {"n_batches": options.batches, "n_kills": options.kills}
     if options.store == "sqlite":
         with tempfile.TemporaryDirectory() as folder:
-            result = run(f"{folder}/store.db", **settings, seed=random.Random(1))
+            result = run(f"{folder}/store.db", **settings, seed=random.Random(options.seed))
     else:
-        with servers.postgresql() as address:
+        with servers.postgresql(durable=True) as address:
             server = dict(part.split("=", 1) for part in address.split())
             url = f"postgresql+psycopg://{server['user']}@{server['host']}:{server['port']}/{server['dbname']}"
-            result = run(url, **settings, seed=random.Random(2))
-    text = json.dumps(asdict(result), indent=2)
+            result = run(url, **settings, seed=random.Random(options.seed))
+    path = options.out / f"monitor_kill_{options.store}.json"
+    counts = asdict(result) | {"runs": 1}
+    if options.add and path.exists():
+        before = json.loads(path.read_text())
+        counts = {name: value if name == "store" else value + before[name] for name, value in counts.items()}
+    text = json.dumps(counts, indent=2)
     print(text)
-    (options.out / f"monitor_kill_{options.store}.json").write_text(text + "\n")
+    path.write_text(text + "\n")
 
 
 if __name__ == "__main__":

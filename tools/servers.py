@@ -102,8 +102,11 @@ def spark_cluster(workers: int = 2, memory: str = "2g") -> Iterator[Cluster]:
 
 
 @contextmanager
-def postgresql() -> Iterator[str]:
-    """Run a PostgreSQL server on loopback with an empty database; yield the arguments of psycopg.connect."""
+def postgresql(*, durable: bool = False) -> Iterator[str]:
+    """Run a PostgreSQL server on loopback with an empty database; yield the arguments of psycopg.connect.
+
+    It runs without fsync, which is fast, unless it must be `durable`: then all settings of durability are the defaults.
+    """
     programs = _postgresql_folder()
     if programs is None:
         raise RuntimeError("no PostgreSQL server was found")
@@ -115,7 +118,8 @@ def postgresql() -> Iterator[str]:
         data, port = folder / "data", _free_port()
         make = [programs / "initdb", "-D", data, "-U", "calibrant", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"]
         subprocess.run(make, check=True, capture_output=True, user=user, cwd="/")
-        settings = [f"listen_addresses={HOST}", f"port={port}", f"unix_socket_directories={folder}", "fsync=off"]
+        settings = [f"listen_addresses={HOST}", f"port={port}", f"unix_socket_directories={folder}"]
+        settings += [] if durable else ["fsync=off"]
         command = [programs / "postgres", "-D", data, *(part for each in settings for part in ("-c", each))]
         with (folder / "log").open("wb") as out:
             server = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, user=user, cwd="/")
@@ -123,7 +127,7 @@ def postgresql() -> Iterator[str]:
             _wait_for(folder / "log", "ready to accept connections")
             yield f"host={HOST} port={port} user=calibrant dbname=postgres"
         finally:
-            server.send_signal(signal.SIGINT)  # SIGTERM would wait for open clients
+            server.send_signal(signal.SIGQUIT)  # at once: its data are thrown away; SIGTERM would wait for clients
             server.wait(timeout=30)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -5,10 +5,11 @@ P(y = 1) = expit(shift + slope * logit(score)); for a "bump" only the middle fif
 the logit scale.
 """
 
+import argparse
 import csv
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,3 +89,29 @@ def write(name: str, rows: list[dict[str, Any]]) -> None:
         writer.writeheader()
         writer.writerows(rows)
     print(f"{path.name}: {len(rows)} rows", file=sys.stderr)
+
+
+def run_cells(name: str, cells: Mapping[tuple[str, ...], Any]) -> list[dict[str, Any]]:
+    """Run the cells of a table, write and return it; the key of a cell are the columns of its row that name it.
+
+    ``--missing N`` runs at most N cells that the file does not have yet, and keeps the others.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--missing", type=int, metavar="N", help="run at most N cells that the file does not have")
+    options = parser.parse_args()
+    known: dict[tuple[str, ...], dict[str, Any]] = {}
+    size = len(next(iter(cells)))
+    if options.missing is not None and (RESULTS / f"{name}.csv").exists():
+        with (RESULTS / f"{name}.csv").open() as file:
+            known = {tuple(list(row.values())[:size]): row for row in csv.DictReader(file)}
+    chosen = [key for key in cells if key not in known][: options.missing]
+    for key, row in zip(chosen, spread_over_cores(_run_cell, [cells[key] for key in chosen], "cells"), strict=True):
+        known[key] = row
+    rows = [known[key] for key in cells if key in known]
+    write(name, rows)
+    return rows
+
+
+def _run_cell(cell: Any) -> dict[str, Any]:
+    found: dict[str, Any] = cell.run()
+    return found

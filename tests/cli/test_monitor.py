@@ -101,6 +101,49 @@ def test_history_report_and_export(here, call):
     assert "--folder must be a new or empty folder" in call("monitor", "export", *STORE, "--folder", "out", code=2)
 
 
+def test_history_finds_groups_by_their_text_or_their_json(here, call):
+    monitor = cb.Monitor("monitor.db")
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    for group, n in ((3, 10), ("3", 20), (4, 30), ("north", 40)):
+        monitor.observe([0, 1] * (n // 2), [0.2] * n, time=start, group=group)
+    monitor.observe([0, 1] * 25, [0.2] * 50, time=start, group={"land": ["n"] * 50, "year": [5] * 50})
+
+    def size(group):
+        found = json.loads(call("monitor", "history", *STORE, "--group", group, "--format", "json"))
+        return found["windows"][0]["n_rows"]
+
+    assert {group: size(group) for group in ("3", '"3"', "4", "north", '"north"', '["n", 5]', "('n', 5)")} == {
+        "3": 10,
+        '"3"': 20,
+        "4": 30,
+        "north": 40,
+        '"north"': 40,
+        '["n", 5]': 50,
+        "('n', 5)": 50,
+    }
+    text = call("monitor", "history", *STORE, "--group", "5", code=2)
+    assert "--group must be a label of the model" in text
+
+
+def test_status_of_a_version(here, call):
+    monitor = cb.Monitor("monitor.db")
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    for version, n in (("a", 10), ("b", 20)):
+        monitor.observe([0, 1] * (n // 2), [0.2] * n, time=start, version=version)
+    for version, n in (("a", 10), ("b", 20)):
+        found = call("monitor", "status", *STORE, "--model", "default", "--version", version, "--format", "json")
+        assert json.loads(found)["models"]["default"]["n_rows"] == n
+    text = call("monitor", "status", *STORE, "--version", "a", code=2)
+    assert "--model must be given with --version" in text
+
+
+def test_history_of_a_class(here, call):
+    monitor = cb.Monitor("monitor.db", classes=["cat", "dog"])
+    monitor.observe(["cat", "dog"], [[0.6, 0.4], [0.3, 0.7]], time=datetime(2026, 1, 1, tzinfo=UTC))
+    found = json.loads(call("monitor", "history", *STORE, "--event", "dog", "--format", "json"))
+    assert (found["event"], found["windows"][0]["predicted"]) == ("dog", 0.55)
+
+
 def test_settings_are_those_of_the_first_rows(here, call):
     write_csv("calm.csv", rows(3))
     options = (
@@ -131,7 +174,7 @@ def test_settings_are_those_of_the_first_rows(here, call):
     [
         (("status", "--store", "none.db"), "There is no store 'none.db'. `calibrant monitor observe` creates one."),
         (("status", *STORE, "--model", "x"), "--model must be a model of the store, which has 'default'; got 'x'"),
-        (("history", *STORE, "--group", "x"), "--group must be a group of the model, which has 'a', 'b'; got 'x'"),
+        (("history", *STORE, "--group", "x"), '--group must be a label of the model: "a", "b"; got \'x\''),
         (("observe", "calm.csv", *STORE, *ROWS, "-p", "y"), "--score must be given once"),
         (("observe", "calm.csv", *STORE, *ROWS, "-w", "p"), "must have no weights or frequencies"),
         (("observe", "calm.csv", *STORE, "-y", "y", "-p", "p", "--time", "g"), "time must hold times; row 0 is 'a'"),

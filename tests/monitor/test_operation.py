@@ -1,6 +1,6 @@
 """What operators do: delete and create again, mix labels, forget, repeat batches, close too much, repeat an hour."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -154,3 +154,59 @@ def test_the_status_counts_open_rows_apart(path):
     assert "4 rows in 2 closed windows" in repr(status)
     assert "2 rows in 1 open" in repr(status)
     assert status.groups["a"].n_rows == 4
+
+
+def test_outcomes_may_be_labels_with_the_label_of_the_event(path):
+    monitor = cb.Monitor(path)
+    with pytest.raises(cb.InputError, match="pos_label='yes'"):
+        monitor.observe(["no", "yes"], [0.1, 0.2], time=START)
+    monitor.observe(["no", "yes", "yes"], [0.1, 0.2, 0.3], time=START, pos_label="yes")
+    monitor.predict(["a", "b"], [0.4, 0.5], time=START)
+    with pytest.raises(cb.InputError, match="pos_label='yes'"):
+        monitor.outcome(["a", "b"], ["yes", "no"])
+    monitor.outcome(["a", "b"], ["yes", "no"], pos_label="yes")
+    table = monitor.table()
+    assert table.score[table.k == 1] == pytest.approx([0.2, 0.3, 0.4])
+
+
+def test_forgotten_predictions_stay_in_the_unlabelled_share(path):
+    monitor = cb.Monitor(path)
+    ids = [str(i) for i in range(100)]
+    monitor.predict(ids, [0.2] * 100, time=START)
+    monitor.outcome(ids[:70], [0, 1] * 35)
+    monitor.predict("later", 0.5, time=START + timedelta(days=3))
+    before = monitor.status()
+    assert (before.n_unlabelled, before.unlabelled) == (31, pytest.approx(31 / 101))
+    monitor.forget(before=START + timedelta(days=2))
+    after = monitor.status()
+    assert (after.n_unlabelled, after.unlabelled) == (before.n_unlabelled, before.unlabelled)
+    assert after.notes == before.notes
+    assert monitor.outcome(ids[70:], [0] * 30).n_unknown == 30
+
+
+def test_times_of_the_future_are_refused_unless_allowed(path):
+    future = datetime.now() + timedelta(days=30)
+    monitor = cb.Monitor(path)
+    monitor.observe([0, 1], [0.1, 0.2], time=START)
+    table = cb.ScoreTable.from_counts([0.5], [2], [1])
+    for call in (
+        lambda: monitor.observe([0, 1], [0.1, 0.2], time=[START, future]),
+        lambda: monitor.predict("a", 0.2, time=future),
+        lambda: monitor.outcome("a", 1, time=future),
+        lambda: monitor.add_table(table, time=future),
+    ):
+        with pytest.raises(cb.InputError, match="time must not lie more than a day in the future"):
+            call()
+    assert monitor.status().n_rows == 2
+    assert monitor.observe([0], [0.1], time=datetime.now(UTC) + timedelta(hours=1)).n_closed == 1
+    assert cb.Monitor(path, allow_future=True).observe([0], [0.1], time=future).n_closed == 1
+    assert [note.code for note in monitor.status().notes] == ["future"]
+    rows = cb.Monitor(path, model="rows", window=10)
+    assert rows.observe([0], [0.1], time=future).n_rows == 1, "times do not close windows of rows"
+
+
+def test_groups_of_open_windows_are_listed(path):
+    monitor = cb.Monitor(path)
+    monitor.observe([0, 1, 1], [0.1, 0.2, 0.3], time=START, group=["x", "y", "x"])
+    monitor.observe([0, 1], [0.1, 0.2], time=START, group=3)
+    assert sorted(map(str, monitor.groups())) == ["3", "x", "y"]

@@ -72,8 +72,22 @@ def test_any_number_of_windows_can_be_drawn(tmp_path, days):
 
 def test_a_group_has_its_own_figure_and_threshold(shifted):
     whole, group = shifted.history(), shifted.history("plain")
-    assert group.threshold == pytest.approx(whole.threshold + math.log(4))
-    assert "group plain" in group.plot(fig=Figure()).alt_text()
+    # Two groups have a weight of 1/4 each; while both have much evidence, the joint rule needs half of it.
+    assert group.windows[0].threshold == pytest.approx(whole.threshold + math.log(4))
+    assert group.threshold == pytest.approx(whole.threshold + math.log(4) - math.log(2))
+    assert group.threshold == shifted.status().groups["plain"].threshold
+    drawn = group.plot(fig=Figure())
+    assert "group plain" in drawn.alt_text()
+    (line,) = [line for line in drawn.evidence_.lines if line.get_gid() == "monitor-threshold"]
+    assert line.get_ydata() == pytest.approx([w.threshold for w in group.windows if w.closed])
+
+
+def test_the_shown_threshold_of_a_group_is_that_of_the_rule_that_decides(shifted):
+    for name in ("plain", "<b>"):
+        windows = [w for w in shifted.history(name).windows if w.closed]
+        assert [w.alarm for w in windows] == np.logical_or.accumulate(
+            [w.log_e_value >= w.threshold for w in windows]
+        ).tolist()
 
 
 def test_an_empty_history_cannot_be_drawn(tmp_path):

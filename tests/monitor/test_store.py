@@ -17,7 +17,7 @@ from calibrant.monitor import schema
 from calibrant.monitor import store as stores
 from calibrant.monitor.cells import decode_table, encode_table
 from calibrant.monitor.store import StoreError
-from tools import monitor_kill
+from tools import monitor_kill, servers
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -63,6 +63,28 @@ def test_a_damaged_cell_is_named(store):
     assert monitor.status().n_rows == 100
 
 
+def test_a_store_of_the_first_schema_goes_on_as_if_it_were_new(store):
+    def feed(model, days):
+        monitor = cb.Monitor(store, model=model)
+        for day in days:
+            monitor.observe(*rows(80, day), time=START + timedelta(days=day), group=["a", "b"] * 40)
+        return monitor
+
+    feed("old", range(5))
+    feed("new", range(9))
+    with cb.Monitor(store, model="old").store.write() as connection:
+        for table, column in (
+            *((name, "event") for name in ("cells", "streams", "evidence")),
+            *(("models", name) for name in ("n_forgotten", "n_forgotten_unlabelled")),
+        ):
+            connection.exec_driver_sql(f"ALTER TABLE calibrant_{table} DROP COLUMN {column}")
+        connection.execute(schema.schema.update().values(version=1))
+    old, new = (feed("old", range(5, 9)), cb.Monitor(store, model="new"))
+    for group in (None, "a"):
+        assert old.history(group).to_dict()["windows"] == new.history(group).to_dict()["windows"]
+    assert old.table() == new.table()
+
+
 def test_a_newer_schema_is_refused(store):
     monitor = cb.Monitor(store)
     with monitor.store.write() as connection:
@@ -90,14 +112,14 @@ def test_an_older_schema_is_migrated(store, monkeypatch):
         assert connection.execute(sa.text("SELECT owner FROM calibrant_models")).scalar_one() is None
 
 
-def test_a_store_of_version_1_gets_the_tables_of_the_service(store):
+def test_a_store_of_version_2_gets_the_tables_of_the_service(store):
     monitor = cb.Monitor(store)
     monitor.observe(*rows(), time=START)
     with monitor.store.write() as connection:
         for name in ("deliveries", "channels", "outbox", "silences", "tokens", "audit"):
             connection.execute(sa.text(f"DROP TABLE calibrant_{name}"))
         connection.execute(sa.text("ALTER TABLE calibrant_models DROP COLUMN revision"))
-        connection.execute(schema.schema.update().values(version=1))
+        connection.execute(schema.schema.update().values(version=2))
     again = cb.Monitor(store)
     again.observe(*rows(), time=START)
     assert again.status().n_rows == 100
@@ -205,7 +227,7 @@ def test_a_full_disk_is_a_clear_error_and_the_store_is_intact(small_disk):
         assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
 
 
-def test_no_acknowledged_batch_is_lost_or_counted_twice_after_kills(store):
+def check_kills(store):
     result = monitor_kill.run(store, n_batches=60, n_kills=4, seed=random.Random(0))
     assert result.acknowledged == 60
     assert result.kills == 4
@@ -231,3 +253,22 @@ def test_small_parts_of_an_open_window_are_joined_and_count_the_same(path):
     assert parts.history().windows == whole.history().windows
     with parts.store.read() as connection:
         assert connection.execute(count).scalar_one() == 6
+
+
+def test_no_acknowledged_batch_is_lost_or_counted_twice_after_kills(path):
+    check_kills(path)
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_no_acknowledged_batch_is_lost_or_counted_twice_after_kills_in_a_durable_postgresql():
+    reason = servers.why_no_postgresql()
+    if reason is not None:
+        pytest.skip(reason)
+    import psycopg
+
+    with servers.postgresql(durable=True) as address:
+        server = dict(part.split("=", 1) for part in address.split())
+        with psycopg.connect(**server) as connection:
+            for name in ("fsync", "synchronous_commit", "full_page_writes"):
+                assert connection.execute(f"SHOW {name}").fetchone() == ("on",)
+        check_kills(f"postgresql+psycopg://{server['user']}@{server['host']}:{server['port']}/{server['dbname']}")

@@ -153,14 +153,19 @@ def _setting_names() -> list[str]:
     show_default=True,
     help="JUnit has a test case per model and group.",
 )
-def status(store: str, model: str | None, format: str) -> int:
+@_version_option
+def status(store: str, model: str | None, format: str, version: str | None) -> int:
     """Show alarms and evidence; exit with 1 if there is an alarm that was not acknowledged.
 
+    Alarms of all versions are shown; rates and evidence are those of one version.
+
     \b
-      calibrant monitor status --store monitor.db --model churn
+      calibrant monitor status --store monitor.db --model churn --version 2
       calibrant monitor status --store monitor.db --format junit > monitor.xml
     """
-    found = {name: _open(store, name).status() for name in _models(store, model)}
+    if version is not None and model is None:
+        raise InputError(Argument("model") + " must be given with " + Argument("version") + ": each has its own.")
+    found = {name: _open(store, name).status(version=version) for name in _models(store, model)}
     if format == "json":
         models = {name: each.to_dict() for name, each in found.items()}
         alarm = any(each.alarm for each in found.values())
@@ -178,17 +183,22 @@ def status(store: str, model: str | None, format: str) -> int:
 @store_option
 @model_option
 @_version_option
-@click.option("--group", metavar="LABEL", help="A group. Default: all rows.")
+@click.option("--group", metavar="LABEL", help="A group, as text or as JSON. Default: all rows.")
+@click.option("--event", metavar="LABEL", help="A class or a level of forecasts that are not binary.")
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def history(store: str, model: str, version: str | None, group: str | None, format: str) -> None:
+def history(store: str, model: str, version: str | None, group: str | None, event: str | None, format: str) -> None:
     """Show rows, rates and evidence of each window.
+
+    A group of several columns is given as JSON. Of the groups 3 and "3", JSON tells which one: 3 or '"3"'.
 
     \b
       calibrant monitor history --store monitor.db --group north --format json
+      calibrant monitor history --store monitor.db --group '["north", 3]'
     """
     own = _open(store, _models(store, model)[0])
-    labels = {str(label): label for label in own.status(version=version).groups}
-    found = own.history(labels.get(group, group) if group is not None else None, version=version)
+    chosen = None if group is None else _label(own.groups(), group, "group")
+    part = None if event is None else _label(list(own.settings.events.values()), event, "event")
+    found = own.history(chosen, version=version, event=part)
     click.echo(found.to_json() if format == "json" else printable(repr(found), keep="\n"))
 
 
@@ -219,6 +229,21 @@ def export(store: str, model: str, folder: str) -> None:
     """
     for path in _open(store, _models(store, model)[0]).export(folder):
         click.echo(str(path))
+
+
+def _label(known: list[Any], text: str, name: str) -> Any:
+    """Return the label that a text means: the one that is written so, or the one whose JSON it is."""
+    from calibrant.monitor.observations import group_key
+
+    by_json = {group_key(label): label for label in known}
+    written = [label for label in known if str(label) == text]
+    if text in by_json and len(written) != 1:
+        return by_json[text]
+    if len(written) == 1:
+        return written[0]
+    keys = ", ".join(by_json if not written else map(group_key, written))
+    need = "in JSON, because several labels are written so" if written else "a label of the model"
+    raise InputError(Argument(name) + f" must be {need}: {keys or 'it has none'}; got {text!r}.")
 
 
 def _models(store: str, model: str | None) -> list[str]:

@@ -14,8 +14,9 @@ from calibrant.monitor.time_windows import to_datetime
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.storage import from_arrow, to_arrow
 
-__all__ = ["cell_row", "decode_table", "encode_table", "load_cells", "table_sums"]
+__all__ = ["CellKey", "cell_row", "decode_table", "encode_table", "load_cells", "table_sums"]
 
+CellKey = tuple[str, str]  # the keys of a group and of an event
 _DIGEST = hashlib.sha256().digest_size
 
 
@@ -66,13 +67,14 @@ def table_sums(table: ScoreTable) -> dict[str, Any]:
     }
 
 
-def cell_row(version_id: int, window: int, group: str, table: ScoreTable, first: int | None = None) -> dict[str, Any]:
-    """Return the row of a cell; `first` is the first window whose rows it holds."""
+def cell_row(version_id: int, window: int, key: CellKey, table: ScoreTable, first: int | None = None) -> dict[str, Any]:
+    """Return the row of the cell of a group and an event; `first` is the first window whose rows it holds."""
     return {
         "version_id": version_id,
         "window": window,
         "first_window": window if first is None else first,
-        "group": group,
+        "group": key[0],
+        "event": key[1],
         **table_sums(table),
         "data": encode_table(table),
     }
@@ -93,4 +95,5 @@ def load_cells(connection: sa.Connection, model: str, where: Any) -> list[tuple[
 
 def _name(model: str, row: Any) -> str:
     group = "without group" if row.group == NO_GROUP else f"group {group_label(row.group)!r}"
-    return f"The table of model {model!r}, window {to_datetime(row.start):%Y-%m-%d %H:%M}, {group},"
+    event = "" if row.event == "" else f" event {group_label(row.event)!r},"
+    return f"The table of model {model!r}, window {to_datetime(row.start):%Y-%m-%d %H:%M}, {group},{event}"

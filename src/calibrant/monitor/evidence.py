@@ -10,14 +10,25 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from calibrant._support.typing import Floats
 from calibrant.inference.sequential.e_processes import EProcess, Evidence
-from calibrant.inference.sequential.e_tests import e_bh
+from calibrant.inference.sequential.e_tests import e_bh, log_mean_e
 from calibrant.monitor import schema
-from calibrant.monitor.cells import table_sums
-from calibrant.monitor.observations import NO_GROUP
+from calibrant.monitor.cells import CellKey, table_sums
+from calibrant.monitor.model_settings import ModelSettings
+from calibrant.monitor.observations import NO_EVENT, NO_GROUP
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["WHOLE", "EvidenceRecorder", "MonitoredStream", "group_weights", "log_threshold"]
+__all__ = [
+    "WHOLE",
+    "EvidenceRecorder",
+    "MonitoredStream",
+    "group_thresholds",
+    "group_weights",
+    "level_of_groups",
+    "log_threshold",
+    "stream_key",
+]
 
 WHOLE = ""
 
@@ -32,42 +43,65 @@ def log_threshold(alpha: float, ordinal: int = 1) -> float:
     return math.log(2 / (alpha * version_share(ordinal)))
 
 
+def level_of_groups(alpha: float, ordinal: int = 1) -> float:
+    """Return the level of e-BH over the groups of a version: one half of its share of alpha."""
+    return alpha * version_share(ordinal) / 2
+
+
+def stream_key(group: str, event: str) -> str:
+    """Return the key of a stream: that of the group, or one for an event of the group, which no group has."""
+    return group if event == NO_EVENT else f"event {event} of {group}"
+
+
 @dataclass
 class MonitoredStream:
-    """The e-process of the whole or of a group after the last closed window, and its sums over all closed windows."""
+    """The evidence of the whole, of a group or of one of their events, and its sums over all closed windows.
 
-    state: Evidence
+    `state` is None for the whole and the groups of forecasts with several events: their e-value is the mean of those
+    of the events.
+    """
+
+    state: Evidence | None
     cohort: int
+    event: str = NO_EVENT
     n: int = 0
     k: int = 0
     score_sum: float = 0.0
+    log_e: float = 0.0
 
-    def update(self, process: EProcess, table: ScoreTable) -> dict[str, Any]:
-        """Add a window; return the columns of its row of evidence."""
+    def update(self, process: EProcess, table: ScoreTable, log_e: float = 0.0) -> dict[str, Any]:
+        """Add a window, with the log e-value of the events if there are several; return its row of evidence."""
         sums = table_sums(table)
-        self.state = process.update(self.state, table)
+        if self.state is not None:
+            self.state = process.update(self.state, table)
+            log_e = float(self.state.log_e)
+        self.log_e = log_e
         self.n, self.k, self.score_sum = self.n + sums["n"], self.k + sums["k"], self.score_sum + sums["score_sum"]
-        return {**sums, "log_e": float(self.state.log_e)}
+        return {**sums, "event": self.event, "log_e": log_e}
 
     @classmethod
     def from_row(cls, row: Any) -> "MonitoredStream":
         """Return the stream of a row of the store."""
-        return cls(Evidence.from_dict(json.loads(row.state)), row.cohort, row.n, row.k, row.score_sum)
+        values = json.loads(row.state)
+        state = None if values is None else Evidence.from_dict(values)
+        return cls(state, row.cohort, row.event, row.n, row.k, row.score_sum, row.log_e)
 
     def to_row(self, alpha: float) -> dict[str, Any]:
         """Return the columns of the store, with the confidence sequence at `alpha`."""
-        low, high = self.state.shifts.interval(alpha)
+        shifts = None if self.state is None else self.state.shifts
+        low, high = (math.nan, math.nan) if shifts is None else shifts.interval(alpha)
         return {
+            "event": self.event,
             "cohort": self.cohort,
             "n": self.n,
             "k": self.k,
             "score_sum": self.score_sum,
-            "log_e": float(self.state.log_e),
-            "shift": float(self.state.shifts.estimate),
+            "log_e": self.log_e,
+            "shift": None if shifts is None else float(shifts.estimate),
             # If all shifts are refuted, there are no limits.
             "shift_low": None if math.isnan(low) else float(low),
             "shift_high": None if math.isnan(high) else float(high),
-            "state": json.dumps(self.state.to_dict()),
+            "state": json.dumps(None if self.state is None else self.state.to_dict()),
         }
 
 
@@ -84,14 +118,31 @@ def group_weights(cohorts: dict[str, int]) -> dict[str, float]:
     return {name: 1 / (c * (c + 1) * sizes[c]) for name, c in cohorts.items()}
 
 
+def group_thresholds(log_e: Floats, weights: Floats, level: float) -> Floats:
+    """Return the log e-value at which each group would raise an alarm by e-BH, with the other groups as they are.
+
+    Groups that have much evidence together need less each: k groups raise an alarm if each has e * weight of at least
+    1 / (level k).
+
+    >>> group_thresholds(np.log([2000.0, 1.0]), np.array([0.25, 0.25]), 0.025).round(2)
+    array([5.08, 4.38])
+    """
+    evidence = np.asarray(log_e) + np.log(weights)
+    limits = -np.log(level * np.arange(1, evidence.size + 1))  # for k = 1, 2, ... groups at once
+    reached = evidence[:, None] >= limits
+    others = reached.sum(axis=0) - reached
+    # The most groups that could raise an alarm with this one: k - 1 of the others are above the limit.
+    most = np.max(np.where(others >= np.arange(evidence.size), np.arange(evidence.size), 0), axis=1)
+    return np.asarray(limits[most] - np.log(weights))
+
+
 class EvidenceRecorder:
     """The e-processes of one version while windows close, in order of time."""
 
-    def __init__(
-        self, connection: sa.Connection, version_id: int, ordinal: int, process: EProcess, alpha: float
-    ) -> None:
-        self.connection, self.version_id = connection, version_id
-        self.process, self.alpha, self.ordinal = process, alpha, ordinal
+    def __init__(self, connection: sa.Connection, version_id: int, ordinal: int, settings: ModelSettings) -> None:
+        self.connection, self.version_id, self.ordinal = connection, version_id, ordinal
+        self.process, self.alpha = settings.process, settings.alpha
+        self.events = tuple(settings.events)
         table = schema.streams
         rows = connection.execute(sa.select(table).where(table.c.version_id == version_id)).all()
         self.streams = {row.stream: MonitoredStream.from_row(row) for row in rows}
@@ -103,30 +154,50 @@ class EvidenceRecorder:
         self.rows: list[dict[str, Any]] = []
         self.new_alarms: list[dict[str, Any]] = []
 
-    def add_window(self, window: int, tables: dict[str, ScoreTable]) -> None:
-        """Add a closed window: the table of each group, and `NO_GROUP` for rows without one."""
-        self._update(WHOLE, 0, window, sum(tables.values(), ScoreTable.empty()))
-        groups = {name: table for name, table in tables.items() if name != NO_GROUP}
-        known = [stream.cohort for stream in self.streams.values()]
-        for name, table in groups.items():
-            self._update(name, max(known) + 1, window, table)
+    def add_window(self, window: int, tables: dict[CellKey, ScoreTable]) -> None:
+        """Add a closed window: the table of each group and event, and `NO_GROUP` for rows without a group."""
+        whole: dict[str, ScoreTable] = {}
+        groups: dict[str, dict[str, ScoreTable]] = {}
+        for (group, event), table in tables.items():
+            whole[event] = whole[event] + table if event in whole else table
+            if group != NO_GROUP:
+                groups.setdefault(group, {})[event] = table
+        self._update(WHOLE, 0, window, whole)
+        known = max(stream.cohort for stream in self.streams.values())
+        for name, own in groups.items():
+            self._update(name, known + 1, window, own)
         self._raise_alarms(window)
 
-    def _update(self, name: str, cohort: int, window: int, table: ScoreTable) -> None:
-        stream = self.streams.setdefault(name, MonitoredStream(self.process.start(), cohort))
-        added = stream.update(self.process, table)
-        self.rows.append({"version_id": self.version_id, "stream": name, "window": window, **added})
+    def _update(self, group: str, cohort: int, window: int, tables: dict[str, ScoreTable]) -> None:
+        """Add a window of the whole or of a group: its events first, then the mean of their e-values."""
+        several = self.events != (NO_EVENT,)
+        added = [self._add(group, event, cohort, window, tables[event]) for event in self.events if several]
+        mean = float(log_mean_e(np.array([row["log_e"] for row in added]))) if several else 0.0
+        self._add(group, NO_EVENT, cohort, window, tables[NO_EVENT], mean)
+
+    def _add(
+        self, group: str, event: str, cohort: int, window: int, table: ScoreTable, log_e: float = 0.0
+    ) -> dict[str, Any]:
+        key = stream_key(group, event)
+        if key not in self.streams:
+            state = self.process.start() if event in self.events else None
+            self.streams[key] = MonitoredStream(state, cohort, event)
+        row = {"version_id": self.version_id, "stream": key, "window": window}
+        row |= self.streams[key].update(self.process, table, log_e)
+        self.rows.append(row)
+        return row
 
     def _raise_alarms(self, window: int) -> None:
         found = []
-        if self.streams[WHOLE].state.log_e >= log_threshold(self.alpha, self.ordinal):
+        if self.streams[WHOLE].log_e >= log_threshold(self.alpha, self.ordinal):
             found.append(WHOLE)
-        names = [name for name in self.streams if name != WHOLE]
+        names = [name for name, stream in self.streams.items() if name != WHOLE and stream.event == NO_EVENT]
         if names:
             weights = group_weights({name: self.streams[name].cohort for name in names})
-            log_e = np.array([float(self.streams[name].state.log_e) for name in names])
-            level = self.alpha * version_share(self.ordinal) / 2
-            rejected = e_bh(log_e, np.array([weights[name] for name in names]), level)
+            log_e = np.array([self.streams[name].log_e for name in names])
+            rejected = e_bh(
+                log_e, np.array([weights[name] for name in names]), level_of_groups(self.alpha, self.ordinal)
+            )
             found += [name for name, alarm in zip(names, rejected, strict=True) if alarm]
         for name in found:
             if name not in self.alarmed:
@@ -137,7 +208,7 @@ class EvidenceRecorder:
                         "version_id": self.version_id,
                         "stream": name,
                         "window": window,
-                        "log_e": float(self.streams[name].state.log_e),
+                        "log_e": self.streams[name].log_e,
                         "raised": schema.now(),
                     }
                 )

@@ -8,6 +8,7 @@ from typing import Any
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.text_tables import html_table, text_table
 from calibrant.evaluation.results import to_json_text
+from calibrant.monitor.events import BINARY, event_text, rate_words
 from calibrant.monitor.status import ChangeEstimate
 from calibrant.monitor.time_windows import window_text
 
@@ -31,6 +32,8 @@ class WindowRecord:
     alarm : bool
         Whether an alarm was raised in this window or before it.
     closed : bool
+    threshold : float
+        Log e-value of an alarm in this window; NaN while it is open. See `History`.
     """
 
     start: datetime
@@ -41,6 +44,7 @@ class WindowRecord:
     log_e_value: float
     alarm: bool
     closed: bool
+    threshold: float = math.nan
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,9 +60,15 @@ class History:
     window : str or int
         The setting.
     threshold : float
-        Log e-value of an alarm. For a group, that of an alarm of this group alone; if several groups raise an alarm
-        together, less is needed.
+        Log e-value of an alarm after the last closed window. For a group, with the other groups as they are: the rule
+        is joint, so the threshold is lower while other groups have much evidence, and differs between windows. For an
+        event, that of an alarm by this event alone; the mean of the e-values of all events decides.
     change_point : ChangeEstimate or None
+    kind : str
+        Kind of the forecasts.
+    event : label or None
+        The class or the level; None for binary forecasts and for the rates of all events: of the most probable class,
+        or of the central interval.
     """
 
     model: str
@@ -68,6 +78,8 @@ class History:
     window: str | int
     threshold: float
     change_point: ChangeEstimate | None = None
+    kind: str = BINARY
+    event: Any = None
 
     def __len__(self) -> int:
         return len(self.windows)
@@ -84,6 +96,8 @@ class History:
             "model": self.model,
             "version": self.version,
             "group": self.group,
+            "kind": self.kind,
+            "event": self.event,
             "window": self.window,
             "threshold": self.threshold,
             "change_point": None if self.change_point is None else self.change_point.to_dict(),
@@ -112,9 +126,20 @@ class History:
         more = f", the last {_SHOWN} shown" if len(self.windows) > _SHOWN else ""
         return f"History: {len(self.windows):,} windows{more}"
 
+    @property
+    def rate_words(self) -> tuple[str, str, str]:
+        """The words for both rates, and for what they are rates of."""
+        return rate_words(self.kind if self.event is None else BINARY)
+
+    @property
+    def subject(self) -> str:
+        """The group and the event in words; empty for all rows."""
+        group = "" if self.group is None else f", group {self.group}"
+        return group + ("" if self.event is None else f", {event_text(self.kind, self.event)}")
+
     def cells(self) -> list[list[str]]:
         """Return the table of the last windows as text; its first row is the header."""
-        header = ["window", "rows", "predicted", "observed", "log e-value", "alarm"]
+        header = ["window", "rows", *self.rate_words[:2], "log e-value", "alarm"]
         rows = []
         for w in self.windows[-_SHOWN:]:
             evidence = "open" if not w.closed else f"{w.log_e_value:.2f}"

@@ -1,7 +1,7 @@
 """`Monitor`: calibration over time, with alarms that stay valid however often one looks."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from os import PathLike
@@ -20,15 +20,17 @@ from calibrant.evaluation.evaluate import evaluate
 from calibrant.evaluation.results import Evaluation
 from calibrant.monitor import schema
 from calibrant.monitor.conflicts import BatchConflictError, DeletedModelError
+from calibrant.monitor.event_rows import read_chunk
+from calibrant.monitor.events import BINARY
 from calibrant.monitor.evidence import WHOLE
 from calibrant.monitor.history import History
 from calibrant.monitor.model_queries import Reader
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import (
+    NO_EVENT,
     NO_GROUP,
     Chunk,
     CountedChunk,
-    RowChunk,
     check_name,
     group_key,
     group_label,
@@ -38,7 +40,7 @@ from calibrant.monitor.recording import Recorder
 from calibrant.monitor.retention import check_folder, forget_tables, round_tables, write_files
 from calibrant.monitor.status import Alarm, Receipt, Status
 from calibrant.monitor.store import Store
-from calibrant.monitor.time_windows import read_time, to_datetime
+from calibrant.monitor.time_windows import DAY, read_time, to_datetime
 from calibrant.tables.score_table import ScoreTable, check_resolution
 
 __all__ = ["Monitor"]
@@ -68,11 +70,23 @@ class Monitor(KnownKeywords):
     dependence : str, default="window"
         How rows of one window may depend on each other; see `calibrant.inference.EProcess`.
     window_effect : float, default=0.2
-        Standard deviation of the random effect of a window, in log-odds, that a calibrated model may have.
+        Standard deviation of the random effect of a window that a calibrated model may have, relative to the event
+        rate.
     maturity : timedelta, default=0
         How long a window stays open after its end, for outcomes that arrive later.
     resolution : float, optional
         Round scores to multiples of this, which limits the size of the store; see `ScoreTable.round`.
+    kind : {"binary", "multiclass", "distribution"}, default="binary"
+        Kind of the forecasts. Class probabilities are tested by one event per class, predictive distributions by one
+        event per level: an outcome below that quantile, or above it for levels over 0.5. The e-value is the mean of
+        those of the events.
+    classes : sequence, optional
+        The class of each column of class probabilities; implies the kind "multiclass".
+    levels : sequence of float, default=(0.1, 0.25, 0.5, 0.75, 0.9)
+        Levels of the quantiles of predictive distributions; implies the kind "distribution".
+    allow_future : bool, default=False
+        Accept times that lie more than a window (at least a day) ahead of the clock, as in simulations. A wrong time in
+        the future would close all windows before it. Not stored.
 
     Notes
     -----
@@ -108,8 +122,13 @@ class Monitor(KnownKeywords):
         window_effect: float | None = None,
         maturity: timedelta | None = None,
         resolution: float | None = None,
+        kind: str | None = None,
+        classes: Sequence[Any] | None = None,
+        levels: Sequence[float] | None = None,
+        allow_future: bool = False,
     ) -> None:
         self.model = check_name("model", model)
+        self.allow_future = bool(allow_future)
         given = ModelSettings.given(
             window=window,
             alpha=alpha,
@@ -118,6 +137,9 @@ class Monitor(KnownKeywords):
             window_effect=window_effect,
             maturity=maturity,
             resolution=resolution,
+            kind=kind,
+            classes=classes,
+            levels=levels,
         )
         wanted = ModelSettings(**given)  # checked before the store is created
         self.store = store if isinstance(store, Store) else Store(store)
@@ -180,14 +202,24 @@ class Monitor(KnownKeywords):
             raise DeletedModelError(f"Model {self.model!r} was deleted from the store.", hint="Open a new Monitor.")
 
     def observe(
-        self, y: Any, p: Any, *, time: Any, group: Any = None, batch: object = None, version: object = None
+        self,
+        y: Any,
+        p: Any,
+        *,
+        time: Any,
+        group: Any = None,
+        batch: object = None,
+        version: object = None,
+        pos_label: object = None,
     ) -> Receipt:
-        """Store outcomes and scores; close windows that are complete.
+        """Store outcomes and forecasts; close windows that are complete.
 
         Parameters
         ----------
         y, p : columns, or one row
-            Outcomes 0 and 1, and predicted probabilities; see `ScoreTable.from_arrays`.
+            Outcomes 0 and 1, and predicted probabilities; see `ScoreTable.from_arrays`. For the kind "multiclass"
+            labels and (n, K) class probabilities, for "distribution" numbers and predictive distributions; see
+            `calibrant.evaluate`.
         time : time or column of times
             When the predictions were made: datetime, date, datetime64, or text in ISO 8601. Naive times are UTC.
         group : label, column, several columns or frame, optional
@@ -197,25 +229,29 @@ class Monitor(KnownKeywords):
             failure; the same id with other rows is an error.
         version : object, optional
             Version of the model, by default the latest. Each version has its own e-process.
+        pos_label : object, optional
+            Label of the event, for outcomes other than 0 and 1.
 
         Returns
         -------
         Receipt
             When it is returned, the rows are durable.
         """
-        return self._observe(RowChunk.read(y, p, time, group), batch, version)
+        return self._observe(read_chunk(self.settings, y, p, time, group, pos_label), batch, version)
 
     def add_table(
         self, table: ScoreTable, *, time: Any, group: Any = None, batch: object = None, version: object = None
     ) -> Receipt:
         """Store a table of counts that was made elsewhere, by Spark or SQL; all its rows have one time and group.
 
-        Arguments as for `observe`.
+        Arguments as for `observe`. Forecasts must be binary.
         """
+        self._check_binary("add_table", "Pass rows to observe.")
         return self._observe(CountedChunk.read(table, time, group), batch, version)
 
     def _observe(self, chunk: Chunk, batch: object, version: object) -> Receipt:
-        n_rows = int(chunk.sizes.sum()) if isinstance(chunk, RowChunk) else int(chunk.table.size)
+        self._check_future(int(chunk.times.max()))
+        n_rows = chunk.n_rows
         with self._write() as recorder:
             own = recorder.version(None if version is None else check_name("version", version))
             if self._is_repeated(recorder, batch, chunk.sha256, n_rows, own.name):
@@ -223,6 +259,27 @@ class Monitor(KnownKeywords):
             n_late = recorder.record(own, chunk)
             recorder.advance(own, int(chunk.times.max()))
         return Receipt(n_rows, n_late, n_closed=recorder.n_closed, alarms=_raised(recorder))
+
+    def _check_future(self, newest: int) -> None:
+        """Raise an error if a time would close windows before their rows can have come."""
+        rule = self.settings.rule
+        if self.allow_future or rule.counts_rows or newest <= schema.now() + max(rule.length, DAY):
+            return
+        raise InputError(
+            Argument("time")
+            + f" must not lie more than a {'week' if rule.window == 'week' else 'day'} in the future; got "
+            f"{to_datetime(newest):%Y-%m-%d %H:%M} UTC.",
+            hint="It would close all windows before it. For simulated streams pass allow_future=True to Monitor.",
+            value=to_datetime(newest),
+        )
+
+    def _check_binary(self, method: str, hint: str) -> None:
+        if self.settings.kind != BINARY:
+            raise InputError(
+                f"{method} must be used with binary forecasts; model {self.model!r} has the kind "
+                f"{self.settings.kind!r}.",
+                hint=hint,
+            )
 
     def _is_repeated(
         self, recorder: Recorder, batch: object, sha256: Callable[[], str], n_rows: int, *place: str
@@ -257,14 +314,16 @@ class Monitor(KnownKeywords):
 
         `id` is a label or a column of labels, one per prediction; the first prediction of an id by a version counts,
         later ones are left out as duplicates. Other arguments as for `observe`. Windows must be of time: windows of a
-        number of rows would hold the outcomes that arrive first.
+        number of rows would hold the outcomes that arrive first. Forecasts must be binary.
         """
+        self._check_binary("predict", "Keep the forecasts, and pass them to observe when the outcomes are known.")
         if self.settings.rule.counts_rows:
             raise InputError(
                 Argument("window") + f" must be a time for predictions without outcomes; got {self.settings.window}.",
                 hint="Use observe when outcomes are known, or windows of a day.",
             )
         predictions = Predictions.read(id, p, time, group)
+        self._check_future(max(predictions.times))
         with self._write() as recorder:
             own = recorder.version(None if version is None else check_name("version", version))
             if self._is_repeated(recorder, batch, predictions.sha256, len(predictions.ids), own.name, "predictions"):
@@ -275,14 +334,18 @@ class Monitor(KnownKeywords):
         n_rows = len(predictions.ids) - n_duplicates
         return Receipt(n_rows, 0, n_duplicates, n_closed=recorder.n_closed, alarms=_raised(recorder))
 
-    def outcome(self, id: Any, y: Any, *, time: Any = None, batch: object = None) -> Receipt:
+    def outcome(self, id: Any, y: Any, *, time: Any = None, batch: object = None, pos_label: object = None) -> Receipt:
         """Store the outcomes of earlier predictions; they are counted in the windows of the predictions.
 
         An id without a prediction, and an id that has an outcome already, are left out and counted. `time` is the
         time at which the outcomes became known; it moves the clock that closes windows. `batch` as for `observe`.
+        `pos_label` is the label of the event, for outcomes other than 0 and 1.
         """
-        outcomes = Outcomes.read(id, y)
+        self._check_binary("outcome", "Pass outcomes and forecasts together to observe.")
+        outcomes = Outcomes.read(id, y, pos_label)
         known = None if time is None else read_time(time)
+        if known is not None:
+            self._check_future(known)
         with self._write() as recorder:
             if self._is_repeated(recorder, batch, outcomes.sha256, len(outcomes.ids), "", "outcomes"):
                 return Receipt(0, repeated_batch=True)
@@ -325,8 +388,9 @@ class Monitor(KnownKeywords):
         with self._read() as reader:
             return reader.status(None if version is None else str(version))
 
-    def history(self, group: Any = None, *, version: object = None) -> History:
-        """Return one row per window, of all rows or of one group."""
+    def history(self, group: Any = None, *, version: object = None, event: Any = None) -> History:
+        """Return one row per window, of all rows or of one group; of one class or level with `event`."""
+        chosen = self._event_key(event)
         with self._read() as reader:
             key = None if group is None else group_key(group)
             if key is not None and key not in reader.group_keys():
@@ -334,15 +398,39 @@ class Monitor(KnownKeywords):
                 raise InputError(
                     Argument("group") + f" must be a group of the model, which has {known}; got {group!r}."
                 )
-            return reader.history(key, None if version is None else str(version))
+            return reader.history(key, None if version is None else str(version), chosen)
 
-    def evaluate(self, since: Any = None, until: Any = None, *, version: object = None, **options: Any) -> Evaluation:
+    def groups(self) -> list[Any]:
+        """Return the labels of all groups with rows, also in open windows."""
+        with self._read() as reader:
+            return [group_label(key) for key in reader.group_keys()]
+
+    def _event_key(self, event: Any) -> str:
+        """Return the key of an event; the shown rates have none."""
+        if event is None:
+            return NO_EVENT
+        events = self.settings.events
+        key = group_key(event)
+        if key not in events or self.settings.kind == BINARY:
+            known = "none" if self.settings.kind == BINARY else ", ".join(map(repr, list(events.values())[:20]))
+            raise InputError(
+                Argument("event") + f" must be a class or a level of the model, which has {known}; got {event!r}.",
+                value=event,
+            )
+        return key
+
+    def evaluate(
+        self, since: Any = None, until: Any = None, *, version: object = None, event: Any = None, **options: Any
+    ) -> Evaluation:
         """Evaluate the rows of windows that start at `since` or later and before `until`, open windows included.
 
         `options` are those of `calibrant.evaluate`. Groups are evaluated too. The verdict is that of one look at these
         rows: it is not valid for repeated looks, as the alarms are.
+
+        The store keeps counts, not rows. For forecasts that are not binary these give the binary evaluation of one
+        `event`, a class or a level, but none of all events together, which needs the rows.
         """
-        tables = self._tables(since, until, version)
+        tables = self._tables(since, until, version, event)
         if list(tables) == [NO_GROUP]:
             return evaluate(tables[NO_GROUP], **options)
         groups: dict[Any, ScoreTable] = {group_label(key): table for key, table in tables.items() if key != NO_GROUP}
@@ -353,9 +441,11 @@ class Monitor(KnownKeywords):
             groups[name] = tables[NO_GROUP]
         return evaluate(groups, **options)
 
-    def table(self, since: Any = None, until: Any = None, *, group: Any = None, version: object = None) -> ScoreTable:
+    def table(
+        self, since: Any = None, until: Any = None, *, group: Any = None, version: object = None, event: Any = None
+    ) -> ScoreTable:
         """Return the table of the rows that `evaluate` evaluates, or of one group, for example to fit a calibrator."""
-        tables = self._tables(since, until, version)
+        tables = self._tables(since, until, version, event)
         if group is None:
             return sum(tables.values(), ScoreTable.empty())
         if group_key(group) not in tables:
@@ -385,6 +475,7 @@ class Monitor(KnownKeywords):
         calibrator
             Fitted; ``calibrator(scores)`` are the scores of the new version.
         """
+        self._check_binary("recalibrate", "Fit a calibrator for this kind to rows: see the page on recalibration.")
         from calibrant.calibrators.registry import as_calibrator
         from calibrant.calibrators.score_map import ScoreMap
 
@@ -398,22 +489,29 @@ class Monitor(KnownKeywords):
             since = change.window
         return chosen.fit(self.table(since, version=version))
 
-    def _tables(self, since: Any, until: Any, version: object) -> dict[str, ScoreTable]:
+    def _tables(self, since: Any, until: Any, version: object, event: Any) -> dict[str, ScoreTable]:
         """Return the table of each group in a range of windows; an error if there are no rows."""
+        if event is None and self.settings.kind != BINARY:
+            raise InputError(
+                Argument("event") + f" must be given for forecasts of the kind {self.settings.kind!r}: the store keeps "
+                "counts of each event, and an evaluation of all events needs the rows.",
+                hint="Pass a class or a level, or evaluate the rows with calibrant.evaluate(y, forecast).",
+            )
+        chosen = self._event_key(event)
         first, last = (
             None if each is None else read_time(each, name) for name, each in (("since", since), ("until", until))
         )
         with self._read() as reader:
-            tables = reader.tables(first, last, None if version is None else str(version))
+            tables = reader.tables(first, last, None if version is None else str(version), chosen)
         if not tables:
             raise InputError(
                 "There must be at least one row in the windows to evaluate; got none.", hint="Widen since and until."
             )
         return tables
 
-    def plot(self, group: Any = None, *, version: object = None, fig: Any = None) -> Any:
+    def plot(self, group: Any = None, *, version: object = None, event: Any = None, fig: Any = None) -> Any:
         """Draw predicted and observed rates and the evidence over time; return a `calibrant.plots.MonitorDisplay`."""
-        return self.history(group, version=version).plot(fig=fig)
+        return self.history(group, version=version, event=event).plot(fig=fig)
 
     def to_html(self, path: str | PathLike[str] | None = None, *, title: str | None = None) -> str:
         """Return status, figure and history as one self-contained HTML page; write it to `path` if given."""
@@ -438,11 +536,6 @@ class Monitor(KnownKeywords):
         """Return all alarms of all versions, also acknowledged ones, in the order in which they were raised."""
         with self._read() as reader:
             return reader.alarms()
-
-    def groups(self) -> list[Any]:
-        """Return the labels of all groups with rows."""
-        with self._read() as reader:
-            return [group_label(key) for key in reader.group_keys()]
 
     def models(self) -> list[str]:
         """Return the names of all models in the store."""

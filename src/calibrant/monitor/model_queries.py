@@ -8,13 +8,21 @@ import numpy as np
 import sqlalchemy as sa
 
 from calibrant._support.errors import Argument, InputError, Note
+from calibrant._support.typing import Floats
 from calibrant.inference.sequential.change_points import WindowSums, change_point, dispersion
 from calibrant.monitor import schema
 from calibrant.monitor.cells import load_cells
-from calibrant.monitor.evidence import WHOLE, group_weights, log_threshold
+from calibrant.monitor.evidence import (
+    WHOLE,
+    group_thresholds,
+    group_weights,
+    level_of_groups,
+    log_threshold,
+    stream_key,
+)
 from calibrant.monitor.history import History, WindowRecord
 from calibrant.monitor.model_settings import ModelSettings
-from calibrant.monitor.observations import NO_GROUP, group_label
+from calibrant.monitor.observations import NO_EVENT, NO_GROUP, group_label
 from calibrant.monitor.status import Alarm, ChangeEstimate, ConfidenceSequence, GroupStatus, Status
 from calibrant.monitor.time_windows import to_datetime
 from calibrant.tables.score_table import ScoreTable
@@ -23,6 +31,8 @@ __all__ = ["Reader", "alarm_from_row"]
 
 # Estimates of a change from fewer windows mean little.
 _FEWEST_WINDOWS = 5
+# An interval of a change that has a larger share of the windows says nothing.
+_WIDEST = 0.5
 # Level of the test for windows that vary more than the settings state.
 _SIGNIFICANT = 0.01
 
@@ -59,15 +69,17 @@ class Reader:
         streams = {} if version is None else self._streams(version.id)
         whole = streams.pop(WHOLE, None)
         closed = [] if version is None else self._evidence(version.id, WHOLE)
+        events = {} if version is None else self._events(version.id, WHOLE)
         alarms = self.alarms()
         n_open, n_open_rows = (0, 0) if version is None else self._open(version.id)
         n_unlabelled, n_predictions = self._unlabelled()
         alarmed = version is not None and any(a.group is None and a.version == version.name for a in alarms)
+        threshold = log_threshold(self.settings.alpha, 1 if version is None else version.ordinal)
         return Status(
             model=self.model,
             version="1" if version is None else version.name,
             alarms=alarms,
-            groups=self._groups(streams, [a for a in alarms if version is not None and a.version == version.name]),
+            groups=self._groups(streams, version, alarms),
             n_rows=n_open_rows + (0 if whole is None else whole.n),
             n_windows=len(closed),
             n_open_windows=n_open,
@@ -77,31 +89,74 @@ class Reader:
             predicted=math.nan if whole is None else whole.score_sum / whole.n,
             observed=math.nan if whole is None else whole.k / whole.n,
             log_e_value=0.0 if whole is None else whole.log_e,
-            threshold=log_threshold(self.settings.alpha, 1 if version is None else version.ordinal),
+            threshold=threshold,
             last_window=to_datetime(closed[-1].start) if closed else None,
-            change_point=self._change(closed) if alarmed else None,
+            change_point=self._change(self._tested(version.id, WHOLE)) if alarmed else None,
             confidence_sequence=_sequence(whole),
             notes=self._notes(version, closed, n_unlabelled, n_predictions),
             settings=self.settings.to_dict(),
+            events=self._event_statuses(events, threshold),
         )
 
-    def history(self, group: str | None, version_name: str | None = None) -> History:
-        """Return all windows of the whole, or of the group with a key, closed and open."""
+    def history(self, group: str | None, version_name: str | None = None, event: str = NO_EVENT) -> History:
+        """Return all windows of the whole, or of the group with a key, closed and open; or of one of their events."""
         version = self.version(version_name)
-        stream = WHOLE if group is None else group
-        if version is None:
-            return History(self.model, "1", None, (), self.settings.window, log_threshold(self.settings.alpha))
-        closed = self._evidence(version.id, stream)
+        own = WHOLE if group is None else group
         label = None if group is None else group_label(group)
+        about: dict[str, Any] = {"kind": self.settings.kind, "event": None if event == NO_EVENT else group_label(event)}
+        if version is None:
+            level = log_threshold(self.settings.alpha)
+            return History(self.model, "1", None, (), self.settings.window, level, **about)
+        closed = self._evidence(version.id, stream_key(own, event))
         alarm = next((a for a in self.alarms() if a.version == version.name and a.group == label), None)
-        raised = math.inf if alarm is None else self._raised(version.id, stream)
-        records = [_record(row, row.log_e, raised, closed=True) for row in closed]
-        records += [_record(row, math.nan, raised, closed=False) for row in self._open_windows(version.id, group)]
-        change = self._change(closed) if alarm is not None else None
-        threshold = log_threshold(self.settings.alpha, version.ordinal)
-        if group is not None:
-            threshold -= math.log(self._weight(version.id, group))
-        return History(self.model, version.name, label, tuple(records), self.settings.window, threshold, change)
+        raised = math.inf if alarm is None else self._raised(version.id, own)
+        limits = self._thresholds(version, group, closed)
+        if event != NO_EVENT:  # the mean of the e-values decides; alone, an event needs as many times more
+            limits = limits + math.log(len(self.settings.events))
+        records = [_record(row, row.log_e, limit, raised) for row, limit in zip(closed, limits, strict=True)]
+        records += [_record(row, math.nan, math.nan, raised) for row in self._open_windows(version.id, group, event)]
+        change = None
+        if alarm is not None:
+            change = self._change(closed if event != NO_EVENT else self._tested(version.id, own))
+        last = float(limits[-1]) if closed else log_threshold(self.settings.alpha, version.ordinal)
+        windows = tuple(records)
+        return History(self.model, version.name, label, windows, self.settings.window, last, change, **about)
+
+    def _thresholds(self, version: Any, group: str | None, closed: list[Any]) -> Floats:
+        """Return for each closed window the log e-value of an alarm: of a group, with the other groups as they were."""
+        if group is None or not closed:
+            return np.full(len(closed), log_threshold(self.settings.alpha, version.ordinal))
+        streams = self._streams(version.id)
+        streams.pop(WHOLE)
+        names = list(streams)
+        weights = group_weights({name: stream.cohort for name, stream in streams.items()})
+        level = level_of_groups(self.settings.alpha, version.ordinal)
+        shares, own = np.array([weights[name] for name in names]), names.index(group)
+        found = []
+        for values in self._group_evidence(version.id, names, [row.window for row in closed]):
+            known = ~np.isnan(values)
+            position = int(known[:own].sum())
+            found.append(group_thresholds(values[known], shares[known], level)[position])
+        return np.array(found)
+
+    def _group_evidence(self, version_id: int, names: list[str], windows: list[int]) -> Floats:
+        """Return the log e-value of each group after each of these windows; NaN before its first rows."""
+        table = schema.evidence
+        query = (
+            sa.select(table.c.stream, table.c.window, table.c.log_e)
+            .where(table.c.version_id == version_id, table.c.event == NO_EVENT, table.c.stream != WHOLE)
+            .order_by(table.c.window)
+        )
+        place = {name: i for i, name in enumerate(names)}
+        found, last, rows = np.empty((len(windows), len(names))), np.full(len(names), np.nan), iter(windows)
+        wanted, at = next(rows, None), 0
+        for stream, window, log_e in self.connection.execute(query):
+            while wanted is not None and window > wanted:
+                found[at] = last
+                wanted, at = next(rows, None), at + 1
+            last[place[stream]] = log_e
+        found[at:] = last
+        return found
 
     def _raised(self, version_id: int, stream: str) -> int:
         """Return the window that raised the alarm of a stream."""
@@ -132,12 +187,14 @@ class Reader:
         )
         return tuple(alarm_from_row(row) for row in self.connection.execute(query))
 
-    def tables(self, since: int | None, until: int | None, version_name: str | None = None) -> dict[str, ScoreTable]:
+    def tables(
+        self, since: int | None, until: int | None, version_name: str | None = None, event: str = NO_EVENT
+    ) -> dict[str, ScoreTable]:
         """Return the table of each group in the windows that start at `since` or later and before `until`."""
         version = self.version(version_name)
         if version is None:
             return {}
-        where = schema.cells.c.version_id == version.id
+        where = (schema.cells.c.version_id == version.id) & (schema.cells.c.event == event)
         if until is not None:
             self._check_until(version.id, until)
         if since is not None:
@@ -180,8 +237,25 @@ class Reader:
         """Return the last sums and values of each stream, without the states of their e-processes."""
         table = schema.streams
         columns = [column for column in table.c if column.name != "state"]
-        query = sa.select(*columns).where(table.c.version_id == version_id).order_by(table.c.stream)
+        own = (table.c.version_id == version_id) & (table.c.event == NO_EVENT)
+        query = sa.select(*columns).where(own).order_by(table.c.stream)
         return {row.stream: row for row in self.connection.execute(query)}
+
+    def _events(self, version_id: int, group: str) -> dict[str, Any]:
+        """Return the last sums and values of each event of the whole or of a group; none for binary forecasts."""
+        if list(self.settings.events) == [NO_EVENT]:
+            return {}
+        table = schema.streams
+        columns = [column for column in table.c if column.name != "state"]
+        keys = [stream_key(group, event) for event in self.settings.events]
+        query = sa.select(*columns).where(table.c.version_id == version_id, table.c.stream.in_(keys))
+        return {row.event: row for row in self.connection.execute(query)}
+
+    def _tested(self, version_id: int, group: str) -> list[Any]:
+        """Return the closed windows of the event that is tested; of several, of the one with the largest e-value."""
+        events = self._events(version_id, group)
+        largest = max(events, key=lambda event: events[event].log_e, default=NO_EVENT)
+        return self._evidence(version_id, stream_key(group, largest))
 
     def _evidence(self, version_id: int, stream: str) -> list[Any]:
         evidence, windows = schema.evidence, schema.windows
@@ -194,22 +268,14 @@ class Reader:
         )
         return list(self.connection.execute(query).all())
 
-    def _weight(self, version_id: int, group: str) -> float:
-        """Return the weight of a group; 1 while it has no closed window."""
-        table = schema.streams
-        query = sa.select(table.c.stream, table.c.cohort).where(
-            table.c.version_id == version_id, table.c.stream != WHOLE
-        )
-        return group_weights({row.stream: row.cohort for row in self.connection.execute(query)}).get(group, 1.0)
-
-    def _open_windows(self, version_id: int, group: str | None) -> list[Any]:
+    def _open_windows(self, version_id: int, group: str | None, event: str = NO_EVENT) -> list[Any]:
         cells, windows = schema.cells, schema.windows
         same = (windows.c.version_id == cells.c.version_id) & (windows.c.window == cells.c.window)
         sums = (sa.func.sum(cells.c[name]).label(name) for name in ("n", "k", "score_sum"))
         query = (
             sa.select(windows.c.start, windows.c.window, *sums)
             .join(windows, same)
-            .where(cells.c.version_id == version_id, ~windows.c.closed)
+            .where(cells.c.version_id == version_id, cells.c.event == event, ~windows.c.closed)
             .group_by(windows.c.start, windows.c.window)
             .order_by(windows.c.window)
         )
@@ -220,25 +286,42 @@ class Reader:
         return len(rows), sum(int(row.n) for row in rows)
 
     def _unlabelled(self) -> tuple[int, int]:
-        """Return the number of predictions without an outcome, and of all predictions."""
-        table = schema.pending
+        """Return the number of predictions without an outcome, and of all predictions, forgotten ones included."""
+        table, model = schema.pending, schema.models
         query = sa.select(table.c.labelled, sa.func.count()).where(table.c.model_id == self.model_id)
         counts = {bool(row[0]): int(row[1]) for row in self.connection.execute(query.group_by(table.c.labelled))}
-        return counts.get(False, 0), sum(counts.values())
+        forgotten = sa.select(model.c.n_forgotten, model.c.n_forgotten_unlabelled).where(model.c.id == self.model_id)
+        old, unlabelled = self.connection.execute(forgotten).one()
+        return counts.get(False, 0) + int(unlabelled), sum(counts.values()) + int(old)
 
-    def _groups(self, streams: dict[str, Any], alarms: list[Alarm]) -> dict[Any, GroupStatus]:
-        weights = group_weights({key: stream.cohort for key, stream in streams.items()})
-        alarmed = {alarm.group for alarm in alarms}
+    def _groups(self, streams: dict[str, Any], version: Any, alarms: tuple[Alarm, ...]) -> dict[Any, GroupStatus]:
+        if not streams:
+            return {}
+        own = group_weights({key: stream.cohort for key, stream in streams.items()})
+        alarmed = {alarm.group for alarm in alarms if alarm.version == version.name}
+        log_e, weights = (np.array([f(key) for key in streams]) for f in (lambda key: streams[key].log_e, own.get))
+        limits = group_thresholds(log_e, weights, level_of_groups(self.settings.alpha, version.ordinal))
+        limit = dict(zip(streams, limits.tolist(), strict=True))
         order = sorted(streams, key=lambda key: -streams[key].log_e)
-        return {group_label(key): _group(streams[key], weights[key], group_label(key) in alarmed) for key in order}
+        return {
+            group_label(key): _group(streams[key], own[key], limit[key], group_label(key) in alarmed) for key in order
+        }
+
+    def _event_statuses(self, streams: dict[str, Any], threshold: float) -> dict[Any, GroupStatus]:
+        """Return the state of each event, the largest e-value first."""
+        count = len(self.settings.events)
+        order = sorted(streams, key=lambda key: -streams[key].log_e)
+        alone = threshold + math.log(count)
+        return {group_label(key): _group(streams[key], 1 / count, alone, False) for key in order}
 
     def _change(self, closed: list[Any]) -> ChangeEstimate | None:
-        """Estimate the first window after a change from the sums of closed windows."""
+        """Estimate the first window after a change from the sums of closed windows; None if they do not show it."""
         if len(closed) < _FEWEST_WINDOWS:
             return None
         effect = 0.0 if self.settings.dependence == "independent" else self.settings.window_effect
         found = change_point(_sums(closed), window_effect=effect)
-        if found is None:
+        # A change of the slope alone changes no rates; then any window might be the first one.
+        if found is None or found.high - found.low > _WIDEST * len(closed):
             return None
         at, low, high = (to_datetime(closed[i].start) for i in (found.index, found.low, found.high))
         return ChangeEstimate(at, low, high)
@@ -267,13 +350,21 @@ class Reader:
         if version is not None and version.newest is not None and version.newest > schema.now() + 3_600_000_000:
             text = f"The newest time, {to_datetime(version.newest):%Y-%m-%d %H:%M} UTC, lies in the future: earlier "
             notes.append(Note("future", 1, text + "rows are late. If it is wrong, observe under a new version."))
-        return (*notes, *self._dispersion_notes(closed))
+        return (*notes, *([] if version is None else self._dispersion_notes(version.id, closed)))
 
-    def _dispersion_notes(self, closed: list[Any]) -> list[Note]:
-        """Report windows that vary more than the settings state, which breaks the guarantee."""
+    def _dispersion_notes(self, version_id: int, closed: list[Any]) -> list[Note]:
+        """Report windows that vary more than the settings state, which breaks the guarantee.
+
+        Of several events the smallest p-value counts, times their number.
+        """
         stated = {"window": self.settings.window_effect, "independent": 0.0}.get(self.settings.dependence)
-        found = None if stated is None else dispersion(_sums(closed), window_effect=stated)
-        if found is None or not found.pvalue <= _SIGNIFICANT:
+        if stated is None:
+            return []
+        keys = [stream_key(WHOLE, event) for event in self.settings.events]
+        streams = (closed if key == WHOLE else self._evidence(version_id, key) for key in keys)
+        every = (dispersion(_sums(rows), window_effect=stated) for rows in streams)
+        found = min((each for each in every if each is not None), key=lambda each: each.pvalue, default=None)
+        if found is None or not found.pvalue <= _SIGNIFICANT / len(keys):
             return []
         cause = "independent rows" if not stated else f"a window effect of {stated:g}"
         text = (
@@ -291,15 +382,15 @@ def _sums(closed: list[Any]) -> WindowSums:
 
 
 def _sequence(stream: Any) -> ConfidenceSequence:
-    if stream is None:
+    if stream is None or stream.shift is None:
         return ConfidenceSequence(math.nan, -math.inf, math.inf)
     low, high = (math.nan if each is None else each for each in (stream.shift_low, stream.shift_high))
     return ConfidenceSequence(stream.shift, low, high)
 
 
-def _group(stream: Any, weight: float, alarm: bool) -> GroupStatus:
+def _group(stream: Any, weight: float, threshold: float, alarm: bool) -> GroupStatus:
     rates = stream.score_sum / stream.n, stream.k / stream.n
-    return GroupStatus(stream.n, *rates, stream.log_e, weight, alarm, _sequence(stream))
+    return GroupStatus(stream.n, *rates, stream.log_e, weight, alarm, _sequence(stream), threshold)
 
 
 def alarm_from_row(row: Any) -> Alarm:
@@ -316,7 +407,8 @@ def alarm_from_row(row: Any) -> Alarm:
     )
 
 
-def _record(row: Any, log_e: float, raised: float, *, closed: bool) -> WindowRecord:
-    start, n = to_datetime(row.start), int(row.n)
+def _record(row: Any, log_e: float, threshold: float, raised: float) -> WindowRecord:
+    """Return the record of a window; without a log e-value it is open."""
+    start, n, closed = to_datetime(row.start), int(row.n), not math.isnan(log_e)
     rates = float(row.score_sum) / n, int(row.k) / n
-    return WindowRecord(start, n, int(row.k), *rates, log_e, row.window >= raised, closed)
+    return WindowRecord(start, n, int(row.k), *rates, log_e, row.window >= raised, closed, threshold)

@@ -9,6 +9,7 @@ from typing import Any
 from calibrant._support.errors import Argument
 from calibrant._support.option_checks import check_share
 from calibrant.inference.sequential.e_processes import EProcess
+from calibrant.monitor import events
 from calibrant.monitor.conflicts import SettingsConflictError
 from calibrant.monitor.time_windows import WindowRule, read_duration
 from calibrant.tables.score_table import check_resolution
@@ -27,9 +28,13 @@ class ModelSettings:
     window_effect: float = 0.2
     maturity: int = 0
     resolution: float | None = None
+    kind: str = "binary"
+    classes: tuple[Any, ...] | None = None
+    levels: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         check_share("alpha", self.alpha)
+        assert self.events
         if self.resolution is not None:
             check_resolution(self.resolution)
         assert self.rule
@@ -41,12 +46,15 @@ class ModelSettings:
         found = {name: value for name, value in options.items() if value is not None}
         if "maturity" in found:
             found["maturity"] = read_duration(found["maturity"], "maturity")
-        return found
+        kind = events.given_kind(found)
+        return kind | {name: value for name, value in found.items() if name not in kind}  # the kind is compared first
 
     @classmethod
     def from_json(cls, text: str) -> "ModelSettings":
         """Return the settings of a model of the store."""
-        return cls(**json.loads(text))
+        found = json.loads(text)
+        lists = {name: tuple(found[name]) for name in ("classes", "levels") if found.get(name) is not None}
+        return cls(**(found | lists))
 
     def to_json(self) -> str:
         """Return the settings as text for the store."""
@@ -69,6 +77,11 @@ class ModelSettings:
                     hint="Leave it out to use the stored value, or monitor under another model name.",
                     value=value,
                 )
+
+    @property
+    def events(self) -> "dict[str, Any]":
+        """The labels of the events that are tested, by their keys in the store."""
+        return events.event_labels(self.kind, self.classes, self.levels)
 
     @property
     def rule(self) -> WindowRule:

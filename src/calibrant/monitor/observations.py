@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,9 +18,22 @@ from calibrant.tables.groups import group_columns, observed_groups
 from calibrant.tables.rows import Rows
 from calibrant.tables.score_table import ScoreTable, check_scores, count_checked
 
-__all__ = ["Chunk", "CountedChunk", "RowChunk", "check_name", "group_key", "group_label", "read_groups"]
+__all__ = [
+    "NO_EVENT",
+    "NO_GROUP",
+    "Chunk",
+    "CountedChunk",
+    "RowChunk",
+    "check_name",
+    "check_text",
+    "group_key",
+    "group_label",
+    "read_groups",
+    "split_rows",
+]
 
 NO_GROUP = ""
+NO_EVENT = ""  # of binary scores, and of the rates that other kinds show
 _SCALARS = (str, bytes, bool, int, float, date, np.generic)
 
 
@@ -44,31 +57,31 @@ class RowChunk:
     groups: Sequence[str]
 
     @classmethod
-    def read(cls, y: Any, p: Any, time: Any, group: Any) -> "RowChunk":
+    def read(cls, y: Any, p: Any, time: Any, group: Any, *, pos_label: object = None) -> "RowChunk":
         """Read outcomes and scores of a call; single values are one row."""
         y, p = (([value] if np.ndim(value) == 0 else value) for value in (y, p))
-        read = Rows.read(y, {"p": p}, outcome="y")
+        read = Rows.read(y, {"p": p}, outcome="y", pos_label=pos_label)
         _columns.refuse_missing(read.columns, hint="Leave such rows out first.")
         rows = check_scores(read)
         return cls(rows, read_times(time, len(rows)), *read_groups(group, len(rows)))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
 
     @property
     def sizes(self) -> Ints:
         """Number of rows at each time."""
         return np.ones(self.times.size, dtype=np.int64)
 
-    def tables(self, windows: Ints) -> list[tuple[int, str, ScoreTable]]:
-        """Return the window, the group and the table of each cell; `windows` has the window of each row."""
-        keys, position = np.unique(windows, return_inverse=True)
-        code = position * len(self.groups) + self.codes
-        order = np.argsort(code, kind="stable")
-        starts = np.flatnonzero(np.diff(code[order], prepend=-1))
-        found = []
-        for chosen in np.split(order, starts[1:]):
-            window, group = divmod(int(code[chosen[0]]), len(self.groups))
-            part = self.rows if len(chosen) == len(order) else self.rows.part(chosen)
-            found.append((int(keys[window]), self.groups[group], count_checked(part)))
-        return found
+    def tables(self, windows: Ints) -> list[tuple[int, tuple[str, str], ScoreTable]]:
+        """Return the window, the keys of group and event, and the table of each cell."""
+        whole = len(self.rows)
+        return [
+            (window, (group, NO_EVENT), count_checked(self.rows if len(rows) == whole else self.rows.part(rows)))
+            for window, group, rows in split_rows(windows, self.codes, self.groups)
+        ]
 
     def sha256(self) -> str:
         """Return the checksum of the rows in any order."""
@@ -103,13 +116,18 @@ class CountedChunk:
         return cls(table, np.array([read_time(time)], dtype=np.int64), key)
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows that were counted."""
+        return int(self.table.size)
+
+    @property
     def sizes(self) -> Ints:
         """Number of rows of the table, whose rows stay in one window."""
         return np.zeros(1, dtype=np.int64)
 
-    def tables(self, windows: Ints) -> list[tuple[int, str, ScoreTable]]:
-        """Return the window, the group and the table."""
-        return [(int(windows[0]), self.group, self.table)]
+    def tables(self, windows: Ints) -> list[tuple[int, tuple[str, str], ScoreTable]]:
+        """Return the window, the keys of group and event, and the table."""
+        return [(int(windows[0]), (self.group, NO_EVENT), self.table)]
 
     def sha256(self) -> str:
         """Return the checksum of the table, its time and its group."""
@@ -119,7 +137,40 @@ class CountedChunk:
         return digest.hexdigest()
 
 
-Chunk = RowChunk | CountedChunk
+class Chunk(Protocol):
+    """Rows of one call, of any kind of forecast."""
+
+    @property
+    def times(self) -> Ints:
+        """Times of rows in microseconds."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of rows at each time; 0 for rows that were counted elsewhere and stay in one window."""
+
+    def tables(self, windows: Ints) -> list[tuple[int, tuple[str, str], ScoreTable]]:
+        """Return the window, the keys of group and event, and the table of each cell.
+
+        `windows` has the window of each row.
+        """
+
+    def sha256(self) -> str:
+        """Return the checksum of the rows in any order."""
+
+
+def split_rows(windows: Ints, codes: Ints, groups: Sequence[str]) -> Iterator[tuple[int, str, Ints]]:
+    """Yield the window, the group and the positions of the rows of each cell."""
+    keys, position = np.unique(windows, return_inverse=True)
+    code = position * len(groups) + codes
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    for chosen in np.split(order, starts[1:]):
+        window, group = divmod(int(code[chosen[0]]), len(groups))
+        yield int(keys[window]), groups[group], chosen
 
 
 def read_groups(group: Any, n_rows: int) -> tuple[Ints, list[str]]:

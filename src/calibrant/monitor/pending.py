@@ -70,10 +70,10 @@ class Outcomes:
     events: list[int]
 
     @classmethod
-    def read(cls, id: Any, y: Any) -> "Outcomes":
+    def read(cls, id: Any, y: Any, pos_label: object = None) -> "Outcomes":
         """Read the columns of a call; single values are one row."""
         ids = _read_ids(id)
-        y = class_labels.events(_columns.read([y] if np.ndim(y) == 0 else y, "y"))
+        y = class_labels.events(_columns.read([y] if np.ndim(y) == 0 else y, "y"), pos_label)
         _columns.check_lengths([_columns.ColumnData("id", np.array(ids, dtype=object)), y])
         _columns.refuse_missing([y])
         return cls(ids, [int(each) for each in y.values])

@@ -8,10 +8,10 @@ import sqlalchemy as sa
 
 from calibrant._support.typing import Bools, Ints
 from calibrant.monitor import schema
-from calibrant.monitor.cells import cell_row, load_cells
+from calibrant.monitor.cells import CellKey, cell_row, load_cells
 from calibrant.monitor.evidence import EvidenceRecorder
 from calibrant.monitor.model_settings import ModelSettings
-from calibrant.monitor.observations import Chunk
+from calibrant.monitor.observations import NO_EVENT, Chunk
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Recorder", "Version"]
@@ -69,9 +69,9 @@ class Recorder:
         """Write rows into their windows; return the number of late rows."""
         windows, late = self._assign(version, chunk)
         cells = []
-        for window, group, table in chunk.tables(windows):
+        for window, key, table in chunk.tables(windows):
             kept = table if self.settings.resolution is None else table.round(self.settings.resolution)
-            cells.append(cell_row(version.id, window, group, kept))
+            cells.append(cell_row(version.id, window, key, kept))
         sizes = chunk.sizes if chunk.sizes.any() else np.array([cell["n"] for cell in cells])
         n_late = np.where(late, sizes, 0)
         self._touch_windows(version, windows, chunk.times, n_late)
@@ -83,17 +83,18 @@ class Recorder:
     def _join_parts(self, version: Version, window: int) -> None:
         """Join the small parts of an open window of many batches, so that it closes fast.
 
-        Parts with more than an eighth of the mean number of rows per group stay, so that each row is joined a few times
-        only: the cost per row grows with the logarithm of the number of batches.
+        Parts with more than an eighth of the mean number of rows per group and event stay, so that each row is joined a
+        few times only: the cost per row grows with the logarithm of the number of batches.
         """
         cells = schema.cells
         where = (cells.c.version_id == version.id) & (cells.c.window == window)
         if self.connection.execute(sa.select(sa.func.count()).where(where)).scalar_one() <= _MOST_PARTS:
             return
-        counts = sa.select(sa.func.count(), sa.func.count(cells.c.group.distinct()), sa.func.sum(cells.c.n))
-        n_parts, n_groups, n_rows = self.connection.execute(counts.where(where)).one()
-        if n_parts > _MOST_PARTS + 16 * n_groups:
-            self._merge_cells(version, window, cells.c.n <= int(n_rows) // (8 * n_groups))
+        keys = (cells.c.group + "\n" + cells.c.event).distinct()
+        counts = sa.select(sa.func.count(), sa.func.count(keys), sa.func.sum(cells.c.n))
+        n_parts, n_keys, n_rows = self.connection.execute(counts.where(where)).one()
+        if n_parts > _MOST_PARTS + 16 * n_keys:
+            self._merge_cells(version, window, cells.c.n <= int(n_rows) // (8 * n_keys))
 
     def _assign(self, version: Version, chunk: Chunk) -> tuple[Ints, Bools]:
         """Return the window of each row, and whether it is late: the oldest open window gets late rows."""
@@ -108,7 +109,9 @@ class Recorder:
     def _assign_by_rows(self, version: Version, chunk: Chunk) -> Ints:
         """Fill the open window first, in order of time, then new ones."""
         first, cells = version.horizon or 0, schema.cells
-        query = sa.select(sa.func.sum(cells.c.n)).where(cells.c.version_id == version.id, cells.c.window == first)
+        query = sa.select(sa.func.sum(cells.c.n)).where(
+            cells.c.version_id == version.id, cells.c.window == first, cells.c.event == NO_EVENT
+        )
         filled = int(self.connection.execute(query).scalar() or 0)
         order = np.argsort(chunk.times, kind="stable")
         before = np.cumsum(chunk.sizes[order]) - chunk.sizes[order]
@@ -162,7 +165,9 @@ class Recorder:
         cells = schema.cells
         query = (
             sa.select(cells.c.window)
-            .where(cells.c.version_id == version.id, cells.c.window >= (version.horizon or 0))
+            .where(
+                cells.c.version_id == version.id, cells.c.window >= (version.horizon or 0), cells.c.event == NO_EVENT
+            )
             .group_by(cells.c.window)
             .having(sa.func.sum(cells.c.n) >= self.rule.n_rows)
             .order_by(cells.c.window)
@@ -170,9 +175,7 @@ class Recorder:
         return list(self.connection.execute(query).scalars())
 
     def _close(self, version: Version, keys: list[int]) -> None:
-        evidence = EvidenceRecorder(
-            self.connection, version.id, version.ordinal, self.settings.process, self.settings.alpha
-        )
+        evidence = EvidenceRecorder(self.connection, version.id, version.ordinal, self.settings)
         for window in keys:
             evidence.add_window(window, self._merge_cells(version, window))
             self._mark_closed(version, window)
@@ -180,17 +183,18 @@ class Recorder:
         self.n_closed += len(keys)
         self.raised += [(version.name, stream) for stream in evidence.raised]
 
-    def _merge_cells(self, version: Version, window: int, chosen: Any = True) -> dict[str, ScoreTable]:
-        """Return the table of each group of a window; the (chosen) parts of each in the store become one."""
+    def _merge_cells(self, version: Version, window: int, chosen: Any = True) -> dict[CellKey, ScoreTable]:
+        """Return the table of each group and event of a window; the (chosen) parts of each in the store become one."""
         cells = schema.cells
         where = (cells.c.version_id == version.id) & (cells.c.window == window) & chosen
         found = load_cells(self.connection, self.model, where)
-        tables: dict[str, ScoreTable] = {}
+        tables: dict[CellKey, ScoreTable] = {}
         for row, table in found:
-            tables[row.group] = tables[row.group] + table if row.group in tables else table
+            key = row.group, row.event
+            tables[key] = tables[key] + table if key in tables else table
         if len(found) > len(tables):
             self.connection.execute(cells.delete().where(where))
-            rows = [cell_row(version.id, window, group, table) for group, table in tables.items()]
+            rows = [cell_row(version.id, window, key, table) for key, table in tables.items()]
             self.connection.execute(cells.insert(), rows)
         return dict(sorted(tables.items()))
 

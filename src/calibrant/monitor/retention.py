@@ -11,9 +11,10 @@ import sqlalchemy as sa
 from calibrant._support.atomic_files import new_file, write_file
 from calibrant._support.errors import Argument, InputError
 from calibrant.monitor import schema
-from calibrant.monitor.cells import cell_row, load_cells
+from calibrant.monitor.cells import CellKey, cell_row, load_cells
+from calibrant.monitor.evidence import stream_key
 from calibrant.monitor.model_queries import Reader
-from calibrant.monitor.observations import NO_GROUP, group_label
+from calibrant.monitor.observations import NO_EVENT, NO_GROUP, group_key, group_label
 from calibrant.monitor.recording import Recorder
 from calibrant.monitor.time_windows import time_array
 from calibrant.tables.score_table import ScoreTable
@@ -30,10 +31,10 @@ def forget_tables(recorder: Recorder, before: int) -> int:
     merged = 0
     for version in recorder.versions:
         where = (cells.c.version_id == version.id) & windows.c.closed & (windows.c.end <= before)
-        by_group: dict[str, list[tuple[Any, ScoreTable]]] = {}
+        by_key: dict[CellKey, list[tuple[Any, ScoreTable]]] = {}
         for row, table in load_cells(recorder.connection, recorder.model, where):
-            by_group.setdefault(row.group, []).append((row, table))
-        for group, found in by_group.items():
+            by_key.setdefault((row.group, row.event), []).append((row, table))
+        for key, found in by_key.items():
             if len(found) < 2:
                 continue
             ids = [row.id for row, _ in found]
@@ -41,11 +42,20 @@ def forget_tables(recorder: Recorder, before: int) -> int:
                 recorder.connection.execute(cells.delete().where(cells.c.id.in_(ids[start : start + 500])))
             table = sum((table for _, table in found), ScoreTable.empty())
             first = min(row.first_window for row, _ in found)
-            row = cell_row(version.id, found[-1][0].window, group, table, first)
+            row = cell_row(version.id, found[-1][0].window, key, table, first)
             recorder.connection.execute(cells.insert().values(**row))
-            merged += len(found)
-        recorder.connection.execute(schema.pending.delete().where(_old_predictions(recorder, version, before)))
+            merged += len(found) if key[1] == NO_EVENT else 0
+        _forget_predictions(recorder, _old_predictions(recorder, version, before))
     return merged
+
+
+def _forget_predictions(recorder: Recorder, old: Any) -> None:
+    """Delete predictions; the model keeps their number and that of those without an outcome."""
+    pending = schema.pending
+    query = sa.select(sa.func.count(), sa.func.count().filter(~pending.c.labelled)).where(old)
+    n_forgotten, n_unlabelled = recorder.connection.execute(query).one()
+    recorder.count_on_model(n_forgotten=n_forgotten, n_forgotten_unlabelled=n_unlabelled)
+    recorder.connection.execute(pending.delete().where(old))
 
 
 def _old_predictions(recorder: Recorder, version: Any, before: int) -> Any:
@@ -66,7 +76,7 @@ def round_tables(recorder: Recorder, resolution: float) -> tuple[int, int]:
         for row, table in load_cells(recorder.connection, recorder.model, where):
             rounded = table.round(resolution)
             before, after = before + len(table), after + len(rounded)
-            values = cell_row(version.id, row.window, row.group, rounded, row.first_window)
+            values = cell_row(version.id, row.window, (row.group, row.event), rounded, row.first_window)
             recorder.connection.execute(cells.update().where(cells.c.id == row.id).values(**values))
     return before, after
 
@@ -108,6 +118,8 @@ def _counts(reader: Reader) -> dict[str, Any]:
         "version": np.repeat([names[row.version_id] for row, _ in found], sizes).tolist(),
         "window": np.repeat(time_array([row.start for row, _ in found]), sizes),
         "group": np.repeat([_group_text(row.group) for row, _ in found], sizes).tolist(),
+        "group_key": np.repeat([row.group for row, _ in found], sizes).tolist(),
+        "event": np.repeat([_group_text(row.event) for row, _ in found], sizes).tolist(),
         **{
             name: np.concatenate([np.empty(0, kind), *(getattr(table, name) for _, table in found)])
             for name, kind in (("score", np.float64), ("n", np.int64), ("k", np.int64))
@@ -130,17 +142,30 @@ def _evidence(reader: Reader) -> dict[str, Any]:
     found: dict[str, Any] = {
         "version": [row.version for row in rows],
         "window": time_array([row.start for row in rows]),
-        "group": [_group_text(row.stream) for row in rows],
+        "group": [_group_text(_group_of(row)) for row in rows],
+        "group_key": [_group_of(row) for row in rows],
+        "event": [_group_text(row.event) for row in rows],
     }
     names = ("n", "k", "score_sum", "information", "log_e", "n_late", "n_unlabelled")
     return found | {name: [getattr(row, name) for row in rows] for name in names}
 
 
 def _alarms(reader: Reader) -> dict[str, Any]:
-    found = [alarm.to_dict() for alarm in reader.alarms()]
-    names = ("id", "version", "group", "window", "log_e_value", "raised", "acknowledged", "reason")
-    columns = {name: [each.get(name) for each in found] for name in names}
-    return columns | {"group": [None if each is None else str(each) for each in columns["group"]]}
+    """Return one row per alarm; its group is null for all rows."""
+    alarms = reader.alarms()
+    found = [alarm.to_dict() for alarm in alarms]
+    groups = [alarm.group for alarm in alarms]
+    text = {
+        "group": [None if group is None else str(group) for group in groups],
+        "group_key": [None if group is None else group_key(group) for group in groups],
+    }
+    names = ("id", "version", "group", "group_key", "window", "log_e_value", "raised", "acknowledged", "reason")
+    return {name: text.get(name) or [each.get(name) for each in found] for name in names}
+
+
+def _group_of(row: Any) -> str:
+    """Return the key of the group of a row of evidence."""
+    return str(row.stream).removeprefix(stream_key("", row.event)) if row.event else str(row.stream)
 
 
 def _group_text(key: str) -> str:

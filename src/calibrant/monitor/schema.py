@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 __all__ = ["MIGRATIONS", "SCHEMA_VERSION", "metadata", "now"]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 metadata = sa.MetaData()
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers rows of this type only
@@ -26,6 +26,11 @@ def _parent(name: str, table: str) -> sa.Column[object]:
     return sa.Column(name, _Id, key, primary_key=True)
 
 
+def _event() -> sa.Column[object]:
+    # The key of a class or of a level; "" for a binary forecast and for the rates that a model of another kind shows.
+    return sa.Column("event", sa.Text, nullable=False, server_default="")
+
+
 schema = _table("schema", sa.Column("version", sa.Integer, nullable=False))
 
 models = _table(
@@ -37,6 +42,9 @@ models = _table(
     _whole("n_duplicates"),
     _whole("n_unknown"),
     _whole("revision"),
+    # Predictions that `forget` deleted, and those of them that had no outcome.
+    _whole("n_forgotten"),
+    _whole("n_forgotten_unlabelled"),
 )
 
 # `revision` of a model grows with each write transaction. `horizon`: windows with a lower key are closed.
@@ -71,6 +79,7 @@ cells = _table(
     sa.Column("window", sa.BigInteger, nullable=False),
     sa.Column("first_window", sa.BigInteger, nullable=False),
     sa.Column("group", sa.Text, nullable=False),
+    _event(),
     sa.Column("n", sa.BigInteger, nullable=False),
     sa.Column("k", sa.BigInteger, nullable=False),
     sa.Column("score_sum", sa.Double, nullable=False),
@@ -79,11 +88,13 @@ cells = _table(
     sa.Index("calibrant_cells_by_window", "version_id", "window"),
 )
 
-# The last state of the e-process of the whole (stream "") and of each group; what a status shows has columns.
+# The last state of the e-process of the whole (stream "") and of each group; what a status shows has columns. Streams
+# of events have keys of their own: see `evidence.stream_key`.
 streams = _table(
     "streams",
     _parent("version_id", "versions"),
     sa.Column("stream", sa.Text, primary_key=True),
+    _event(),
     sa.Column("cohort", sa.Integer, nullable=False),
     _whole("n"),
     _whole("k"),
@@ -100,6 +111,7 @@ evidence = _table(
     _parent("version_id", "versions"),
     sa.Column("stream", sa.Text, primary_key=True),
     sa.Column("window", sa.BigInteger, primary_key=True),
+    _event(),
     sa.Column("n", sa.BigInteger, nullable=False),
     sa.Column("k", sa.BigInteger, nullable=False),
     sa.Column("score_sum", sa.Double, nullable=False),
@@ -213,10 +225,18 @@ def _add_service(connection: sa.Connection) -> None:
     metadata.create_all(connection, tables=[outbox, channels, deliveries, silences, tokens, audit])
 
 
-# From each older version to the next: functions that change the tables on an open connection.
-MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {1: _add_service}
-
-
 def now() -> int:
     """Return the time of the clock in microseconds."""
     return time.time_ns() // 1000
+
+
+def _add_events(connection: sa.Connection) -> None:
+    """Add the columns of version 2: events of forecasts that are not binary, and counts of forgotten predictions."""
+    for table in ("cells", "streams", "evidence"):
+        connection.exec_driver_sql(f"ALTER TABLE calibrant_{table} ADD COLUMN event TEXT NOT NULL DEFAULT ''")
+    for column in ("n_forgotten", "n_forgotten_unlabelled"):
+        connection.exec_driver_sql(f"ALTER TABLE calibrant_models ADD COLUMN {column} BIGINT NOT NULL DEFAULT 0")
+
+
+# From each older version to the next: functions that change the tables on an open connection.
+MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {1: _add_events, 2: _add_service}

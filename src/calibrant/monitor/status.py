@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from calibrant._support.class_labels import distinct_texts
 from calibrant._support.errors import Note
 from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import label as json_label
 from calibrant._support.json_values import number
 from calibrant.evaluation.results import to_json_text
 from calibrant.evaluation.text import ResultText
+from calibrant.monitor.events import BINARY, event_text, rate_words
 from calibrant.monitor.time_windows import window_text
 
 __all__ = ["Alarm", "ChangeEstimate", "ConfidenceSequence", "GroupStatus", "Receipt", "Status"]
@@ -114,7 +116,11 @@ class ChangeEstimate:
 
 @dataclass(frozen=True)
 class GroupStatus:
-    """A group over all closed windows."""
+    """A group or an event over all closed windows.
+
+    `threshold` is the log e-value of an alarm: of a group, with the other groups as they are (the rule is joint); of an
+    event, by this event alone (the mean of the e-values of all events decides).
+    """
 
     n_rows: int
     predicted: float
@@ -123,6 +129,7 @@ class GroupStatus:
     weight: float
     alarm: bool
     confidence_sequence: ConfidenceSequence
+    threshold: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -131,6 +138,7 @@ class GroupStatus:
             **number("predicted", self.predicted),
             **number("observed", self.observed),
             **number("log_e_value", self.log_e_value),
+            **number("threshold", self.threshold),
             "weight": self.weight,
             "alarm": self.alarm,
             "confidence_sequence": self.confidence_sequence.to_dict(),
@@ -158,15 +166,20 @@ class Status:
         Share of predictions without an outcome; NaN if `Monitor.predict` was not used.
     n_unlabelled : int
     predicted, observed : float
-        Mean score and event rate of all closed windows.
+        Mean score and event rate of all closed windows. For class probabilities, mean confidence and accuracy of the
+        most probable class; for predictive distributions, nominal and observed coverage of the central interval.
     log_e_value, threshold : float
         Natural logarithm of the e-value of all rows, and where it raises an alarm.
     last_window : datetime or None
         Start of the last closed window.
     change_point : ChangeEstimate or None
+        After an alarm of all rows, when the event rates of the windows began to deviate; None if they do not show it.
     confidence_sequence : ConfidenceSequence
     notes : tuple of Note
     settings : mapping
+    events : mapping of label to GroupStatus
+        Of class probabilities each class, of predictive distributions each level; empty for binary forecasts. The
+        largest e-value first.
     """
 
     model: str
@@ -188,6 +201,12 @@ class Status:
     confidence_sequence: ConfidenceSequence
     notes: tuple[Note, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    events: Mapping[Any, GroupStatus] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """Kind of the forecasts: binary, multiclass or distribution."""
+        return str(self.settings.get("kind", BINARY))
 
     @property
     def alarm(self) -> bool:
@@ -208,9 +227,15 @@ class Status:
         found = [self._sizes()]
         if not self.n_windows:
             return [*found, "No window is closed, so there is no evidence."]
-        found.append(f"Log e-value of all rows: {self.log_e_value:.2f}; an alarm is raised at {self.threshold:.2f}.")
+        mean = f" (mean of {len(self.events)} events)" if self.events else ""
+        found.append(
+            f"Log e-value of all rows{mean}: {self.log_e_value:.2f}; an alarm is raised at {self.threshold:.2f}."
+        )
         sequence = self.confidence_sequence
-        if not sequence.low <= sequence.estimate <= sequence.high:
+        if self.events:
+            label, largest = next(iter(self.events.items()))
+            found.append(f"Most evidence: {event_text(self.kind, label)}, log e-value {largest.log_e_value:.2f}.")
+        elif not sequence.low <= sequence.estimate <= sequence.high:
             found.append("Calibration in the large: no single shift of the log-odds describes all windows.")
         elif math.isfinite(sequence.low) and math.isfinite(sequence.high):
             level = f"{100 * (1 - float(self.settings.get('alpha', 0.05))):g} %"
@@ -221,12 +246,18 @@ class Status:
         if self.change_point is not None:
             at, low, high = (self._window(getattr(self.change_point, name)) for name in ("window", "low", "high"))
             found.append(f"The change is estimated at {at} (95 % CI {low} to {high}).")
+        elif any(alarm.group is None and alarm.version == self.version for alarm in self.alarms):
+            found.append("The event rates of the windows do not show when the change began.")
         return found
 
     def _sizes(self) -> str:
         last = "" if self.last_window is None else f", the last from {self._window(self.last_window)}"
+        first, second, what = rate_words(self.kind)
+        about = "" if self.kind == BINARY else f"{what}: "
         rates = (
-            f"; predicted {100 * self.predicted:.2f} %, observed {100 * self.observed:.2f} %" if self.n_windows else ""
+            f"; {about}{first} {100 * self.predicted:.2f} %, {second} {100 * self.observed:.2f} %"
+            if self.n_windows
+            else ""
         )
         closed = f"{self.n_rows - self.n_open_rows:,} rows in {self.n_windows:,} closed windows{last}{rates}"
         return f"{closed}; {self.n_open_rows:,} rows in {self.n_open_windows:,} open."
@@ -246,8 +277,8 @@ class Status:
         return lines
 
     def cells(self) -> list[list[str]]:
-        """Return the table of all rows and the first groups as text; its first row is the header."""
-        header = ["", "rows", "predicted", "observed", "log e-value", "alarm"]
+        """Return the table of all rows, the first events and the first groups as text; its first row is the header."""
+        header = ["", "rows", "predicted", "observed", "log e-value", "alarm at", "alarm"]
         shown = any(alarm.group is None and alarm.version == self.version for alarm in self.alarms)
         whole = GroupStatus(
             self.n_rows - self.n_open_rows,
@@ -257,9 +288,12 @@ class Status:
             1.0,
             shown,
             self.confidence_sequence,
+            self.threshold,
         )
-        rows = {"all": whole} | {str(name): group for name, group in list(self.groups.items())[:_SHOWN_GROUPS]}
-        return [header, *([name, *_cells(row)] for name, row in rows.items())]
+        events = [(event_text(self.kind, label), each) for label, each in self.events.items()]
+        groups = list(zip(distinct_texts(list(self.groups)), self.groups.values(), strict=True))
+        rows = [("all", whole), *events[:_SHOWN_GROUPS], *groups[:_SHOWN_GROUPS]]
+        return [header, *([name, *_cells(row)] for name, row in rows)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results and settings as plain data for JSON."""
@@ -284,7 +318,9 @@ class Status:
             "change_point": None if self.change_point is None else self.change_point.to_dict(),
             "confidence_sequence": self.confidence_sequence.to_dict(),
             "alarms": [alarm.to_dict() for alarm in self.alarms],
+            "kind": self.kind,
             "groups": [{"group": json_label(name), **group.to_dict()} for name, group in self.groups.items()],
+            "events": [{"event": json_label(name), **event.to_dict()} for name, event in self.events.items()],
             "settings": dict(self.settings),
             "notes": [note.to_dict() for note in self.notes],
         }
@@ -294,16 +330,22 @@ class Status:
         return to_json_text(self.to_dict())
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one row for all rows (group "all") and one per group, as a frame of the named library."""
-        whole = {"group": "all", "n_rows": self.n_rows, "predicted": self.predicted, "observed": self.observed}
-        whole_alarm = any(alarm.group is None and alarm.version == self.version for alarm in self.alarms)
-        rows = [{**whole, "log_e_value": self.log_e_value, "alarm": whole_alarm}]
-        for name, group in self.groups.items():
-            values = {
-                each: getattr(group, each) for each in ("n_rows", "predicted", "observed", "log_e_value", "alarm")
-            }
-            rows.append({"group": str(name), **values})
-        return frame_from_rows(rows, backend)
+        """Return one row for all rows (group "all") and one per group, as a frame of the named library.
+
+        For forecasts with several events there is one more row per event, with its label in the column `event`.
+        """
+        names = ("n_rows", "predicted", "observed", "log_e_value", "threshold", "alarm")
+        alarmed = any(alarm.group is None and alarm.version == self.version for alarm in self.alarms)
+        whole = {name: getattr(self, name) for name in names} | {"alarm": alarmed}
+        rows = [{"group": "all", "event": "", **whole}]
+        rows += [
+            {"group": group, "event": event, **{name: getattr(each, name) for name in names}}
+            for group, event, each in (
+                *(("all", str(label), each) for label, each in self.events.items()),
+                *((str(label), "", each) for label, each in self.groups.items()),
+            )
+        ]
+        return frame_from_rows(rows if self.events else [_without(row, "event") for row in rows], backend)
 
     def __repr__(self) -> str:
         return self._text().to_text()
@@ -319,4 +361,9 @@ class Status:
 
 def _cells(row: GroupStatus) -> list[str]:
     rates = (f"{100 * rate:.2f} %" if math.isfinite(rate) else "" for rate in (row.predicted, row.observed))
-    return [f"{row.n_rows:,}", *rates, f"{row.log_e_value:.2f}", "alarm" if row.alarm else ""]
+    evidence = (f"{value:.2f}" for value in (row.log_e_value, row.threshold))
+    return [f"{row.n_rows:,}", *rates, *evidence, "alarm" if row.alarm else ""]
+
+
+def _without(row: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != name}

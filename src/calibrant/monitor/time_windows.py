@@ -11,14 +11,14 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Ints
 
-__all__ = ["WindowRule", "read_duration", "read_time", "read_times", "to_datetime", "window_text"]
+__all__ = ["DAY", "WindowRule", "read_duration", "read_time", "read_times", "to_datetime", "window_text"]
 
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DAY = 86_400_000_000
-_LENGTHS = {"hour": _DAY // 24, "day": _DAY, "week": 7 * _DAY}
+DAY = 86_400_000_000
+_LENGTHS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 # 1970-01-01 is a Thursday; weeks begin on Monday, as in ISO 8601.
-_FIRST_MONDAY = 4 * _DAY
+_FIRST_MONDAY = 4 * DAY
 _HINT = "Pass a datetime, a date, a column of them, or text such as '2026-01-31T08:00:00+01:00'."
 
 

@@ -19,6 +19,7 @@ from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour, mo
 __all__ = ["MonitorDisplay"]
 
 _MANY_WINDOWS = 120  # more are drawn finer
+_SMOOTHED = 60  # with more windows, the observed rate of several windows together is drawn too
 _GAP = 3.5  # times the usual distance between windows: the line of predictions ends there
 
 
@@ -26,8 +27,10 @@ _GAP = 3.5  # times the usual distance between windows: the line of predictions 
 class MonitorDisplay:
     """Rates and evidence of a monitored model over time; `Monitor.plot` and `History.plot` create it.
 
-    Above, the mean score and the event rate of each window with its exact 95 % confidence interval. Below, the log
-    e-value of all windows so far, the threshold of an alarm, and the estimated time of the change with its interval.
+    Above, the mean score and the event rate of each window with its exact 95 % confidence interval; of more than 60
+    windows also the event rate of several windows together. Below, the log e-value of all windows so far, the threshold
+    of an alarm, and the estimated time of the change with its interval. The threshold of a group depends on the other
+    groups, because they are tested together.
 
     Attributes
     ----------
@@ -72,25 +75,48 @@ class MonitorDisplay:
             x, observed, color=colour, ls="", marker="o", ms=2.2 if many else 3.2, mew=0, gid="monitor-observed"
         )
         (mean,) = ax.plot(*_with_gaps(x, predicted), color=model_colours(1)[0], lw=1.6, gid="monitor-predicted")
-        ax.set_ylabel("event rate (%)")
+        first, second, what = self.history.rate_words
+        handles, labels = [mean, rate], [first, f"{second}, with 95 % CI of each window"]
+        if len(x) > _SMOOTHED:
+            count = -(-len(x) // 20)
+            pooled = 100 * self._pooled(count)
+            handles += ax.plot(*_with_gaps(x, pooled), color=colour, lw=1.6, gid="monitor-pooled")
+            labels.append(f"{second}, {count} windows together")
+        ax.set_ylabel(f"{what} (%)" if len(what) < 20 else "coverage (%)")
         # Windows of few rows have extreme rates; they may be cut off.
         n = np.array([w.n_rows for w in self.history.windows])
         large = n >= np.median(n) / 4
         reach = np.concatenate([observed[large], predicted])
         pad = 0.25 * max(float(np.ptp(reach)), 1e-3)
         ax.set_ylim(max(0.0, float(reach.min()) - pad), min(100.0, float(reach.max()) + pad))
-        legend_above(ax, self._title(), [mean, rate], ["predicted", "observed, with 95 % CI of each window"])
+        legend_above(ax, self._title(), handles, labels)
+
+    def _pooled(self, count: int) -> Floats:
+        """Return the event rate of each window together with its neighbours, `count` windows in all."""
+        n, k = (
+            np.array([getattr(w, name) for w in self.history.windows], dtype=np.float64)
+            for name in ("n_rows", "n_events")
+        )
+        position = np.arange(n.size)
+        low, high = np.maximum(position - count // 2, 0), np.minimum(position + (count + 1) // 2, n.size)
+        sums = (np.concatenate([[0.0], np.cumsum(column)]) for column in (k, n))
+        events, rows = (total[high] - total[low] for total in sums)
+        return np.asarray(events / rows)
 
     def _draw_evidence(self) -> None:
         ax, values = self.evidence_, self._values()
         closed = ~np.isnan(values["log_e_value"])
         x, log_e = values["start"][closed], values["log_e_value"][closed]
         ax.plot(x, log_e, color=blend(0.85), lw=1.5, gid="monitor-evidence")
-        ax.axhline(self.history.threshold, color=REJECTED, lw=1.2, ls=(0, (5, 3)), gid="monitor-threshold")
-        word = "alarm" if self.history.group is None else "alarm of this group alone"
+        limits = values["threshold"][closed]
+        style: dict[str, Any] = {"color": REJECTED, "lw": 1.2, "ls": (0, (5, 3)), "gid": "monitor-threshold"}
+        if np.ptp(limits) > 0 if limits.size else False:  # the joint rule of groups: others move the threshold
+            ax.step(x, limits, where="mid", **style)
+        else:
+            ax.axhline(self.history.threshold, **style)
         ax.annotate(
-            f"{word}: {self.history.threshold:.2f}",
-            (0, self.history.threshold),
+            self._threshold_words(),
+            (0, limits[0] if limits.size else self.history.threshold),
             (4, 3),
             ("axes fraction", "data"),
             "offset points",
@@ -101,7 +127,7 @@ class MonitorDisplay:
         if first is not None:
             at = int(np.flatnonzero(x == _days(first))[0])
             ax.plot(x[at], log_e[at], ls="", marker="o", ms=6, color=REJECTED, gid="monitor-alarm", clip_on=False)
-        top = max(self.history.threshold, float(log_e.max(initial=0.0)))
+        top = max(self.history.threshold, float(log_e.max(initial=0.0)), float(limits.max(initial=0.0)))
         low = min(0.0, float(log_e.min(initial=0.0)))
         ax.set_ylim(low - 0.06 * (top - low), top + 0.16 * (top - low))
         ax.set_ylabel("log e-value")
@@ -128,15 +154,22 @@ class MonitorDisplay:
     def _first_alarm(self) -> datetime | None:
         return next((w.start for w in self.history.windows if w.alarm and w.closed), None)
 
+    def _threshold_words(self) -> str:
+        level = f"{self.history.threshold:.2f}"
+        if self.history.event is not None:
+            return f"alarm by this event alone: {level}"
+        if self.history.group is None:
+            return f"alarm: {level}"
+        return f"alarm, given the other groups ({level} at the end)"
+
     def _title(self) -> str:
-        group = "" if self.history.group is None else f", group {self.history.group}"
         first = self._first_alarm()
         state = "no alarm" if first is None else f"alarm raised by the window of {first:%Y-%m-%d}"
-        return f"Model {self.history.model}{group}: {state}"
+        return f"Model {self.history.model}{self.history.subject}: {state}"
 
     def _values(self) -> dict[str, Floats]:
         windows = self.history.windows
-        names = ("predicted", "observed", "log_e_value")
+        names = ("predicted", "observed", "log_e_value", "threshold")
         n, k = (np.array([getattr(w, name) for w in windows]) for name in ("n_rows", "n_events"))
         low, high = clopper_pearson(k, n)
         found = {name: np.array([getattr(w, name) for w in windows], dtype=np.float64) for name in names}

@@ -103,11 +103,10 @@ def change_point(sums: WindowSums, *, window_effect: float = 0.0, alpha: float =
     if likelihood.size == 0:
         return None
     near = np.flatnonzero(likelihood >= likelihood.max() + np.log1p(-np.sqrt(1 - alpha)))
-    starts = used[first[1:]]
-    best = int(np.argmax(likelihood))
-    last = int(near[-1]) + 1  # where neighbours were added up, a change may lie anywhere in the run before it
-    low = int(used[first[near[0]]]) + 1 if step > 1 else int(starts[near[0]])
-    return ChangePoint(int(starts[best]), low, int(starts[last - 1]))
+    # Entry i is a change before run i + 1. Where windows were added up, it may lie anywhere after the start of run i.
+    best, last = first[1 + np.argmax(likelihood)], first[1 + near[-1]]
+    earliest = first[near[0]] + 1
+    return ChangePoint(*(int(used[i]) for i in (best, earliest, last)))
 
 
 def _likelihoods(sums: WindowSums, window_effect: float) -> Floats:
