@@ -30,6 +30,9 @@ collect_ignore += [] if importlib.util.find_spec("torch") else ["src/calibrant/m
 # The monitor needs SQLAlchemy and pyarrow.
 if not all(map(importlib.util.find_spec, ("sqlalchemy", "pyarrow"))):
     collect_ignore += ["src/calibrant/monitor"]
+# The service needs Starlette and prometheus-client.
+if not all(map(importlib.util.find_spec, ("starlette", "uvicorn", "prometheus_client"))):
+    collect_ignore += ["src/calibrant/monitor/service"]
 # The command line needs click and rich.
 if not all(map(importlib.util.find_spec, ("click", "rich"))):
     collect_ignore += ["src/calibrant/cli", "src/calibrant/__main__.py"]

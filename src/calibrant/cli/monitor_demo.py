@@ -70,11 +70,16 @@ def run_monitor_demo(place: Path, *, browser: bool, duration: float | None) -> N
 
 
 def _recalibrated(digits: dict[str, Any]) -> dict[str, Any]:
-    """Recalibrate the logistic model on the digits that days are drawn from; the forest stays as it is."""
+    """Recalibrate the logistic model in each group of the digits; the forest stays as it is."""
+    import numpy as np
+
     from calibrant.calibrators.isotonic import Isotonic
 
-    fitted = Isotonic().fit(digits["logistic"], digits["is_8"].astype(int))
-    return {**digits, "logistic": fitted(digits["logistic"])}
+    scores, events = digits["logistic"].copy(), digits["is_8"].astype(int)
+    for group in np.unique(digits["ink"]):
+        own = digits["ink"] == group
+        scores[own] = Isotonic().fit(scores[own], events[own])(scores[own])
+    return {**digits, "logistic": scores}
 
 
 @contextmanager

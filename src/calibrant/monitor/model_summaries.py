@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -16,7 +16,7 @@ from calibrant.monitor.observations import group_label
 from calibrant.monitor.store import Store
 from calibrant.monitor.time_windows import to_datetime
 
-__all__ = ["ModelSummary", "read_states", "read_summaries"]
+__all__ = ["ModelState", "ModelSummary", "read_states", "read_summaries"]
 
 RECENT_WINDOWS = 60
 
@@ -96,15 +96,27 @@ def read_summaries(store: Store, models: Collection[str] | None = None) -> list[
     return sorted((_summary(row, parts) for row in rows), key=lambda summary: summary.model)
 
 
-def read_states(store: Store) -> dict[str, tuple[int, int]]:
-    """Return the time of creation and the revision of each model, sorted by name.
+class ModelState(NamedTuple):
+    """When a model was created, its revision, which grows when it changes, and its number of alarms.
 
-    The revision grows when the model changes; a model that was deleted and created again begins with revision 0.
+    A model that was deleted and created again begins with revision 0.
     """
-    table = schema.models
+
+    created: int
+    revision: int
+    n_alarms: int
+
+
+def read_states(store: Store) -> dict[str, ModelState]:
+    """Return the state of each model, sorted by name."""
+    models, versions, alarms = schema.models, schema.versions, schema.alarms
+    joined = models.outerjoin(versions, versions.c.model_id == models.c.id)
+    joined = joined.outerjoin(alarms, alarms.c.version_id == versions.c.id)
+    columns = models.c.name, models.c.created, models.c.revision
+    query = sa.select(*columns, sa.func.count(alarms.c.id)).select_from(joined).group_by(*columns)
     with store.read() as connection:
-        rows = connection.execute(sa.select(table.c.name, table.c.created, table.c.revision)).all()
-    return {name: (int(created), int(revision)) for name, created, revision in sorted(map(tuple, rows))}
+        rows = connection.execute(query).all()
+    return {name: ModelState(*map(int, numbers)) for name, *numbers in sorted(map(tuple, rows))}
 
 
 @dataclass(frozen=True)

@@ -160,13 +160,15 @@ def test_rows_and_an_alarm_appear_without_a_reload(opened, store, address):
     client = cb.MonitorClient(address, model="live")
     before = tab.locator("#numbers").inner_text()
     observe(client, [8])
-    tab.wait_for_function("(text) => document.getElementById('numbers').innerText !== text", arg=before)
+    tab.wait_for_function("(text) => document.getElementById('numbers').innerText !== text", arg=before, timeout=90_000)
     assert f"{client.status()['log_e_value']:.2f}" in tab.locator("#numbers").inner_text()
     assert tab.locator("#steps").is_hidden()
     observe(client, range(9, 30), 3.0)
     assert client.status()["alarm"]
     for page in (tab, listed):
-        page.wait_for_function("() => document.querySelector('.headline').textContent.startsWith('Alarm')")
+        page.wait_for_function(
+            "() => document.querySelector('.headline').textContent.startsWith('Alarm')", timeout=90_000
+        )
         assert page.evaluate("window.same") is True
         assert page.complaints == []
     tab.wait_for_selector("#steps")
@@ -201,7 +203,7 @@ def test_a_form_that_is_filled_in_is_not_replaced(opened, store):
     tab.locator(".alarms input[name=reason]").first.fill("a reason that takes long to")
     before = tab.locator("#numbers").inner_text()
     observe(cb.Monitor(store, model="shifted"), [30], 2.2)
-    tab.wait_for_function("(text) => document.getElementById('numbers').innerText !== text", arg=before)
+    tab.wait_for_function("(text) => document.getElementById('numbers').innerText !== text", arg=before, timeout=90_000)
     assert tab.locator(".alarms input[name=reason]").first.input_value() == "a reason that takes long to"
 
 

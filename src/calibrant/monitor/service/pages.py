@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from calibrant.monitor.model_monitor import Monitor
-from calibrant.monitor.model_summaries import ModelSummary, read_states, read_summaries
+from calibrant.monitor.model_summaries import ModelState, ModelSummary, read_states, read_summaries
 from calibrant.monitor.service.authorization import Access, bearer
 from calibrant.monitor.service.health import health_routes
 from calibrant.monitor.service.model_view import ModelRequest, model_view
@@ -80,7 +80,7 @@ class _HeldPage:
     """A page, the state of the model that it shows, when it was drawn, and how long that took."""
 
     page: str
-    state: tuple[int, int]
+    state: ModelState
     finished: float
     seconds: float
 
@@ -90,13 +90,17 @@ class _HeldPage:
         pause = min(_PAUSES * self.seconds, _LONGEST_PAUSE)
         return max(0.0, self.finished + pause - time.monotonic())
 
+    def may_wait(self, state: ModelState) -> bool:
+        """Return whether the page may be shown once more: it was drawn a moment ago, and there is no new alarm."""
+        return self.rest > 0 and self.state.n_alarms == state.n_alarms
+
 
 class _Pages:
     """Handlers of the pages; what they drew and read last stays in memory."""
 
     def __init__(self) -> None:
         self._results = ResultCache()
-        self._summaries: dict[str, tuple[tuple[int, int], ModelSummary]] = {}
+        self._summaries: dict[str, tuple[ModelState, ModelSummary]] = {}
 
     async def overview(self, request: Request) -> Response:
         """List the models that the caller may read."""
@@ -111,15 +115,15 @@ class _Pages:
         request.scope["calibrant_operation"] = "model_page"
         access = await service.authorize(request, "read", name)
         monitor = await service.monitor(name)
-        state = (await service.read(read_states, service.store)).get(name, (0, 0))
+        state = (await service.read(read_states, service.store)).get(name, ModelState(0, 0, 0))
         silences = tuple(each for each in await service.read(list_silences, service.store, name) if each.active)
         chosen, links = ModelRequest.read(request.query_params), _links(request)
         key = "page", name, chosen, links, silences, access.token is None
         held: _HeldPage | None = self._results.peek(key)
         live = LIVE_HEADER in request.headers
-        if held is None or (held.state != state and not (live and held.rest > 0)):
+        if held is None or (held.state != state and not (live and held.may_wait(state))):
             begun = time.monotonic()
-            page = await service.compute(self._model, monitor, chosen, links, silences, access, state[1])
+            page = await service.compute(self._model, monitor, chosen, links, silences, access, state.revision)
             held = _HeldPage(page, state, time.monotonic(), time.monotonic() - begun)
             self._results.put(key, held)
         later = {} if held.state == state else {"Calibrant-Refresh": f"{held.rest:.1f}"}
@@ -141,12 +145,12 @@ class _Pages:
         first = {"post_path": "/v1/models/churn", "post_body": _FIRST_ROWS}
         stream = {
             "events": links.events(),
-            "revision": sum(n for _, n in states.values()),
+            "revision": sum(each.revision for each in states.values()),
             "home_path": f"{links.root}/",
         }
         return render_served("service_overview.html", **view, **extra, **first, **stream, **_frame(links))
 
-    def _current(self, store: Store, states: dict[str, tuple[int, int]]) -> list[ModelSummary]:
+    def _current(self, store: Store, states: dict[str, ModelState]) -> list[ModelSummary]:
         """Return the summaries of models; only those that changed are read."""
         old = self._summaries
         changed = [name for name, state in states.items() if name not in old or old[name][0] != state]
