@@ -55,7 +55,7 @@ def rates(results: list[dict[str, Any]]) -> str:
     load = sorted({each["load_average_before"] for each in results})
     text = (
         f"Observations from clients on the same machine, for {' and '.join(seconds)} seconds (``make bench-service``). "
-        "Two cores, which the service shared with the clients and with other programs: the load average was "
+        "Two cores, which the service shared with the clients and with other programs: the load average at the end was "
         f"{load[0]:g} to {load[-1]:g}. Rows acknowledged to clients are compared with rows in the store."
     )
     return f"{text}\n\n{table(rows)}"

@@ -104,7 +104,9 @@ def read_forecasts(source: "Source", *, cluster: str | None = None) -> ForecastR
         forecasts = list(dict.fromkeys(name for model in models for name in model.columns))
         numbers = [*([] if source.kind == "labels" else forecasts), *weight]
         numbers += [source.y] if source.kind in ("point", "distribution") else []
-        names = list(dict.fromkeys([source.y, *forecasts, *weight, *source.by, *([] if cluster is None else [cluster])]))
+        names = list(
+            dict.fromkeys([source.y, *forecasts, *weight, *source.by, *([] if cluster is None else [cluster])])
+        )
         options: dict[str, Any] = {"format": source.format, "memory_limit": source.reading_memory}
         columns = read_columns(files, names, numbers, labels=False, **options)
     if source.kind in ("multiclass", "labels") and all(file.format != "parquet" for file in found):

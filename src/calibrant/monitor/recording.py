@@ -83,19 +83,18 @@ class Recorder:
     def _join_parts(self, version: Version, window: int) -> None:
         """Join the small parts of an open window of many batches, so that it closes fast.
 
-        Parts with more than an eighth of the mean number of rows per group stay, so that each row is joined a few times
-        only: the cost per row grows with the logarithm of the number of batches.
+        Parts with more than an eighth of the mean number of rows per group and event stay, so that each row is joined a
+        few times only: the cost per row grows with the logarithm of the number of batches.
         """
         cells = schema.cells
         where = (cells.c.version_id == version.id) & (cells.c.window == window)
         if self.connection.execute(sa.select(sa.func.count()).where(where)).scalar_one() <= _MOST_PARTS:
             return
-        counts = sa.select(
-            sa.func.count(), sa.func.count((cells.c.group + cells.c.event).distinct()), sa.func.sum(cells.c.n)
-        )
-        n_parts, n_groups, n_rows = self.connection.execute(counts.where(where)).one()
-        if n_parts > _MOST_PARTS + 16 * n_groups:
-            self._merge_cells(version, window, cells.c.n <= int(n_rows) // (8 * n_groups))
+        keys = (cells.c.group + "\n" + cells.c.event).distinct()
+        counts = sa.select(sa.func.count(), sa.func.count(keys), sa.func.sum(cells.c.n))
+        n_parts, n_keys, n_rows = self.connection.execute(counts.where(where)).one()
+        if n_parts > _MOST_PARTS + 16 * n_keys:
+            self._merge_cells(version, window, cells.c.n <= int(n_rows) // (8 * n_keys))
 
     def _assign(self, version: Version, chunk: Chunk) -> tuple[Ints, Bools]:
         """Return the window of each row, and whether it is late: the oldest open window gets late rows."""

@@ -83,6 +83,16 @@ def test_a_repeated_batch_of_predictions_or_outcomes_is_not_counted_as_duplicate
     assert (other.status, other.json()["argument"]) == (422, "Idempotency-Key")
 
 
+def test_class_probabilities_are_lists_per_row(service):
+    assert (
+        service.request("PUT", "/v1/models/k", {"classes": ["a", "b", "c"]}).json()["settings"]["kind"] == "multiclass"
+    )
+    body = {"y": ["a", "c"], "p": [[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]], "time": "2026-01-01"}
+    assert service.request("POST", "/v1/models/k/observations", body).json()["n_rows"] == 2
+    for p in ([[0.5, 0.5], [0.1, 0.9]], [[0.5, 0.25, 0.25], [0.1, 0.2]], [[0.5, "x", 0.25]] * 2, [[10**400] * 3] * 2):
+        assert service.request("POST", "/v1/models/k/observations", {**body, "p": p}).status == 400
+
+
 def test_tables_of_counts_are_stored(churn):
     body = {"score": [0.1, 0.5], "n": [1000, 200], "k": [90, 110], "time": "2026-01-01", "group": "a"}
     assert churn.request("POST", f"{OWN}/tables", body).json()["n_rows"] == 1200

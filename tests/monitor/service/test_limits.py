@@ -71,6 +71,15 @@ def _settles(service):
     return not service.server.server_state.connections
 
 
+def test_answers_do_not_wait_for_the_acknowledgement_of_packets(service):
+    """Nagle's algorithm would delay the second part of each answer by 40 ms."""
+    with raw(service, b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n") as connection:
+        assert connection.recv(12) == b"HTTP/1.1 200"
+        (own,) = service.server.server_state.connections
+        sent = own.transport.get_extra_info("socket")
+        assert sent.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_a_client_that_does_not_read_is_cut_off(start):
     service = start(body_seconds=1.0)
     monitor = cb.Monitor(service.settings.store, model="m")

@@ -47,10 +47,14 @@ async def _create(call: Call) -> Response:
 
 def _check_setting(name: str, value: Any) -> None:
     """Check the type of a setting; `Monitor` checks its value."""
-    if name in ("window", "dependence") and isinstance(value, str):
+    text, several = name in ("window", "dependence", "kind"), name in ("classes", "levels")
+    if text and isinstance(value, str):
         return
-    if name == "dependence" or not is_number(value):
-        kind = {"window": "text or a whole number", "dependence": "text"}.get(name, "a number")
+    if several and isinstance(value, list) and all(isinstance(each, (str, int, float)) for each in value):
+        return
+    if several or name in ("dependence", "kind") or not is_number(value):
+        kinds = {"window": "text or a whole number", "dependence": "text", "kind": "text"}
+        kind = "a list of values" if several else kinds.get(name, "a number")
         raise InputError(Argument(name) + f" must be {kind}; got {str(value)[:40]!r}.")
 
 

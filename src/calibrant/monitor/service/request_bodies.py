@@ -5,7 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from calibrant._support.errors import Argument, InputError, nearest
+from calibrant._support.option_checks import is_number
 from calibrant.monitor.service.arrow_streams import read_arrow
 from calibrant.monitor.service.problems import ServiceProblem
 
@@ -49,6 +52,8 @@ def read_columns(kind: str, body: bytes, columns: Columns, query: Mapping[str, A
         found = read_object(body, (*columns.required, *columns.optional, *columns.constants))
         for name, value in found.items():
             _check_column(name, value, max_rows)
+        if isinstance(found.get("p"), list) and found["p"] and isinstance(found["p"][0], list):
+            found["p"] = _matrix(found["p"])
     else:
         table = _read_csv(body) if kind == CSV else read_arrow(body, max_rows)
         found = _table_columns(table, columns, query, max_rows)
@@ -115,6 +120,17 @@ def _check_column(name: str, value: Any, max_rows: int) -> None:
             raise InputError(Argument(name) + f" must hold values; row {row} is not one.", row=row)
     if name == "p" and value and len({len(each) if isinstance(each, list) else -1 for each in value}) > 1:
         raise InputError(Argument("p") + " must have the same number of probabilities in each row.")
+
+
+def _matrix(rows: list[list[Any]]) -> Any:
+    """Return class probabilities as an array."""
+    for row, cells in enumerate(rows):
+        if not all(is_number(cell) for cell in cells):
+            raise InputError(Argument("p") + f" must hold numbers; row {row} has another value.", row=row)
+    try:
+        return np.array(rows, dtype=np.float64)
+    except OverflowError as error:
+        raise InputError(Argument("p") + " must hold numbers from 0 to 1.") from error
 
 
 def too_many(n_rows: int, max_rows: int) -> ServiceProblem:

@@ -18,9 +18,10 @@ _GROUP = {
     "anyOf": [_LABEL, _LABELS, {"type": "object", "additionalProperties": _LABELS, "minProperties": 1}],
 }
 _EVENT = {"type": ["integer", "boolean"], "minimum": 0, "maximum": 1}
-_EVENTS = {"anyOf": [_EVENT, {"type": "array", "items": _EVENT, "minItems": 1}]}
+_EVENTS: dict[str, Any] = {"anyOf": [_EVENT, {"type": "array", "items": _EVENT, "minItems": 1}]}
 _SCORE = {"type": "number", "minimum": 0, "maximum": 1}
-_SCORES = {"anyOf": [_SCORE, {"type": "array", "items": _SCORE, "minItems": 1}]}
+_SCORES: dict[str, Any] = {"anyOf": [_SCORE, {"type": "array", "items": _SCORE, "minItems": 1}]}
+_MATRIX = {"type": "array", "items": {"type": "array", "items": _SCORE, "minItems": 2}, "minItems": 1}
 _COUNTS = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 500}
 _VERSION = {**_NAME, "description": "Version of the model, by default the latest; a new name starts a new version."}
@@ -35,6 +36,9 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "window_effect": {"type": "number", "minimum": 0, "default": 0.2},
     "maturity": {"type": "number", "minimum": 0, "maximum": 3.2e9, "default": 0, "description": "In seconds."},
     "resolution": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    "kind": {"enum": ["binary", "multiclass", "distribution"], "default": "binary"},
+    "classes": {"type": "array", "items": _LABEL, "minItems": 2, "description": "The class of each column of `p`."},
+    "levels": {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}},
 }
 
 
@@ -49,7 +53,14 @@ def _closed(properties: Mapping[str, Any], required: tuple[str, ...] = ()) -> di
 SCHEMAS: dict[str, Any] = {
     "Settings": _closed(SETTINGS),
     "Observations": _closed(
-        {"y": _EVENTS, "p": _SCORES, "time": _TIMES, "group": _GROUP, "version": _VERSION}, ("y", "p", "time")
+        {
+            "y": {"anyOf": [*_EVENTS["anyOf"], _LABELS], "description": "0 and 1; labels for class probabilities."},
+            "p": {"anyOf": [*_SCORES["anyOf"], _MATRIX], "description": "Scores; for classes one list per row."},
+            "time": _TIMES,
+            "group": _GROUP,
+            "version": _VERSION,
+        },
+        ("y", "p", "time"),
     ),
     "Predictions": _closed(
         {

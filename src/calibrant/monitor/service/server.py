@@ -101,7 +101,9 @@ def _timed_protocol(seconds: float, unread_seconds: float) -> Any:
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             own = transport.get_extra_info("socket")
-            if hasattr(socket, "TCP_USER_TIMEOUT") and own is not None:  # else the system waits for minutes
+            # asyncio sets it for sockets that name their protocol only; without it each answer may wait for 40 ms.
+            own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):  # else the system waits for minutes
                 own.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * unread_seconds))
             self._start()
 
