@@ -119,8 +119,8 @@ def read_forecasts(source: "Source", *, cluster: str | None = None) -> ForecastR
         _columns.refuse_missing(required, hint=_columns.DROP)
     _columns.refuse_missing([columns[name] for name in source.by], hint="Give such rows a group of their own.")
     rows = {name: columns[name] for name in forecasts}
-    own = _row_options(source, columns, cluster)
-    return ForecastRows(source.option, columns[source.y], models, rows, own, inputs)
+    options = _row_options(source, columns, cluster)
+    return ForecastRows(source.option, columns[source.y], models, rows, options, inputs)
 
 
 def _row_options(source: "Source", columns: dict[str, ColumnData], cluster: str | None) -> dict[str, Any]:
