@@ -18,7 +18,7 @@ from calibrant._support.progress import progress_bar
 from calibrant.inference import calibration_belt, calibration_curve
 from research.studies.designs import CALIBRATED, RESULTS, SHIFTED, STEEP, Truth, scores, workers, write
 
-REPLICATIONS = {"spline": 600, "local": 40, "isotonic": 50, "belt": 600}
+REPLICATIONS = {"spline": 600, "local": 150, "isotonic": 50, "belt": 600}
 CORRELATION = 0.1
 
 
