@@ -19,6 +19,12 @@ def test_simultaneous_bands_of_splines_cover_in_nine_designs():
     assert all(0.93 <= cover <= 0.97 for cover in found)
 
 
+def test_bands_of_local_regression_cover_as_documented():
+    found = [float(row["simultaneous"]) for row in rows("curves") if row["method"] == "local"]
+    assert len(found) == 9
+    assert (round(min(found), 2), round(max(found), 2)) == (0.83, 0.95)
+
+
 def test_isotonic_bands_are_conservative():
     found = [float(row["simultaneous"]) for row in rows("curves") if row["method"] == "isotonic"]
     assert found
