@@ -51,7 +51,8 @@ def main() -> None:
     """Write the table."""
     rows: list[dict[str, Any]] = []
     for design in DESIGNS:
-        tasks = [(design, truth(design), seed) for seed in range(REPLICATIONS)]
+        true = truth(design)
+        tasks = [(design, true, seed) for seed in range(REPLICATIONS)]
         with ProcessPoolExecutor(workers()) as pool:
             done = list(progress_bar(pool.map(covered, tasks, chunksize=20), len(tasks), design.name))
         share = np.mean(np.array(done), axis=0).reshape(3, len(FACTORS))

@@ -256,6 +256,16 @@ def test_separated_outcomes_have_no_spline():
         calibration_curve(np.zeros(100), p)
 
 
+@pytest.mark.parametrize("options", [{}, {"sample_weight": np.linspace(1, 2, 100)}, {"cluster": np.arange(100) % 20}])
+def test_belt_needs_outcomes_that_determine_a_line(options):
+    p = np.linspace(0.01, 0.99, 100)
+    for y, score in ((p > 0.5, p), (np.zeros(100), p), (np.arange(100) % 2, np.full(100, 0.3))):
+        with pytest.raises(cb.InputError, match="distinct scores"):
+            calibration_belt(y, score, **options)
+    coarse = np.repeat([0.2, 0.8], 50)
+    assert calibration_belt(np.arange(100) % 3 == 0, coarse, **options).degree == 1
+
+
 def test_local_regression_reproduces_a_line():
     table = cb.ScoreTable.from_counts(np.linspace(0.1, 0.9, 9), [100] * 9, np.arange(10, 100, 10))
     fitted = LocalRegression(0.5, 1).fitted(table, table.score)

@@ -16,7 +16,7 @@ from calibrant._support.option_checks import check_count, check_share
 from calibrant._support.roots import find_root
 from calibrant._support.typing import Column, Floats
 from calibrant.inference.curves.calibration_curves import curve_grid
-from calibrant.inference.curves.fitted_curves import fit_columns
+from calibrant.inference.curves.fitted_curves import fit_columns, fit_logistic
 from calibrant.inference.design import Design
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.resampling import read_rows
@@ -212,8 +212,9 @@ def _choose_degree(design: Design, x: Floats, threshold: float, most: int) -> tu
     """Return the degree of the polynomial, and the statistic of the test of calibration."""
     from scipy.special import chdtri
 
+    fit_logistic(design, [x])  # an error where even the line does not exist
     least = float(chdtri(1, 1 - threshold))
-    most = min(most, len(design.table) - 1)
+    most = min(most, len(design.table) - 2) or 1
     gain = _likelihood_ratios if design.is_independent else _score_statistics
     total, degree = 0.0, 0
     for degree, statistic in enumerate(gain(design, x, most), start=1):
@@ -230,7 +231,7 @@ def _likelihood_ratios(design: Design, x: Floats, most: int) -> Any:
     last, start = logistic.log_likelihood(x, n, k), [1.0, 0.0]
     for degree in range(1, most + 1):
         basis = _powers(x, degree)
-        found = logistic.fit(basis, n, k, start=start)
+        found = fit_logistic(design, basis, start)
         best = logistic.log_likelihood(found @ np.stack([*basis, np.ones(x.size)]), n, k)
         yield max(2 * (best - last), 0.0)
         last, start = best, [*found[:-1], 0.0, found[-1]]

@@ -14,7 +14,7 @@ from calibrant.inference.design import Design
 from calibrant.metrics.local_regression import MOST_SCORES, LocalRegression, group_scores, score_groups
 from calibrant.metrics.slope_intercept import count_clipped
 
-__all__ = ["FittedCurve", "fit_columns", "fit_local", "fit_spline"]
+__all__ = ["FittedCurve", "fit_columns", "fit_local", "fit_logistic", "fit_spline"]
 
 _POINTS = 201  # of a local regression, between which straight lines give its values at the scores
 
@@ -77,7 +77,7 @@ def fit_columns(
 ) -> FittedCurve:
     """Fit the logistic regression on columns of the scores; `grid` holds the same columns at the points."""
     table = design.table
-    coefficients = _fit_logistic(design, basis)
+    coefficients = fit_logistic(design, basis)
     columns = np.stack([*basis, np.ones(len(table))])
     fitted = expit(coefficients @ columns)
     inverse = np.linalg.inv(design.score_information(columns, fitted)).astype(np.float64)
@@ -91,19 +91,20 @@ def fit_columns(
     return FittedCurve(coefficients @ points, points.T @ _root(variance), fitted, True, degrees, settings, notes)
 
 
-def _fit_logistic(design: Design, basis: list[Floats]) -> Floats:
+def fit_logistic(design: Design, basis: list[Floats], start: list[float] | None = None) -> Floats:
+    """Return the coefficients of the columns, then the intercept; an error where the likelihood has no maximum."""
     table = design.table
     n, k = table.n.astype(np.float64), table.k.astype(np.float64)
     exists = len(table) > len(basis) and table.has_both_classes and not any(logistic.find_separation(n, k))
     try:
         if exists:
-            return logistic.fit(basis, n, k, start=[1.0, *(0.0 for _ in basis)])
+            return logistic.fit(basis, n, k, start=start or [1.0, *(0.0 for _ in basis)])
     except logistic.NotConvergedError:  # a part of the curve separates the outcomes
         pass
     raise InputError(
         f"y_true and y_prob must have both outcomes, more than {len(basis)} distinct scores, and no part of the scores "
         "in which the curve separates the outcomes; they do not.",
-        hint="Use fewer knots, method='isotonic', or more rows.",
+        hint="Use fewer knots or a lower degree, method='isotonic', or more rows.",
         argument="y_prob",
     )
 

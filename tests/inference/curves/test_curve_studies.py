@@ -1,0 +1,57 @@
+"""The committed simulation studies of curves, belts, net benefit and event rates show what the documentation says."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+STUDIES = Path(__file__).parents[3] / "docs" / "studies"
+
+
+def rows(name):
+    with (STUDIES / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_simultaneous_bands_of_splines_cover_in_nine_designs():
+    found = [float(row["simultaneous"]) for row in rows("curves") if row["method"] == "spline"]
+    assert len(found) == 9
+    assert all(0.93 <= cover <= 0.97 for cover in found)
+
+
+def test_bands_of_local_regression_cover_as_documented():
+    found = [float(row["simultaneous"]) for row in rows("curves") if row["method"] == "local"]
+    assert len(found) == 9
+    assert (round(min(found), 2), round(max(found), 2)) == (0.83, 0.95)
+
+
+def test_isotonic_bands_are_conservative():
+    found = [float(row["simultaneous"]) for row in rows("curves") if row["method"] == "isotonic"]
+    assert found
+    assert all(cover >= 0.97 for cover in found)
+
+
+def test_size_of_the_belt_is_nominal():
+    found = [float(row["size"]) for row in rows("belts")]
+    assert len(found) == 9
+    assert all(0.03 <= size <= 0.07 for size in found)
+
+
+@pytest.mark.parametrize("column", ["model", "second model", "difference"])
+def test_intervals_of_net_benefit_cover(column):
+    found = [float(row[column]) for row in rows("net_benefit")]
+    assert len(found) == 27
+    assert all(cover >= 0.92 for cover in found)
+
+
+@pytest.mark.parametrize("method", ["EM", "BBSE"])
+def test_intervals_of_event_rates_cover_over_shifts(method):
+    found = [row for row in rows("event_rates") if row["scores"] == "unchanged"]
+    assert {row["ratio"] for row in found} == {"0.2", "0.5", "1", "2", "5"}
+    assert all(0.92 <= float(row[f"{method}: coverage"]) <= 0.99 for row in found)
+    assert all(float(row["check rejects"]) <= 0.1 for row in found)
+
+
+def test_check_rejects_moved_scores_where_events_are_many():
+    moved = [row for row in rows("event_rates") if row["scores"] != "unchanged" and row["reference"] == "10 %"]
+    assert all(float(row["check rejects"]) > 0.4 for row in moved)
