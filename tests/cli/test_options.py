@@ -21,6 +21,7 @@ from calibrant.evaluation.settings import (  # noqa: E402
 )
 from calibrant.export.scored_files import calibrate_file  # noqa: E402
 from calibrant.forecasts import kinds  # noqa: E402
+from calibrant.monitor.service.service_settings import ServiceSettings  # noqa: E402
 
 # Arguments of Python functions and their options. All others are the argument with dashes: sample_weight,
 # --sample-weight.
@@ -41,7 +42,9 @@ FUNCTIONS = {
     "fit": (cb.tables_scan, cb.CATS),
     "apply": (calibrate_file,),
     "export": (cb.to_sql,),
-    "monitor": (),  # a group of commands
+    "audit": (cb.inference.audit_scan,),
+    "monitor": (),  # groups of commands
+    "serve": (ServiceSettings,),
     "demo": (),
 }
 
@@ -51,7 +54,8 @@ COMMAND_LINE_ONLY = {
     *("class_score", "predicted_label", "point", "quantile", "sample"),
     *("encoding", "max_bytes", "sha256", "spark"),
     *("html", "json_file", "junit", "output", "force", "folder"),
-    *("require", "max_tce_excess", "max_ece", "equivalence", "absolute_margin"),
+    *("require", "max_tce_excess", "max_ece", "equivalence", "absolute_margin", "audit_columns"),
+    *("csv_file", "monitor", "browser", "duration", "config"),
     *("method", "settings", "sql", "onnx"),
 }
 
@@ -98,7 +102,8 @@ def test_each_argument_has_an_option(command):
     there = {option.name for option in options_of(command)}
     rows_only = {"by", "max_memory", "resolution"} if command in ("compare", "fit") else set()  # nothing is counted
     parameters = set(inspect.signature(cb.CATS).parameters) if command == "fit" else set()  # --set gives them
-    assert set(arguments_of(command)) - there - PYTHON_ONLY - rows_only - parameters == set()
+    in_file = set(inspect.signature(ServiceSettings).parameters) if command == "serve" else set()  # --config has them
+    assert set(arguments_of(command)) - there - PYTHON_ONLY - rows_only - parameters - in_file == set()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -109,7 +114,7 @@ def test_options_have_the_defaults_of_their_arguments(command):
         default = known.get(option.name, inspect.Parameter.empty)
         if option.is_flag or option.multiple or option.required or default is inspect.Parameter.empty:
             continue
-        if option.name in ("n_bins", "n_resamples", "cost"):  # None means the default of the kind
+        if option.name in ("n_bins", "n_resamples", "cost", "max_body", "max_queue"):  # None: that of the kind or file
             continue
         assert option.to_info_dict()["default"] == default, option.name
         compared += 1

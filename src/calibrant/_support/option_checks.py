@@ -41,6 +41,13 @@ def check_callable(name: str, value: object) -> None:
         raise InputError(Argument(name) + f" must be a function; got {value!r}.", value=value)
 
 
+def check_sequence(name: str, values: object) -> list[Any]:
+    """Check that an option has several values, and return them."""
+    if isinstance(values, Iterable) and not isinstance(values, str):
+        return list(values)
+    raise InputError(Argument(name) + f" must be a sequence; got {values!r}.", value=values)
+
+
 def check_option(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Check that a value is one of the allowed ones."""
     if not isinstance(value, str) or value not in allowed:

@@ -75,7 +75,7 @@ class Limits:
 @click.option("--equivalence", type=float, metavar="MARGIN", help="ACE must be shown to lie below this margin.")
 @click.option(
     "--audit",
-    "features",
+    "audit_columns",
     multiple=True,
     metavar="COLUMNS",
     help="Fail if a segment by these columns is shown to be miscalibrated (see audit); comma-separated.",
@@ -90,7 +90,7 @@ def check(
     max_tce_excess: float | None,
     max_ece: float | None,
     equivalence: float | None,
-    features: tuple[str, ...],
+    audit_columns: tuple[str, ...],
     junit: str | None,
     json_file: str | None,
     force: bool,
@@ -116,7 +116,7 @@ def check(
     _check_thresholds(limits, source)
     if equivalence is not None:
         given["absolute_margin"] = equivalence
-    audits = _audit(source, features, given)
+    audits = _audit(source, audit_columns, given)
     results, inputs = evaluate_files(source, given)
     gates = [gate for score, result in results.items() for gate in _gates(score, result, limits, require)]
     gates += [gate for score, found in audits.items() for gate in _segment_gates(score, found)]
@@ -165,19 +165,19 @@ def _gates(score: str, result: "Evaluation", limits: Limits, require: str | None
     return [gate for group, own in parts.items() for gate in _threshold_gates(score, group, own, limits)]
 
 
-def _audit(source: Source, features: tuple[str, ...], given: dict[str, Any]) -> "dict[str, Audit]":
-    """Audit the forecasts, without their multicalibration errors; nothing without features."""
-    if not features:
+def _audit(source: Source, audit_columns: tuple[str, ...], given: dict[str, Any]) -> "dict[str, Audit]":
+    """Audit the forecasts, without their multicalibration errors; nothing without columns."""
+    if not audit_columns:
         return {}
     if source.kind not in ("binary", "multiclass", "point") or source.spark is not None:
         raise InputError(
-            Argument("features")
+            Argument("audit_columns")
             + " must be given with scores, class probabilities or point predictions in files; got "
             + Argument("spark" if source.spark is not None else source.option)
             + ".",
         )
     options = {**given, "depth": 2, "min_rows": None, "n_resamples": 0}
-    return audit_files(source, split_names(features), options)[0]
+    return audit_files(source, split_names(audit_columns), options)[0]
 
 
 def _segment_gates(score: str, found: "Audit") -> list[Gate]:

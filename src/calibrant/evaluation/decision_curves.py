@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.errors import InputError, Note
+from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.json_values import columns
-from calibrant._support.option_checks import check_share, is_number
+from calibrant._support.option_checks import check_sequence, check_share, is_number
 from calibrant._support.typing import Column, Floats
 from calibrant.evaluation.decisions import as_models, cost_threshold
 from calibrant.inference.resampling import PairedRows, check_clusters
@@ -275,10 +275,10 @@ def _read_thresholds(thresholds: Any, costs: Iterable[Any] | None) -> Floats:
             "thresholds and costs must not be given together; got both.", hint="Pass one of them.", argument="costs"
         )
     if costs is not None:
-        found = np.array([cost_threshold(cost) for cost in costs])
+        found = np.array([cost_threshold(cost) for cost in check_sequence("costs", costs)])
     else:
         given = np.arange(1, 100) / 100 if thresholds is None else thresholds
-        values = [given] if is_number(given) else list(given)
+        values = [given] if is_number(given) else check_sequence("thresholds", given)
         bad = next((value for value in values if not (is_number(value) and 0 < value < 1)), None)
         if bad is not None or not values:
             raise InputError(f"thresholds must lie between 0 and 1; got {bad!r}.", argument="thresholds", value=bad)
@@ -289,5 +289,7 @@ def _read_thresholds(thresholds: Any, costs: Iterable[Any] | None) -> Floats:
 def _recalibrate(calibrator: Any, score: Floats, rows: PairedRows, random_state: int) -> Floats:
     from calibrant.calibrators.cross_fitting import cross_fit
 
+    if not (hasattr(calibrator, "fit") and hasattr(calibrator, "get_params")):
+        raise InputError(Argument("calibrator") + f" must be a calibrator, such as cb.Beta(); got {calibrator!r}.")
     weight = None if rows.weight is None else rows.weight.astype(np.float64)
     return cross_fit(calibrator, score, rows.event, sample_weight=weight, random_state=random_state)

@@ -12,7 +12,7 @@ from calibrant._support.formatting import p_text
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.json_values import columns, plain
 from calibrant._support.logits import EPS, logit
-from calibrant._support.option_checks import check_count, check_share
+from calibrant._support.option_checks import check_count, check_sequence, check_share
 from calibrant._support.roots import find_root
 from calibrant._support.typing import Column, Floats
 from calibrant.inference.curves.calibration_curves import curve_grid
@@ -186,8 +186,7 @@ def calibration_belt(
     """
     check_count("max_degree", max_degree, 4)
     check_share("threshold", threshold)
-    for level in levels:
-        check_share("levels", level)
+    levels = [check_share("levels", level) for level in check_sequence("levels", levels)]
     design = Design(*read_rows(y_true, y_prob, cluster, rows))
     table, grid = design.table, curve_grid(design.table, at)
     x, points = logit(table.score, EPS), logit(grid, EPS)
