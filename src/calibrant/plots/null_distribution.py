@@ -19,7 +19,7 @@ from calibrant.metrics.registry import MetricLike
 from calibrant.plots._canvas import draw_title, drawn_frame, single_axes
 from calibrant.plots._inputs import predict_scores, result_table, shared_metric
 from calibrant.plots._palette import ACCEPTED, blend, event_colour
-from calibrant.tables.table_functions import row_options
+from calibrant.tables.table_functions import read_score_table, row_options
 
 __all__ = ["NullDisplay"]
 
@@ -79,8 +79,8 @@ class NullDisplay:
         sample_weight, frequency, pos_label, missing
             How rows are read; see `ScoreTable.from_arrays`.
         """
-        chosen = TCE() if metric is None else metric
-        found = nulls.null(chosen, y_true, y_prob, n_resamples=n_resamples, random_state=random_state, **rows)
+        chosen, table = TCE() if metric is None else metric, read_score_table(y_true, y_prob, rows)
+        found = nulls.null(chosen, table, n_resamples=n_resamples, random_state=random_state)
         return cls.from_null(found, ax=ax, fig=fig)
 
     @classmethod
