@@ -261,7 +261,7 @@ def test_weights_of_distributions_and_labels_of_events_are_refused():
             cb.Point(MEAN),
             "forecast must be a forecast of kind 'distribution'; got Point",
         ),
-        ("ece", GAUSSIAN, "forecast must be a forecast of kind 'binary'; got Gaussian"),
+        ("ece", GAUSSIAN, "(forecast|y_prob) must be a forecast of kind 'binary'; got Gaussian"),
         ("crps", MEAN, "forecast must be Gaussian, Quantiles, Samples or a frozen distribution"),
     ],
 )
