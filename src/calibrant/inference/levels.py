@@ -77,5 +77,6 @@ def _observed_over_expected(design: Design, level: float) -> Estimate | None:
     error = math.sqrt(variance) / observed
     reach = error * (known[0].high - known[0].value) / known[0].standard_error
     value = observed / expected
-    limits = value * math.exp(-reach), value * math.exp(reach)
+    with np.errstate(over="ignore"):
+        limits = value * float(np.exp(-reach)), value * float(np.exp(reach))
     return Estimate("O/E", value, value * error, *limits, level, design.degrees, null=1.0)

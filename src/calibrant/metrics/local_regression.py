@@ -76,7 +76,8 @@ class LocalRegression:
     def _row(self, away: Floats, n: Floats, h: float) -> Floats:
         share = np.abs(away) / h
         kernel = n * np.where(share < 1, (1 - np.minimum(share, 1) ** 3) ** 3, 0.0)
-        basis = np.stack([(away / h) ** j for j in range(self.degree + 1)])
+        scaled = np.clip(away / h, -1, 1)  # powers of rows without a weight do not overflow
+        basis = np.stack([scaled**j for j in range(self.degree + 1)])
         gram = (basis * kernel) @ basis.T
         size = np.linalg.eigvalsh(gram)
         if size[0] > 1e-9 * size[-1]:

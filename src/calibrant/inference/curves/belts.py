@@ -244,7 +244,15 @@ def _score_statistics(design: Design, x: Floats, most: int) -> Any:
     scaled = (x - x.mean()) / (x.std() or 1.0)
     contrasts = np.stack([scaled**j for j in range(most + 1)])
     totals = contrasts @ (table.k - table.n * table.score)
-    root = np.linalg.cholesky(design.score_covariance(contrasts, table.score))
+    try:
+        root = np.linalg.cholesky(design.score_covariance(contrasts, table.score))
+    except np.linalg.LinAlgError:
+        raise InputError(
+            f"The residuals must determine the variances of {most + 1} coefficients; there are too few distinct scores "
+            "or clusters.",
+            hint="Use a lower max_degree, or more rows.",
+            argument="max_degree",
+        ) from None
     normal = np.linalg.solve(root, totals)
     sizes = [float(normal[0] ** 2 + normal[1] ** 2), *(normal[2:] ** 2).tolist()]
     for size, df in zip(sizes, (2, *(1 for _ in sizes[1:])), strict=True):

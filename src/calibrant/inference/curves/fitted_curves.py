@@ -80,7 +80,10 @@ def fit_columns(
     coefficients = fit_logistic(design, basis)
     columns = np.stack([*basis, np.ones(len(table))])
     fitted = expit(coefficients @ columns)
-    inverse = np.linalg.inv(design.score_information(columns, fitted)).astype(np.float64)
+    try:
+        inverse = np.linalg.inv(design.score_information(columns, fitted)).astype(np.float64)
+    except np.linalg.LinAlgError:  # fitted probabilities of 0 and 1 leave no information
+        raise _undetermined(len(basis)) from None
     variance, degrees = inverse, np.inf
     if not design.is_independent:
         variance = inverse @ design.score_covariance(columns, fitted) @ inverse
@@ -101,8 +104,12 @@ def fit_logistic(design: Design, basis: list[Floats], start: list[float] | None 
             return logistic.fit(basis, n, k, start=start or [1.0, *(0.0 for _ in basis)])
     except logistic.NotConvergedError:  # a part of the curve separates the outcomes
         pass
-    raise InputError(
-        f"y_true and y_prob must have both outcomes, more than {len(basis)} distinct scores, and no part of the scores "
+    raise _undetermined(len(basis))
+
+
+def _undetermined(n_columns: int) -> InputError:
+    return InputError(
+        f"y_true and y_prob must have both outcomes, more than {n_columns} distinct scores, and no part of the scores "
         "in which the curve separates the outcomes; they do not.",
         hint="Use fewer knots or a lower degree, method='isotonic', or more rows.",
         argument="y_prob",
@@ -130,6 +137,12 @@ def fit_local(design: Design, at: Floats, span: float, degree: int) -> FittedCur
             variance = counted.score_covariance(weights, rate)
     inflation, degrees = _few_clusters(design, degree + 1)
     value: Floats = weights @ grouped.k.astype(np.float64)
+    if not (np.isfinite(value).all() and np.isfinite(variance).all()):
+        raise InputError(
+            f"y_prob must have enough distinct scores for local curves of degree {degree}; {len(table)} are too few.",
+            hint="Use method='isotonic', a smaller degree, or more rows.",
+            argument="y_prob",
+        )
     settings = {"span": span, "degree": degree}
     return FittedCurve(value, _root(variance * inflation), at_scores, False, degrees, settings)
 
