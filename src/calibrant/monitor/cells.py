@@ -25,7 +25,8 @@ def encode_table(table: ScoreTable) -> bytes:
     frame = to_arrow(table)
     arrow = _arrow()
     sink = arrow.BufferOutputStream()
-    options = arrow.ipc.IpcWriteOptions(compression="zstd" if len(table) > 64 else None)
+    # Small tables: handing them to threads of Arrow takes longer than writing them.
+    options = arrow.ipc.IpcWriteOptions(compression="zstd" if len(table) > 64 else None, use_threads=False)
     with arrow.ipc.new_stream(sink, frame.schema, options=options) as writer:
         writer.write_table(frame)
     data: bytes = sink.getvalue().to_pybytes()
@@ -41,7 +42,7 @@ def decode_table(data: bytes, name: str) -> ScoreTable:
     if hashlib.sha256(content).digest() != digest:
         raise StoreError(damaged)
     try:
-        with arrow.ipc.open_stream(content) as reader:
+        with arrow.ipc.open_stream(content, options=arrow.ipc.IpcReadOptions(use_threads=False)) as reader:
             return from_arrow(reader.read_all(), name=name)
     except (InputError, arrow.ArrowException) as error:
         raise StoreError(damaged) from error

@@ -3,12 +3,15 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from starlette.requests import Request
 
+from calibrant._support.errors import MissingExtraError
 from calibrant.monitor import schema
+from calibrant.monitor.cells import encode_table
 from calibrant.monitor.conflicts import DeletedModelError
 from calibrant.monitor.model_monitor import Monitor
 from calibrant.monitor.service.access_tokens import TokenBook
@@ -22,6 +25,7 @@ from calibrant.monitor.service.service_settings import ServiceSettings
 from calibrant.monitor.service.work_queue import WorkQueue, WriteQueue
 from calibrant.monitor.status import Receipt
 from calibrant.monitor.store import Store
+from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Service"]
 
@@ -51,6 +55,7 @@ class Service:
         self.queues = (self.writers, self.readers, self.computers)
         self.outbox = Outbox(self.store, settings.lease_seconds, settings.retry_seconds, settings.public_url)
         self.delivery: AlarmDelivery | None = None
+        self._loading: asyncio.Task[None] | None = None
         self._monitors: dict[str, Monitor] = {}
         self._lock = threading.Lock()
 
@@ -129,9 +134,10 @@ class Service:
             return {row.name: int(row.revision) for row in connection.execute(query)}
 
     async def start(self) -> None:
-        """Start the delivery of alarms."""
+        """Start the delivery of alarms, and load the libraries of the first write and the first page meanwhile."""
         self.delivery = AlarmDelivery(self)
         await self.delivery.start()
+        self._loading = asyncio.create_task(self.compute(_load_libraries))
 
     def stop(self) -> None:
         """End streams of events; running requests go on."""
@@ -141,9 +147,18 @@ class Service:
         """Finish the running deliveries and the work that waits, and close the store."""
         if self.delivery is not None:
             await self.delivery.stop()
+        if self._loading is not None:
+            await self._loading
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
         for queue in self.queues:
             queue.close()
         self.store.engine.dispose()
+
+
+def _load_libraries() -> None:
+    """Use what is slow to load: Arrow loads pandas with its first table, the diagrams load Matplotlib."""
+    encode_table(ScoreTable.from_counts([0.5], [2], [1]))
+    with suppress(MissingExtraError):  # a page says so when it is asked for
+        import calibrant.plots.reliability  # noqa: F401
