@@ -74,6 +74,7 @@ def test_a_column_of_dates_is_read():
         ([NOON], "time must be one time or have 2 rows, as the other columns; got 1"),
         ([NOON, None], r"time has 1 missing value \(first at row 1\)"),
         ([NOON, 7], "time must hold times; row 1 is 7"),
+        ([NOON, {}], "time must hold times; row 1 is {}"),
         (np.array(["2026-01-01", "99999-01-01"], dtype="datetime64[D]"), "must lie in the years 1 to 8999; row 1"),
     ],
 )

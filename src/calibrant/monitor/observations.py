@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Protocol
@@ -222,6 +222,8 @@ def group_label(key: str) -> Any:
 
 def check_name(name: str, value: object) -> str:
     """Return a name for the store as text; it must not be empty or hold control characters."""
+    if isinstance(value, Collection) and not isinstance(value, str):
+        raise InputError(Argument(name) + f" must be text or a number; got {value!r:.40}.", value=value)
     text = str(value)
     check_text(name, text)
     if not text or not text.isprintable():

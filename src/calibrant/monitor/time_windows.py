@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,6 +139,8 @@ def _from_cells(column: _columns.ColumnData) -> Ints:
     known: dict[Any, int] = {}
     found = np.empty(len(column), dtype=np.int64)
     for row, cell in enumerate(column.values):
+        if not isinstance(cell, (str, date, np.datetime64)):  # others may have no hash
+            _refuse(cell, column, row)
         key = cell, getattr(cell, "fold", 0)  # the hour that a clock repeats: equal cells, other times
         if key not in known:
             known[key] = _microseconds(cell, column, row)
@@ -152,15 +154,17 @@ def _microseconds(cell: Any, column: _columns.ColumnData, row: int) -> int:
     try:
         moment = datetime.fromisoformat(cell.strip()) if isinstance(cell, str) else cell
         if not isinstance(moment, datetime):
-            if not isinstance(moment, date):
-                raise TypeError
             moment = datetime.combine(moment, time())
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         if moment.year > LAST_YEAR:
             raise OverflowError
         return int((moment - _EPOCH) // _MICROSECOND)
     except (TypeError, ValueError, OverflowError) as error:
-        raise column.error(f"must hold times; {column.place(row)} is {cell!r}.", hint=_HINT, row=row) from error
+        _refuse(cell, column, row, error)
+
+
+def _refuse(cell: Any, column: _columns.ColumnData, row: int, cause: Exception | None = None) -> NoReturn:
+    raise column.error(f"must hold times; {column.place(row)} is {cell!r}.", hint=_HINT, row=row) from cause
 
 
 def read_duration(value: Any, name: str) -> int:
