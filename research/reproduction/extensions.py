@@ -11,9 +11,8 @@ import calibrant as cb
 from calibrant._support.progress import progress_bar
 from calibrant.tables.score_table import ScoreTable
 from research.reproduction import gda
-from research.reproduction.author_variants import rows_in_order
 from research.reproduction.sources import ALGORITHMS, NETWORKS, NoDataError, imagenet, uci
-from research.reproduction.tables import Setting
+from research.reproduction.tables import Rows, Setting
 
 _RESAMPLES = 199
 _SHUFFLES = 200
@@ -67,19 +66,19 @@ def ties() -> Iterator[dict[str, Any]]:
     for name, algorithm in progress_bar(cases, len(cases), "shuffling ties"):
         y, p, order = uci(name, algorithm)
         setting = Setting.usual(y.size)
-        counted = ScoreTable.from_arrays(y, p)
         shuffled = []
         for _ in range(_SHUFFLES):
             again = rng.permutation(y.size)
-            values = setting.as_published(rows_in_order(y[again], p[again]))
+            values = setting.as_published(Rows.sorted(y[again], p[again]))
             shuffled.append((values["TCE(P)"], values["TCE(Q)"]))
         lows, highs = np.min(shuffled, axis=0), np.max(shuffled, axis=0)
-        printed, corrected = setting.as_published(rows_in_order(y, p, order)), setting.corrected(counted)
+        rows = Rows.sorted(y, p, order)
+        printed, corrected = setting.as_published(rows), setting.corrected(rows)
         row: dict[str, Any] = {
             "set": name,
             "algorithm": algorithm,
             "rows": y.size,
-            "distinct predictions": len(counted),
+            "distinct predictions": len(rows.table),
         }
         for i, column in enumerate(("TCE(P)", "TCE(Q)")):
             row[f"{column} published order"] = f"{printed[column]:.2f}"

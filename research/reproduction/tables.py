@@ -3,23 +3,15 @@
 import csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
 
 import calibrant as cb
-from calibrant.metrics.bins import Bins
 from calibrant.metrics.significance import Test
 from calibrant.tables.score_table import ScoreTable
 from research.reproduction import gda
-from research.reproduction.author_variants import (
-    FloatQuantile,
-    ReferenceTail,
-    linspace_edges,
-    rows_in_order,
-    t_without_root,
-)
 from research.reproduction.sources import NETWORKS, imagenet, uci
 
 HERE = Path(__file__).parent
@@ -29,7 +21,7 @@ PREVALENCE = {"calibrated": 0.5, "miscalibrated": 0.4}
 
 @dataclass(frozen=True)
 class Cell:
-    """One published number, the value of the authors' variant, and the corrected value."""
+    """One published number, our value with ``reading="published"``, and the value of the library's default."""
 
     table: str
     row: str
@@ -63,6 +55,25 @@ def published(table: str) -> list[dict[str, str]]:
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Outcomes and predictions in the order of the authors' sort, which decides how their program splits ties."""
+
+    y: np.ndarray
+    p: np.ndarray
+
+    @classmethod
+    def sorted(cls, y: np.ndarray, p: np.ndarray, order: np.ndarray | None = None) -> "Rows":
+        """Sort rows; `order` is that of the sort in the authors' program, which differs between machines."""
+        order = np.argsort(p, kind="stable") if order is None else order
+        return cls(y[order], np.asarray(p, dtype=np.float64)[order])
+
+    @cached_property
+    def table(self) -> ScoreTable:
+        """The rows with equal predictions pooled."""
+        return ScoreTable.from_arrays(self.y, self.p)
+
+
+@dataclass(frozen=True)
 class Setting:
     """Sizes of PAVA-BC bins, number of the other bins, level and test: one row of a table."""
 
@@ -75,21 +86,27 @@ class Setting:
     def usual(cls, size: int) -> "Setting":
         return cls(int(size / 20), int(size / 5))
 
-    def as_published(self, rows: ScoreTable, test: Test = cb.significance.binomial) -> dict[str, float]:
-        """Return all seven columns of the supplement's tables by the authors' variants."""
-        bins = ReferenceTail(self.n_min, self.n_max), FloatQuantile(self.n_bins), linspace_edges(self.n_bins)
-        return self._measure(rows, *bins, test)
+    def as_published(self, rows: Rows, test: Test = cb.significance.binomial) -> dict[str, float]:
+        """Return all seven columns of the supplement's tables by the public way to check them."""
+        metrics = self._metrics(test)
+        return {name: metric(rows.y, rows.p, reading="published").value for name, metric in metrics.items()}
 
-    def corrected(self, table: ScoreTable, test: Test = cb.significance.binomial) -> dict[str, float]:
-        """Return the same columns by the library."""
-        bins = cb.PAVABC(self.n_min, self.n_max), cb.Quantile(self.n_bins), cb.EqualWidth(self.n_bins)
-        return self._measure(table, *bins, test)
+    def corrected(self, rows: Rows, test: Test = cb.significance.binomial) -> dict[str, float]:
+        """Return the same columns by the library's default."""
+        return {name: metric.value(rows.table) for name, metric in self._metrics(test).items()}
 
-    def _measure(self, table: ScoreTable, pava_bc: Bins, quantile: Bins, width: Bins, test: Test) -> dict[str, float]:
+    def _metrics(self, test: Test) -> dict[str, cb.GCE]:
+        pava_bc, quantile, width = (
+            cb.PAVABC(self.n_min, self.n_max),
+            cb.Quantile(self.n_bins),
+            cb.EqualWidth(self.n_bins),
+        )
         kinds = {"TCE(P)": pava_bc, "TCE(Q)": quantile, "TCE(V)": cb.PAVA()}
-        values = {name: cb.TCE(bins=bins, alpha=self.alpha, test=test).value(table) for name, bins in kinds.items()}
-        values |= {"ECE": cb.ECE(bins=width).value(table), "ACE": cb.ACE(bins=quantile).value(table)}
-        return values | {"MCE": cb.MCE(bins=width).value(table), "MCE(Q)": cb.MCE(bins=quantile).value(table)}
+        metrics: dict[str, cb.GCE] = {
+            name: cb.TCE(bins=bins, alpha=self.alpha, test=test) for name, bins in kinds.items()
+        }
+        metrics |= {"ECE": cb.ECE(bins=width), "ACE": cb.ACE(bins=quantile)}
+        return metrics | {"MCE": cb.MCE(bins=width), "MCE(Q)": cb.MCE(bins=quantile)}
 
 
 def _row(cells: dict[str, str]) -> str:
@@ -111,14 +128,13 @@ def _compared(
 
 
 @cache
-def _simulated(train: float, test: float, n_test: int = 6000) -> tuple[ScoreTable, ScoreTable]:
-    """Return the rows of section 4.1 as one entry per row, and as a table of distinct scores."""
-    y, p = gda.predictions(train, test, n_test)
-    return rows_in_order(y, p), ScoreTable.from_arrays(y, p)
+def _simulated(train: float, test: float, n_test: int = 6000) -> Rows:
+    """Return the rows of section 4.1."""
+    return Rows.sorted(*gda.predictions(train, test, n_test))
 
 
-def _both(setting: Setting, rows: ScoreTable, counted: ScoreTable) -> tuple[dict[str, float], dict[str, float]]:
-    return setting.as_published(rows), setting.corrected(counted)
+def _both(setting: Setting, rows: Rows) -> tuple[dict[str, float], dict[str, float]]:
+    return setting.as_published(rows), setting.corrected(rows)
 
 
 def table02() -> Iterator[Cell]:
@@ -126,7 +142,7 @@ def table02() -> Iterator[Cell]:
 
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
         train, test = (float(word.strip().rstrip("%")) / 100 for word in row["key"].split("vs"))
-        return _without_p(_both(Setting.usual(6000), *_simulated(train, test)))
+        return _without_p(_both(Setting.usual(6000), _simulated(train, test)))
 
     yield from _compared("table02", measure)
 
@@ -168,15 +184,14 @@ def table10() -> Iterator[Cell]:
 
 
 def _sensitivity(table: str, setting: Callable[[str], Setting]) -> Iterator[Cell]:
-    yield from _compared(table, lambda row: _both(setting(row["key"]), *_simulated(0.5, PREVALENCE[row["case"]])))
+    yield from _compared(table, lambda row: _both(setting(row["key"]), _simulated(0.5, PREVALENCE[row["case"]])))
 
 
 def table09() -> Iterator[Cell]:
     """Predictions with noise."""
 
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
-        y, p = gda.perturbed(PREVALENCE[row["case"]])[row["key"]]
-        return _both(Setting.usual(6000), rows_in_order(y, p), ScoreTable.from_arrays(y, p))
+        return _both(Setting.usual(6000), Rows.sorted(*gda.perturbed(PREVALENCE[row["case"]])[row["key"]]))
 
     yield from _compared("table09", measure)
 
@@ -185,9 +200,9 @@ def table11() -> Iterator[Cell]:
     """The binomial test against the t-test: the published formula lacks a square root."""
 
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
-        setting, (rows, counted) = _RANGES[row["key"]], _simulated(0.5, PREVALENCE[row["case"]])
-        printed = setting.as_published(rows), setting.as_published(rows, t_without_root)
-        corrected = setting.corrected(counted), setting.corrected(counted, cb.significance.t)
+        setting, rows = _RANGES[row["key"]], _simulated(0.5, PREVALENCE[row["case"]])
+        printed = setting.as_published(rows), setting.as_published(rows, cb.significance.t)
+        corrected = setting.corrected(rows), setting.corrected(rows, cb.significance.t)
         return _by_test(*printed), _by_test(*corrected)
 
     yield from _compared("table11", measure)
@@ -204,7 +219,7 @@ def table12() -> Iterator[Cell]:
 
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
         size = int(row["key"])
-        return _both(Setting.usual(size), *_simulated(0.5, PREVALENCE[row["case"]], size))
+        return _both(Setting.usual(size), _simulated(0.5, PREVALENCE[row["case"]], size))
 
     yield from _compared("table12", measure)
 
@@ -214,7 +229,7 @@ def table13() -> Iterator[Cell]:
 
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
         train, test = (float(word.strip().rstrip("%")) / 100 for word in row["key"].split("-"))
-        return _both(Setting.usual(6000), *_simulated(train, test))
+        return _both(Setting.usual(6000), _simulated(train, test))
 
     yield from _compared("table13", measure)
 
@@ -230,18 +245,16 @@ def appendix_b() -> Iterator[Cell]:
 
 
 def _bin_errors(table: str, name: str) -> Iterator[Cell]:
-    y, p, order = uci(name, "RF")
-    rows, counted = rows_in_order(y, p, order), ScoreTable.from_arrays(y, p)
-    setting = Setting.usual(y.size)
-    printed = (cb.PAVA(), ReferenceTail(setting.n_min, setting.n_max), FloatQuantile(10))
-    corrected = (cb.PAVA(), cb.PAVABC(), cb.Quantile(10))
+    rows = Rows.sorted(*uci(name, "RF"))
+    setting = Setting.usual(rows.y.size)
+    kinds = {"PAVA": cb.PAVA(), "PAVA-BC": cb.PAVABC(setting.n_min, setting.n_max), "Quantile": cb.Quantile(10)}
     measures = {"total": cb.metrics.total_error, "mean within a bin": cb.metrics.mean_within_error}
 
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
-        error, names = measures[row["error"]], ("PAVA", "PAVA-BC", "Quantile")
+        error = measures[row["error"]]
         return (
-            {n: error(bins(rows)) for n, bins in zip(names, printed, strict=True)},
-            {n: error(bins(counted)) for n, bins in zip(names, corrected, strict=True)},
+            {n: error(cb.TCE(bins=bins)(rows.y, rows.p, reading="published").partition) for n, bins in kinds.items()},
+            {n: error(bins(rows.table)) for n, bins in kinds.items()},
         )
 
     yield from _compared(table, measure, lambda row, column: _WHY.get((f"{name} bins", row["error"], column), ""))
@@ -264,9 +277,8 @@ def table14() -> Iterator[Cell]:
 
 def _algorithms(table: str, name: str | None = None) -> Iterator[Cell]:
     def measure(row: dict[str, str]) -> tuple[dict[str, float], dict[str, float]]:
-        y, p, order = uci(name or row["data"], row["algorithm"])
-        both = _both(Setting.usual(y.size), rows_in_order(y, p, order), ScoreTable.from_arrays(y, p))
-        return _without_p(both)
+        rows = Rows.sorted(*uci(name or row["data"], row["algorithm"]))
+        return _without_p(_both(Setting.usual(rows.y.size), rows))
 
     def why(row: dict[str, str], column: str) -> str:
         return _WHY.get((name or row["data"], row["algorithm"], column), "")
@@ -281,8 +293,7 @@ def table05() -> Iterator[Cell]:
         if row["model"] not in NETWORKS:
             return {}, {}
         y, p = imagenet(row["model"])
-        p = p.astype(np.float64)
-        return _without_p(_both(Setting.usual(y.size), rows_in_order(y, p), ScoreTable.from_arrays(y, p)))
+        return _without_p(_both(Setting.usual(y.size), Rows.sorted(y, p.astype(np.float64))))
 
     yield from _compared("table05", measure, lambda row, column: _WHY.get(("imagenet", row["model"], column), ""))
 

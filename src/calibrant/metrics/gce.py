@@ -4,7 +4,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,9 +98,41 @@ class GCE(KnownKeywords, _Immutable):
     def __hash__(self) -> int:
         return hash((self.bins, self.loss, self.norm))
 
-    def __call__(self, y_true: ScoreTable | Column, y_prob: Column | None = None, **rows: Any) -> Breakdown:
-        """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`."""
-        table = read_score_table(y_true, y_prob, rows)
+    def __call__(
+        self,
+        y_true: ScoreTable | Column,
+        y_prob: Column | None = None,
+        *,
+        reading: Literal["pooled", "published"] = "pooled",
+        **rows: Any,
+    ) -> Breakdown:
+        """Measure a table, or rows of (y_true, y_prob) with the options of `ScoreTable.from_arrays`.
+
+        Parameters
+        ----------
+        y_true, y_prob : columns, or one ScoreTable instead of both
+        reading : {"pooled", "published"}
+            With "pooled" equal predictions are one, so that the order of rows has no effect. "published" is not
+            recommended: it repeats the program behind the tables of Matsubara et al. (2023), to check their numbers.
+            It splits equal predictions in the order of the rows, and needs rows without weights.
+        **rows
+            Options of `ScoreTable.from_arrays`; with "published" only `pos_label`.
+
+        Returns
+        -------
+        Breakdown
+        """
+        if reading == "published":
+            from calibrant.metrics.published_reading import published_metric, rows_in_order
+
+            return published_metric(self)._measure(rows_in_order(y_true, y_prob, **rows))
+        if reading != "pooled":
+            raise InputError(
+                f"reading must be 'pooled' or 'published'; got {reading!r}.", argument="reading", value=reading
+            )
+        return self._measure(read_score_table(y_true, y_prob, rows))
+
+    def _measure(self, table: ScoreTable) -> Breakdown:
         partition = self.bins(table)
         # A loss with several numbers per bin offers `columns` and `notes`.
         columns = (

@@ -263,15 +263,25 @@ def metric_function(cls: Callable[P, _MeasuresRows]) -> MetricFunction[P]:
         value: float | None = metric.value_of_rows(*rows)
         return value
 
+    def of_reading(*columns: Any, **options: Any) -> float:
+        own = {name: options.pop(name) for name in inspect.signature(cls).parameters if name in options}
+        metric: Any = cls(**own)  # type: ignore[call-arg]
+        return float(metric(*columns, **options))
+
     measure.of_rows = of_rows  # type: ignore[attr-defined]
     reader: TableReader[Any] = getattr(cls, "reader", read_score_table)
     first = inspect.Parameter("table", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    settings = inspect.signature(cls).parameters.values()
+    settings = list(inspect.signature(cls).parameters.values())
+    example = cls()  # type: ignore[call-arg]
+    reading = inspect.signature(example).parameters.get("reading")
+    if reading is not None:
+        measure.of_reading = of_reading  # type: ignore[attr-defined]
+        settings.append(reading)
     attributes = {
-        "__name__": cls().name.lower(),  # type: ignore[call-arg]
-        "__qualname__": cls().name.lower(),  # type: ignore[call-arg]
+        "__name__": example.name.lower(),
+        "__qualname__": example.name.lower(),
         "__module__": cls.__module__,
-        "__doc__": _function_docstring(inspect.getdoc(cls) or "", reader),
+        "__doc__": _function_docstring(inspect.getdoc(cls) or "", reader, has_readings=reading is not None),
         "__signature__": inspect.Signature([first, *(p.replace(kind=p.KEYWORD_ONLY) for p in settings)]),
     }
     for name, value in attributes.items():
@@ -286,7 +296,11 @@ _HEADING = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
 _PREDICTIONS = {"y_prob": "predicted probabilities", "y_pred": "predictions", "forecast": "predictive distributions"}
 
 
-def _function_docstring(of_class: str, reader: TableReader[Any]) -> str:
+_READINGS = """reading : {"pooled", "published"}
+    "published" repeats the program behind the tables of Matsubara et al. (2023) and is not recommended; see `GCE`."""
+
+
+def _function_docstring(of_class: str, reader: TableReader[Any], *, has_readings: bool) -> str:
     """Return the docstring of the class with the parameters and the result of its function."""
     table = reader.kind.__name__
     columns = (
@@ -298,7 +312,7 @@ def _function_docstring(of_class: str, reader: TableReader[Any]) -> str:
     sections = dict(zip(rest[::2], (body.strip("\n") for body in rest[1::2]), strict=True))
     settings = sections.pop("Parameters", "")
     sections = {
-        "Parameters": "\n".join(part for part in (columns, settings, options) if part),
+        "Parameters": "\n".join(part for part in (columns, settings, _READINGS * has_readings, options) if part),
         "Returns": "float",
         **sections,
     }

@@ -130,11 +130,15 @@ class TableReader(Generic[T]):
         """As `takes_rows`, for functions that return a number: it cannot carry notes, so they become warnings.
 
         If the function has an attribute `of_rows`, a function of two columns and the same options, it is asked first
-        where no option for reading rows is given; None means that a table is needed.
+        where no option for reading rows is given; None means that a table is needed. If it has an attribute
+        `of_reading`, it takes ``reading=``, and other readings of rows than the first one are passed to that attribute.
         """
         of_rows: Callable[..., float | None] | None = getattr(function, "of_rows", None)
+        of_reading: Callable[..., float] | None = getattr(function, "of_reading", None)
 
         def number(*columns: Any, **options: Any) -> float:
+            if of_reading is not None and (reading := options.pop("reading", "pooled")) != "pooled":
+                return of_reading(*columns, reading=reading, **options)
             if of_rows is not None and len(columns) == 2 and not options.keys() & self.parameters.keys():
                 value = of_rows(*columns, **options)
                 if value is not None:

@@ -1,0 +1,100 @@
+"""``reading="published"``: the program behind the tables of the TCE paper, to check its numbers."""
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant import significance
+from calibrant._support.errors import InputError
+from calibrant.metrics.bins import EqualInformation
+from calibrant.metrics.published_reading import published_bins, rows_in_order, t_without_root
+
+
+def tied(rng, n=60):
+    p = rng.choice([0.2, 0.5, 0.7], n)
+    return (rng.random(n) < p).astype(int), p
+
+
+def test_equal_predictions_stay_apart_in_the_order_of_the_rows(rng):
+    y, p = tied(rng)
+    apart, counted = rows_in_order(y, p), cb.ScoreTable.from_arrays(y, p)
+    assert len(apart) == 60
+    assert len(counted) == 3
+    assert apart.k.tolist() == y[np.argsort(p, kind="stable")].tolist()
+    assert cb.brier(apart) == pytest.approx(cb.brier(counted))
+
+
+def test_the_order_of_tied_rows_decides_the_published_value_and_not_the_default(rng):
+    y, p = tied(rng, 2_000)
+    drawn, sorted_by_outcome = np.arange(2_000), np.argsort(-y, kind="stable")
+    assert cb.tce(y[drawn], p[drawn]) == cb.tce(y[sorted_by_outcome], p[sorted_by_outcome])
+    published = [cb.tce(y[order], p[order], reading="published") for order in (drawn, sorted_by_outcome)]
+    assert published[0] + 20 < published[1] == 100
+
+
+def test_without_ties_the_bins_of_both_readings_agree(rng):
+    p = rng.random(997)
+    y = rng.random(997) < p
+    rows, counted = rows_in_order(y, p), cb.ScoreTable.from_arrays(y, p)
+    for bins in (cb.Quantile(10), cb.EqualWidth(10), cb.PAVA()):
+        assert published_bins(bins)(rows).n.tolist() == bins(counted).n.tolist()
+
+
+def test_float_cuts_miss_a_row_where_a_product_is_rounded_down():
+    """N = B = 50: 29 / 50 * 50 is 28.999999999999996, so one bin is empty and the next has two rows."""
+    p = (np.arange(50) + 0.5) / 50
+    y = np.zeros(50)
+    assert published_bins(cb.Quantile(50))(rows_in_order(y, p)).n.max() == 2
+    assert cb.Quantile(50)(cb.ScoreTable.from_arrays(y, p)).n.tolist() == [1] * 50
+
+
+@pytest.mark.parametrize(("n_min", "n_max"), [(3, 4), (5, 9), (10, 15)])
+def test_both_tail_rules_agree_for_narrow_limits(n_min, n_max, rng):
+    """Where 2 n_min > n_max the program never joins the tail, and Algorithm 2 could not either."""
+    p = rng.random(80)
+    rows = rows_in_order(rng.random(80) < p, p)
+    ours = cb.PAVABC(n_min, n_max)(rows)
+    theirs = published_bins(cb.PAVABC(n_min, n_max))(rows)
+    if ours.n[-1] <= n_min:
+        assert theirs.n.tolist() == ours.n.tolist()
+    assert theirs.n.sum() == ours.n.sum() == 80
+
+
+def test_the_t_test_is_that_of_the_program_and_rejects_far_more(rng):
+    k, n, p = np.array([50, 5]), np.array([100, 100]), np.array([0.55, 0.07])
+    assert (t_without_root(k, n, p) < 0.5 * significance.t(k, n, p)).all()
+    assert t_without_root(np.array([0]), np.array([9]), np.array([0.0])).tolist() == [0]
+    scores = rng.random(2_000)
+    y = rng.random(2_000) < scores
+    binomial, t = (
+        cb.tce(y, scores, test=test, reading="published") for test in (significance.binomial, significance.t)
+    )
+    assert binomial + 20 < t
+
+
+def test_functions_and_objects_take_the_reading(rng):
+    y, p = tied(rng, 500)
+    breakdown = cb.ACE(n_bins=5)(y, p, reading="published")
+    assert breakdown.partition.n.tolist() == [100] * 5
+    assert cb.ace(y, p, n_bins=5, reading="published") == breakdown.value
+    assert cb.ace(y_true=y, y_prob=p, n_bins=5, reading="published") == breakdown.value
+    assert cb.ace(y, p, n_bins=5, reading="pooled") == cb.ace(y, p, n_bins=5)
+    labels = np.where(y == 1, "yes", "no")
+    assert cb.ace(labels, p, n_bins=5, pos_label="yes", reading="published") == breakdown.value
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        ("rows", {"reading": "paper"}, "reading must be 'pooled' or 'published'; got 'paper'"),
+        ("table", {"reading": "published"}, 'reading="published" needs rows; got a table'),
+        ("rows", {"reading": "published", "sample_weight": [1, 2]}, "sample_weight must be omitted"),
+        ("rows", {"reading": "published", "missing": "drop"}, "missing must be omitted"),
+        ("rows", {"reading": "published", "bins": EqualInformation()}, "bins must be PAVABC, PAVA, Quantile"),
+    ],
+)
+def test_what_the_reading_does_not_take_is_an_error(given, options, message):
+    y, p = [0, 1], [0.2, 0.6]
+    columns = (y, p) if given == "rows" else (cb.ScoreTable.from_arrays(y, p),)
+    with pytest.raises(InputError, match=message):
+        cb.tce(*columns, **options)
