@@ -143,6 +143,29 @@ def test_scores_of_0_with_events_are_evidence():
 
 
 @pytest.mark.parametrize("dependence", ["window", "any", "independent"])
+def test_common_events_are_as_much_evidence_as_rare_ones(dependence):
+    """Exchanging the event and its absence changes nothing: a doubled share of failures is found as soon."""
+    rng = np.random.default_rng(3)
+    score = np.array([0.01, 0.05, 0.1, 0.3])
+    n = np.full(4, 60)
+    rare = [cb.ScoreTable.from_counts(score, n, rng.binomial(n, 1.8 * score)) for _ in range(25)]
+    common = [cb.ScoreTable.from_counts(1 - score[::-1], n, (n - t.k)[::-1]) for t in rare]
+    found = [drifting(EProcess(dependence=dependence), tables) for tables in (rare, common)]
+    assert found[0].log_e > np.log(50)
+    assert found[1].log_e == pytest.approx(found[0].log_e, rel=1e-6)
+
+
+def test_windows_of_common_events_vary_as_those_of_rare_ones():
+    rng = np.random.default_rng(4)
+    n, p = np.full(200, 400), np.full(200, 0.05)
+    k = rng.binomial(n, p * (1 + 0.4 * rng.choice([-1, 1], 200)))
+    rare, common = dispersion(sums(n, p, k)), dispersion(sums(n, 1 - p, n - k))
+    assert rare.window_effect > 0.25
+    assert common.window_effect == pytest.approx(rare.window_effect)
+    assert common.pvalue == pytest.approx(rare.pvalue)
+
+
+@pytest.mark.parametrize("dependence", ["window", "any", "independent"])
 @pytest.mark.parametrize("shift", [0.0, 0.0125, 0.4, 0.425, 2.6])
 def test_the_confidence_sequence_holds_the_true_shift(dependence, shift):
     rng = np.random.default_rng(11)

@@ -29,7 +29,7 @@ class WindowSums:
     information : array
         Sums of p (1 - p).
     squared : array
-        Sums of squared expected events: of one window the square itself.
+        Sums of squared expected rows of the rarer outcome: of one window the square itself.
     """
 
     rows: Floats
@@ -44,7 +44,8 @@ class WindowSums:
         columns = [np.asarray(column, dtype=np.float64) for column in (rows, events, expected, information)]
         if any(c.ndim != 1 or c.shape != columns[0].shape or not np.isfinite(c).all() for c in columns):
             raise InputError("Sums of windows must be equally long columns of finite numbers.", argument="rows")
-        return cls(columns[0], columns[1], columns[2], columns[3], columns[2] ** 2)
+        rarer = np.minimum(columns[2], columns[0] - columns[2])
+        return cls(columns[0], columns[1], columns[2], columns[3], rarer**2)
 
     @classmethod
     def from_tables(cls, tables: list[ScoreTable]) -> "WindowSums":
@@ -82,7 +83,7 @@ def change_point(sums: WindowSums, *, window_effect: float = 0.0, alpha: float =
     ----------
     sums : WindowSums
     window_effect : float, default 0.0
-        Standard deviation of the effect of a window, relative to the event rate.
+        Standard deviation of the effect of a window, relative to the rate of the rarer outcome.
     alpha : float, default 0.05
         One minus the confidence level.
 
@@ -139,7 +140,8 @@ class Dispersion:
     ratio : float
         Observed over stated variance of the differences between neighbouring windows.
     window_effect : float
-        Estimated standard deviation of the effect of a window, relative to the event rate; 0 where none is significant.
+        Estimated standard deviation of the effect of a window, relative to the rate of the rarer outcome; 0 where none
+        is significant.
     pvalue : float
         Of the hypothesis that the windows vary as stated. Approximate; effects with heavy tails make it too small.
     correlation : float
@@ -163,7 +165,7 @@ def dispersion(sums: WindowSums, *, window_effect: float = 0.0) -> Dispersion | 
     ----------
     sums : WindowSums
     window_effect : float, default 0.0
-        The stated standard deviation of the effect of a window, relative to the event rate.
+        The stated standard deviation of the effect of a window, relative to the rate of the rarer outcome.
     """
     full = _with_enough_events(sums)
     if len(full) < 2 * FEWEST_PAIRS + 1:
@@ -212,7 +214,8 @@ class _Pairs:
         rate, score = (c[pairs].sum(axis=1) / rows.sum(axis=1) for c in (sums.events, sums.expected))
         scale = (rate * (1 - rate) / (score * (1 - score)))[:, None]
         variance = scale / information
-        effects = (rate / score)[:, None] ** 2 * sums.squared[pairs] / information**2
+        rarer = np.where(score <= 0.5, rate / score, (1 - rate) / (1 - score))
+        effects = rarer[:, None] ** 2 * sums.squared[pairs] / information**2
         residual = (sums.events[pairs] - sums.expected[pairs]) / information
         return cls(
             squared=np.diff(residual, axis=1)[:, 0] ** 2,

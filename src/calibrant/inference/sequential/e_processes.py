@@ -93,12 +93,13 @@ class EProcess:
     dependence : {"window", "any", "independent"}, default "window"
         What the rows of one window share, given the past and the scores of the window.
 
-        * ``"window"``: an effect of the window on its event rate, with mean 0 and a standard deviation of at most
-          `window_effect` times the rate; rows are independent otherwise.
+        * ``"window"``: an effect of the window on its rates, with mean 0 and a standard deviation of at most
+          `window_effect` times the rate of the rarer outcome; rows are independent otherwise.
         * ``"any"``: anything: rows may repeat each other. Slower.
         * ``"independent"``: nothing. Fastest; effects of a day break the guarantee.
     window_effect : float, default 0.2
-        Standard deviation of the effect of a window, relative to the event rate; used by ``"window"`` only.
+        Standard deviation of the effect of a window, relative to the rate of the rarer outcome: the event, or its
+        absence where the scores of the window have a mean above 1/2. Used by ``"window"`` only.
 
     Notes
     -----

@@ -24,7 +24,9 @@ class Contrast:
 
     With the expert's rate q, the nearest rate p0 that the null hypothesis allows and h = logit q - logit p0:
     `value` is the mean of h (y - p0), `expected` its mean under the expert. Under the null hypothesis its mean lies
-    between -`slack` and 0, and it is never below -`worst`. `bernoulli` bounds its variance for independent rows.
+    between -`slack` and 0, and it is never below -`worst`. `bernoulli` bounds its variance for independent rows,
+    `shared` its standard deviation by an effect of the window of 100 % of the rate of the rarer outcome: the event, or
+    its absence where the scores of the window have a mean above 1/2.
     """
 
     value: Floats
@@ -42,11 +44,13 @@ class Contrast:
         size = np.maximum(window.size, 1)
         share = window.n / size[..., None]
         rate = np.clip(0.5, window.low, window.high)  # the allowed rate with the largest variance
+        common = np.sum(share * window.score, axis=-1, keepdims=True) > 0.5
+        rarer = np.where(common, 1 - window.low, window.high)  # the largest rate of the rarer outcome
         return cls(
             value=np.sum(h * (window.k - window.n * nearest), axis=-1) / size,
             expected=np.sum(h * share * (q - nearest), axis=-1),
             bernoulli=np.sum(h**2 * share * (rate * (1 - rate)), axis=-1) / size,
-            shared=np.sum(np.abs(h) * share * window.high, axis=-1),
+            shared=np.sum(np.abs(h) * share * rarer, axis=-1),
             slack=np.sum(np.abs(h) * share * (window.high - window.low), axis=-1),
             worst=np.sum(np.abs(h) * share * np.where(h > 0, nearest, 1 - nearest), axis=-1),
         )
@@ -89,7 +93,7 @@ def any_dependence(contrast: Contrast, spread: Floats) -> Floats:
 
 
 def window_effects(contrast: Contrast, effect: float) -> Floats:
-    """Return the log e-value by Bennett's inequality: the windows' event rates vary with a stated standard deviation.
+    """Return the log e-value by Bennett's inequality: the rates of windows vary with a stated standard deviation.
 
     z is cut at a, which lowers its mean; then E exp(l z) <= exp(l^2 phi(l a) s2) with phi(u) = (exp(u) - 1 - u) / u^2
     and s2 a bound of the variance. A mean of -d < 0 adds d^2 to the second moment and takes l d away: l phi(l a) d
