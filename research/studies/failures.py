@@ -226,7 +226,8 @@ OTHERS: tuple[Row, ...] = (
         "15",
         "weekly re-evaluation of a calibrated stream",
         "an alarm within a year in 20 to 30 %",
-        "unchanged: `evaluate` is for one look; the monitor is planned",
+        "unchanged: `evaluate` is for one look; for many looks `Monitor`: at most 0.6 % with an alarm "
+        "(monitoring_false_alarms.csv)",
     ),
     (
         "16",
