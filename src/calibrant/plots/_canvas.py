@@ -28,7 +28,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from calibrant._support.atomic_files import write_file
 from calibrant._support.errors import InputError
 from calibrant._support.frame_output import frame_from_columns
-from calibrant._support.typing import Floats
+from calibrant._support.typing import Bools, Floats
 from calibrant.plots._palette import blend
 
 Scale: TypeAlias = Literal["linear", "log", "logit"]
@@ -304,6 +304,11 @@ class Axis:
             return np.asarray(p, dtype=np.float64)
         top = 1.0 if self.scale == "log" else 1 - 1e-12 if self.cut else self.high
         return np.clip(p, self.low, top)
+
+    def contains(self, p: Floats) -> Bools:
+        """Return which probabilities lie between the ends of the axis."""
+        found: Bools = (p >= self.low) & (p <= self.high)
+        return found
 
     def forward(self, p: Any) -> Any:
         """Transform probabilities to positions along the axis."""

@@ -51,6 +51,8 @@ class CalibrationCurve:
         What reproduces the curve: knots and coefficients, or span and degree.
     n_rows : float
     notes : tuple of Note
+    crowds_end : bool
+        Whether at least 80 % of the rows have scores within 0.1 of 0, or of 1: displays then choose logit axes.
     """
 
     score: Floats
@@ -65,6 +67,7 @@ class CalibrationCurve:
     settings: Mapping[str, Any] = field(default_factory=dict)
     n_rows: float = 0
     notes: tuple[Note, ...] = ()
+    crowds_end: bool = False
 
     @property
     def contains_diagonal(self) -> bool:
@@ -244,7 +247,8 @@ def _with_bands(
     settings = fit.settings | {"multiple": whole, "n_resamples": n_resamples}
     estimate = fit.probability(fit.value)
     bands = (*limits(whole), *limits(alone))
-    return CalibrationCurve(grid, estimate, *bands, level, method, errors, settings, table.size, notes)
+    found = (level, method, errors, settings, table.size, notes, table.crowds_end)
+    return CalibrationCurve(grid, estimate, *bands, *found)
 
 
 def supremum_quantile(
@@ -280,7 +284,8 @@ def _isotonic(design: Design, grid: Floats, level: float) -> CalibrationCurve:
     estimate = at_scores[np.maximum(np.searchsorted(table.score, grid, side="right") - 1, 0)]
     errors = smooth_errors(table, at_scores, "isotonic")
     band = isotonic_band(table, grid, level)
-    return CalibrationCurve(grid, estimate, *band, None, None, level, "isotonic", errors, {}, table.size, table.notes)
+    found = (level, "isotonic", errors, {}, table.size, table.notes, table.crowds_end)
+    return CalibrationCurve(grid, estimate, *band, None, None, *found)
 
 
 def curve_grid(table: ScoreTable, at: Column | None) -> Floats:
