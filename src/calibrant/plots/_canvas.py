@@ -267,13 +267,15 @@ class Axis:
     """An axis of probabilities from `low` to `high`.
 
     A log or logit axis does not contain 0 (and 1): values beyond its ends are drawn at the ends. If the user sets the
-    upper end (`cut`), values beyond it are not shown.
+    upper end (`cut`), values beyond it are not shown. An axis that contains all its values does not say that its ends
+    hold others (`complete`).
     """
 
     scale: Scale
     low: float
     high: float
     cut: bool = False
+    complete: bool = False
 
     @classmethod
     def fitting(cls, scale: Scale, values: Iterable[Any], limit: float | None = None, name: str = "ymax") -> "Axis":
@@ -355,6 +357,8 @@ class Axis:
 
     def _label(self, p: float, position: int | None = None) -> str:
         text = _plain(p)
+        if self.complete:
+            return text
         if np.isclose(p, self.low, rtol=1e-6, atol=0):
             return f"≤ {text}"
         gathers = self.scale == "logit" and not self.cut
