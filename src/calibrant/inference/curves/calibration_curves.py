@@ -1,7 +1,7 @@
 """`calibration_curve`: the event rate as a function of the score, with pointwise and simultaneous bands."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -13,8 +13,9 @@ from calibrant._support.json_values import columns, plain
 from calibrant._support.option_checks import check_count, check_option, check_share
 from calibrant._support.random_streams import RandomState, Stream, seed_sequence, stream_key
 from calibrant._support.typing import Column, Floats
-from calibrant.inference.curves.fitted_curves import FittedCurve, fit_local, fit_spline
+from calibrant.inference.curves.fitted_curves import FittedCurve, fit_most_knots, fit_spline
 from calibrant.inference.curves.isotonic_band import isotonic_band
+from calibrant.inference.curves.local_curves import fit_local
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import read_rows
 from calibrant.metrics.bins import PAVA
@@ -27,7 +28,6 @@ __all__ = ["CalibrationCurve", "CurveMethod", "calibration_curve", "curve_grid",
 CurveMethod: TypeAlias = Literal["spline", "local", "isotonic"]
 
 _PURPOSE = 2  # of the random stream; the replicates of the bootstrap and the null have 0 and 1
-_KNOTS = 5
 _POINTS = 51  # of the grid at equal shares of the rows, and as many at equal distances
 
 
@@ -159,10 +159,14 @@ def calibration_curve(
     Notes
     -----
     Spline: knots at the quantiles of Harrell (2015), as in R's ``rms::rcs``; scores are clipped to [2**-24, 1 -
-    2**-24]. The band is symmetric on the log-odds scale. Local: as R's ``loess(surface="direct")``; the band is
-    symmetric in probability and clipped to [0, 1], and does not account for the bias of the smoother. Independent rows
-    have the covariance of Bernoulli outcomes, as in R; weights and clusters a robust (sandwich) covariance, with
-    Student's distribution and the factor G / (G - parameters) for G clusters.
+    2**-24]. The band is symmetric on the log-odds scale. Independent rows have the covariance of Bernoulli outcomes, as
+    in R; weights and clusters a robust (sandwich) covariance, with Student's distribution and the factor
+    G / (G - parameters) for G clusters.
+
+    Local: the curve is that of R's ``loess(surface="direct")``. Its bands are for the event rate, not for the smoothed
+    rate: their centre is the curve less an estimate of its bias, that is the spline above plus the local regression of
+    the residuals of that spline, and their width contains the error of both. A note counts the points where the curve
+    lies outside its band; where the outcomes determine no spline, the bands ignore the bias, and a note says so.
 
     The half-width of the simultaneous band is a multiple of the standard error: the quantile of the largest absolute
     value over the grid of a Gaussian process with the same correlation (sup-t band).
@@ -199,7 +203,7 @@ def calibration_curve(
     if method == "local":
         fit = fit_local(design, grid, span, degree)
     else:
-        fit = _fit_most_knots(design, grid) if n_knots is None else fit_spline(design, grid, n_knots)
+        fit = fit_most_knots(design, grid) if n_knots is None else fit_spline(design, grid, n_knots)
     return _with_bands(design, grid, fit, method, level, n_resamples, random_state)
 
 
@@ -207,27 +211,10 @@ def spline_curve(design: Design, level: float, n_resamples: int = 999) -> Calibr
     """Return the spline curve that evaluations show; None where there is none."""
     grid = curve_grid(design.table, None)
     try:
-        fit = _fit_most_knots(design, grid)
+        fit = fit_most_knots(design, grid)
     except InputError:  # too few scores, or outcomes that a threshold separates
         return None
     return _with_bands(design, grid, fit, "spline", level, n_resamples, 0)
-
-
-def _fit_most_knots(design: Design, grid: Floats) -> FittedCurve:
-    """Fit the spline with 5 knots or, where the outcomes do not determine it, with 4 or 3."""
-    for n_knots in (_KNOTS, 4):
-        try:
-            found = fit_spline(design, grid, n_knots)
-        except InputError:
-            continue
-        return found if n_knots == _KNOTS else replace(found, notes=(*found.notes, _fewer_knots(n_knots)))
-    found = fit_spline(design, grid, 3)
-    return replace(found, notes=(*found.notes, _fewer_knots(3)))
-
-
-def _fewer_knots(n_knots: int) -> Note:
-    text = "Knots of the spline, fewer than 5 because a part of the curve would separate the outcomes: {count}."
-    return Note("fewer_knots", n_knots, text)
 
 
 def _with_bands(
@@ -242,13 +229,19 @@ def _with_bands(
     def limits(reach: float) -> tuple[Floats, Floats]:
         return fit.probability(fit.value - reach * fit.error), fit.probability(fit.value + reach * fit.error)
 
-    notes = join_notes(table.notes, fit.notes)
+    bands = (*limits(whole), *limits(alone))
+    notes = join_notes(table.notes, (*fit.notes, *_outside(fit.estimate, bands[0], bands[1])))
     errors = smooth_errors(table, fit.at_scores, "loess" if method == "local" else method)
     settings = fit.settings | {"multiple": whole, "n_resamples": n_resamples}
-    estimate = fit.probability(fit.value)
-    bands = (*limits(whole), *limits(alone))
     found = (level, method, errors, settings, table.size, notes, table.crowds_end)
-    return CalibrationCurve(grid, estimate, *bands, *found)
+    return CalibrationCurve(grid, fit.estimate, *bands, *found)
+
+
+def _outside(estimate: Floats, low: Floats, high: Floats) -> tuple[Note, ...]:
+    """Return a note if a curve leaves its own band, which local regression does where its bias is large."""
+    count = int(((estimate < low) | (estimate > high)).sum())
+    text = "Points of the grid at which the curve lies outside its band, because of the bias of the smoother: {count}."
+    return (Note("biased_curve", count, text),) if count else ()
 
 
 def supremum_quantile(
