@@ -113,7 +113,7 @@ def describe(design: Design) -> dict[str, Any]:
 
 def curves(most: int | None = None) -> None:
     """Write the coverage of the bands; run at most so many cells, of those that are not in the table."""
-    cells = [(design, method) for design in (*DESIGNS, WAVE) for method in METHODS if is_run(design, method)]
+    cells = [(design, method) for design in (*DESIGNS, WAVE) for method in METHODS]
     known = {(row["design"], row["events"], row["method"]): row for row in read("curves")}
     missing = [cell for cell in cells if (*key(cell[0]), cell[1]) not in known]
     for design, method in missing[:most]:
@@ -124,11 +124,6 @@ def curves(most: int | None = None) -> None:
         known[(*key(design), method)] = describe(design) | {"method": method, **measured, "data sets": len(found)}
         places = [(*key(each), name) for each, name in cells]
         write("curves", [known[place] for place in places if place in known])
-
-
-def is_run(design: Design, method: str) -> bool:
-    """Return whether a design is part of the study of a method: the isotonic band is exact for independent rows."""
-    return method != "isotonic" or not (design.clusters or design.weighted or design is WAVE)
 
 
 def belts(designs: Iterable[Design] = DESIGNS) -> None:

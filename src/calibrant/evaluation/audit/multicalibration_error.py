@@ -29,6 +29,8 @@ GROUPS = 256  # of neighbouring scores, between which null replicates are evalua
 NULL_WORK = 200_000_000  # rows x sets of features x replicates
 LEAST_NULL_ROWS = 2_000
 _AT_ONCE = 100  # replicates
+_SIGNS = (-1.0, 1.0, 0.5)  # two values with mean 0 and variance 1, and the probability of the first
+_MAMMEN = ((1 - 5**0.5) / 2, (1 + 5**0.5) / 2, (5 + 5**0.5) / 10)  # the same with a third moment of 1
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,13 @@ def multicalibration_error(
     """Return the multicalibration error of rows, with its null distribution.
 
     Null replicates of a calibrated forecast: outcomes are drawn with the scores as probabilities; residuals with
-    weights, in clusters or of numbers have random signs, one per row or cluster. Replicates use so many rows, drawn at
-    random, that the work is bounded: in standard deviations the distribution hardly depends on the number of rows. The
-    p-value compares errors between 256 groups of neighbouring scores; of numbers it takes segments of at least fifty
-    rows and twenty times the squared skewness of the errors, and the sum of squared errors as variance.
+    weights or in clusters have random signs, one per row or cluster. Residuals of numbers are multiplied by the numbers
+    of Mammen (1993), one per row or cluster, which keep variance and skewness, and each replicate has its own variance:
+    errors of counts are skewed, and a large sum goes with a large estimate of its variance. Replicates use so many
+    rows, drawn at random, that the work is bounded: in standard deviations the distribution hardly depends on the
+    number of rows. The p-value compares errors between 256 groups of neighbouring scores; of numbers it takes segments
+    of at least fifty rows and twenty times the squared skewness of the errors, and the sum of squared errors as
+    variance.
     """
     if len(sample) > MOST_ROWS:
         # One row of each of so many runs of neighbouring rows.
@@ -271,6 +276,7 @@ class _CellSums:
 
     matrix: Any  # sparse: (groups x segments) x rows
     deviation: Floats
+    studentised: bool = False  # whether each replicate has its own variance
 
     @classmethod
     def of_rows(
@@ -285,7 +291,8 @@ class _CellSums:
         usable = np.isin(np.arange(size), tested) & (spread > 0)
         one = (np.ones(place.size), (groups * size + cell, np.arange(place.size)))
         matrix = csr_array(one, shape=(size * width, place.size))
-        return cls(matrix, np.where(usable, np.sqrt(np.maximum(spread, 1e-300)), np.inf))
+        deviation = np.where(usable, np.sqrt(np.maximum(spread, 1e-300)), np.inf)
+        return cls(matrix, deviation, sample.kind == "point")
 
     def largest(self, residuals: Floats) -> Floats:
         """Return for each replicate the largest error of the segments; `residuals` are rows x replicates."""
@@ -296,7 +303,14 @@ class _CellSums:
             path += group
             np.maximum(high, path, out=high)
             np.minimum(low, path, out=low)
-        return np.asarray(((high - low) / self.deviation[:, None]).max(axis=0))
+        return np.asarray(((high - low) / self._deviations(residuals)).max(axis=0))
+
+    def _deviations(self, residuals: Floats) -> Floats:
+        if not self.studentised:
+            return self.deviation[:, None]
+        squares = (self.matrix @ residuals**2).reshape(-1, self.deviation.size, residuals.shape[1]).sum(axis=0)
+        usable = np.isfinite(self.deviation)[:, None] & (squares > 0)
+        return np.where(usable, np.sqrt(np.maximum(squares, 1e-300)), np.inf)
 
 
 class _Drawing:
@@ -317,5 +331,6 @@ class _Drawing:
             number = rows.weight.values[self.place].astype(np.int64)[:, None]
             return np.asarray(rng.binomial(number, score, (self.score.size, count)) - number * score)
         units = self.place.size if self.cluster is None else int(self.cluster.max()) + 1
-        signs = 2.0 * rng.integers(0, 2, (units, count)) - 1.0
-        return np.asarray(self.residual[:, None] * (signs if self.cluster is None else signs[self.cluster]))
+        low, high, share = _MAMMEN if self.sample.kind == "point" else _SIGNS
+        times = np.where(rng.random((units, count)) < share, low, high)
+        return np.asarray(self.residual[:, None] * (times if self.cluster is None else times[self.cluster]))

@@ -14,7 +14,7 @@ from calibrant._support.option_checks import check_count, check_option, check_sh
 from calibrant._support.random_streams import RandomState, Stream, seed_sequence, stream_key
 from calibrant._support.typing import Column, Floats
 from calibrant.inference.curves.fitted_curves import FittedCurve, fit_most_knots, fit_spline
-from calibrant.inference.curves.isotonic_band import isotonic_band
+from calibrant.inference.curves.isotonic_band import isotonic_band, robust_isotonic_band
 from calibrant.inference.curves.local_curves import fit_local
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import read_rows
@@ -172,7 +172,9 @@ def calibration_curve(
     value over the grid of a Gaussian process with the same correlation (sup-t band).
 
     Isotonic: the band of Dimitriadis et al. (2023) from exact binomial limits holds for any number of rows if the curve
-    rises; it is conservative. It needs independent rows of equal weight, and there is no pointwise band.
+    rises; it is conservative, and there is no pointwise band. With weights or clusters the limits are those of Korn and
+    Graubard (1998) for surveys, exact limits of the effective number of rows: approximate, and still conservative,
+    because they hold jointly by Bonferroni.
 
     References
     ----------
@@ -180,7 +182,9 @@ def calibration_curve(
        models by using loess smoothers".
     .. [2] Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023), "Honest calibration assessment for binary outcome
        predictions".
-    .. [3] Montiel Olea & Plagborg-Møller (2019), "Simultaneous confidence bands: theory, implementation, and an
+    .. [3] Korn & Graubard (1998), "Confidence intervals for proportions with small expected number of positive counts
+       estimated from survey data".
+    .. [4] Montiel Olea & Plagborg-Møller (2019), "Simultaneous confidence bands: theory, implementation, and an
        application to SVARs".
 
     Examples
@@ -265,18 +269,12 @@ def supremum_quantile(
 
 def _isotonic(design: Design, grid: Floats, level: float) -> CalibrationCurve:
     table = design.table
-    if not design.is_independent:
-        raise InputError(
-            "method='isotonic' needs independent rows of equal weight, because its band uses exact binomial limits; "
-            "got clusters or sample_weight.",
-            hint="Use method='spline'.",
-            argument="method",
-        )
     blocks = PAVA()(table)
     at_scores = blocks.rate[blocks.labels]
     estimate = at_scores[np.maximum(np.searchsorted(table.score, grid, side="right") - 1, 0)]
     errors = smooth_errors(table, at_scores, "isotonic")
-    band = isotonic_band(table, grid, level)
+    exact = design.is_independent
+    band = isotonic_band(table, grid, level) if exact else robust_isotonic_band(design, grid, level)
     found = (level, "isotonic", errors, {}, table.size, table.notes, table.crowds_end)
     return CalibrationCurve(grid, estimate, *band, None, None, *found)
 
