@@ -20,7 +20,7 @@ from calibrant._support.progress import progress_bar
 from calibrant.inference import calibration_belt, calibration_curve
 from research.studies.designs import CALIBRATED, RESULTS, SHIFTED, STEEP, WAVED, Truth, scores, workers, write
 
-REPLICATIONS = {"spline": 600, "local": 600, "isotonic": 50, "belt": 600}
+REPLICATIONS = {"spline": 600, "local": 400, "isotonic": 50, "belt": 600}
 CORRELATION = 0.1
 
 
@@ -111,19 +111,30 @@ def describe(design: Design) -> dict[str, Any]:
     return {"design": design.name, "rows": rows, "events": f"{100 * design.prevalence:g} %"}
 
 
-def curves(most: int | None = None) -> None:
+CELLS = [(design, method) for design in (*DESIGNS, WAVE) for method in METHODS]
+
+
+def curves(most: int | None = None, cells: Iterable[tuple[Design, str]] = CELLS) -> None:
     """Write the coverage of the bands; run at most so many cells, of those that are not in the table."""
-    cells = [(design, method) for design in (*DESIGNS, WAVE) for method in METHODS]
-    known = {(row["design"], row["events"], row["method"]): row for row in read("curves")}
-    missing = [cell for cell in cells if (*key(cell[0]), cell[1]) not in known]
-    for design, method in missing[:most]:
-        found = simulate(band, design, method)
+    missing = [cell for cell in cells if cell_key(*cell) not in known_cells()]
+    for cell in missing[:most]:
+        found = simulate(band, *cell)
         whole, alone, width = found.mean(axis=0)
         points = "" if np.isnan(alone) else f"{alone:.3f}"  # the isotonic curve has no pointwise band
         measured = {"simultaneous": f"{whole:.3f}", "pointwise": points, "width": f"{width:.3f}"}
-        known[(*key(design), method)] = describe(design) | {"method": method, **measured, "data sets": len(found)}
-        places = [(*key(each), name) for each, name in cells]
-        write("curves", [known[place] for place in places if place in known])
+        row = describe(cell[0]) | {"method": cell[1], **measured, "data sets": len(found)}
+        known = known_cells() | {cell_key(*cell): row}  # read again: another process may have added rows
+        write("curves", [known[cell_key(*each)] for each in CELLS if cell_key(*each) in known])
+
+
+def cell_key(design: Design, method: str) -> tuple[str, str, str]:
+    """Return what identifies a row of the table."""
+    return (*key(design), method)
+
+
+def known_cells() -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Return the rows of the table that exists."""
+    return {(row["design"], row["events"], row["method"]): row for row in read("curves")}
 
 
 def belts(designs: Iterable[Design] = DESIGNS) -> None:
