@@ -11,7 +11,7 @@ import numpy as np
 import calibrant as cb
 from research.studies.designs import run_cells
 
-DATA_SETS = 400
+DATA_SETS = 200
 
 
 @dataclass(frozen=True)

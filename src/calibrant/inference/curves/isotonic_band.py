@@ -85,25 +85,25 @@ def _effective_runs(design: Design, start: Ints, tail: float) -> tuple[Floats, F
     shrunk = (k + weights[0]) / more
     added = weights[0] ** 2 * (1 - shrunk) ** 2 + weights[1] ** 2 * shrunk**2
     variance = _run_variances(design, start, shrunk) + added
-    whole = float(k[0, -1] / n[0, -1])
-    overall = float(_run_variances(design, start, np.full(n.shape, whole))[0, -1] + weights[0] ** 2 * (1 - whole) ** 2)
-    size = np.minimum(shrunk * (1 - shrunk) * more**2 / variance, n * n[0, -1] * whole * (1 - whole) / overall)
+    size = shrunk * (1 - shrunk) * more**2 / variance
+    size = np.minimum(size, size[0, -1] * n / n[0, -1])
     ratio = ndtri(tail) / stdtrit(design.degrees, tail)
     return k / n, np.maximum(size * min(float(ratio**2), 1.0), 1e-9)
 
 
 def _run_sums(column: Floats | Ints) -> Floats:
     """Return the sum from group i to group j at [i, j]; sums of empty runs, below the diagonal, are the first value."""
-    upto = np.concatenate([[0.0], np.cumsum(column, dtype=np.float64)])
-    found: Floats = upto[None, 1:] - upto[:-1, None]
-    return np.where(np.triu(np.ones(found.shape, dtype=bool)), found, column[0])
+    # Each run is added up by itself: differences of sums would lose small weights beside huge ones.
+    every = np.triu(np.tile(np.asarray(column, dtype=np.float64), (column.size, 1)))
+    return np.where(np.triu(np.ones(every.shape, dtype=bool)), np.cumsum(every, axis=1), column[0])
 
 
 def _mean_weights(table: ScoreTable) -> Floats:
     """Return the mean weight of rows with the event and of others, each row counted by its weight; 1 for counts."""
     squares = event_squares(table)
     pairs = ((squares.sum(), table.k.sum()), ((row_squares(table) - squares).sum(), (table.n - table.k).sum()))
-    return np.array([float(square / total) if total > 0 else float(table.n.max()) for square, total in pairs])
+    found = np.array([float(square / total) if total > 0 else float(table.n.max()) for square, total in pairs])
+    return np.maximum(found, 1e-9 * found.max())  # squares of small weights are lost beside huge ones
 
 
 def _run_variances(design: Design, start: Ints, rate: Floats) -> Floats:

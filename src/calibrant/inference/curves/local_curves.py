@@ -98,8 +98,9 @@ class _Pilot:
             columns = [spline_columns(score, inner) for score in (grouped.score, at, table.score)]
             rates = (expit(found @ np.stack([*each, np.ones(each[0].size)])) for each in columns)
             return cls(inner, columns[0], columns[1], *rates)
-        # Two events and two other rows more, as Agresti and Coull add them to a proportion.
-        shrunk = float((table.positives + 2) / (table.size + 4))
+        # Two events and two other rows more, of the mean weight, as Agresti and Coull add them to a proportion.
+        unit = float(row_squares(table).sum()) / float(table.size)
+        shrunk = (float(table.positives) + 2 * unit) / (float(table.size) + 4 * unit)
         return cls(none, [], [], *(np.full(count, shrunk) for count in (len(grouped), at.size, len(table))))
 
     @property
