@@ -169,6 +169,7 @@ study-audit: $(VENV)/dev.stamp  ## measure false findings and power of audits (a
 	$(BIN)/python $(PIP) mcgrad==0.1.5
 	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.audit
 	$(BIN)/python -m research.studies.audit --table
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.audit_counts --missing 9
 
 study-calibrators: $(VENV)/dev.stamp  ## compare the calibrators on eight real data sets (5 minutes); tables go to docs/studies
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.calibrators

@@ -1,10 +1,12 @@
 """Coverage of the bands of calibration curves, and size of the test of the calibration belt.
 
-Nine designs: independent rows, clusters (a Gaussian copula, so that the event rate given the score is exact) and
-importance weights (events thinned to a quarter, with weight 4, times lognormal weights). A band covers if it contains
-the true event rate at all points of its grid. Writes docs/studies/curves.csv and docs/studies/belts.csv.
+Nine designs whose curve is a line in the logit, and one with a wave that no spline of five knots contains: independent
+rows, clusters (a Gaussian copula, so that the event rate given the score is exact) and importance weights (events
+thinned to a quarter, with weight 4, times lognormal weights). A band covers if it contains the true event rate at all
+points of its grid. Writes docs/studies/curves.csv and docs/studies/belts.csv.
 """
 
+import argparse
 import csv
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -16,9 +18,9 @@ from scipy.special import ndtr
 
 from calibrant._support.progress import progress_bar
 from calibrant.inference import calibration_belt, calibration_curve
-from research.studies.designs import CALIBRATED, RESULTS, SHIFTED, STEEP, Truth, scores, workers, write
+from research.studies.designs import CALIBRATED, RESULTS, SHIFTED, STEEP, WAVED, Truth, scores, workers, write
 
-REPLICATIONS = {"spline": 600, "local": 150, "isotonic": 50, "belt": 600}
+REPLICATIONS = {"spline": 600, "local": 400, "isotonic": 50, "belt": 600}
 CORRELATION = 0.1
 
 
@@ -66,6 +68,7 @@ DESIGNS = (
     Design("200 clusters of 50, slope of 1.4", 10_000, 0.1, STEEP, clusters=200),
     Design("weights, 5,000 rows, calibrated", 5_000, 0.2, CALIBRATED, weighted=True),
 )
+WAVE = Design("20,000 rows, wave of 0.3", 20_000, 0.5, WAVED)
 METHODS = ("spline", "local", "isotonic")
 
 
@@ -108,20 +111,30 @@ def describe(design: Design) -> dict[str, Any]:
     return {"design": design.name, "rows": rows, "events": f"{100 * design.prevalence:g} %"}
 
 
-def curves(designs: Iterable[Design] = DESIGNS, methods: Iterable[str] = METHODS) -> None:
-    """Write the coverage of the bands; a design or method that is in the table already is not run again."""
-    rows = read("curves")
-    for design in designs:
-        for method in methods:
-            known = any((row["design"], row["events"], row["method"]) == (*key(design), method) for row in rows)
-            if known or (method == "isotonic" and (design.clusters or design.weighted)):
-                continue
-            found = simulate(band, design, method)
-            whole, alone, width = found.mean(axis=0)
-            points = "" if np.isnan(alone) else f"{alone:.3f}"  # the isotonic curve has no pointwise band
-            measured = {"simultaneous": f"{whole:.3f}", "pointwise": points, "width": f"{width:.3f}"}
-            rows.append(describe(design) | {"method": method, **measured, "data sets": len(found)})
-            write("curves", rows)
+CELLS = [(design, method) for design in (*DESIGNS, WAVE) for method in METHODS]
+
+
+def curves(most: int | None = None, cells: Iterable[tuple[Design, str]] = CELLS) -> None:
+    """Write the coverage of the bands; run at most so many cells, of those that are not in the table."""
+    missing = [cell for cell in cells if cell_key(*cell) not in known_cells()]
+    for cell in missing[:most]:
+        found = simulate(band, *cell)
+        whole, alone, width = found.mean(axis=0)
+        points = "" if np.isnan(alone) else f"{alone:.3f}"  # the isotonic curve has no pointwise band
+        measured = {"simultaneous": f"{whole:.3f}", "pointwise": points, "width": f"{width:.3f}"}
+        row = describe(cell[0]) | {"method": cell[1], **measured, "data sets": len(found)}
+        known = known_cells() | {cell_key(*cell): row}  # read again: another process may have added rows
+        write("curves", [known[cell_key(*each)] for each in CELLS if cell_key(*each) in known])
+
+
+def cell_key(design: Design, method: str) -> tuple[str, str, str]:
+    """Return what identifies a row of the table."""
+    return (*key(design), method)
+
+
+def known_cells() -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Return the rows of the table that exists."""
+    return {(row["design"], row["events"], row["method"]): row for row in read("curves")}
 
 
 def belts(designs: Iterable[Design] = DESIGNS) -> None:
@@ -150,5 +163,7 @@ def read(name: str) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--missing", type=int, metavar="N", help="run at most N cells that the file does not have")
     belts()
-    curves()
+    curves(parser.parse_args().missing)

@@ -2,7 +2,7 @@
 
 The logit of a score is normal with standard deviation 1.3 and a mean that gives the prevalence. The truth is
 P(y = 1) = expit(shift + slope * logit(score)); for a "bump" only the middle fifth of the scores is shifted, by 0.6 on
-the logit scale.
+the logit scale; a "wave" adds 0.3 sin(2 z), z the standardised logit.
 """
 
 import argparse
@@ -36,17 +36,19 @@ class Truth:
     shift: float = 0.0
     slope: float = 1.0
     bump: float = 0.0
+    wave: float = 0.0
 
     def rate(self, score: np.ndarray, prevalence: float) -> np.ndarray:
         x = logit(score)
         standard = (x - mean_logit(prevalence)) / DEVIATION
         middle = np.abs(standard) < ndtri(0.6)
-        return expit(self.shift + self.slope * x + self.bump * middle)
+        return expit(self.shift + self.slope * x + self.bump * middle + self.wave * np.sin(2 * standard))
 
 
 CALIBRATED = Truth("calibrated")
 SHIFTED = Truth("shift of 0.4", shift=-0.4)
 STEEP = Truth("slope of 1.4", slope=1 / 1.4)
+WAVED = Truth("wave of 0.3", wave=0.3)
 BUMPED = Truth("bump of 0.6", bump=BUMP)
 
 

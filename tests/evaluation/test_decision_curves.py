@@ -138,3 +138,69 @@ def test_display_draws_the_values_and_describes_them():
     assert "treat none" in [text.get_text() for text in ax.get_legend().get_texts()]
     assert display.alt_text().startswith("Decision curve, event rate")
     assert len(display.data()) == 3 * 99
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_tables_have_the_net_benefit_of_their_rows(weighted):
+    y, p = simulated()
+    p, other = p.round(2), (p**2).round(2)
+    rows = {"sample_weight": np.random.default_rng(1).exponential(size=y.size)} if weighted else {}
+    want = decision_curve(y, p, thresholds=[0.05, 0.2, 0.6], **rows)
+    table, second = (cb.ScoreTable.from_arrays(y, score, **rows) for score in (p, other))
+    found = decision_curve(table, thresholds=[0.05, 0.2, 0.6])
+    for name in ("model", "treat all"):
+        for column in ("value", "low", "high", "gain", "gain_low", "gain_high"):
+            assert getattr(found[name], column) == pytest.approx(getattr(want[name], column), abs=1e-12)
+    assert (found.prevalence, found.n_rows) == pytest.approx((want.prevalence, want.n_rows))
+    both = decision_curve(cb.Tables({("a", None): table, ("b", None): second}), thresholds=[0.2])
+    assert [each.name for each in both.models] == ["a", "b"]
+    assert both["b"].reference == "the better of treating all and none"
+    assert both["b"].value == pytest.approx(decision_curve(y, other, thresholds=[0.2], **rows)["model"].value)
+
+
+def test_repeated_rows_equal_a_table_of_counts():
+    y, p = simulated(200)
+    table = cb.ScoreTable.from_arrays(y, p, frequency=np.full(200, 3))
+    want = decision_curve(np.repeat(y, 3), np.repeat(p, 3), thresholds=[0.2])["model"]
+    assert decision_curve(table, thresholds=[0.2])["model"].low == pytest.approx(want.low, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"cluster": np.arange(3000) % 30}, "cluster must be omitted with tables"),
+        ({"calibrator": cb.Platt()}, "calibrator must be omitted with tables"),
+        ({"y_probs": simulated()[1]}, "y_probs must be omitted with tables"),
+    ],
+)
+def test_tables_refuse_what_needs_rows(options, words):
+    table = cb.ScoreTable.from_arrays(*simulated())
+    with pytest.raises(cb.InputError, match=words):
+        decision_curve(table, **options)
+
+
+def test_tables_of_different_rows_are_refused():
+    y, p = simulated()
+    tables = {"north": cb.ScoreTable.from_arrays(y[:2000], p[:2000]), "south": cb.ScoreTable.from_arrays(y, p)}
+    with pytest.raises(cb.InputError, match="tables of the same rows; north has 2,000 rows"):
+        decision_curve(tables)
+    with pytest.raises(cb.InputError, match="ScoreTable"):
+        decision_curve({"a": y})
+
+
+def test_thresholds_of_rare_events_reach_below_the_event_rate():
+    rng = np.random.default_rng(0)
+    p = expit(rng.normal(-8, 2, 50_000))
+    y = rng.random(50_000) < p
+    for curve in (decision_curve(y, p), decision_curve(cb.ScoreTable.from_arrays(y, p))):
+        assert curve.thresholds.size == 99
+        odds = curve.thresholds / (1 - curve.thresholds)
+        assert np.diff(np.log(odds)) == pytest.approx(np.diff(np.log(odds))[0])
+        assert odds[0] == pytest.approx(0.1 * y.mean() / (1 - y.mean()), rel=1e-6)
+        assert curve.thresholds[-1] == pytest.approx(0.99)
+        from matplotlib.figure import Figure
+
+        assert curve.plot(fig=Figure()).ax_.get_xscale() == "logit"
+    flipped = decision_curve(1 - y, 1 - p)
+    assert flipped.thresholds == pytest.approx(1 - curve.thresholds[::-1])
+    assert decision_curve(*simulated()).thresholds.tolist() == (np.arange(1, 100) / 100).tolist()

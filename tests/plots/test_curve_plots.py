@@ -25,6 +25,14 @@ def rare():
     return (rng.random(20_000) < p).astype(int), p
 
 
+@pytest.fixture(scope="module")
+def fraud():
+    """Half a percent of events, nearly all at scores of the last twentieth of the rows."""
+    rng = np.random.default_rng(1)
+    p = expit(rng.normal(-8, 2.2, 40_000))
+    return (rng.random(40_000) < p).astype(int), p
+
+
 def page():
     return Figure(figsize=(6.4, 6.4), layout="constrained")
 
@@ -82,6 +90,74 @@ def test_bins_of_rare_events_divide_the_range_that_has_most_events(rare):
     wide = plots.ReliabilityDisplay.from_predictions(*rare, bins=cb.EqualWidth(10), fig=page())
     (breakdown,) = wide.breakdowns.values()
     assert (breakdown.partition.k / breakdown.partition.k.sum()).max() > 0.5
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_end_bin_of_rare_events_is_drawn_in_parts(fraud, flipped, weighted):
+    """Bins of TCE have at least a twentieth of the rows: nearly all events are in one of them."""
+    y, p = (1 - fraud[0], 1 - fraud[1]) if flipped else fraud
+    weight = np.random.default_rng(2).uniform(0.5, 1.5, y.size) if weighted else None
+    drawn = plots.TestBasedReliabilityDisplay.from_predictions(y, p, sample_weight=weight, n_resamples=0, fig=page())
+    frame, cells = drawn.data(), drawn.breakdown.per_bin
+    split = frame[frame["bin"] == (0 if flipped else len(cells["n"]) - 1)]
+    assert len(split) == len(frame) - len(cells["n"]) + 1 == 5
+    assert split["part"].tolist() == [0, 1, 2, 3, 4]
+    rare_outcome = split["n"] - split["k"] if flipped else split["k"]
+    assert rare_outcome.max() < 0.4 * rare_outcome.sum()
+    for column in ("n", "k", "rejected"):
+        assert frame.groupby("bin")[column].sum().to_numpy() == pytest.approx(cells[column])
+    assert (frame["lower"].to_numpy()[1:] == frame["upper"].to_numpy()[:-1]).all()
+    edges = split["lower"].iloc[0], split["upper"].iloc[-1]
+    assert edges == (cells["lower"][split["bin"].iloc[0]], cells["upper"][split["bin"].iloc[0]])
+    whole = drawn.whole_rate_.get_ydata()[0]
+    assert whole == pytest.approx(cells["rate"][split["bin"].iloc[0]])
+    assert f"one bin in {len(split)} parts" in legend_texts(drawn.ax_)
+    assert unreadable(drawn.figure_) == []
+
+
+def test_rejected_scores_of_parts_are_those_of_the_whole_bin(fraud):
+    drawn = plots.TestBasedReliabilityDisplay.from_predictions(*fraud, n_resamples=0, fig=page())
+    whole, parts = drawn.breakdown.partition, drawn.drawn.partition
+    score, last = whole.table.score, len(whole) - 1
+    decided = drawn.breakdown.definition.loss.rejects(whole, whole.labels, score)
+    rows = [int(whole.table.n[(parts.labels == i) & decided].sum()) for i in drawn.drawn.split]
+    assert drawn.drawn.rejected[drawn.drawn.split].tolist() == rows
+    assert sum(rows) == drawn.breakdown.per_bin["rejected"][last]
+
+
+def test_bins_of_common_events_are_not_split(rows):
+    drawn = plots.TestBasedReliabilityDisplay.from_predictions(*rows, n_resamples=0, fig=page())
+    assert drawn.drawn.split.size == 0
+    assert drawn.whole_rate_ is None
+    assert drawn.data()["bin"].tolist() == list(range(len(drawn.breakdown.partition)))
+
+
+def test_the_test_based_diagram_uses_given_axes(fraud):
+    ax = page().add_subplot()
+    ax.set_title("mine")
+    drawn = plots.TestBasedReliabilityDisplay.from_predictions(*fraud, n_resamples=0, ax=ax)
+    assert drawn.ax_ is ax
+    assert ax.figure.axes == [ax]
+    assert ax.get_title() == "mine"
+    assert (drawn.ax_sizes_, drawn.ax_histogram_) == (None, None)
+    assert "event rate, 95 % CI" in legend_texts(ax)
+    assert ax.get_xlabel() == "bins and their edges"
+    assert unreadable(ax.figure) == []
+    other = page()
+    panels = drawn.plot_panels(other.add_subplot())
+    assert len(other.axes) == 4
+    assert panels.ax_sizes_ is not None
+
+
+@pytest.mark.parametrize("method", ["spline", "isotonic", "belt"])
+def test_curves_of_rare_events_have_logit_axes_unless_a_scale_is_given(method, rare, rows):
+    y, p = rare
+    fit = calibration_belt(y, p) if method == "belt" else calibration_curve(y, p, method=method)
+    assert fit.plot(fig=page()).ax_.get_xscale() == "logit"
+    assert fit.plot(fig=page(), scale="linear").ax_.get_xscale() == "linear"
+    common = plots.CalibrationCurveDisplay.from_predictions(*rows, method=method, fig=page())
+    assert common.ax_.get_yscale() == "linear"
 
 
 @pytest.mark.parametrize("method", ["spline", "local", "isotonic", "belt"])

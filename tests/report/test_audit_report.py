@@ -107,3 +107,48 @@ def test_hostile_names_are_inert_in_a_browser(pages, tmp_path):
                     assert not re.search("[\x1b\u202e]", text)
                 context.close()
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def evaluated_rows():
+    rng = np.random.default_rng(2)
+    p = rng.uniform(0.3, 0.7, 1_000)
+    y = (rng.random(1_000) < p).astype(int)
+    return y, p, {"a": rng.integers(0, 3, 1_000)}, cb.evaluate(y, p, n_resamples=19)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda y, p: (y[:900], p[:900]), "number of rows: 900 in the audit, 1000 here"),
+        (lambda y, p: (y, p**2), "mean forecast: 0.2"),
+        (lambda y, p: (1 - y, p), "mean outcome: 0."),
+        (lambda y, p: (y.astype(float), cb.Point(p)), "kind: point in the audit, binary here"),
+    ],
+)
+def test_an_audit_of_other_rows_is_refused(evaluated_rows, change, words):
+    y, p, features, evaluated = evaluated_rows
+    y, p = change(y, p)
+    other = cb.audit(y, p, {"a": features["a"][: len(y)]}, n_resamples=0)
+    with pytest.raises(cb.InputError, match=words) as raised:
+        evaluated.to_html(audit=other)
+    assert raised.value.argument == "audit"
+    with pytest.raises(cb.InputError, match="audit must be an Audit"):
+        evaluated.to_html(audit=evaluated)
+
+
+@pytest.mark.parametrize("option", ["sample_weight", "frequency"])
+def test_weighted_audits_of_the_same_rows_are_accepted(evaluated_rows, option):
+    y, p, features, _ = evaluated_rows
+    weight = {option: np.arange(1_000) % 4}
+    found = cb.audit(y, p, features, n_resamples=0, **weight)
+    assert "Audit of segments" in cb.evaluate(y, p, n_resamples=19, **weight).to_html(audit=found)
+
+
+def test_audits_of_means_belong_to_evaluations_of_numbers(evaluated_rows):
+    y, p, features, _ = evaluated_rows
+    point = cb.Point(p)
+    found = cb.audit(y.astype(float), point, features, n_resamples=0)
+    assert "Audit of segments" in cb.evaluate(y.astype(float), point, n_resamples=19).to_html(audit=found)
+    spread = cb.Gaussian(p, np.full(p.size, 0.5))
+    assert "Audit of segments" in cb.evaluate(y.astype(float), spread, n_resamples=19).to_html(audit=found)

@@ -9,41 +9,18 @@ import numpy as np
 from calibrant._support.errors import Argument, InputError, Note
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.json_values import columns
+from calibrant._support.logits import EPS, expit, logit
 from calibrant._support.option_checks import check_sequence, check_share, is_number
 from calibrant._support.typing import Column, Floats
 from calibrant.evaluation.decisions import as_models, cost_threshold
+from calibrant.evaluation.net_benefit import BenefitRows, NetBenefit
 from calibrant.inference.resampling import PairedRows, check_clusters
-from calibrant.tables.table_functions import row_options
+from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.table_functions import read_score_table, row_options
 
-__all__ = ["DecisionCurve", "NetBenefit", "decision_curve"]
+__all__ = ["DecisionCurve", "decision_curve"]
 
 TREAT_ALL, TREAT_NONE = "treat all", "treat none"
-
-
-@dataclass(frozen=True, eq=False)
-class NetBenefit:
-    """Net benefit of one strategy at each threshold, with its confidence interval, and its gain over another one.
-
-    Attributes
-    ----------
-    name : str
-    value, low, high : ndarray
-        Net benefit per row.
-    gain, gain_low, gain_high : ndarray
-        Net benefit less that of `reference`, on the same rows.
-    reference : str
-        The first model; for a recalibrated model the model itself; for the first model the better of treating all and
-        none at each threshold.
-    """
-
-    name: str
-    value: Floats
-    low: Floats
-    high: Floats
-    gain: Floats
-    gain_low: Floats
-    gain_high: Floats
-    reference: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,8 +109,8 @@ class DecisionCurve:
 
 @row_options
 def decision_curve(
-    y_true: Column,
-    y_probs: Mapping[str, Column] | Column,
+    y_true: Column | ScoreTable | Mapping[Any, ScoreTable],
+    y_probs: Mapping[str, Column] | Column | None = None,
     *,
     thresholds: Sequence[float] | Floats | None = None,
     costs: Iterable[Any] | None = None,
@@ -154,19 +131,23 @@ def decision_curve(
 
     Parameters
     ----------
-    y_true : column
+    y_true : column, or tables
+        Outcomes; or instead of both arguments one `ScoreTable`, or a mapping of name to `ScoreTable` of the same rows,
+        such as `Tables` without groups.
     y_probs : column, or mapping of name to column
         Predictions for the same rows.
     thresholds : sequence of float, optional
-        Between 0 and 1; by default 0.01 to 0.99.
+        Between 0 and 1. By default 0.01 to 0.99; where at least 80 % of the predictions of each model lie within 0.1 of
+        an end, 99 thresholds at equal distances in log-odds, which reach from a tenth of the odds of the event (at most
+        0.01) to ten times these odds (at least 0.99).
     costs : iterable of cost objects, optional
         Instead of thresholds: ``LinearCost(over=1, under=4)`` has the threshold over / (over + under) = 0.2. A cost of
         overestimation is that of a false positive, one of underestimation that of a false negative.
     calibrator : calibrator, optional
         Adds to each model its recalibrated version, cross-fitted in five folds, and the gain by recalibration at each
-        threshold. Needs scikit-learn.
+        threshold. Needs rows, and scikit-learn.
     cluster : column, optional
-        Rows of one cluster may depend on each other.
+        Rows of one cluster may depend on each other. Needs rows.
     confidence_level : float, default=0.95
         Of pointwise intervals.
     random_state : int, default=0
@@ -185,6 +166,9 @@ def decision_curve(
     interval has a width where no row reaches the threshold; by clusters Student's, with the variance of the sums of
     clusters. The folds of a calibrator add variance that the interval of the gain does not contain.
 
+    Tables do not tell which rows two models share, so the gain of each model of tables is that over the better of
+    treating all and none. Pass rows to compare models.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -197,88 +181,97 @@ def decision_curve(
     array([-0.04 , -0.037, -0.018])
     """
     level = check_share("confidence_level", confidence_level)
-    at = _read_thresholds(thresholds, costs)
+    given = _read_thresholds(thresholds, costs)
+    if isinstance(y_true, ScoreTable | Mapping):
+        return _from_tables(_named_tables(y_true, y_probs, cluster, calibrator, rows), given, level)
     models = as_models(y_probs)
     paired, tables = PairedRows.read(y_true, models, cluster=cluster, **rows)
     if cluster is not None:
         check_clusters(paired.n_draws)
+    at = _usual_thresholds(tables) if given is None else given
     scores = {name: paired.scores[i][paired.places[i]] for i, name in enumerate(map(str, models))}
-    benefit = _Benefit.from_rows(paired, at, level)
-    everything = np.ones(paired.event.size)
+    benefit = BenefitRows.from_rows(paired, at, level)
     first, found = next(iter(scores)), list[NetBenefit]()
     for name, score in scores.items():
         found.append(benefit.compare(name, score, None if name == first else scores[first], first))
         if calibrator is not None:
             again = _recalibrate(calibrator, score, paired, random_state)
             found.append(benefit.compare(f"{name}, recalibrated", again, score, name))
+    return _collect(benefit, found, tables, level)
+
+
+def _from_tables(tables: dict[str, ScoreTable], given: Floats | None, level: float) -> DecisionCurve:
+    at = _usual_thresholds(list(tables.values())) if given is None else given
+    found = []
+    for name, table in tables.items():
+        benefit = BenefitRows.from_table(table, at, level)
+        found.append(benefit.compare(name, np.tile(table.score, 2), None, ""))
+    return _collect(benefit, found, list(tables.values()), level)
+
+
+def _collect(benefit: BenefitRows, found: list[NetBenefit], tables: list[ScoreTable], level: float) -> DecisionCurve:
+    size = benefit.event.size
+    treat_all = benefit.compare(TREAT_ALL, np.ones(size), np.zeros(size), TREAT_NONE)
     notes = tuple(dict.fromkeys(note for table in tables for note in table.notes))
-    treat_all = benefit.compare(TREAT_ALL, everything, np.zeros(paired.event.size), TREAT_NONE)
-    size = float(tables[0].size)
-    return DecisionCurve(at, tuple(found), treat_all, float(tables[0].prevalence), level, size, notes)
+    first = tables[0]
+    return DecisionCurve(
+        benefit.thresholds, tuple(found), treat_all, float(first.prevalence), level, float(first.size), notes
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _Benefit:
-    """Rows, and the thresholds at which net benefit is computed."""
-
-    event: Floats
-    weight: Floats
-    counts: bool
-    cluster: Any
-    thresholds: Floats
-    quantile: float
-
-    @classmethod
-    def from_rows(cls, rows: PairedRows, thresholds: Floats, level: float) -> "_Benefit":
-        from scipy.special import ndtri, stdtrit
-
-        weight = np.ones(rows.event.size) if rows.weight is None else rows.weight.astype(np.float64)
-        share = (1 + level) / 2
-        quantile = float(ndtri(share) if rows.cluster is None else stdtrit(rows.n_draws - 1, share))
-        return cls(rows.event.astype(np.float64), weight, rows.weight is None, rows.cluster, thresholds, quantile)
-
-    def compare(self, name: str, score: Floats, other: Floats | None, reference: str) -> NetBenefit:
-        """Return the net benefit of a score, and its gain over another score, or over the better default strategy."""
-        value, gain = np.empty((3, self.thresholds.size)), np.empty((3, self.thresholds.size))
-        for i, t in enumerate(self.thresholds):
-            act = score >= t
-            value[:, i] = self._mean(act.astype(np.float64), t)
-            if other is None:
-                prevalence = np.sum(self.weight * self.event) / self.weight.sum()
-                default = np.full(act.size, float(prevalence >= t))
-            else:
-                default = (other >= t).astype(np.float64)
-            gain[:, i] = self._mean(act - default, t)
-        shown = "the better of treating all and none" if other is None else reference
-        return NetBenefit(name, value[0], value[1], value[2], gain[0], gain[1], gain[2], shown)
-
-    def _mean(self, acts: Floats, t: float) -> tuple[float, float, float]:
-        """Return mean and limits of the benefit of acting more often by `acts`: 1, 0 or -1 in each row."""
-        total = float(self.weight.sum())
-        benefit = acts * (self.event - (1 - self.event) * t / (1 - t))
-        mean = float(np.sum(self.weight * benefit)) / total
-        away = self.weight * (benefit - mean)
-        if self.cluster is not None:
-            sums = np.bincount(self.cluster, weights=away)
-            variance = float(np.sum(sums**2)) * sums.size / (sums.size - 1)
-        else:
-            variance = float(np.sum(away**2))
-        # One more true and one more false positive, of the mean squared weight.
-        variance += float(np.mean(self.weight**2)) * (1 + (t / (1 - t)) ** 2)
-        reach = self.quantile * variance**0.5 / total
-        return mean, mean - reach, mean + reach
+def _named_tables(tables: Any, y_probs: Any, cluster: Any, calibrator: Any, rows: Any) -> dict[str, ScoreTable]:
+    """Return the tables by name; an error unless they can be of the same rows and nothing needs rows."""
+    needs = {"y_probs": y_probs, "cluster": cluster, "calibrator": calibrator}
+    wrong = next((name for name, value in needs.items() if value is not None), None)
+    if wrong is not None:
+        raise InputError(
+            f"{wrong} must be omitted with tables, which do not contain the rows; got both.",
+            hint="Pass outcomes and predictions as columns.",
+            argument=wrong,
+        )
+    named = {"model": tables} if isinstance(tables, ScoreTable) else _names(tables)
+    found = {name: read_score_table(table, None, rows) for name, table in as_models(named).items()}
+    totals = {name: (float(table.size), float(table.positives)) for name, table in found.items()}
+    first, (size, events) = next(iter(totals.items()))
+    for name, total in totals.items():
+        if not np.allclose(total, (size, events), rtol=1e-9):
+            raise InputError(
+                f"y_true must have tables of the same rows; {first} has {size:,.10g} rows and {events:,.10g} events, "
+                f"{name} has {total[0]:,.10g} and {total[1]:,.10g}.",
+                hint="Compute one decision curve for each group.",
+                argument="y_true",
+            )
+    return found
 
 
-def _read_thresholds(thresholds: Any, costs: Iterable[Any] | None) -> Floats:
+def _names(tables: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return tables by the name of their model, and of their group where there is one."""
+    pairs = [key if isinstance(key, tuple) else (key, None) for key in tables]
+    words = [", ".join(map(str, pair)) if pair[1:] != (None,) else str(pair[0]) for pair in pairs]
+    return dict(zip(words, tables.values(), strict=True))
+
+
+def _usual_thresholds(tables: list[ScoreTable]) -> Floats:
+    """Return 0.01 to 0.99 or, where scores crowd an end, thresholds at equal distances in log-odds."""
+    if not all(table.crowds_end and table.has_both_classes for table in tables):
+        return np.arange(1, 100) / 100
+    odds, usual = float(logit(np.array([tables[0].prevalence]), EPS)[0]), float(np.log(99))
+    ends = min(odds - np.log(10), -usual), max(odds + np.log(10), usual)
+    found: Floats = expit(np.linspace(*ends, 99))
+    return found
+
+
+def _read_thresholds(thresholds: Any, costs: Iterable[Any] | None) -> Floats | None:
     if thresholds is not None and costs is not None:
         raise InputError(
             "thresholds and costs must not be given together; got both.", hint="Pass one of them.", argument="costs"
         )
+    if thresholds is None and costs is None:
+        return None
     if costs is not None:
         found = np.array([cost_threshold(cost) for cost in check_sequence("costs", costs)])
     else:
-        given = np.arange(1, 100) / 100 if thresholds is None else thresholds
-        values = [given] if is_number(given) else check_sequence("thresholds", given)
+        values = [thresholds] if is_number(thresholds) else check_sequence("thresholds", thresholds)
         bad = next((value for value in values if not (is_number(value) and 0 < value < 1)), None)
         if bad is not None or not values:
             raise InputError(f"thresholds must lie between 0 and 1; got {bad!r}.", argument="thresholds", value=bad)

@@ -274,7 +274,8 @@ class Evaluation:
     ) -> str:
         """Return the report as one self-contained HTML page; write it to `path` if given.
 
-        `audit`, an `Audit` of the same forecasts, adds a section. Equal results give identical pages.
+        `audit`, an `Audit` of the same rows and forecast, adds a section; another number of rows, mean forecast or
+        mean outcome is an error. Equal results give identical pages.
         """
         from calibrant import report
 

@@ -6,7 +6,6 @@ from calibrant.evaluation.audit.result import Segment as Segment
 from calibrant.evaluation.binary_details import BinaryDetails as BinaryDetails
 from calibrant.evaluation.binary_details import CumulativeDifferences as CumulativeDifferences
 from calibrant.evaluation.decision_curves import DecisionCurve as DecisionCurve
-from calibrant.evaluation.decision_curves import NetBenefit as NetBenefit
 from calibrant.evaluation.decision_curves import decision_curve as decision_curve
 from calibrant.evaluation.decisions import DecisionResult as DecisionResult
 from calibrant.evaluation.decisions import Decisions as Decisions
@@ -14,6 +13,7 @@ from calibrant.evaluation.differences import Difference as Difference
 from calibrant.evaluation.labels_details import LabelsDetails as LabelsDetails
 from calibrant.evaluation.metric_result import MetricResult as MetricResult
 from calibrant.evaluation.multiclass_details import MulticlassDetails as MulticlassDetails
+from calibrant.evaluation.net_benefit import NetBenefit as NetBenefit
 from calibrant.evaluation.regression_details import RegressionDetails as RegressionDetails
 from calibrant.evaluation.rejection_profile import RejectionProfile as RejectionProfile
 from calibrant.evaluation.sensitivity import Sensitivity as Sensitivity

@@ -20,6 +20,8 @@ class LocalRegression:
 
     The nearest ``floor(span * N)`` rows have tricube weights (1 - (d / h)^3)^3, where h is the distance of the farthest
     of them. These are the conventions of R's ``loess`` with ``family="gaussian"`` and ``surface="direct"``.
+    Where tied scores or large weights leave fewer than ``degree + 1`` distinct scores with a weight, for which R has no
+    value or an arbitrary one, h reaches the next scores.
     R's default surface interpolates between few points and differs in
     the third decimal. Importance weights multiply the tricube weights, and `span` is a share of their sum.
 
@@ -68,8 +70,13 @@ class LocalRegression:
         size = float(table.size)
         count = size * self.span if table.importance else max(np.floor(size * self.span + 1e-5), 1.0)
         before = np.concatenate([[0.0], np.cumsum(table.n, dtype=np.float64)])
-        low, high = _windows(table.score, before, count)
-        far = np.array([np.maximum(x - low, high - x).min() for x in at])
+        far = _nearest(*_windows(table.score, before, count), at)
+        near = far * (1 - 1e-9)
+        inside = np.searchsorted(table.score, at + near) - np.searchsorted(table.score, at - near, side="right")
+        least = self.degree + 1
+        if len(table) > least:
+            wider = _nearest(table.score[:-least], table.score[least:], at)
+            far = np.where(inside < least, np.maximum(far, 1.05 * wider), far)
         reach: Floats = np.maximum(far, 1e-300)
         return reach
 
@@ -88,6 +95,12 @@ class LocalRegression:
         root = np.sqrt(kernel)
         shortest: Floats = np.linalg.pinv((basis * root).T, rcond=1e-10)[0] * root / n
         return shortest
+
+
+def _nearest(low: Floats, high: Floats, at: Floats) -> Floats:
+    """Return for each point the smallest distance that contains one of these ranges."""
+    found: Floats = np.array([np.maximum(x - low, high - x).min() for x in at])
+    return found
 
 
 def _windows(score: Floats, before: Floats, count: float) -> tuple[Floats, Floats]:

@@ -28,7 +28,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from calibrant._support.atomic_files import write_file
 from calibrant._support.errors import InputError
 from calibrant._support.frame_output import frame_from_columns
-from calibrant._support.typing import Floats
+from calibrant._support.typing import Bools, Floats
 from calibrant.plots._palette import blend
 
 Scale: TypeAlias = Literal["linear", "log", "logit"]
@@ -267,13 +267,15 @@ class Axis:
     """An axis of probabilities from `low` to `high`.
 
     A log or logit axis does not contain 0 (and 1): values beyond its ends are drawn at the ends. If the user sets the
-    upper end (`cut`), values beyond it are not shown.
+    upper end (`cut`), values beyond it are not shown. An axis that contains all its values does not say that its ends
+    hold others (`complete`).
     """
 
     scale: Scale
     low: float
     high: float
     cut: bool = False
+    complete: bool = False
 
     @classmethod
     def fitting(cls, scale: Scale, values: Iterable[Any], limit: float | None = None, name: str = "ymax") -> "Axis":
@@ -304,6 +306,11 @@ class Axis:
             return np.asarray(p, dtype=np.float64)
         top = 1.0 if self.scale == "log" else 1 - 1e-12 if self.cut else self.high
         return np.clip(p, self.low, top)
+
+    def contains(self, p: Floats) -> Bools:
+        """Return which probabilities lie between the ends of the axis."""
+        found: Bools = (p >= self.low) & (p <= self.high)
+        return found
 
     def forward(self, p: Any) -> Any:
         """Transform probabilities to positions along the axis."""
@@ -350,6 +357,8 @@ class Axis:
 
     def _label(self, p: float, position: int | None = None) -> str:
         text = _plain(p)
+        if self.complete:
+            return text
         if np.isclose(p, self.low, rtol=1e-6, atol=0):
             return f"≤ {text}"
         gathers = self.scale == "logit" and not self.cut

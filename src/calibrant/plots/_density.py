@@ -10,8 +10,6 @@ from calibrant.plots._canvas import Axis, Scale
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
-_NEAR_END, _CROWDED = 0.1, 0.8
-
 
 @dataclass(frozen=True, eq=False)
 class Violin:
@@ -78,10 +76,7 @@ def choose_scale(tables: Iterable[ScoreTable], scale: Scale | None, ymax: float 
     """
     if scale is not None or ymax is not None:
         return scale or "linear"
-    every = list(tables)
-    low = min(float(np.sum(t.n[t.score < _NEAR_END])) / float(t.size) for t in every)
-    high = min(float(np.sum(t.n[t.score > 1 - _NEAR_END])) / float(t.size) for t in every)
-    return "logit" if max(low, high) >= _CROWDED else "linear"
+    return "logit" if all(table.crowds_end for table in tables) else "linear"
 
 
 def quantile(table: ScoreTable, share: float) -> float:

@@ -48,7 +48,8 @@ class CalibrationCurveDisplay:
     Attributes
     ----------
     curves : mapping of name to CalibrationCurve or CalibrationBelt
-    scale : {"linear", "log", "logit"}
+    scale : {"linear", "log", "logit"}, optional
+        See `plot`.
     figure_, ax_, lines_, bands_
         After drawing; `lines_` and `bands_` map names to artists with the id (gid) ``curve-<name>``.
 
@@ -64,7 +65,7 @@ class CalibrationCurveDisplay:
     """
 
     curves: Mapping[str, Curve]
-    scale: Scale = "linear"
+    scale: Scale | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.curves, Mapping) or not self.curves:
@@ -81,7 +82,7 @@ class CalibrationCurveDisplay:
         method: str | Sequence[str] = "spline",
         cluster: Any = None,
         confidence_level: float = 0.95,
-        scale: Scale = "linear",
+        scale: Scale | None = None,
         name: str | None = None,
         ax: Axes | None = None,
         fig: FigureBase | None = None,
@@ -135,10 +136,12 @@ class CalibrationCurveDisplay:
             Used as given.
         fig : Figure or SubFigure, optional
         scale : {"linear", "log", "logit"}, optional
-            Of both axes.
+            Of both axes; by default "logit" where at least 80 % of the predictions of each curve lie within 0.1 of an
+            end, and "linear" elsewhere. A log or logit axis leaves out the 2 % of the predictions next to 0 and 1;
+            event rates beyond its ends are drawn at the ends.
         """
         self.scale = self.scale if scale is None else scale
-        axis = Axis.fitting(self.scale, [c.score for c in self.curves.values()])
+        axis = self._axis()
         self.ax_ = single_axes(ax, fig, (6.0, 6.0))
         self.figure_ = self.ax_.figure
         axis.apply(self.ax_.xaxis)
@@ -153,18 +156,25 @@ class CalibrationCurveDisplay:
         self._dress(colours)
         return self
 
+    def _axis(self) -> Axis:
+        every = self.curves.values()
+        crowded = all(curve.crowds_end for curve in every)
+        inner = [curve.score[1:-1] if curve.score.size > 2 else curve.score for curve in every]
+        return Axis.fitting(self.scale or ("logit" if crowded else "linear"), inner)
+
     def _draw(self, name: str, curve: Curve, colour: str, number: int, axis: Axis) -> None:
-        gid, x = f"curve-{ids_by_name(self.curves)[name]}", axis.inside(curve.score)
+        gid, shown = f"curve-{ids_by_name(self.curves)[name]}", axis.contains(curve.score)
+        x = curve.score[shown]
         step = "pre" if curve.method == "isotonic" else None
         several = len(self.curves) > 1
         bands: list[PolyCollection] = []
         for low, high in curve.bands.values():
             style: dict[str, Any] = {"color": colour, "alpha": 0.14 if several else 0.2, "lw": 0, "zorder": 0.8}
-            ends = axis.inside(low), axis.inside(high)
+            ends = axis.inside(low[shown]), axis.inside(high[shown])
             bands.append(self.ax_.fill_between(x, *ends, gid=f"{gid}-band-{len(bands)}", **style))
         self.bands_[name] = list(bands)
         dash = DASHES[number % len(DASHES)]
-        y = axis.inside(curve.estimate)
+        y = axis.inside(curve.estimate[shown])
         style = {"color": colour, "lw": 1.8, "ls": dash, "gid": gid, "zorder": 3}
         (self.lines_[name],) = self.ax_.plot(x, y, drawstyle="steps-post" if step else "default", **style)
 

@@ -11,18 +11,23 @@ from matplotlib.patches import Patch
 
 from calibrant._support.errors import InputError
 from calibrant._support.typing import Floats
-from calibrant.evaluation.decision_curves import DecisionCurve, NetBenefit, decision_curve
-from calibrant.plots._canvas import ids_by_name, join_short, legend_above, shorten, single_axes
+from calibrant.evaluation.decision_curves import DecisionCurve, decision_curve
+from calibrant.evaluation.net_benefit import NetBenefit
+from calibrant.plots._canvas import Axis, ids_by_name, join_short, legend_above, shorten, single_axes
 from calibrant.plots._inputs import predict_scores
 from calibrant.plots._palette import DASHES, blend, model_colours
 from calibrant.tables.table_functions import row_options
 
 __all__ = ["DecisionCurveDisplay"]
 
+_USUAL = 0.01 - 1e-12, 0.99 + 1e-12  # ends of thresholds that a linear axis shows well
+
 
 @dataclass(eq=False, repr=False)
 class DecisionCurveDisplay:
     """The decision curve: net benefit of each model against the threshold of its decisions.
+
+    Thresholds below 0.01 or above 0.99 are drawn along a logit axis.
 
     Bands are pointwise confidence intervals. Grey lines are the strategies without a model: treating all rows, and none
     (net benefit 0). A model is useful at the thresholds where its line lies above both.
@@ -62,7 +67,7 @@ class DecisionCurveDisplay:
     def from_predictions(
         cls,
         y_true: Any,
-        y_prob: Any,
+        y_prob: Any = None,
         *,
         thresholds: Any = None,
         costs: Any = None,
@@ -78,7 +83,8 @@ class DecisionCurveDisplay:
         Parameters
         ----------
         y_true, y_prob : columns
-            Outcomes and predicted probabilities; a mapping of name to predictions draws several models.
+            Outcomes and predicted probabilities; a mapping of name to predictions draws several models. Or one
+            `ScoreTable`, or a mapping of them.
         thresholds, costs, calibrator, cluster, confidence_level
             See `calibrant.inference.decision_curve`.
         ax, fig
@@ -124,7 +130,11 @@ class DecisionCurveDisplay:
         ax, curve = self.ax_, self.curve
         top = max([curve.prevalence, *(float(model.value.max()) for model in curve.models)])
         ax.set_ylim(-0.12 * top, 1.15 * top)
-        ax.set_xlim(0, min(1.0, float(curve.thresholds[-1]) + 0.01))
+        lowest, highest = float(curve.thresholds[0]), float(curve.thresholds[-1])
+        if lowest < _USUAL[0] or highest > _USUAL[1]:
+            Axis("logit", lowest, highest, complete=True).apply(ax.xaxis)
+        else:
+            ax.set_xlim(0, min(1.0, highest + 0.01))
         ax.set_xlabel("threshold: lowest score of a decision for the event")
         ax.set_ylabel("net benefit per row")
         ax.spines[["top", "right"]].set_visible(False)

@@ -92,7 +92,7 @@ class EvaluationDisplay:
         """Draw the panels of probabilities, and return the metric of the groups."""
         e, figure = self.evaluation, self.figure_
         right = outer[0, 1].subgridspec(2, 1)
-        self.reliability = tce_display(e).plot(ax=figure.add_subplot(outer[0, 0]))
+        self.reliability = tce_display(e).plot_panels(figure.add_subplot(outer[0, 0]))
         shown = metric_with_null(e)
         if shown is not None:
             self.null = NullDisplay.from_null(shown.null, ax=figure.add_subplot(right[0, 0]))

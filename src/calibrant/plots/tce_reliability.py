@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.path import Path
 
+from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import NumberFormat, p_text
 from calibrant._support.random_streams import RandomState
@@ -27,9 +28,11 @@ from calibrant.plots._canvas import (
     MOST_SINGLE,
     Axis,
     Scale,
+    check_place,
     distinct_labels,
     drawn_frame,
     labels_fit,
+    legend,
     legend_above,
     rectangle,
     shapes,
@@ -37,13 +40,16 @@ from calibrant.plots._canvas import (
 )
 from calibrant.plots._density import Violin, choose_scale, quantile, violins
 from calibrant.plots._inputs import check_breakdown, predict_scores
-from calibrant.plots._palette import ACCEPTED, REJECTED, event_colour
+from calibrant.plots._palette import ACCEPTED, REJECTED, blend, event_colour
 from calibrant.plots._panels import Panels, histogram_bars
+from calibrant.plots._split_bins import DrawnBins
+from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import read_score_table, row_options
 
 __all__ = ["TestBasedReliabilityDisplay"]
 
 _HALF = 0.42  # half the width of the shapes of a bin; bins are 1 apart
+_PANELS: dict[str, Any] = {"heights": (4, 1), "size": (8, 5.6)}
 _MANY = 60  # bins; with more, shapes are simpler and files smaller
 
 
@@ -55,6 +61,11 @@ class TestBasedReliabilityDisplay:
     rejects them) and the event rate as a dark red line with its exact confidence interval. The lower panel shows the
     size of each bin with the rejected rows in orange, the right panel the histogram of all predictions. If a model is
     calibrated, the lines lie within the violins.
+
+    Where scores crowd an end of [0, 1] and the bin at an end has most events (or most of the other outcome, if that
+    is rarer), it is drawn in up to five parts of equal information, which depend on no outcome: each with its own
+    predictions, rate and size, on a grey ground. The test still compares each prediction with the rate of the whole
+    bin, a dashed line, so that the rejected rows of all parts add up to those of the metric.
 
     `from_predictions`, `from_estimator` or `from_breakdown` creates and draws it.
 
@@ -69,11 +80,11 @@ class TestBasedReliabilityDisplay:
     profile : RejectionProfile or None
         Decisions of the test within each bin, if they are known; otherwise they are computed when drawn.
     figure_, ax_, ax_sizes_, ax_histogram_
-        Figure and axes, after drawing.
+        Figure and axes, after drawing; the last two are None in given axes.
     accepted_violins_, rejected_violins_, rates_, intervals_, accepted_sizes_, rejected_sizes_, histogram_
-        Lists of artists: one per bin that has such a part. The id (gid) of each is
-        ``test-based-bin-<number>-<part>``, numbered from 0 as in ``Breakdown.per_bin``. With more than 60 bins rate and
-        interval are one shape; with more than 200 there are no intervals, and all parts of a kind are one artist.
+        Lists of artists: one per drawn bin that has such a shape. The id (gid) of each is
+        ``test-based-bin-<number>-<shape>``, numbered from 0 as the rows of `data`. With more than 60 bins rate and
+        interval are one shape; with more than 200 there are no intervals, and all shapes of a kind are one artist.
 
     Examples
     --------
@@ -185,12 +196,12 @@ class TestBasedReliabilityDisplay:
         scale: Scale | None = None,
         ymax: float | None = None,
     ) -> "TestBasedReliabilityDisplay":
-        """Draw in the place of `ax`, in `fig`, or in a new figure; omitted options keep their values.
+        """Draw in `ax`, in `fig`, or in a new figure; omitted options keep their values.
 
         Parameters
         ----------
         ax : Axes, optional
-            Replaced by the panels.
+            Used as given, without the outer panels and the title.
         fig : Figure or SubFigure, optional
         scale : {"linear", "log", "logit"}, optional
             Of the axis of probabilities; by default "logit" where at least 80 % of the predictions lie within 0.1 of an
@@ -202,26 +213,37 @@ class TestBasedReliabilityDisplay:
         """
         self.scale = self.scale if scale is None else scale
         self.ymax = self.ymax if ymax is None else ymax
-        b, table = self.breakdown.per_bin, self.breakdown.partition.table
-        low, high = self.breakdown.rate_interval(self.confidence_level)
-        axis = self._axis(high)
-        panels = Panels.create(ax, fig, heights=(4, 1), size=(8, 5.6))
-        assert panels.sizes is not None
-        assert panels.histogram is not None
+        check_place(ax, fig)
+        self._axis()  # an error about the axis before there is a figure
+        own = Panels(ax.figure, ax) if ax is not None else None
+        return self._draw(own or Panels.create(None, fig, **_PANELS))
+
+    def plot_panels(self, ax: Axes) -> "TestBasedReliabilityDisplay":
+        """Draw all panels in the place of `ax`, which must belong to a grid and is replaced by them."""
+        return self._draw(Panels.create(ax, None, **_PANELS))
+
+    def _draw(self, panels: Panels) -> "TestBasedReliabilityDisplay":
+        table, axis = self.breakdown.partition.table, self._axis()
+        low, high = self.drawn.rate_interval(self.confidence_level)
         self.figure_, self.ax_ = panels.figure, panels.main
         self.ax_sizes_, self.ax_histogram_ = panels.sizes, panels.histogram
         axis.apply(self.ax_.yaxis)
+        self._draw_ground(axis)
         self._draw_violins(axis)
         self._draw_rates(axis, low, high)
-        self._draw_sizes()
-        self.histogram_, fullest = histogram_bars(self.ax_histogram_, table, axis, "test-based-histogram-{}")
+        fullest = self._draw_margins(table, axis)
         panels.dress(axis, fullest, table.importance)
-        self._mark_beyond(axis, np.maximum(b["max_score"], b["rate"]))
+        self._mark_beyond(axis, np.maximum(self.drawn.partition.max_score, self.drawn.partition.rate))
         self._dress()
         return self
 
-    def _axis(self, high: Any) -> Axis:
-        p = self.breakdown.partition
+    @cached_property
+    def drawn(self) -> DrawnBins:
+        """The bins as drawn, of which one may be in parts."""
+        return DrawnBins.create(self.breakdown)
+
+    def _axis(self) -> Axis:
+        p, (_, high) = self.drawn.partition, self.drawn.rate_interval(self.confidence_level)
         scale = choose_scale([p.table], self.scale, self.ymax)
         if scale == "linear" and self.ymax is None:
             top = float(max(p.max_score.max(), high.max()))
@@ -231,7 +253,7 @@ class TestBasedReliabilityDisplay:
         return Axis.fitting(scale, (p.rate, p.mean_score, *extremes), self.ymax)
 
     def _draw_violins(self, axis: Axis) -> None:
-        partition = self.breakdown.partition
+        partition = self.drawn.partition
         outlines = violins(partition, axis, cells_per_bin(len(partition)))
         lengths = [v.at.size for v in outlines]
         bins = np.repeat(np.arange(len(outlines)), lengths)
@@ -248,43 +270,68 @@ class TestBasedReliabilityDisplay:
             return self.profile.rejected
         loss = self.breakdown.definition.loss
         assert tests_scores(loss)
-        return loss.rejects(self.breakdown.partition, bins, score)
+        return loss.rejects(self.breakdown.partition, self.drawn.owner[bins], score)
 
-    def _draw_sizes(self) -> None:
-        n, rejected = self.breakdown.per_bin["n"], self.breakdown.per_bin["rejected"]
+    def _draw_ground(self, axis: Axis) -> None:
+        """Mark the parts of a bin by a grey ground, and the rate of the whole bin by a dashed line."""
+        parts = self.drawn.split
+        self.whole_rate_: Line2D | None = None
+        if not parts.size:
+            return
+        left, right = float(parts[0]) - 0.5, float(parts[-1]) + 0.5
+        for ax in (self.ax_, self.ax_sizes_):
+            if ax is not None:
+                ax.axvspan(left, right, facecolor=blend(0.5), alpha=0.1, lw=0, zorder=0)
+        rate = float(axis.inside(self.breakdown.partition.rate[self.drawn.owner[parts[0]]]))
+        style: dict[str, Any] = {"color": event_colour(), "lw": 1, "ls": (0, (4, 3)), "zorder": 0.9}
+        (self.whole_rate_,) = self.ax_.plot([left, right], [rate, rate], gid="test-based-whole-rate", **style)
+
+    def _draw_margins(self, table: ScoreTable, axis: Axis) -> float:
+        """Draw bin sizes and histogram where there is room; return the longest bar of the histogram."""
+        self.accepted_sizes_: list[Artist] = []
+        self.rejected_sizes_: list[Artist] = []
+        self.histogram_: list[Artist] = []
+        if self.ax_sizes_ is None or self.ax_histogram_ is None:
+            return 0.0
+        self._draw_sizes(self.ax_sizes_)
+        self.histogram_, fullest = histogram_bars(self.ax_histogram_, table, axis, "test-based-histogram-{}")
+        return fullest
+
+    def _draw_sizes(self, ax: Axes) -> None:
+        n, rejected = self.drawn.partition.n, self.drawn.rejected
         if len(n) > MOST_SINGLE:
-            self.accepted_sizes_ = self._stairs(n, "size")
-            self.rejected_sizes_ = self._stairs(rejected, "size-rejected")
-            self.ax_sizes_.set_ylim(0, float(n.max()) * 1.05)
+            self.accepted_sizes_ = self._stairs(ax, n, "size")
+            self.rejected_sizes_ = self._stairs(ax, rejected, "size-rejected")
+            ax.set_ylim(0, float(n.max()) * 1.05)
             return
         half = self._half
         cells = list(enumerate(zip(rejected.tolist(), n.tolist(), strict=True)))
         accepted = [rectangle(i - half, i + half, r, size) if r < size else None for i, (r, size) in cells]
         parts = [rectangle(i - half, i + half, 0, r) if r > 0 else None for i, (r, _) in cells]
-        self.accepted_sizes_ = self._draw_filled(self.ax_sizes_, accepted, "size")
-        self.rejected_sizes_ = self._draw_filled(self.ax_sizes_, parts, "size-rejected")
+        self.accepted_sizes_ = self._draw_filled(ax, accepted, "size")
+        self.rejected_sizes_ = self._draw_filled(ax, parts, "size-rejected")
         few = len(n) <= 16
-        self.ax_sizes_.set_ylim(0, float(n.max()) * (1.32 if few else 1.05))
-        shares = zip(n, self.breakdown.per_bin["loss"], strict=True) if few else ()
+        ax.set_ylim(0, float(n.max()) * (1.32 if few else 1.05))
+        shares = zip(n, 100 * rejected / n, strict=True) if few else ()
         for i, (size, share) in enumerate(shares):
-            self.ax_sizes_.annotate(
+            ax.annotate(
                 f"{share:.0f} %", (i, size), (0, 2), textcoords="offset points", ha="center", fontsize="x-small"
             )
 
-    def _stairs(self, sizes: Any, part: str) -> list[Artist]:
+    def _stairs(self, ax: Axes, sizes: Any, part: str) -> list[Artist]:
         """Draw all bars as one outline, rejected rows in front."""
         colour = REJECTED if part.endswith("rejected") else ACCEPTED
         edges = np.arange(len(sizes) + 1) - 0.5
-        return [self.ax_sizes_.stairs(sizes, edges, fill=True, color=colour, gid=f"test-based-bin-all-{part}")]
+        return [ax.stairs(sizes, edges, fill=True, color=colour, gid=f"test-based-bin-all-{part}")]
 
     @property
     def _shows_intervals(self) -> bool:
-        return len(self.breakdown.partition) <= MOST_SINGLE
+        return len(self.drawn) <= MOST_SINGLE
 
     @property
     def _half(self) -> float:
         """Half the width of a bar; many bins have no gaps between them."""
-        return _HALF if len(self.breakdown.partition) <= _MANY else 0.5
+        return _HALF if len(self.drawn) <= _MANY else 0.5
 
     def _draw_filled(self, ax: Axes, paths: list[Path | None], part: str) -> list[Artist]:
         colour = REJECTED if part.endswith("rejected") else ACCEPTED
@@ -293,7 +340,7 @@ class TestBasedReliabilityDisplay:
 
     def _draw_rates(self, axis: Axis, low: Any, high: Any) -> None:
         """Draw rates and intervals: with many bins as one shape, with very many without intervals."""
-        rate = self.breakdown.per_bin["rate"]
+        rate = self.drawn.partition.rate
         ends = list(enumerate(zip(axis.inside(rate), axis.inside(low), axis.inside(high), strict=True)))
         style = {"facecolor": "none", "edgecolor": event_colour()}
         if len(ends) > _MANY:
@@ -323,31 +370,39 @@ class TestBasedReliabilityDisplay:
     def _dress(self) -> None:
         loss = self.breakdown.definition.loss
         assert tests_scores(loss)
-        self.ax_.set_xlim(-0.6, len(self.breakdown.partition) - 0.4)
+        self.ax_.set_xlim(-0.6, len(self.drawn) - 0.4)
         self.ax_.set_ylabel("prediction and event rate")
-        self.ax_.tick_params(labelbottom=False, bottom=False)
-        self._label_edges()
-        self.ax_sizes_.set_xlabel("bins and their edges")
-        self.ax_sizes_.locator_params(axis="y", nbins=3)
+        below = self.ax_ if self.ax_sizes_ is None else self.ax_sizes_
+        self._label_edges(below)
+        below.set_xlabel("bins and their edges")
         level = f", {100 * self.confidence_level:g} % CI" if self._shows_intervals else ""
         rate = Line2D([], [], color=event_colour(), linewidth=2.4, marker="|", markersize=10, markeredgewidth=1.1)
-        keys = [Patch(color=ACCEPTED), Patch(color=REJECTED), rate]
+        keys: list[Any] = [Patch(color=ACCEPTED), Patch(color=REJECTED), rate]
         words = ["predictions", f"rejected at {loss.alpha:g}", "event rate" + level]
+        if self.drawn.split.size:
+            keys.append(Line2D([], [], color=event_colour(), lw=1, ls=(0, (4, 3))))
+            keys.append(Patch(color=blend(0.5), alpha=0.2, lw=0))
+            words += ["rate of the whole bin", f"one bin in {self.drawn.split.size} parts"]
+        if self.ax_sizes_ is None:
+            legend(self.ax_, keys, words, loc="best")
+            return
+        self.ax_.tick_params(labelbottom=False, bottom=False)
+        self.ax_sizes_.locator_params(axis="y", nbins=3)
         legend_above(self.ax_, self.headline(), keys, words, reach=1.3)
 
-    def _label_edges(self) -> None:
+    def _label_edges(self, ax: Axes) -> None:
         """Label as many edges as fit; two labels where empty bins lie between."""
-        lower, upper = self.breakdown.per_bin["lower"], self.breakdown.per_bin["upper"]
+        lower, upper = self.drawn.lower, self.drawn.upper
         for step in range(1, lower.size + 1):
             shown = np.arange(0, lower.size + 1, step)
             edges = [np.unique([*upper[max(i - 1, 0) : i], *lower[i : i + 1]]) for i in shown]
             every = np.unique(np.concatenate(edges))
             words = dict(zip(every, distinct_labels(every), strict=True))
             labels = [" … ".join(words[e] for e in pair) for pair in edges]
-            if labels_fit(self.ax_sizes_, labels):
+            if labels_fit(ax, labels):
                 break
-        self.ax_sizes_.set_xticks(shown - 0.5, labels)
-        self.ax_sizes_.tick_params(axis="x", labelsize="small")
+        ax.set_xticks(shown - 0.5, labels)
+        ax.tick_params(axis="x", labelsize="small")
 
     def headline(self) -> str:
         """Return the value, with its null range if known."""
@@ -360,10 +415,16 @@ class TestBasedReliabilityDisplay:
         return f"{text}   (expected if calibrated: {expected}; {p_text(self.null.pvalue)})"
 
     def data(self, backend: str = "pandas") -> Any:
-        """Return the drawn values, one row per bin: edges, sizes, rate with interval, predictions, rejected rows."""
-        low, high = self.breakdown.rate_interval(self.confidence_level)
-        bins = {"bin": np.arange(low.size), **self.breakdown.per_bin}
-        return drawn_frame({**bins, "rate_low": low, "rate_high": high}, backend)
+        """Return the drawn values: edges, sizes, rate with interval, predictions, rejected rows.
+
+        One row per bin, or per part of a bin; `part` is its number within the bin.
+        """
+        drawn, p = self.drawn, self.drawn.partition
+        low, high = drawn.rate_interval(self.confidence_level)
+        columns = {"bin": drawn.owner, "part": drawn.part, "lower": drawn.lower, "upper": drawn.upper}
+        columns |= {"min_score": p.min_score, "max_score": p.max_score, "n": p.n, "k": p.k, "rate": p.rate}
+        columns |= {"mean_score": p.mean_score, "loss": 100 * drawn.rejected / p.n, "rejected": drawn.rejected}
+        return drawn_frame({**columns, "rate_low": low, "rate_high": high}, backend)
 
     def __repr__(self) -> str:
         size = rows_text(self.breakdown.partition.table)

@@ -18,7 +18,9 @@ def write_evaluation(
     evaluation: "Evaluation", path: str | PathLike[str] | None = None, *, title: str, audit: "Audit | None" = None
 ) -> str:
     """Return the report of one evaluation, with a section of an audit if given; write it to `path` if given."""
-    audits = None if audit is None else {_NAMES[audit.kind]: audit}
+    from calibrant.report.audit_page import check_same_rows
+
+    audits = None if audit is None else {_NAMES[evaluation.kind]: check_same_rows(evaluation, audit)}
     return write_evaluations({_NAMES[evaluation.kind]: evaluation}, path, title=title, audits=audits)
 
 

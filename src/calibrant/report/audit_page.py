@@ -1,15 +1,61 @@
 """The report of audits: segments as a forest plot, a map and a table, with their rules as SQL."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from calibrant._support.errors import InputError
 from calibrant._support.text_tables import printable
 from calibrant.evaluation.audit.result import Audit, Segment
+from calibrant.evaluation.results import Evaluation
+from calibrant.evaluation.sizes import mean_score, n_rows
 from calibrant.report.templates import inline_figure, new_canvas, render
 from calibrant.versions import __version__
 
-__all__ = ["audit_page", "audit_sections"]
+__all__ = ["audit_page", "audit_sections", "check_same_rows"]
+
+
+def check_same_rows(evaluation: Evaluation, audit: Any) -> Audit:
+    """Return the audit if it can be of the rows and the forecast of an evaluation: kind, number of rows and means."""
+    if not isinstance(audit, Audit):
+        raise InputError(
+            f"audit must be an Audit; got {type(audit).__name__}.",
+            hint="Pass the result of cb.audit(y, forecast, features).",
+            argument="audit",
+        )
+    its, own = _facts(audit.kind, audit.n_rows, audit.predicted, audit.observed), _evaluation_facts(evaluation)
+    differing = [name for name in own if name not in its or not _agree(its[name], own[name])]
+    if differing:
+        found = "; ".join(f"{name}: {its.get(name, 'none')} in the audit, {own[name]} here" for name in differing)
+        raise InputError(
+            f"audit must be of the same rows and the same forecast as the evaluation; got another {found}.",
+            hint="Audit the rows that were evaluated, with the same forecast, weights and missing=.",
+            argument="audit",
+        )
+    return audit
+
+
+def _facts(kind: str, rows: int, predicted: float, observed: float) -> dict[str, Any]:
+    return {"kind": kind, "number of rows": rows, "mean forecast": predicted, "mean outcome": observed}
+
+
+def _evaluation_facts(evaluation: Evaluation) -> dict[str, Any]:
+    """Return what an audit of the same rows must have; kinds without residuals are audited in another form."""
+    table, kind = evaluation.table, evaluation.kind
+    rows = n_rows(table)
+    if kind == "point":
+        return _facts(kind, rows, table.mean_prediction, table.mean_outcome)
+    if kind in ("binary", "multiclass"):
+        scores = table if kind == "binary" else table.top_label()
+        return _facts(kind, rows, mean_score(scores), float(scores.prevalence))
+    return {"number of rows": rows}
+
+
+def _agree(one: Any, other: Any) -> bool:
+    """Return whether two facts are equal up to the order of summation; unknown means agree with all."""
+    if not isinstance(one, float):
+        return bool(one == other)
+    return math.isnan(one) or math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-12)
 
 
 def audit_page(audits: Mapping[str, Audit], *, title: str, inputs: list[dict[str, Any]] | None = None) -> str:

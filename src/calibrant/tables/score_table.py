@@ -206,6 +206,12 @@ class ScoreTable:
         return bool((self.k > 0).any() and (self.k < self.n).any())
 
     @property
+    def crowds_end(self) -> bool:
+        """Whether at least 80 % of the rows have scores within 0.1 of 0, or of 1: plots then choose logit axes."""
+        low, high = (float(np.sum(self.n[near])) for near in (self.score < 0.1, self.score > 0.9))
+        return max(low, high) >= 0.8 * float(self.size) > 0
+
+    @property
     def n_used(self) -> int:
         """Number of rows that were counted."""
         return self.n_in - self.n_dropped

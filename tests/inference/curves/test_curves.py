@@ -240,12 +240,101 @@ def test_ties_reduce_the_knots_and_say_so():
         ({"method": "local", "degree": 3}, "degree"),
         ({"confidence_level": 1.0}, "confidence_level"),
         ({"at": [0.5, 1.5]}, "at"),
-        ({"method": "isotonic", "sample_weight": np.ones(800)}, "independent"),
     ],
 )
 def test_bad_options_are_named(options, words):
     with pytest.raises(cb.InputError, match=words):
         calibration_curve(*simulated(), **options)
+
+
+ROWS = {
+    "rows": {},
+    "weights": {"sample_weight": np.random.default_rng(5).exponential(size=800)},
+    "frequencies": {"frequency": np.arange(800) % 3 + 1},
+    "clusters": {"cluster": np.arange(800) % 40},
+    "clusters and weights": {"cluster": np.arange(800) % 40, "sample_weight": np.linspace(0.5, 2, 800)},
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("method", [*METHODS, "belt"])
+def test_all_curves_take_rows_tables_weights_and_clusters(method, rows):
+    """A table of the same rows gives the same curve; the band contains the curve, and the diagonal of this model."""
+    fit = calibration_belt if method == "belt" else lambda *a, **b: calibration_curve(*a, method=method, **b)
+    y, p = simulated(seed=2)
+    curve = fit(y, p.round(3), **ROWS[rows])
+    low, high = next(iter(curve.bands.values()))
+    assert np.isfinite([low, high]).all()
+    outside = int(((curve.estimate < low - 1e-12) | (curve.estimate > high + 1e-12)).sum())
+    assert sum(note.count for note in curve.notes if note.code == "biased_curve") == outside
+    assert outside <= (2 if method == "local" else 0)
+    assert ((low <= curve.score) & (curve.score <= high)).all()
+    assert 0.05 < np.median(high - low) < 0.8
+    options = {name: value for name, value in ROWS[rows].items() if name != "cluster"}
+    table = cb.ScoreTable.from_arrays(y, p.round(3), **options)
+    if "cluster" in ROWS[rows]:
+        with pytest.raises(cb.InputError, match="cluster must be given with y_true"):
+            fit(table, cluster=ROWS[rows]["cluster"])
+        options = {}
+    else:
+        again = fit(table)
+        assert again.estimate == pytest.approx(curve.estimate, abs=1e-12)
+        assert next(iter(again.bands.values()))[0] == pytest.approx(low, abs=1e-12)
+
+
+@pytest.mark.parametrize("rows", ["rows", "weights", "clusters and weights"])
+def test_all_curves_are_drawn_together(rows):
+    from matplotlib.figure import Figure
+
+    y, p = simulated(seed=2)
+    methods = ["spline", "local", "isotonic", "belt"]
+    drawn = cb.plots.CalibrationCurveDisplay.from_predictions(y, p, method=methods, fig=Figure(), **ROWS[rows])
+    assert list(drawn.lines_) == methods
+    assert all(drawn.bands_[name] for name in methods)
+
+
+def test_isotonic_band_of_equal_weights_is_close_to_the_exact_one():
+    """The exact band of 50 groups, and the approximate one of the same groups of rows of weight 1."""
+    y, p = simulated(size=3000)
+    p = p.round(1).clip(0.05, 0.95)
+    exact = calibration_curve(y, p, method="isotonic")
+    weighted = calibration_curve(y, p, method="isotonic", sample_weight=np.full(y.size, 3.0))
+    single = calibration_curve(y, p, method="isotonic", cluster=np.arange(y.size))
+    for found in (weighted, single):
+        assert found.estimate == pytest.approx(exact.estimate)
+        assert found.low == pytest.approx(exact.low, abs=0.03)
+        assert found.high == pytest.approx(exact.high, abs=0.03)
+
+
+def test_isotonic_band_of_repeated_rows_in_clusters_is_not_narrower():
+    y, p = simulated(size=600)
+    p = p.round(1).clip(0.05, 0.95)
+    five = calibration_curve(
+        np.repeat(y, 5), np.repeat(p, 5), cluster=np.repeat(np.arange(y.size), 5), method="isotonic"
+    )
+    once = calibration_curve(y, p, cluster=np.arange(y.size), method="isotonic")
+    naive = calibration_curve(np.repeat(y, 5), np.repeat(p, 5), method="isotonic")
+    width = [np.mean(curve.high - curve.low) for curve in (once, five, naive)]
+    assert width[1] == pytest.approx(width[0], rel=0.1)
+    assert width[2] < 0.7 * width[1]
+
+
+def test_effective_rows_of_runs_equal_a_loop_over_clusters():
+    """Variance of each run of groups: the sum over clusters of the squared sums of weight * (event - rate)."""
+    from calibrant.inference.curves.isotonic_band import _run_variances
+    from calibrant.inference.design import Design
+    from calibrant.inference.resampling import read_rows
+
+    y, p = simulated(size=300)
+    cluster, weight = np.arange(300) % 25, np.linspace(0.5, 2, 300)
+    design = Design(*read_rows(y, p.round(1), cluster, {"sample_weight": weight}))
+    score = design.table.score
+    found = _run_variances(design, np.arange(score.size), np.full((score.size, score.size), 0.3))
+    for i in range(score.size):
+        for j in range(i, score.size):
+            inside = (p.round(1) >= score[i]) & (p.round(1) <= score[j])
+            sums = np.bincount(cluster, weights=inside * weight * (y - 0.3), minlength=25)
+            assert found[i, j] == pytest.approx(np.sum(sums**2) * 25 / 24)
 
 
 def test_separated_outcomes_have_no_spline():

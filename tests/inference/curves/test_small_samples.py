@@ -8,7 +8,9 @@ import calibrant as cb
 KINDS = {
     "spline": cb.inference.calibration_curve,
     "local": lambda y, p, **rows: cb.inference.calibration_curve(y, p, method="local", **rows),
+    "isotonic": lambda y, p, **rows: cb.inference.calibration_curve(y, p, method="isotonic", **rows),
     "belt": cb.inference.calibration_belt,
+    "decision curve": cb.inference.decision_curve,
     "evaluate": lambda y, p, **rows: str(cb.evaluate(y, p, n_resamples=39, **rows)),
 }
 
@@ -46,3 +48,27 @@ def test_ratios_of_outcomes_to_hopeless_scores_have_infinite_limits():
 def test_a_curve_at_a_single_score_is_its_rate():
     curve = cb.inference.calibration_curve([1, 1, 0, 0, 1], [0.0, 0.5, 0.5, 0.5, 1.0], method="local", at=[0.5])
     assert np.isfinite(curve.estimate).all()
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_many_rows_at_one_score_do_not_leave_other_points_without_rows(degree, outcome):
+    """Nine of ten rows share a score, which is the window of each point near it, and lies at its end."""
+    score, n = np.array([0.1, 0.2, 0.3, 0.5, 0.7, 0.9]), np.array([2, 2, 90, 2, 2, 2])
+    table = cb.ScoreTable.from_counts(score, n, n * outcome)
+    fitted = cb.metrics.LocalRegression(degree=degree).fitted(table, np.linspace(0.1, 0.9, 33))
+    assert fitted == pytest.approx(np.full(33, outcome), abs=1e-9)
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+@pytest.mark.parametrize("method", ["local", "isotonic"])
+@pytest.mark.parametrize("weights", [None, "random", "huge"])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_one_class_has_a_band_that_is_not_a_point(method, outcome, weights, rng):
+    p = np.linspace(0.05, 0.95, 12)
+    weight = {None: None, "random": rng.exponential(size=12), "huge": np.where(np.arange(12) == 3, 1e6, 1.0)}[weights]
+    curve = cb.inference.calibration_curve(np.full(12, outcome), p, method=method, sample_weight=weight)
+    assert np.isfinite([curve.low, curve.high]).all()
+    assert (curve.low <= curve.estimate).all()
+    assert (curve.estimate <= curve.high).all()
+    assert (curve.high - curve.low).min() > 0.05

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -23,12 +23,14 @@ __all__ = ["MulticalibrationError", "multicalibration_error"]
 MOST_SEGMENTS = 5_000
 MOST_ROWS = 1_000_000  # more rows are sampled
 LEAST_ROWS, LEAST_ROWS_OF_NUMBERS = 10, 50  # of a segment
-ROWS_PER_SQUARED_SKEWNESS = 20  # rows of a segment of numbers in the p-value
+ROWS_PER_SQUARED_SKEWNESS = 50  # rows of a segment of numbers in the p-value
 SCORE_RANKS = 2**16  # cumulative differences are evaluated between so many groups of neighbouring scores at most
 GROUPS = 256  # of neighbouring scores, between which null replicates are evaluated
 NULL_WORK = 200_000_000  # rows x sets of features x replicates
 LEAST_NULL_ROWS = 2_000
 _AT_ONCE = 100  # replicates
+_SIGNS = (-1.0, 1.0, 0.5)  # two values with mean 0 and variance 1, and the probability of the first
+_MAMMEN = ((1 - 5**0.5) / 2, (1 + 5**0.5) / 2, (5 + 5**0.5) / 10)  # the same with a third moment of 1
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,12 @@ def multicalibration_error(
     """Return the multicalibration error of rows, with its null distribution.
 
     Null replicates of a calibrated forecast: outcomes are drawn with the scores as probabilities; residuals with
-    weights, in clusters or of numbers have random signs, one per row or cluster. Replicates use so many rows, drawn at
+    weights or in clusters have random signs, one per row or cluster. Residuals of numbers are multiplied by the numbers
+    of Mammen (1993), one per row or cluster, which keep variance and skewness. Replicates use so many rows, drawn at
     random, that the work is bounded: in standard deviations the distribution hardly depends on the number of rows. The
-    p-value compares errors between 256 groups of neighbouring scores; of numbers it takes segments of at least fifty
-    rows and twenty times the squared skewness of the errors, and the sum of squared errors as variance.
+    p-value compares errors between 256 groups of neighbouring scores. Of numbers it takes segments of at least fifty
+    rows and fifty times the squared skewness of the errors, and as variance the mean squared error of all rows with
+    neighbouring predictions: errors of counts are skewed, so a sum of few of them depends on its own sum of squares.
     """
     if len(sample) > MOST_ROWS:
         # One row of each of so many runs of neighbouring rows.
@@ -138,6 +142,7 @@ class _Scores:
     ranks: Any  # of int32
     width: int
     ends: Ints
+    spread: Floats | None = None  # of numbers: mean squared residual in each group
 
     @classmethod
     def rank(cls, sample: AuditRows) -> "_Scores":
@@ -148,16 +153,31 @@ class _Scores:
         ranks = np.searchsorted(distinct, score).astype(np.int32)
         reached = np.cumsum(np.bincount(ranks, minlength=distinct.size))
         cuts = np.searchsorted(reached, np.arange(1, GROUPS + 1) / GROUPS * reached[-1] - 1e-9)
-        return cls(ranks, distinct.size, np.unique(cuts))
+        found = cls(ranks, distinct.size, np.unique(cuts))
+        return replace(found, spread=found._mean_squares(sample)) if sample.kind == "point" else found
+
+    def _mean_squares(self, sample: AuditRows) -> Floats:
+        totals = np.zeros((2, self.ends.size))
+        for place in sample.places(None):
+            number, value, _, _ = sample.residuals(place)
+            group = self.groups(place)
+            for i, weights in enumerate((value**2, number)):
+                totals[i] += np.bincount(group, weights=weights, minlength=self.ends.size)
+        return np.asarray(totals[0] / np.maximum(totals[1], 1e-300))
 
     def groups(self, place: Ints) -> Ints:
         """Return the group of the score of each row."""
         return np.asarray(np.searchsorted(self.ends, self.ranks[place]), dtype=np.int64)
 
 
-def _residuals(sample: AuditRows, place: Ints) -> tuple[Floats, Floats, Floats]:
-    """Return number of rows, residuals and variances; impossible outcomes have no variance, as the definition says."""
+def _residuals(sample: AuditRows, place: Ints, scores: _Scores | None = None) -> tuple[Floats, Floats, Floats]:
+    """Return number of rows, residuals and variances; impossible outcomes have no variance, as the definition says.
+
+    With scores the variance of numbers is that of all rows with neighbouring predictions.
+    """
     number, value, variance, _ = sample.residuals(place)
+    if scores is not None and scores.spread is not None:
+        return number, value, number * scores.spread[scores.groups(place)]
     if sample.kind != "point":
         score = np.asarray(sample.rows.forecasts[0].values)[place]
         variance = np.where((score > 0) & (score < 1), variance, 0.0)
@@ -182,7 +202,7 @@ def _largest_errors(
     size, width = COARSE_CODES ** len(each), scores.width
     total, rows, variance = np.zeros(size * width), np.zeros(size), np.zeros(size)
     for place in sample.places(None):
-        number, value, own = _residuals(sample, place)
+        number, value, own = _residuals(sample, place, scores)
         cell = _cells(sample.coarse, each, place)
         total += np.bincount(cell * width + scores.ranks[place], weights=value, minlength=size * width)
         rows += np.bincount(cell, weights=number, minlength=size)
@@ -254,9 +274,7 @@ def _null(
     count = min(len(sample), max(LEAST_NULL_ROWS, NULL_WORK // (len(sets) * n_resamples)))
     place = np.arange(len(sample)) if count == len(sample) else np.sort(rng.choice(len(sample), count, replace=False))
     draw, best = _Drawing(sample, place), np.zeros(n_resamples)
-    groups = scores.groups(place)
-    width = scores.ends.size
-    counted = [_CellSums.of_rows(sample, *each, place, groups, width) for each in sets if each[1].size]
+    counted = [_CellSums.of_rows(sample, *each, place, scores) for each in sets if each[1].size]
     blocks = [slice(i, min(i + _AT_ONCE, n_resamples)) for i in range(0, n_resamples, _AT_ONCE)]
     for block in progress_bar(blocks, len(blocks), "resampling (null)", show=progress):
         residuals = draw.replicates(rng, block.stop - block.start)
@@ -274,13 +292,14 @@ class _CellSums:
 
     @classmethod
     def of_rows(
-        cls, sample: AuditRows, each: tuple[int, ...], tested: Ints, place: Ints, groups: Ints, width: int
+        cls, sample: AuditRows, each: tuple[int, ...], tested: Ints, place: Ints, scores: _Scores
     ) -> "_CellSums":
         """Return the sums of the segments that are tested."""
         from scipy.sparse import csr_array
 
         cell, size = _cells(sample.coarse, each, place), COARSE_CODES ** len(each)
-        variance = _residuals(sample, place)[2]
+        groups, width = scores.groups(place), scores.ends.size
+        variance = _residuals(sample, place, scores)[2]
         spread = np.asarray(np.bincount(cell, weights=variance, minlength=size), dtype=np.float64)
         usable = np.isin(np.arange(size), tested) & (spread > 0)
         one = (np.ones(place.size), (groups * size + cell, np.arange(place.size)))
@@ -317,5 +336,6 @@ class _Drawing:
             number = rows.weight.values[self.place].astype(np.int64)[:, None]
             return np.asarray(rng.binomial(number, score, (self.score.size, count)) - number * score)
         units = self.place.size if self.cluster is None else int(self.cluster.max()) + 1
-        signs = 2.0 * rng.integers(0, 2, (units, count)) - 1.0
-        return np.asarray(self.residual[:, None] * (signs if self.cluster is None else signs[self.cluster]))
+        low, high, share = _MAMMEN if self.sample.kind == "point" else _SIGNS
+        times = np.where(rng.random((units, count)) < share, low, high)
+        return np.asarray(self.residual[:, None] * (times if self.cluster is None else times[self.cluster]))

@@ -110,6 +110,15 @@ class AuditRows:
         return len(self) if weight is None or self.rows.importance else int(weight.values.sum())
 
     @cached_property
+    def means(self) -> tuple[float, float]:
+        """Mean forecast and mean outcome of all rows, weighted."""
+        sums, rows = np.zeros(3), self.rows
+        for place in self.places(None):
+            weight = np.ones(place.size) if rows.weight is None else np.asarray(rows.weight.values[place], np.float64)
+            sums += [weight @ rows.forecasts[0].values[place], weight @ rows.y.values[place], weight.sum()]
+        return float(sums[0] / sums[2]), float(sums[1] / sums[2])
+
+    @cached_property
     def skewness(self) -> float:
         """Skewness of prediction less outcome, times weight: that of few rows underestimates it."""
         sums, count = np.zeros(4), 0

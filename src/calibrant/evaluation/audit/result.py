@@ -1,5 +1,6 @@
 """`Audit`: the result of `audit`."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -156,6 +157,8 @@ class Audit:
     multicalibration_error : MulticalibrationError or None
         None where it was not computed.
     notes : tuple of Note
+    predicted, observed : float
+        Mean forecast (score, top-label probability or prediction) and mean outcome of all rows.
     """
 
     segments: tuple[Segment, ...]
@@ -169,6 +172,8 @@ class Audit:
     n_explained: int = 0
     multicalibration_error: MulticalibrationError | None = None
     notes: tuple[Note, ...] = ()
+    predicted: float = math.nan
+    observed: float = math.nan
 
     @property
     def verdict(self) -> str:

@@ -171,6 +171,8 @@ def audit_sample(
         kind=sample.kind,
         multicalibration_error=error,
         notes=sample.rows.notes,
+        predicted=sample.means[0],
+        observed=sample.means[1],
     )
 
 

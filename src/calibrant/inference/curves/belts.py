@@ -47,6 +47,8 @@ class CalibrationBelt:
     errors : SmoothErrors
     settings : mapping
     notes : tuple of Note
+    crowds_end : bool
+        Whether at least 80 % of the rows have scores within 0.1 of 0, or of 1: displays then choose logit axes.
     """
 
     score: Floats
@@ -58,6 +60,7 @@ class CalibrationBelt:
     settings: Mapping[str, Any] = field(default_factory=dict)
     n_rows: float = 0
     notes: tuple[Note, ...] = ()
+    crowds_end: bool = False
     method: str = "belt"
 
     @property
@@ -200,7 +203,8 @@ def calibration_belt(
     errors = smooth_errors(table, fit.at_scores, "belt")
     settings = fit.settings | {"threshold": threshold, "max_degree": max_degree}
     notes = join_notes(table.notes, fit.notes)
-    return CalibrationBelt(grid, fit.probability(fit.value), limits, degree, test, errors, settings, table.size, notes)
+    found = (limits, degree, test, errors, settings, table.size, notes, table.crowds_end)
+    return CalibrationBelt(grid, fit.probability(fit.value), *found)
 
 
 def _powers(x: Floats, degree: int) -> list[Floats]:

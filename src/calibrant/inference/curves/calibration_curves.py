@@ -1,7 +1,7 @@
 """`calibration_curve`: the event rate as a function of the score, with pointwise and simultaneous bands."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -13,8 +13,9 @@ from calibrant._support.json_values import columns, plain
 from calibrant._support.option_checks import check_count, check_option, check_share
 from calibrant._support.random_streams import RandomState, Stream, seed_sequence, stream_key
 from calibrant._support.typing import Column, Floats
-from calibrant.inference.curves.fitted_curves import FittedCurve, fit_local, fit_spline
-from calibrant.inference.curves.isotonic_band import isotonic_band
+from calibrant.inference.curves.fitted_curves import FittedCurve, fit_most_knots, fit_spline
+from calibrant.inference.curves.isotonic_band import isotonic_band, robust_isotonic_band
+from calibrant.inference.curves.local_curves import fit_local
 from calibrant.inference.design import Design
 from calibrant.inference.resampling import read_rows
 from calibrant.metrics.bins import PAVA
@@ -27,7 +28,6 @@ __all__ = ["CalibrationCurve", "CurveMethod", "calibration_curve", "curve_grid",
 CurveMethod: TypeAlias = Literal["spline", "local", "isotonic"]
 
 _PURPOSE = 2  # of the random stream; the replicates of the bootstrap and the null have 0 and 1
-_KNOTS = 5
 _POINTS = 51  # of the grid at equal shares of the rows, and as many at equal distances
 
 
@@ -51,6 +51,8 @@ class CalibrationCurve:
         What reproduces the curve: knots and coefficients, or span and degree.
     n_rows : float
     notes : tuple of Note
+    crowds_end : bool
+        Whether at least 80 % of the rows have scores within 0.1 of 0, or of 1: displays then choose logit axes.
     """
 
     score: Floats
@@ -65,6 +67,7 @@ class CalibrationCurve:
     settings: Mapping[str, Any] = field(default_factory=dict)
     n_rows: float = 0
     notes: tuple[Note, ...] = ()
+    crowds_end: bool = False
 
     @property
     def contains_diagonal(self) -> bool:
@@ -156,16 +159,22 @@ def calibration_curve(
     Notes
     -----
     Spline: knots at the quantiles of Harrell (2015), as in R's ``rms::rcs``; scores are clipped to [2**-24, 1 -
-    2**-24]. The band is symmetric on the log-odds scale. Local: as R's ``loess(surface="direct")``; the band is
-    symmetric in probability and clipped to [0, 1], and does not account for the bias of the smoother. Independent rows
-    have the covariance of Bernoulli outcomes, as in R; weights and clusters a robust (sandwich) covariance, with
-    Student's distribution and the factor G / (G - parameters) for G clusters.
+    2**-24]. The band is symmetric on the log-odds scale. Independent rows have the covariance of Bernoulli outcomes, as
+    in R; weights and clusters a robust (sandwich) covariance, with Student's distribution and the factor
+    G / (G - parameters) for G clusters.
+
+    Local: the curve is that of R's ``loess(surface="direct")``. Its bands are for the event rate, not for the smoothed
+    rate: their centre is the curve less an estimate of its bias, that is the spline above plus the local regression of
+    the residuals of that spline, and their width contains the error of both. A note counts the points where the curve
+    lies outside its band; where the outcomes determine no spline, the bands ignore the bias, and a note says so.
 
     The half-width of the simultaneous band is a multiple of the standard error: the quantile of the largest absolute
     value over the grid of a Gaussian process with the same correlation (sup-t band).
 
     Isotonic: the band of Dimitriadis et al. (2023) from exact binomial limits holds for any number of rows if the curve
-    rises; it is conservative. It needs independent rows of equal weight, and there is no pointwise band.
+    rises; it is conservative, and there is no pointwise band. With weights or clusters the limits are those of Korn and
+    Graubard (1998) for surveys, exact limits of the effective number of rows: approximate, and still conservative,
+    because they hold jointly by Bonferroni.
 
     References
     ----------
@@ -173,7 +182,9 @@ def calibration_curve(
        models by using loess smoothers".
     .. [2] Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023), "Honest calibration assessment for binary outcome
        predictions".
-    .. [3] Montiel Olea & Plagborg-Møller (2019), "Simultaneous confidence bands: theory, implementation, and an
+    .. [3] Korn & Graubard (1998), "Confidence intervals for proportions with small expected number of positive counts
+       estimated from survey data".
+    .. [4] Montiel Olea & Plagborg-Møller (2019), "Simultaneous confidence bands: theory, implementation, and an
        application to SVARs".
 
     Examples
@@ -196,7 +207,7 @@ def calibration_curve(
     if method == "local":
         fit = fit_local(design, grid, span, degree)
     else:
-        fit = _fit_most_knots(design, grid) if n_knots is None else fit_spline(design, grid, n_knots)
+        fit = fit_most_knots(design, grid) if n_knots is None else fit_spline(design, grid, n_knots)
     return _with_bands(design, grid, fit, method, level, n_resamples, random_state)
 
 
@@ -204,27 +215,10 @@ def spline_curve(design: Design, level: float, n_resamples: int = 999) -> Calibr
     """Return the spline curve that evaluations show; None where there is none."""
     grid = curve_grid(design.table, None)
     try:
-        fit = _fit_most_knots(design, grid)
+        fit = fit_most_knots(design, grid)
     except InputError:  # too few scores, or outcomes that a threshold separates
         return None
     return _with_bands(design, grid, fit, "spline", level, n_resamples, 0)
-
-
-def _fit_most_knots(design: Design, grid: Floats) -> FittedCurve:
-    """Fit the spline with 5 knots or, where the outcomes do not determine it, with 4 or 3."""
-    for n_knots in (_KNOTS, 4):
-        try:
-            found = fit_spline(design, grid, n_knots)
-        except InputError:
-            continue
-        return found if n_knots == _KNOTS else replace(found, notes=(*found.notes, _fewer_knots(n_knots)))
-    found = fit_spline(design, grid, 3)
-    return replace(found, notes=(*found.notes, _fewer_knots(3)))
-
-
-def _fewer_knots(n_knots: int) -> Note:
-    text = "Knots of the spline, fewer than 5 because a part of the curve would separate the outcomes: {count}."
-    return Note("fewer_knots", n_knots, text)
 
 
 def _with_bands(
@@ -239,12 +233,19 @@ def _with_bands(
     def limits(reach: float) -> tuple[Floats, Floats]:
         return fit.probability(fit.value - reach * fit.error), fit.probability(fit.value + reach * fit.error)
 
-    notes = join_notes(table.notes, fit.notes)
+    bands = (*limits(whole), *limits(alone))
+    notes = join_notes(table.notes, (*fit.notes, *_outside(fit.estimate, bands[0], bands[1])))
     errors = smooth_errors(table, fit.at_scores, "loess" if method == "local" else method)
     settings = fit.settings | {"multiple": whole, "n_resamples": n_resamples}
-    estimate = fit.probability(fit.value)
-    bands = (*limits(whole), *limits(alone))
-    return CalibrationCurve(grid, estimate, *bands, level, method, errors, settings, table.size, notes)
+    found = (level, method, errors, settings, table.size, notes, table.crowds_end)
+    return CalibrationCurve(grid, fit.estimate, *bands, *found)
+
+
+def _outside(estimate: Floats, low: Floats, high: Floats) -> tuple[Note, ...]:
+    """Return a note if a curve leaves its own band, which local regression does where its bias is large."""
+    count = int(((estimate < low) | (estimate > high)).sum())
+    text = "Points of the grid at which the curve lies outside its band, because of the bias of the smoother: {count}."
+    return (Note("biased_curve", count, text),) if count else ()
 
 
 def supremum_quantile(
@@ -268,19 +269,14 @@ def supremum_quantile(
 
 def _isotonic(design: Design, grid: Floats, level: float) -> CalibrationCurve:
     table = design.table
-    if not design.is_independent:
-        raise InputError(
-            "method='isotonic' needs independent rows of equal weight, because its band uses exact binomial limits; "
-            "got clusters or sample_weight.",
-            hint="Use method='spline'.",
-            argument="method",
-        )
     blocks = PAVA()(table)
     at_scores = blocks.rate[blocks.labels]
     estimate = at_scores[np.maximum(np.searchsorted(table.score, grid, side="right") - 1, 0)]
     errors = smooth_errors(table, at_scores, "isotonic")
-    band = isotonic_band(table, grid, level)
-    return CalibrationCurve(grid, estimate, *band, None, None, level, "isotonic", errors, {}, table.size, table.notes)
+    exact = design.is_independent
+    band = isotonic_band(table, grid, level) if exact else robust_isotonic_band(design, grid, level)
+    found = (level, "isotonic", errors, {}, table.size, table.notes, table.crowds_end)
+    return CalibrationCurve(grid, estimate, *band, None, None, *found)
 
 
 def curve_grid(table: ScoreTable, at: Column | None) -> Floats:

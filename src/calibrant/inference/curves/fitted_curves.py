@@ -1,6 +1,6 @@
-"""Fits of calibration curves: values and covariance at the points of a grid, by splines or local regression."""
+"""Fits of calibration curves: values and covariance at the points of a grid; logistic regression on splines."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,40 +11,54 @@ from calibrant._support.logits import EPS, expit, logit
 from calibrant._support.typing import Floats
 from calibrant.inference.curves.spline_basis import knots, restricted_cubic_basis
 from calibrant.inference.design import Design
-from calibrant.metrics.local_regression import MOST_SCORES, LocalRegression, group_scores, score_groups
 from calibrant.metrics.slope_intercept import count_clipped
 
-__all__ = ["FittedCurve", "fit_columns", "fit_local", "fit_logistic", "fit_spline"]
+__all__ = [
+    "FittedCurve",
+    "covariance_root",
+    "few_clusters",
+    "fit_columns",
+    "fit_logistic",
+    "fit_most_knots",
+    "fit_spline",
+    "spline_columns",
+]
 
-_POINTS = 201  # of a local regression, between which straight lines give its values at the scores
+_KNOTS = 5
 
 
 @dataclass(frozen=True, eq=False)
 class FittedCurve:
-    """A curve on the scale on which its error is close to normal.
+    """A curve, and the centre of its bands on a scale on which the error is close to normal.
+
+    The scale of a probability q is log((q + d) / (1 - q + d)): log-odds where the offset d is 0, and close to the
+    probability itself where d is large.
 
     Attributes
     ----------
+    estimate : ndarray
+        Probability at each point of the grid.
     value : ndarray
-        At the points of the grid: log-odds of a spline, probabilities of a local regression.
+        Centre of the bands on the scale.
     factor : ndarray
         Root of the covariance: ``factor @ factor.T`` is the covariance of the values.
     at_scores : ndarray
         Probability at each score of the table.
-    is_logit : bool
     degrees : float
         Of freedom of the covariance.
     settings : dict
     notes : tuple of Note
+    offset : ndarray or float
     """
 
+    estimate: Floats
     value: Floats
     factor: Floats
     at_scores: Floats
-    is_logit: bool
     degrees: float
     settings: dict[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+    offset: Floats | float = 0.0
 
     @property
     def error(self) -> Floats:
@@ -53,8 +67,26 @@ class FittedCurve:
         return found
 
     def probability(self, value: Floats) -> Floats:
-        """Return values of the curve's scale as probabilities, clipped to [0, 1]."""
-        return expit(value) if self.is_logit else np.clip(value, 0.0, 1.0)
+        """Return values of the scale as probabilities, clipped to [0, 1]."""
+        found: Floats = np.clip((1 + 2 * self.offset) * expit(value) - self.offset, 0.0, 1.0)
+        return found
+
+
+def fit_most_knots(design: Design, at: Floats) -> FittedCurve:
+    """Fit the spline with 5 knots or, where the outcomes do not determine it, with 4 or 3."""
+    for n_knots in (_KNOTS, 4):
+        try:
+            found = fit_spline(design, at, n_knots)
+        except InputError:
+            continue
+        return found if n_knots == _KNOTS else replace(found, notes=(*found.notes, _fewer_knots(n_knots)))
+    found = fit_spline(design, at, 3)
+    return replace(found, notes=(*found.notes, _fewer_knots(3)))
+
+
+def _fewer_knots(n_knots: int) -> Note:
+    text = "Knots of the spline, fewer than 5 because a part of the curve would separate the outcomes: {count}."
+    return Note("fewer_knots", n_knots, text)
 
 
 def fit_spline(design: Design, at: Floats, n_knots: int) -> FittedCurve:
@@ -67,9 +99,14 @@ def fit_spline(design: Design, at: Floats, n_knots: int) -> FittedCurve:
         shape = "the curve is a line in the logit." if inner.size < 3 else "the curve is less flexible."
         text = f"Distinct knots of the spline, because of ties: {{count}} instead of {n_knots}; {shape}"
         notes += (Note("tied_knots", int(inner.size), text),)
-    basis, grid = restricted_cubic_basis(x, inner), restricted_cubic_basis(logit(at, EPS), inner)
+    basis, grid = spline_columns(table.score, inner), spline_columns(at, inner)
     settings = {"knots": expit(inner).tolist(), "basis": "restricted cubic spline of logit(score)"}
     return fit_columns(design, basis, grid, settings, notes)
+
+
+def spline_columns(score: Floats, inner: Floats) -> list[Floats]:
+    """Return the columns of the spline at scores; fewer than three knots give a line in the logit."""
+    return restricted_cubic_basis(logit(score, EPS), inner)
 
 
 def fit_columns(
@@ -87,11 +124,13 @@ def fit_columns(
     variance, degrees = inverse, np.inf
     if not design.is_independent:
         variance = inverse @ design.score_covariance(columns, fitted) @ inverse
-        inflation, degrees = _few_clusters(design, len(columns))
+        inflation, degrees = few_clusters(design, len(columns))
         variance = variance * inflation
     points = np.stack([*grid, np.ones(grid[0].size)])
     settings = settings | {"coefficients": coefficients.tolist()}
-    return FittedCurve(coefficients @ points, points.T @ _root(variance), fitted, True, degrees, settings, notes)
+    value = coefficients @ points
+    factor = points.T @ covariance_root(variance)
+    return FittedCurve(expit(value), value, factor, fitted, degrees, settings, notes)
 
 
 def fit_logistic(design: Design, basis: list[Floats], start: list[float] | None = None) -> Floats:
@@ -116,38 +155,7 @@ def _undetermined(n_columns: int) -> InputError:
     )
 
 
-def fit_local(design: Design, at: Floats, span: float, degree: int) -> FittedCurve:
-    """Fit local regression of the outcomes on the scores; see `LocalRegression`."""
-    smoother, table = LocalRegression(span, degree), design.table
-    grouped = group_scores(table)
-    weights = smoother.weights(grouped, at)
-    at_scores = smoother.fitted_scores(table, _POINTS)
-    fitted = np.clip(at_scores, 0.0, 1.0)
-    if design.rows is not None:
-        label = np.searchsorted(score_groups(len(table), MOST_SCORES), np.arange(len(table)), side="right") - 1
-        variance = design.cluster_score_covariance((row[label] for row in weights), fitted)
-    else:
-        counted, rate = Design(grouped), np.interp(grouped.score, table.score, fitted)
-        if design.is_independent:
-            # Two events and two other rows more near each point, as Agresti and Coull add them to a proportion: a curve
-            # that touches 0 or 1 has an error too.
-            near = span * table.size / 2
-            variance = counted.score_information(weights, (near * rate + 2) / (near + 4))
-        else:
-            variance = counted.score_covariance(weights, rate)
-    inflation, degrees = _few_clusters(design, degree + 1)
-    value: Floats = weights @ grouped.k.astype(np.float64)
-    if not (np.isfinite(value).all() and np.isfinite(variance).all()):
-        raise InputError(
-            f"y_prob must have enough distinct scores for local curves of degree {degree}; {len(table)} are too few.",
-            hint="Use method='isotonic', a smaller degree, or more rows.",
-            argument="y_prob",
-        )
-    settings = {"span": span, "degree": degree}
-    return FittedCurve(value, _root(variance * inflation), at_scores, False, degrees, settings)
-
-
-def _few_clusters(design: Design, parameters: int) -> tuple[float, float]:
+def few_clusters(design: Design, parameters: int) -> tuple[float, float]:
     """Return the factor of a robust variance, and its degrees of freedom, for so many fitted parameters.
 
     Residuals of fitted rows are too small: G / (G - parameters) for G clusters. Simulations (docs/studies/curves.csv)
@@ -159,7 +167,7 @@ def _few_clusters(design: Design, parameters: int) -> tuple[float, float]:
     return design.rows.n_draws / left, max(design.degrees - (parameters - 1), 1.0)
 
 
-def _root(covariance: Floats) -> Floats:
+def covariance_root(covariance: Floats) -> Floats:
     """Return R with R @ R.T equal to a covariance, which may be singular."""
     size, axes = np.linalg.eigh((covariance + covariance.T) / 2)
     found: Floats = axes * np.sqrt(np.maximum(size, 0.0))
