@@ -18,6 +18,7 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("The monitor needs SQLAlchemy", "monitor", name="sqlalchemy") from error
 
 from calibrant.monitor import schema
+from calibrant.monitor.stored_values import StoreError, damaged
 
 __all__ = ["Store", "StoreError"]
 
@@ -38,10 +39,6 @@ _PROBLEMS = {
     "SQLITE_CORRUPT": "The file of the store is damaged. Restore it from a backup.",
     "SQLITE_IOERR": "The file of the store cannot be read or written: input/output error.",
 }
-
-
-class StoreError(OSError):
-    """The store cannot be read or written. What it held before the call is unchanged."""
 
 
 class Store:
@@ -131,7 +128,7 @@ class Store:
     def _version(self, connection: sa.Connection) -> int | None:
         if not sa.inspect(connection).has_table(schema.schema.name):
             return None
-        found = int(connection.execute(sa.select(schema.schema.c.version)).scalar_one())
+        found: int = connection.execute(sa.select(schema.schema.c.version)).scalar_one()
         if found > schema.SCHEMA_VERSION:
             raise StoreError(
                 f"The store must have a schema up to version {schema.SCHEMA_VERSION}; got version {found}, which a "
@@ -176,9 +173,11 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Turn errors of the database into `StoreError`."""
+    """Turn errors of the database, and rows that another row names and that are missing, into `StoreError`."""
     try:
         yield
+    except (sa.exc.NoResultFound, sa.exc.MultipleResultsFound) as error:
+        raise damaged("rows contradict each other") from error
     except (sa.exc.DBAPIError, sqlite3.Error) as error:
         cause = getattr(error, "orig", error)
         code = str(getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or "")

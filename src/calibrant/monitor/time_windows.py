@@ -11,7 +11,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Ints
 
-__all__ = ["DAY", "WindowRule", "read_duration", "read_time", "read_times", "to_datetime", "window_text"]
+__all__ = ["DAY", "LAST_YEAR", "WindowRule", "read_duration", "read_time", "read_times", "to_datetime", "window_text"]
 
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
