@@ -54,11 +54,7 @@ class Store:
         if not isinstance(target, sa.Engine):
             weakref.finalize(self, self.engine.dispose)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
-        if not self.is_sqlite and self.engine.dialect.name != "postgresql":
-            raise InputError(
-                Argument("store") + f" must be SQLite or PostgreSQL; got {self.engine.dialect.name}.",
-                hint="Pass a path, or a URL such as postgresql+psycopg://user@host/database.",
-            )
+        _check_database(self.engine.dialect.name)
         if self.is_sqlite and not event.contains(self.engine, "connect", _prepare_sqlite):
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
@@ -137,6 +133,14 @@ class Store:
         return found
 
 
+def _check_database(name: str) -> None:
+    if name not in ("sqlite", "postgresql"):
+        raise InputError(
+            Argument("store") + f" must be SQLite or PostgreSQL; got {name}.",
+            hint="Pass a path, or a URL such as postgresql+psycopg://user@host/database.",
+        )
+
+
 def _engine(target: str | PathLike[str] | sa.URL) -> sa.Engine:
     text = str(Path(target)) if isinstance(target, PathLike) else target
     if not isinstance(text, (str, sa.URL)) or text in ("", ".") or "\0" in str(text):
@@ -144,8 +148,12 @@ def _engine(target: str | PathLike[str] | sa.URL) -> sa.Engine:
     if isinstance(text, str) and "://" not in text:
         text = sa.URL.create("sqlite", database=text)
     try:
-        return sa.create_engine(text)
-    except sa.exc.ArgumentError as error:
+        url = sa.make_url(text)
+        _check_database(url.get_backend_name())
+        return sa.create_engine(url)
+    except InputError:
+        raise
+    except (sa.exc.ArgumentError, ValueError) as error:  # an option of the URL may be no number
         raise InputError(
             Argument("store") + f" must be a path or a URL of SQLAlchemy; got {str(target)!r}.",
             hint="For PostgreSQL pass postgresql+psycopg://user@host/database.",
