@@ -169,7 +169,7 @@ class EvidenceRecorder:
             whole[event] = whole[event] + table if event in whole else table
             if group != NO_GROUP:
                 groups.setdefault(group, {})[event] = table
-        missing = {NO_EVENT, *self.events} - set.intersection(*map(set, (whole, *groups.values())))
+        missing = {event for event in (NO_EVENT, *self.events) for own in (whole, *groups.values()) if event not in own}
         if missing:
             raise damaged(f"window {window} has no table of event {min(missing)!r} for each group")
         self._update(WHOLE, 0, window, whole)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -22,15 +23,15 @@ def _table(name: str, *columns: sa.Column[object] | sa.Constraint | sa.Index) ->
     return sa.Table(f"calibrant_{name}", metadata, *columns)
 
 
-def _text(name: str, rule: str = "text", **options: object) -> sa.Column[object]:
+def _text(name: str, rule: str = "text", **options: Any) -> sa.Column[object]:
     return sa.Column(name, StoredValue(sa.Text(), rule), **{"nullable": False, **options})
 
 
-def _integer(name: str, rule: str, **options: object) -> sa.Column[object]:
+def _integer(name: str, rule: str, **options: Any) -> sa.Column[object]:
     return sa.Column(name, StoredValue(sa.BigInteger(), rule), **{"nullable": False, **options})
 
 
-def _number(name: str, rule: str, **options: object) -> sa.Column[object]:
+def _number(name: str, rule: str, **options: Any) -> sa.Column[object]:
     return sa.Column(name, StoredValue(sa.Double(), rule), **{"nullable": False, **options})
 
 

@@ -129,7 +129,7 @@ class StoredValue(sa.types.TypeDecorator[Any]):
         Table and column, for the error.
     """
 
-    impl = sa.Text
+    impl: sa.types.TypeEngine[Any] | type[sa.types.TypeEngine[Any]] = sa.Text
     cache_ok = True
 
     def __init__(self, base: sa.types.TypeEngine[Any], rule: str, place: str = "") -> None:
