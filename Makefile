@@ -12,11 +12,14 @@ AVX512 := AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL
 # make check: laws, contracts and golden values of the kernel, the readers, the metrics and every kind of forecast.
 FAST := tests/_kernels tests/_support tests/tables tests/metrics/test_golden.py tests/metrics/test_bins.py tests/metrics/test_registry.py \
 	tests/metrics/test_multiclass.py tests/evaluation/test_kinds.py tests/test_package.py tests/test_structure.py tests/test_words.py
-# make test-core: what must work without optional libraries; the numbers of the reference kernel are those of the compiled one.
-WITHOUT_LIBRARIES := $(FAST) tests/metrics tests/ingest src/calibrant
-# Tests on the reference kernel that need scikit-learn, so that make test-core skips them. scikit-learn's own checks of
-# the estimators' interface do not depend on the kernel and run once.
-WITH_LIBRARIES := tests/calibrators tests/metrics/test_multiclass.py src/calibrant/calibrators --ignore=tests/calibrators/test_sklearn_checks.py
+# make test-core: what can differ without optional libraries and on the reference kernel: imports, readers of columns,
+# tables, metrics and the examples. Files of _support that check options, locks and texts run once, with all libraries.
+WITHOUT_LIBRARIES := tests/_kernels tests/_support/test_inputs.py tests/_support/test_errors.py tests/tables tests/metrics tests/ingest \
+	tests/evaluation/test_kinds.py tests/test_package.py src/calibrant
+# Tests on the reference kernel that need scikit-learn, so that make test-core skips them: laws and golden values of each
+# calibrator, which call each function of the kernel that calibrators use. Wrappers of models, folds, cost rules and
+# scikit-learn's checks of the interface call no other function of the kernel, so they run once.
+WITH_LIBRARIES := tests/calibrators/test_calibrators.py tests/calibrators/test_multiclass_calibrators.py tests/metrics/test_multiclass.py src/calibrant/calibrators
 # make fuzz: the targets, the time of each, and the processes that share it.
 FUZZ ?= kernel calibrators tables scans commands specifications
 SECONDS ?= 1800
@@ -42,15 +45,16 @@ demo-monitor: $(VENV)/demo.stamp  ## serve a simulated month of three models, on
 check: lint types  ## lint, types and the fast tests (under two minutes): run it before each commit
 	$(BIN)/python -m pytest -q -n auto -m "not slow" $(FAST)
 
-test: lint types $(VENV)/dev.stamp $(if $(shell command -v java),$(VENV)/spark.stamp) docs  ## everything that CI checks (under 15 minutes)
+test: $(VENV)/dev.stamp $(if $(shell command -v java),$(VENV)/spark.stamp)  ## everything that CI checks (under 15 minutes)
 	$(BIN)/python tools/check_kernel.py
+	$(MAKE) --no-print-directory --jobs=2 docs lint types $(CORE)/stamp
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 	$(MAKE) --no-print-directory reproduce-quick
 	$(MAKE) --no-print-directory test-reference
 	$(MAKE) --no-print-directory test-core
 
-test-slow: $(VENV)/dev.stamp  ## run the simulations among the tests: error rates, coverage, convergence
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+test-slow: $(VENV)/dev.stamp  ## run the simulations among the tests (error rates, coverage, convergence), whole matrices, and laws with 100 examples
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow or hypothesis" --hypothesis-profile=thorough
 
 # Both kernels give bitwise identical numbers, which other tests show, so simulations (slow) run on the compiled one.
 test-reference: $(VENV)/dev.stamp  ## test on the reference kernel what make test-core skips
@@ -65,7 +69,7 @@ test-all: $(VENV)/spark.stamp  ## install all optional servers and libraries, ru
 	npm install --silent --prefix build/npm axe-core@4
 	$(BIN)/python $(PIP) "$(TORCH)" "dask[dataframe]" "ibis-framework[duckdb]"
 	$(MAKE) --no-print-directory lint types docs
-	CALIBRANT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
+	CALIBRANT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --hypothesis-profile=thorough
 
 lint: $(VENV)/dev.stamp  ## check style, spelling, phrases and the layers of imports
 	$(BIN)/ruff check .
@@ -78,8 +82,8 @@ types: $(VENV)/dev.stamp  ## check types with mypy --strict
 	$(BIN)/mypy
 
 docs: $(VENV)/dev.stamp  ## build the documentation and run its examples
-	$(BIN)/sphinx-build -W -q -b doctest docs docs/_build/doctest
-	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W -q -b doctest -d docs/_build/doctrees docs docs/_build/doctest
+	$(BIN)/sphinx-build -W -q -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "documentation: docs/_build/html/index.html"
 
 gallery: $(VENV)/dev.stamp  ## draw each diagram on real data and on hard cases, and the figures of the documentation

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-settings.register_profile("default", deadline=None, max_examples=60)
+# make test-slow and make test-all load the profile "thorough".
+settings.register_profile("default", deadline=None, max_examples=25)
+settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.load_profile("default")
 
 ROOT = Path(__file__).parent

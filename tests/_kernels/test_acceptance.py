@@ -15,6 +15,7 @@ if _kernels.KERNEL != "compiled":
 from calibrant._kernels import _core
 
 ALPHAS = [1e-200, 1e-30, 1e-9, 0.001, 0.05, 0.3, 0.5, 0.9, 0.999]
+SIZES = [40, 3000, 10**6, 9 * 10**7]
 
 
 def powers(rows):
@@ -64,8 +65,15 @@ def scores_around_borders(rng, n, k, alpha):
     return np.unique(p[(p >= 0) & (p <= 1)])
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("largest", [40, 3000, 10**6, 9 * 10**7])
+# Each level once and each size at least twice; make test-slow has all pairs.
+PAIRS = [
+    pytest.param(alpha, largest, marks=() if (i - j) % len(SIZES) == 0 else pytest.mark.slow)
+    for i, alpha in enumerate(ALPHAS)
+    for j, largest in enumerate(SIZES)
+]
+
+
+@pytest.mark.parametrize(("alpha", "largest"), PAIRS)
 def test_decisions_around_borders_are_those_of_scipy(rng, alpha, largest):
     for rate in (1e-7, 0.003, 0.2, 0.5, 0.8, 1.0):
         n = int(rng.integers(largest // 2, largest))

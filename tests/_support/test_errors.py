@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant._support.errors import Argument, InputError, MissingExtraError
+from calibrant._support.errors import Argument, InputError, MissingExtraError, Note
 
 
 def option(argument: Argument) -> str:
@@ -82,3 +82,9 @@ def test_a_missing_extra_is_data_and_text():
     same = pickle.loads(pickle.dumps(error))
     assert (str(same), same.extra, same.name) == (str(error), "plot", "matplotlib")
     assert str(error) == 'Diagrams need matplotlib: pip install "calibrant[plot]".'
+
+
+def test_the_text_of_a_note_has_no_control_characters():
+    """A stored table, or the name of a column, could hold them."""
+    note = Note("missing", 3, "\x1b[31m{count} rows\ud800\n")
+    assert note.text == "\\x1b[31m3 rows\\ud800\\n"

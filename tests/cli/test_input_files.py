@@ -220,7 +220,7 @@ def test_other_encodings_and_packed_files(here, call):
 
 
 @settings(
-    max_examples=int(os.environ.get("CALIBRANT_TEST_FILES", "150")),
+    max_examples=3 * settings().max_examples,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(made=MADE, packed=st.booleans(), missing=st.sampled_from(["raise", "drop"]))

@@ -250,3 +250,12 @@ def test_nested_calibrators_are_refused(tmp_path, depth):
     (tmp_path / "cal.json").write_text(text)
     with pytest.raises(cb.InputError, match="not a calibrator"):
         cb.load(tmp_path / "cal.json")
+
+
+@pytest.mark.parametrize(("name", "field"), [("platt", "slope"), ("platt", "intercept"), ("beta", "a"), ("beta", "b")])
+def test_coefficients_that_overflow_are_refused(name, field):
+    """Two of them could cancel to NaN."""
+    body = calibrator_json.to_dict(FITTED[name])
+    body["map"][field] = 1e308
+    with pytest.raises(cb.InputError, match=f"{field} of a .* map must be a number of at most 1e.300"):
+        calibrator_json.from_dict(body)

@@ -333,7 +333,7 @@ def test_notes_are_carried_to_results():
 
 
 @given(tables, st.integers(0, 2**32 - 1), st.sampled_from(sorted(set(BINARY) - {"smooth_ece"})))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 def test_an_interval_lies_in_the_range_and_contains_the_value(data, seed, name):
     metric = cb.METRICS[name]()
     try:

@@ -144,7 +144,8 @@ def _cells(column):
 
 @pytest.fixture(scope="module", params=[
     pytest.param("spark, local", marks=[needs_spark, pytest.mark.xdist_group("spark")]),
-    pytest.param("spark, SQL alone, local", marks=[needs_spark, pytest.mark.xdist_group("spark")]),
+    # The kernel in Python workers counts only what test_sql_counts_what_workers_count has; SQL counts all else on both.
+    pytest.param("spark, SQL alone, local", marks=[needs_spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]),
     pytest.param("spark, standalone", marks=[needs_spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]),
     pytest.param("postgresql", marks=[needs_postgresql, pytest.mark.xdist_group("postgresql")]),
     pytest.param("sqlite", marks=pytest.mark.xdist_group("databases")),
@@ -449,7 +450,7 @@ def test_postgresql_in_all_its_ways(postgresql):
 
 @needs_spark
 @pytest.mark.xdist_group("spark")
-def test_spark_counts_in_each_partition_and_runs_no_python(spark_standalone, tmp_path):
+def test_spark_counts_in_each_partition_and_runs_no_python(spark_local, tmp_path):
     from calibrant._support.sql_dialects import DIALECTS
     from calibrant.ingest.counting import CountOptions
     from calibrant.ingest.pushdown import CountQuery
@@ -457,13 +458,25 @@ def test_spark_counts_in_each_partition_and_runs_no_python(spark_standalone, tmp
     from calibrant.ingest.table_counter import TableCounter
 
     pq.write_table(ROWS, tmp_path / "rows.parquet")
-    frame = spark_standalone.read.parquet(str(tmp_path / "rows.parquet"))
+    frame = spark_local.read.parquet(str(tmp_path / "rows.parquet"))
     split = TableCounter("y", ["p", "q"], ["g"], None, CountOptions(resolution=2**-20))
     plan = counted(frame, CountQuery(split, DIALECTS["spark"]))._jdf.queryExecution().executedPlan().toString()
     assert "Python" not in plan
     assert plan.count("Exchange") == 1
     assert plan.index("HashAggregate", plan.index("Exchange")) < plan.index("partial_count") < plan.index("rint")
     assert "ReadSchema: struct<y:tinyint,p:float,q:double,g:bigint>" in plan  # and no other column
+
+
+@needs_spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize(
+    "options", [{"p": ["p", "q"]}, {"p": "h", "missing": "drop"}, {"p": ["p", "q"], "resolution": 2**-10}], ids=str
+)
+def test_sql_counts_what_workers_count(spark_local, tmp_path, options):
+    engine, options = Spark(spark_local, tmp_path, workers=False), {"y": "y", **options}
+    same(engine.tables(engine.keep(ROWS), **options), cb.tables_from_frame(ROWS, **options))
+    if "resolution" in options:
+        test_halves_go_to_the_even_cell_as_in_numpy(engine)
 
 
 @needs_spark

@@ -211,7 +211,7 @@ def blocks(folder, data, chunk):
         return list(text_blocks.csv_blocks(File(str(path), "csv"), ",", blank_rows=False))
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=WRITTEN, end=st.sampled_from(["\n", "\r\n", "\r"]), chunk=st.integers(1, 60), last=st.booleans())
 def test_blocks_hold_whole_records(tmp_path, rows, end, chunk, last):
     text = write(rows, end) if last else write(rows, end).removesuffix(end)
@@ -225,7 +225,7 @@ def test_blocks_hold_whole_records(tmp_path, rows, end, chunk, last):
     assert [block.first_line for block in found] == lines[:-1]
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.sampled_from('ab,,"\n\n\r'), max_size=80), chunk=st.integers(1, 60))
 def test_stray_quotes_and_blank_lines_are_read_as_by_python(tmp_path, text, chunk):
     try:

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import count
 
@@ -27,7 +27,6 @@ def rates_do_not_fall(partition):
 
 
 @given(small)
-@settings(max_examples=40)
 def test_proposition_1_no_bins_with_rising_rates_beat_pava(pairs):
     table = count(pairs)
     best = min(total_error(partition) for partition in partitions(table) if rates_do_not_fall(partition))
@@ -35,7 +34,6 @@ def test_proposition_1_no_bins_with_rising_rates_beat_pava(pairs):
 
 
 @given(small, st.integers(0, 5), st.integers(0, 6))
-@settings(max_examples=40)
 def test_the_dynamic_programme_finds_the_optimum_under_limits(pairs, n_min, extra):
     table, n_max = count(pairs), n_min + extra
     allowed = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -56,7 +56,6 @@ def test_nonlinear_optima_cost_at_most_the_golden_ones(case):
 
 
 @pytest.mark.parametrize("name", COSTS)
-@settings(max_examples=40)
 @given(samples=draws)
 def test_no_prediction_on_a_fine_grid_costs_less(name, samples):
     samples, cost = np.array(samples), COSTS[name]

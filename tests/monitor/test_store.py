@@ -177,8 +177,12 @@ def test_other_files_and_urls_are_errors(tmp_path):
         cb.Monitor(tmp_path / "text.db")
     with pytest.raises(StoreError, match="cannot be opened. Check that its folder exists"):
         cb.Monitor(tmp_path / "no" / "store.db")
-    with pytest.raises(InputError, match="store must be a path or a URL of SQLAlchemy; got 'nonsense://x'"):
-        cb.Monitor("nonsense://x")
+    with pytest.raises(InputError, match="store must be a path or a URL of SQLAlchemy; got 'non sense://x'"):
+        cb.Monitor("non sense://x")
+    with pytest.raises(InputError, match="store must be a path or a URL of SQLAlchemy; got 'sqlite:///a.db.timeout=x'"):
+        cb.Monitor("sqlite:///a.db?timeout=x")
+    with pytest.raises(InputError, match="store must be SQLite or PostgreSQL; got mysql"):
+        cb.Monitor("mysql://user@host/database")
     with pytest.raises(StoreError, match="The store cannot be used"):
         cb.Monitor("postgresql+psycopg://nobody@127.0.0.1:1/none?connect_timeout=2")
 

@@ -66,6 +66,13 @@ def test_a_column_of_dates_is_read():
     assert read_times(days, 2).tolist() == expected
 
 
+def test_dates_of_arrow_outside_the_calendar_are_an_error():
+    pa = pytest.importorskip("pyarrow")
+    for day in (2**31 - 1, -(2**31)):
+        with pytest.raises(InputError, match="time must lie in the years 1 to 8999"):
+            read_times(pa.chunked_array([pa.array([day], pa.int32()).cast(pa.date32())]), 1)
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

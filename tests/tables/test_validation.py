@@ -147,6 +147,7 @@ def test_a_state_without_a_column_is_refused_and_cached_values_are_dropped():
     [
         ({"n_in": -1}, "n_in must be"),
         ({"n_in": "9"}, "n_in must be"),
+        ({"n_in": 2**70}, "n_in must be"),
         ({"n_dropped": 10}, "n_dropped must be at most n_in"),
         ({"_notes": [1]}, "notes must be"),
         ({"_notes": (Note("a", -1, "b"),)}, "notes must be"),

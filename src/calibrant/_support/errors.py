@@ -160,7 +160,8 @@ class Note:
 
     @property
     def text(self) -> str:
-        return self.template.replace("{count}", f"{self.count:,}")  # names of columns may hold other braces
+        # Names of columns may hold other braces, and control characters, as may a stored table.
+        return printable(self.template.replace("{count}", f"{self.count:,}"))
 
     def to_dict(self) -> dict[str, object]:
         return {"code": self.code, "count": self.count, "text": self.text}

@@ -42,6 +42,7 @@ __all__ = [
 Domain: TypeAlias = Literal["probability", "real"]
 
 _EVERY = (-math.inf, math.inf)
+_LARGEST = 1e300  # of a coefficient: times the logit of any score it is finite
 _UNIT = (0.0, 1.0)
 
 
@@ -175,7 +176,7 @@ class Logistic:
     range: ClassVar[tuple[float, float]] = _UNIT
 
     def __post_init__(self) -> None:
-        _check_finite(self, "slope", "intercept")
+        _check_finite(self, "slope", "intercept", largest=_LARGEST)
         check_eps(self.eps)
         check_option("on", self.on, ("logit", "score"))
         _check_domain(self)
@@ -211,7 +212,7 @@ class BetaMap:
     range: ClassVar[tuple[float, float]] = _UNIT
 
     def __post_init__(self) -> None:
-        _check_finite(self, "a", "b", "c")
+        _check_finite(self, "a", "b", "c", largest=_LARGEST)
         check_eps(self.eps)
 
     @property
@@ -506,12 +507,13 @@ def _check_points(map_: Any, x: str, *others: str, least: int) -> None:
             )
 
 
-def _check_finite(map_: Any, *names: str, positive: tuple[str, ...] = ()) -> None:
+def _check_finite(map_: Any, *names: str, positive: tuple[str, ...] = (), largest: float = sys.float_info.max) -> None:
     for name in names:
         value = getattr(map_, name)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not abs(value) <= sys.float_info.max or (name in positive and value <= 0):
+        if not number or not abs(value) <= largest or (name in positive and value <= 0):
             kind = "positive, finite number" if name in positive else "finite number"
+            kind = kind if largest == sys.float_info.max else f"number of at most {largest:g} in size"
             raise InputError(
                 Argument(name) + f" of a {map_.kind} map must be a {kind}; got {value!r}.", argument=name, value=value
             )

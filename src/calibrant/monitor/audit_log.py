@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from calibrant.monitor import schema
 from calibrant.monitor.store import Store
+from calibrant.monitor.stored_values import read_json
 from calibrant.monitor.time_windows import to_datetime
 
 __all__ = ["AuditEntry", "read_audit", "record_audit"]
@@ -50,7 +51,7 @@ def read_audit(store: Store, after: int, limit: int) -> list[AuditEntry]:
             row.who,
             row.action,
             row.model,
-            json.loads(row.detail),
+            read_json(row.detail, "audit.detail", dict),
         )
         for row in rows
     ]

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from calibrant._support.errors import InputError, MissingExtraError
 from calibrant.monitor import schema
 from calibrant.monitor.observations import NO_GROUP, group_label
-from calibrant.monitor.store import StoreError
+from calibrant.monitor.stored_values import StoreError, damaged
 from calibrant.monitor.time_windows import to_datetime
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.storage import from_arrow, to_arrow
@@ -36,16 +36,16 @@ def encode_table(table: ScoreTable) -> bytes:
 def decode_table(data: bytes, name: str) -> ScoreTable:
     """Return the table of checksummed bytes; changed bytes are an error that names the cell."""
     arrow = _arrow()
-    damaged = f"{name} is damaged: its checksum does not match its content. Restore the store from a backup."
+    text = f"{name} is damaged: its checksum does not match its content. Restore the store from a backup."
     digest, content = bytes(data[:_DIGEST]), bytes(data[_DIGEST:])
     # The checksum of the bytes comes first: Arrow trusts the lengths that it reads.
     if hashlib.sha256(content).digest() != digest:
-        raise StoreError(damaged)
+        raise StoreError(text)
     try:
         with arrow.ipc.open_stream(content, options=arrow.ipc.IpcReadOptions(use_threads=False)) as reader:
             return from_arrow(reader.read_all(), name=name)
     except (InputError, arrow.ArrowException) as error:
-        raise StoreError(damaged) from error
+        raise StoreError(text) from error
 
 
 def _arrow() -> Any:
@@ -91,7 +91,16 @@ def load_cells(connection: sa.Connection, model: str, where: Any) -> list[tuple[
         ),
     )
     rows = connection.execute(query.where(where).order_by(schema.cells.c.window, schema.cells.c.id)).all()
-    return [(row, decode_table(row.data, _name(model, row))) for row in rows]
+    return [(row, _checked_table(row, _name(model, row))) for row in rows]
+
+
+def _checked_table(row: Any, name: str) -> ScoreTable:
+    """Return the table of a cell, which has the counts of the row."""
+    table = decode_table(row.data, name)
+    if (table.size, table.positives) != (row.n, row.k):
+        found = f"n = {row.n} and k = {row.k}, the table has {table.size} rows and {table.positives} events"
+        raise damaged(f"{name} must have the counts of its row; the row has {found}")
+    return table
 
 
 def _name(model: str, row: Any) -> str:

@@ -17,6 +17,7 @@ from calibrant.monitor import schema
 from calibrant.monitor.cells import CellKey, table_sums
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import NO_EVENT, NO_GROUP
+from calibrant.monitor.stored_values import check_stream, damaged
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
@@ -82,8 +83,12 @@ class MonitoredStream:
     @classmethod
     def from_row(cls, row: Any) -> "MonitoredStream":
         """Return the stream of a row of the store."""
-        values = json.loads(row.state)
-        state = None if values is None else Evidence.from_dict(values)
+        try:
+            values = json.loads(row.state)
+            state = None if values is None else Evidence.from_dict(values)
+        except (ValueError, RecursionError) as error:
+            raise damaged(f"the state of stream {row.stream!r} is not valid") from error
+        check_stream(row, "streams")
         return cls(state, row.cohort, row.event, row.n, row.k, row.score_sum, row.log_e)
 
     def to_row(self, alpha: float) -> dict[str, Any]:
@@ -146,6 +151,8 @@ class EvidenceRecorder:
         table = schema.streams
         rows = connection.execute(sa.select(table).where(table.c.version_id == version_id)).all()
         self.streams = {row.stream: MonitoredStream.from_row(row) for row in rows}
+        if self.streams and WHOLE not in self.streams:
+            raise damaged("a version has sums of groups and no sums of all rows")
         self.stored = set(self.streams)
         alarms = schema.alarms
         query = sa.select(alarms.c.stream).where(alarms.c.version_id == version_id)
@@ -162,6 +169,9 @@ class EvidenceRecorder:
             whole[event] = whole[event] + table if event in whole else table
             if group != NO_GROUP:
                 groups.setdefault(group, {})[event] = table
+        missing = {event for event in (NO_EVENT, *self.events) for own in (whole, *groups.values()) if event not in own}
+        if missing:
+            raise damaged(f"window {window} has no table of event {min(missing)!r} for each group")
         self._update(WHOLE, 0, window, whole)
         known = max(stream.cohort for stream in self.streams.values())
         for name, own in groups.items():

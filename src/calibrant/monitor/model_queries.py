@@ -24,6 +24,7 @@ from calibrant.monitor.history import History, WindowRecord
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import NO_EVENT, NO_GROUP, group_label
 from calibrant.monitor.status import Alarm, ChangeEstimate, ConfidenceSequence, GroupStatus, Status
+from calibrant.monitor.stored_values import check_stream, check_sums, damaged
 from calibrant.monitor.time_windows import to_datetime
 from calibrant.tables.score_table import ScoreTable
 
@@ -70,6 +71,8 @@ class Reader:
         whole = streams.pop(WHOLE, None)
         closed = [] if version is None else self._evidence(version.id, WHOLE)
         events = {} if version is None else self._events(version.id, WHOLE)
+        if whole is None and (streams or closed):
+            raise damaged(f"version {version.name!r} has closed windows and no sums of all rows")
         alarms = self.alarms()
         n_open, n_open_rows = (0, 0) if version is None else self._open(version.id)
         n_unlabelled, n_predictions = self._unlabelled()
@@ -127,7 +130,9 @@ class Reader:
         if group is None or not closed:
             return np.full(len(closed), log_threshold(self.settings.alpha, version.ordinal))
         streams = self._streams(version.id)
-        streams.pop(WHOLE)
+        streams.pop(WHOLE, None)
+        if group not in streams:
+            raise damaged(f"stream {group!r} has evidence and no sums")
         names = list(streams)
         weights = group_weights({name: stream.cohort for name, stream in streams.items()})
         level = level_of_groups(self.settings.alpha, version.ordinal)
@@ -154,6 +159,8 @@ class Reader:
             while wanted is not None and window > wanted:
                 found[at] = last
                 wanted, at = next(rows, None), at + 1
+            if stream not in place:
+                raise damaged(f"stream {stream!r} has evidence and no sums")
             last[place[stream]] = log_e
         found[at:] = last
         return found
@@ -181,7 +188,7 @@ class Reader:
         query = (
             sa.select(alarms, versions.c.name, windows.c.start)
             .join(versions, versions.c.id == alarms.c.version_id)
-            .join(windows, same)
+            .outerjoin(windows, same)
             .where(versions.c.model_id == self.model_id)
             .order_by(alarms.c.id)
         )
@@ -239,7 +246,7 @@ class Reader:
         columns = [column for column in table.c if column.name != "state"]
         own = (table.c.version_id == version_id) & (table.c.event == NO_EVENT)
         query = sa.select(*columns).where(own).order_by(table.c.stream)
-        return {row.stream: row for row in self.connection.execute(query)}
+        return {row.stream: check_stream(row, "streams") for row in self.connection.execute(query)}
 
     def _events(self, version_id: int, group: str) -> dict[str, Any]:
         """Return the last sums and values of each event of the whole or of a group; none for binary forecasts."""
@@ -249,7 +256,7 @@ class Reader:
         columns = [column for column in table.c if column.name != "state"]
         keys = [stream_key(group, event) for event in self.settings.events]
         query = sa.select(*columns).where(table.c.version_id == version_id, table.c.stream.in_(keys))
-        return {row.event: row for row in self.connection.execute(query)}
+        return {row.event: check_stream(row, "streams") for row in self.connection.execute(query)}
 
     def _tested(self, version_id: int, group: str) -> list[Any]:
         """Return the closed windows of the event that is tested; of several, of the one with the largest e-value."""
@@ -266,7 +273,7 @@ class Reader:
             .where(evidence.c.version_id == version_id, evidence.c.stream == stream)
             .order_by(evidence.c.window)
         )
-        return list(self.connection.execute(query).all())
+        return [check_stream(row, "evidence") for row in self.connection.execute(query)]
 
     def _open_windows(self, version_id: int, group: str | None, event: str = NO_EVENT) -> list[Any]:
         cells, windows = schema.cells, schema.windows
@@ -279,7 +286,8 @@ class Reader:
             .group_by(windows.c.start, windows.c.window)
             .order_by(windows.c.window)
         )
-        return list(self.connection.execute(query if group is None else query.where(cells.c.group == group)).all())
+        rows = self.connection.execute(query if group is None else query.where(cells.c.group == group))
+        return [check_sums(row, "cells") for row in rows]
 
     def _open(self, version_id: int) -> tuple[int, int]:
         rows = self._open_windows(version_id, None)
@@ -395,6 +403,8 @@ def _group(stream: Any, weight: float, threshold: float, alarm: bool) -> GroupSt
 
 def alarm_from_row(row: Any) -> Alarm:
     """Return the alarm of a row of the store with the name of its version and the start of its window."""
+    if row.start is None:
+        raise damaged(f"alarm {row.id} names a window that does not exist")
     return Alarm(
         int(row.id),
         row.name,

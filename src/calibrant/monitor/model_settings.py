@@ -4,17 +4,21 @@ import dataclasses
 import json
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_type_hints
 
 from calibrant._support.errors import Argument
+from calibrant._support.json_values import has_type
 from calibrant._support.option_checks import check_share
 from calibrant.inference.sequential.e_processes import EProcess
 from calibrant.monitor import events
 from calibrant.monitor.conflicts import SettingsConflictError
-from calibrant.monitor.time_windows import WindowRule, read_duration
+from calibrant.monitor.stored_values import damaged, read_json
+from calibrant.monitor.time_windows import DAY, WindowRule, read_duration
 from calibrant.tables.score_table import check_resolution
 
 __all__ = ["ModelSettings"]
+
+_LONGEST = 10_000 * 366 * DAY  # maturity
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,21 @@ class ModelSettings:
     @classmethod
     def from_json(cls, text: str) -> "ModelSettings":
         """Return the settings of a model of the store."""
-        found = json.loads(text)
-        lists = {name: tuple(found[name]) for name in ("classes", "levels") if found.get(name) is not None}
-        return cls(**(found | lists))
+        try:
+            return cls._from_stored(read_json(text, "models.settings", dict))
+        except (ValueError, TypeError) as error:
+            raise damaged(f"the settings of a model are not valid; got {text[:80]!r}") from error
+
+    @classmethod
+    def _from_stored(cls, found: dict[str, Any]) -> "ModelSettings":
+        given = {name: value for name, value in found.items() if value is not None}
+        kind, hints = events.given_kind(given), get_type_hints(cls)
+        for name, value in given.items():
+            if name not in kind and not (name in hints and has_type(value, hints[name])):
+                raise TypeError(name)
+        if not 0 <= given.get("maturity", 0) <= _LONGEST:
+            raise ValueError("maturity")
+        return cls(**(given | kind))
 
     def to_json(self) -> str:
         """Return the settings as text for the store."""

@@ -1,6 +1,5 @@
 """`ModelSummary`: the state of each model of a store, read with a few queries for all models together."""
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -12,8 +11,10 @@ import sqlalchemy as sa
 
 from calibrant.monitor import schema
 from calibrant.monitor.evidence import WHOLE, log_threshold
+from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import group_label
 from calibrant.monitor.store import Store
+from calibrant.monitor.stored_values import check_sums
 from calibrant.monitor.time_windows import to_datetime
 
 __all__ = ["ModelState", "ModelSummary", "read_states", "read_summaries"]
@@ -132,20 +133,21 @@ class _Parts:
 
 
 def _summary(row: Any, parts: _Parts) -> ModelSummary:
+    check_sums(row, "streams")
     closed = parts.windows.get(row.version_id)
     alarms = parts.alarms.get(row.model_id, [])
-    settings, until = json.loads(row.settings), parts.silenced.get(row.model_id)
+    settings, until = ModelSettings.from_json(row.settings), parts.silenced.get(row.model_id)
     return ModelSummary(
         model=row.model,
         version="1" if row.version is None else row.version,
-        window=settings["window"],
+        window=settings.window,
         n_rows=row.n or 0,
         n_open_rows=parts.open_rows.get(row.version_id, 0),
         n_windows=0 if closed is None else int(closed.count),
         predicted=row.score_sum / row.n if row.n else math.nan,
         observed=row.k / row.n if row.n else math.nan,
         log_e_value=row.log_e or 0.0,
-        threshold=log_threshold(settings["alpha"], row.ordinal or 1),
+        threshold=log_threshold(settings.alpha, row.ordinal or 1),
         evidence=tuple(parts.evidence.get(row.version_id, ())),
         last_window=None if closed is None else to_datetime(closed.last),
         unlabelled=parts.unlabelled.get(row.model_id, math.nan),

@@ -12,6 +12,7 @@ from calibrant.monitor.cells import CellKey, cell_row, load_cells
 from calibrant.monitor.evidence import EvidenceRecorder
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import NO_EVENT, Chunk
+from calibrant.monitor.stored_values import damaged
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["Recorder", "Version"]
@@ -49,6 +50,8 @@ class Recorder:
         query = sa.select(table).where(table.c.model_id == model_id).order_by(table.c.ordinal)
         rows = connection.execute(query).all()
         self.versions = [Version(row.id, row.name, row.ordinal, row.newest, row.horizon) for row in rows]
+        if [each.ordinal for each in self.versions] != list(range(1, len(rows) + 1)):
+            raise damaged(f"versions.ordinal of model {model!r} must count from 1")
         self.n_closed = 0
         self.raised: list[tuple[str, str]] = []
 

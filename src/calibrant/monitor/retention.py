@@ -16,6 +16,7 @@ from calibrant.monitor.evidence import stream_key
 from calibrant.monitor.model_queries import Reader
 from calibrant.monitor.observations import NO_EVENT, NO_GROUP, group_key, group_label
 from calibrant.monitor.recording import Recorder
+from calibrant.monitor.stored_values import check_stream
 from calibrant.monitor.time_windows import time_array
 from calibrant.tables.score_table import ScoreTable
 
@@ -138,7 +139,7 @@ def _evidence(reader: Reader) -> dict[str, Any]:
         .where(versions.c.model_id == reader.model_id)
         .order_by(versions.c.ordinal, evidence.c.window, evidence.c.stream)
     )
-    rows = reader.connection.execute(query).all()
+    rows = [check_stream(row, "evidence") for row in reader.connection.execute(query)]
     found: dict[str, Any] = {
         "version": [row.version for row in rows],
         "window": time_array([row.start for row in rows]),

@@ -2,8 +2,11 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import sqlalchemy as sa
+
+from calibrant.monitor.stored_values import StoredValue
 
 __all__ = ["MIGRATIONS", "SCHEMA_VERSION", "metadata", "now"]
 
@@ -14,11 +17,34 @@ _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers rows 
 
 
 def _table(name: str, *columns: sa.Column[object] | sa.Constraint | sa.Index) -> sa.Table:
+    for column in columns:
+        if isinstance(column, sa.Column) and isinstance(column.type, StoredValue):
+            column.type = StoredValue(column.type.base, column.type.rule, f"{name}.{column.name}")
     return sa.Table(f"calibrant_{name}", metadata, *columns)
 
 
+def _text(name: str, rule: str = "text", **options: Any) -> sa.Column[object]:
+    return sa.Column(name, StoredValue(sa.Text(), rule), **{"nullable": False, **options})
+
+
+def _integer(name: str, rule: str, **options: Any) -> sa.Column[object]:
+    return sa.Column(name, StoredValue(sa.BigInteger(), rule), **{"nullable": False, **options})
+
+
+def _number(name: str, rule: str, **options: Any) -> sa.Column[object]:
+    return sa.Column(name, StoredValue(sa.Double(), rule), **{"nullable": False, **options})
+
+
+def _flag(name: str) -> sa.Column[object]:
+    return sa.Column(name, StoredValue(sa.Boolean(), "flag"), nullable=False)
+
+
+def _ordinal(name: str, rule: str = "ordinal") -> sa.Column[object]:
+    return sa.Column(name, StoredValue(sa.Integer(), rule), nullable=False)
+
+
 def _whole(name: str) -> sa.Column[object]:
-    return sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
+    return _integer(name, "count", server_default="0")
 
 
 def _parent(name: str, table: str) -> sa.Column[object]:
@@ -28,17 +54,17 @@ def _parent(name: str, table: str) -> sa.Column[object]:
 
 def _event() -> sa.Column[object]:
     # The key of a class or of a level; "" for a binary forecast and for the rates that a model of another kind shows.
-    return sa.Column("event", sa.Text, nullable=False, server_default="")
+    return _text("event", "label", server_default="")
 
 
-schema = _table("schema", sa.Column("version", sa.Integer, nullable=False))
+schema = _table("schema", _ordinal("version"))
 
 models = _table(
     "models",
     sa.Column("id", _Id, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False, unique=True),
-    sa.Column("settings", sa.Text, nullable=False),
-    sa.Column("created", sa.BigInteger, nullable=False),
+    _text("name", unique=True),
+    _text("settings"),
+    _integer("created", "time"),
     _whole("n_duplicates"),
     _whole("n_unknown"),
     # Predictions that `forget` deleted, and those of them that had no outcome.
@@ -52,10 +78,10 @@ versions = _table(
     "versions",
     sa.Column("id", _Id, primary_key=True),
     sa.Column("model_id", _Id, sa.ForeignKey("calibrant_models.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("ordinal", sa.Integer, nullable=False),
-    sa.Column("newest", sa.BigInteger),
-    sa.Column("horizon", sa.BigInteger),
+    _text("name"),
+    _ordinal("ordinal"),
+    _integer("newest", "time", nullable=True),
+    _integer("horizon", "time", nullable=True),
     sa.UniqueConstraint("model_id", "name"),
     sa.UniqueConstraint("model_id", "ordinal"),
 )
@@ -63,10 +89,10 @@ versions = _table(
 windows = _table(
     "windows",
     _parent("version_id", "versions"),
-    sa.Column("window", sa.BigInteger, primary_key=True),
-    sa.Column("start", sa.BigInteger, nullable=False),
-    sa.Column("end", sa.BigInteger, nullable=False),
-    sa.Column("closed", sa.Boolean, nullable=False),
+    _integer("window", "time", primary_key=True),
+    _integer("start", "time"),
+    _integer("end", "time"),
+    _flag("closed"),
     _whole("n_late"),
     _whole("n_unlabelled"),
 )
@@ -76,15 +102,15 @@ cells = _table(
     "cells",
     sa.Column("id", _Id, primary_key=True),
     sa.Column("version_id", _Id, sa.ForeignKey("calibrant_versions.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("window", sa.BigInteger, nullable=False),
-    sa.Column("first_window", sa.BigInteger, nullable=False),
-    sa.Column("group", sa.Text, nullable=False),
+    _integer("window", "time"),
+    _integer("first_window", "time"),
+    _text("group", "label"),
     _event(),
-    sa.Column("n", sa.BigInteger, nullable=False),
-    sa.Column("k", sa.BigInteger, nullable=False),
-    sa.Column("score_sum", sa.Double, nullable=False),
-    sa.Column("information", sa.Double, nullable=False),
-    sa.Column("data", sa.LargeBinary, nullable=False),
+    _integer("n", "rows"),
+    _integer("k", "count"),
+    _number("score_sum", "sum"),
+    _number("information", "sum"),
+    sa.Column("data", StoredValue(sa.LargeBinary(), "bytes"), nullable=False),
     sa.Index("calibrant_cells_by_window", "version_id", "window"),
 )
 
@@ -93,63 +119,63 @@ cells = _table(
 streams = _table(
     "streams",
     _parent("version_id", "versions"),
-    sa.Column("stream", sa.Text, primary_key=True),
+    _text("stream", "stream", primary_key=True),
     _event(),
-    sa.Column("cohort", sa.Integer, nullable=False),
+    _ordinal("cohort", "count"),
     _whole("n"),
     _whole("k"),
-    sa.Column("score_sum", sa.Double, nullable=False),
-    sa.Column("log_e", sa.Double, nullable=False),
-    sa.Column("shift", sa.Double),
-    sa.Column("shift_low", sa.Double),
-    sa.Column("shift_high", sa.Double),
-    sa.Column("state", sa.Text, nullable=False),
+    _number("score_sum", "sum"),
+    _number("log_e", "number"),
+    _number("shift", "number", nullable=True),
+    _number("shift_low", "limit", nullable=True),
+    _number("shift_high", "limit", nullable=True),
+    _text("state"),
 )
 
 evidence = _table(
     "evidence",
     _parent("version_id", "versions"),
-    sa.Column("stream", sa.Text, primary_key=True),
-    sa.Column("window", sa.BigInteger, primary_key=True),
+    _text("stream", "stream", primary_key=True),
+    _integer("window", "time", primary_key=True),
     _event(),
-    sa.Column("n", sa.BigInteger, nullable=False),
-    sa.Column("k", sa.BigInteger, nullable=False),
-    sa.Column("score_sum", sa.Double, nullable=False),
-    sa.Column("information", sa.Double, nullable=False),
-    sa.Column("log_e", sa.Double, nullable=False),
+    _integer("n", "rows"),
+    _integer("k", "count"),
+    _number("score_sum", "sum"),
+    _number("information", "sum"),
+    _number("log_e", "number"),
 )
 
 alarms = _table(
     "alarms",
     sa.Column("id", _Id, primary_key=True),
     sa.Column("version_id", _Id, sa.ForeignKey("calibrant_versions.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("stream", sa.Text, nullable=False),
-    sa.Column("window", sa.BigInteger, nullable=False),
-    sa.Column("log_e", sa.Double, nullable=False),
-    sa.Column("raised", sa.BigInteger, nullable=False),
-    sa.Column("acknowledged", sa.BigInteger),
-    sa.Column("reason", sa.Text),
+    _text("stream", "label"),
+    _integer("window", "time"),
+    _number("log_e", "number"),
+    _integer("raised", "time"),
+    _integer("acknowledged", "time", nullable=True),
+    _text("reason", nullable=True),
     sa.UniqueConstraint("version_id", "stream"),
 )
 
 batches = _table(
     "batches",
     _parent("model_id", "models"),
-    sa.Column("batch", sa.Text, primary_key=True),
-    sa.Column("sha256", sa.Text, nullable=False),
-    sa.Column("n_rows", sa.BigInteger, nullable=False),
-    sa.Column("received", sa.BigInteger, nullable=False),
+    _text("batch", primary_key=True),
+    _text("sha256", "sha256"),
+    _integer("n_rows", "count"),
+    _integer("received", "time"),
 )
 
 pending = _table(
     "pending",
     _parent("version_id", "versions"),
-    sa.Column("row_id", sa.Text, primary_key=True),
+    _text("row_id", primary_key=True),
     sa.Column("model_id", _Id, sa.ForeignKey("calibrant_models.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("time", sa.BigInteger, nullable=False),
-    sa.Column("group", sa.Text, nullable=False),
-    sa.Column("score", sa.Double, nullable=False),
-    sa.Column("labelled", sa.Boolean, nullable=False),
+    _integer("time", "time"),
+    _text("group", "label"),
+    _number("score", "probability"),
+    _flag("labelled"),
     sa.Index("calibrant_pending_by_time", "version_id", "labelled", "time"),
     sa.Index("calibrant_pending_by_row", "model_id", "row_id"),
 )
@@ -157,16 +183,16 @@ pending = _table(
 # One entry per alarm, written in the transaction of the alarm; `id` is the id that receivers get.
 outbox = _table(
     "outbox",
-    sa.Column("id", sa.Text, primary_key=True),
+    _text("id", primary_key=True),
     sa.Column("alarm_id", _Id, sa.ForeignKey("calibrant_alarms.id", ondelete="CASCADE"), nullable=False, unique=True),
-    sa.Column("created", sa.BigInteger, nullable=False),
+    _integer("created", "time"),
 )
 
 # A channel is a webhook or a mailbox. It gets the entries that were written after it was first used.
 channels = _table(
     "channels",
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("created", sa.BigInteger, nullable=False),
+    _text("name", primary_key=True),
+    _integer("created", "time"),
 )
 
 # `state`: waiting, delivered, acknowledged (before it was sent), earlier (than the channel).
@@ -174,11 +200,11 @@ deliveries = _table(
     "deliveries",
     sa.Column("outbox_id", sa.Text, sa.ForeignKey("calibrant_outbox.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("channel", sa.Text, sa.ForeignKey("calibrant_channels.name", ondelete="CASCADE"), primary_key=True),
-    sa.Column("state", sa.Text, nullable=False),
+    _text("state", "delivery"),
     _whole("attempts"),
-    sa.Column("next_attempt", sa.BigInteger, nullable=False),
-    sa.Column("delivered", sa.BigInteger),
-    sa.Column("error", sa.Text),
+    _integer("next_attempt", "time"),
+    _integer("delivered", "time", nullable=True),
+    _text("error", nullable=True),
     sa.Index("calibrant_deliveries_by_state", "channel", "state", "next_attempt"),
 )
 
@@ -186,34 +212,34 @@ silences = _table(
     "silences",
     sa.Column("id", _Id, primary_key=True),
     sa.Column("model_id", _Id, sa.ForeignKey("calibrant_models.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("created", sa.BigInteger, nullable=False),
-    sa.Column("until", sa.BigInteger, nullable=False),
-    sa.Column("reason", sa.Text, nullable=False),
-    sa.Column("author", sa.Text, nullable=False),
+    _integer("created", "time"),
+    _integer("until", "time"),
+    _text("reason"),
+    _text("author"),
 )
 
 # Access tokens of the service: the SHA-256 of each, never the token. Revoked tokens stay in the table.
 tokens = _table(
     "tokens",
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("sha256", sa.Text, nullable=False),
-    sa.Column("scope", sa.Text, nullable=False),
-    sa.Column("models", sa.Text),
-    sa.Column("created", sa.BigInteger, nullable=False),
-    sa.Column("expires", sa.BigInteger),
-    sa.Column("revoked", sa.BigInteger),
+    _text("id", primary_key=True),
+    _text("name"),
+    _text("sha256", "sha256"),
+    _text("scope", "scope"),
+    _text("models", nullable=True),
+    _integer("created", "time"),
+    _integer("expires", "time", nullable=True),
+    _integer("revoked", "time", nullable=True),
 )
 
 # Who did what and when; `model` is a name, so that entries stay when the model is deleted.
 audit = _table(
     "audit",
     sa.Column("id", _Id, primary_key=True),
-    sa.Column("time", sa.BigInteger, nullable=False),
-    sa.Column("who", sa.Text, nullable=False),
-    sa.Column("action", sa.Text, nullable=False),
-    sa.Column("model", sa.Text),
-    sa.Column("detail", sa.Text, nullable=False),
+    _integer("time", "time"),
+    _text("who"),
+    _text("action"),
+    _text("model", nullable=True),
+    _text("detail"),
 )
 
 

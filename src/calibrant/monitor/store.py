@@ -18,6 +18,7 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("The monitor needs SQLAlchemy", "monitor", name="sqlalchemy") from error
 
 from calibrant.monitor import schema
+from calibrant.monitor.stored_values import StoreError, damaged
 
 __all__ = ["Store", "StoreError"]
 
@@ -40,10 +41,6 @@ _PROBLEMS = {
 }
 
 
-class StoreError(OSError):
-    """The store cannot be read or written. What it held before the call is unchanged."""
-
-
 class Store:
     """Transactions on the database of a path, a URL or an engine of SQLAlchemy.
 
@@ -57,11 +54,7 @@ class Store:
         if not isinstance(target, sa.Engine):
             weakref.finalize(self, self.engine.dispose)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
-        if not self.is_sqlite and self.engine.dialect.name != "postgresql":
-            raise InputError(
-                Argument("store") + f" must be SQLite or PostgreSQL; got {self.engine.dialect.name}.",
-                hint="Pass a path, or a URL such as postgresql+psycopg://user@host/database.",
-            )
+        _check_database(self.engine.dialect.name)
         if self.is_sqlite and not event.contains(self.engine, "connect", _prepare_sqlite):
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
@@ -131,13 +124,21 @@ class Store:
     def _version(self, connection: sa.Connection) -> int | None:
         if not sa.inspect(connection).has_table(schema.schema.name):
             return None
-        found = int(connection.execute(sa.select(schema.schema.c.version)).scalar_one())
+        found: int = connection.execute(sa.select(schema.schema.c.version)).scalar_one()
         if found > schema.SCHEMA_VERSION:
             raise StoreError(
                 f"The store must have a schema up to version {schema.SCHEMA_VERSION}; got version {found}, which a "
                 "newer Calibrant wrote. Install that version: pip install --upgrade calibrant."
             )
         return found
+
+
+def _check_database(name: str) -> None:
+    if name not in ("sqlite", "postgresql"):
+        raise InputError(
+            Argument("store") + f" must be SQLite or PostgreSQL; got {name}.",
+            hint="Pass a path, or a URL such as postgresql+psycopg://user@host/database.",
+        )
 
 
 def _engine(target: str | PathLike[str] | sa.URL) -> sa.Engine:
@@ -147,8 +148,12 @@ def _engine(target: str | PathLike[str] | sa.URL) -> sa.Engine:
     if isinstance(text, str) and "://" not in text:
         text = sa.URL.create("sqlite", database=text)
     try:
-        return sa.create_engine(text)
-    except sa.exc.ArgumentError as error:
+        url = sa.make_url(text)
+        _check_database(url.get_backend_name())
+        return sa.create_engine(url)
+    except InputError:
+        raise
+    except (sa.exc.ArgumentError, ValueError) as error:  # an option of the URL may be no number
         raise InputError(
             Argument("store") + f" must be a path or a URL of SQLAlchemy; got {str(target)!r}.",
             hint="For PostgreSQL pass postgresql+psycopg://user@host/database.",
@@ -176,9 +181,11 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Turn errors of the database into `StoreError`."""
+    """Turn errors of the database, and rows that another row names and that are missing, into `StoreError`."""
     try:
         yield
+    except (sa.exc.NoResultFound, sa.exc.MultipleResultsFound) as error:
+        raise damaged("rows contradict each other") from error
     except (sa.exc.DBAPIError, sqlite3.Error) as error:
         cause = getattr(error, "orig", error)
         code = str(getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or "")

@@ -11,7 +11,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Ints
 
-__all__ = ["DAY", "WindowRule", "read_duration", "read_time", "read_times", "to_datetime", "window_text"]
+__all__ = ["DAY", "LAST_YEAR", "WindowRule", "read_duration", "read_time", "read_times", "to_datetime", "window_text"]
 
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -90,7 +90,7 @@ def read_times(value: Any, n_rows: int, name: str = "time") -> Ints:
     if isinstance(value, (str, date, np.datetime64)):
         found = _from_cells(_columns.ColumnData(name, np.array([value], dtype=object)))
         return np.full(n_rows, found[0], dtype=np.int64)
-    column = _columns.read(_naive(value), name)
+    column = _columns.read(_naive(value, name), name)
     if len(column) != n_rows:
         raise InputError(
             Argument(name) + f" must be one time or have {n_rows:,} rows, as the other columns; got {len(column):,}."
@@ -103,7 +103,7 @@ def read_times(value: Any, n_rows: int, name: str = "time") -> Ints:
     raise column.error(f"must hold times; got type {column.values.dtype}.", hint=_HINT)
 
 
-def _naive(value: Any) -> Any:
+def _naive(value: Any, name: str) -> Any:
     """Return a column of times with time zones as naive times in UTC; other columns stay as they are."""
     if isinstance(value, (list, tuple, np.ndarray)):
         return value
@@ -113,7 +113,10 @@ def _naive(value: Any) -> Any:
     if not isinstance(series, nw.Series):
         return value
     if series.dtype == nw.Date:
-        series = series.cast(nw.Datetime("us"))
+        try:
+            series = series.cast(nw.Datetime("us"))
+        except ValueError as error:  # Arrow has dates up to the year 5,881,580
+            raise InputError(Argument(name) + f" must lie in the years 1 to {LAST_YEAR}; got others.") from error
     elif series.dtype == nw.Datetime and getattr(series.dtype, "time_zone", None):
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     return series.to_native()

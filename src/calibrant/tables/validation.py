@@ -157,8 +157,8 @@ def _check_about(table: Any, notes: object, where: str) -> None:
     """Check the number of rows that were read and dropped, and the notes."""
     for name in ("n_in", "n_dropped"):
         value = getattr(table, name)
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 0:
-            raise _error(name, f"a whole number of at least 0; got {value!r}", where)
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 0 <= value < 2**63:
+            raise _error(name, f"a whole number of at least 0 and below 2**63; got {str(value)[:40]}", where)
     if table.n_dropped > table.n_in:
         raise _error("n_dropped", f"at most n_in; got {table.n_dropped} of {table.n_in}", where)
     if not isinstance(notes, tuple) or not all(_is_note(note) for note in notes):

@@ -63,7 +63,10 @@ def calibrated(seed, kind, n=1_500):
     return y, score, features, options
 
 
-@pytest.mark.parametrize("kind", ["scores", "clusters", "weights", "point", "frequency"])
+@pytest.mark.parametrize(
+    "kind",
+    ["scores", "point", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("clusters", "weights", "frequency"))],
+)
 def test_calibrated_forecasts_rarely_have_a_small_pvalue(kind):
     pvalues = []
     for seed in range(40):

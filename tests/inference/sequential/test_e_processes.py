@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 from scipy.stats import binom
@@ -31,7 +31,6 @@ def expectation(log_e, rate):
     return float(np.sum(weight * np.exp(log_e)))
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     shift=st.floats(-1.5, 1.5),
     slope=st.floats(0.4, 2.0),

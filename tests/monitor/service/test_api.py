@@ -212,6 +212,14 @@ def test_compressed_arrow_is_refused_before_it_is_read(churn, compression):
     assert (reply.status, "must not be compressed" in reply.json()["detail"]) == (400, True)
 
 
+def test_texts_that_rows_repeat_are_refused_before_they_are_decoded(churn):
+    """A body of 100 kB would become 18 GB."""
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(90_000, np.int8)), pa.array(["x" * 200_000]))
+    body = arrow(y=np.zeros(90_000, np.int8), p=np.full(90_000, 0.5, np.float32), group=text)
+    reply = churn.request("POST", f"{OWN}/observations?time=2026-01-01", body, kind=ARROW)
+    assert (reply.status, "at most 67,108,864 bytes" in reply.json()["detail"]) == (400, True)
+
+
 def test_nested_and_run_end_encoded_arrow_is_refused(churn):
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([2**31 - 1], pa.int32()), pa.array([0.5]))
     for column in (pa.array([[1.0]]), runs, pa.nulls(10), pa.array([b"x"])):

@@ -20,6 +20,7 @@ DEPENDENCES = ("window", "any", "independent")
 FIRST_SPREAD = 4.0  # variance of a contrast in units of that for independent rows, until windows have shown it
 SPREAD_RATE = 0.05
 LARGEST = 100.0  # margin and window effect
+_BOUND = 1e30  # of all numbers of evidence; 2**53 rows stay far below it
 
 
 @dataclass(frozen=True)
@@ -60,16 +61,43 @@ class Evidence:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Return the evidence that `to_dict` described."""
+        """Return the evidence that `to_dict` described; an `InputError` if these are not its values."""
+        try:
+            found = cls._from_values(values)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InputError("values must be what Evidence.to_dict returned.", argument="values") from error
+        found._check()
+        return found
+
+    @classmethod
+    def _from_values(cls, values: dict[str, Any]) -> Self:
+        processes = [-np.inf if value is None else value for value in values["processes"]]
         return cls(
             n_windows=int(values["n_windows"]),
-            log_e=np.asarray(values["log_e"]),
-            log_e_max=np.asarray(values["log_e_max"]),
-            processes=np.array([-np.inf if value is None else value for value in values["processes"]]),
-            spreads=np.array(values["spreads"]),
-            memories=tuple(Memory(np.array(i), np.array(m)) for i, m in values["memories"]),
+            log_e=_numbers(values["log_e"]),
+            log_e_max=_numbers(values["log_e_max"]),
+            processes=_numbers(processes),
+            spreads=_numbers(values["spreads"]),
+            memories=tuple(Memory(_numbers(i).reshape(len(m), len(m)), _numbers(m)) for i, m in values["memories"]),
             shifts=ShiftSequence.from_dict(values["shifts"]),
         )
+
+    def _arrays(self) -> list[Floats]:
+        memories = (array for memory in self.memories for array in (memory.information, memory.moment))
+        shifts = self.shifts.log_e, self.shifts.log_e_max, self.shifts.estimate
+        return [self.log_e, self.log_e_max, self.processes, self.spreads, *memories, *shifts]
+
+    def _check(self) -> None:
+        """Raise an error if the evidence of one stream cannot have these values."""
+        arrays, expected = self._arrays(), EProcess().start()._arrays()
+        if [array.shape for array in arrays] != [array.shape for array in expected]:
+            raise InputError("values must be the evidence of one stream; got other shapes.", argument="values")
+        finite = all(np.all(array < _BOUND) for array in arrays) and np.all(self.spreads >= 0)
+        matrices = [memory.information for memory in self.memories]
+        bounded = all(np.all(np.abs(array) < _BOUND) for memory in self.memories for array in vars(memory).values())
+        regular = bounded and all(_is_covariance(matrix) for matrix in matrices)
+        if self.n_windows < 0 or not (finite and regular and np.isfinite(self.log_e)):
+            raise InputError("values must be numbers that windows can give; got others.", argument="values")
 
 
 @dataclass(frozen=True)
@@ -216,6 +244,17 @@ class EProcess:
             log_e=total,
             log_e_max=np.maximum(evidence.log_e_max, total),
         )
+
+
+def _numbers(values: Any) -> Floats:
+    return np.array(values, dtype=np.float64)
+
+
+def _is_covariance(matrix: Floats) -> bool:
+    """Return whether a matrix is symmetric and has no negative eigenvalue, up to rounding."""
+    rounding = 1e-9 * float(np.abs(matrix).max(initial=0.0))
+    symmetric = bool(np.all(np.abs(matrix - matrix.T) <= rounding))
+    return symmetric and bool(np.all(np.linalg.eigvalsh(matrix) >= -rounding))
 
 
 def _learn_spread(contrast: Contrast, spread: Floats) -> Floats:

@@ -77,4 +77,7 @@ class ShiftSequence:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Return the sequence that `to_dict` described."""
-        return cls(np.array(values["log_e"]), np.array(values["log_e_max"]), np.asarray(values["estimate"]))
+        log_e, log_e_max, estimate = (
+            np.array(values[name], dtype=np.float64) for name in ("log_e", "log_e_max", "estimate")
+        )
+        return cls(log_e, log_e_max, estimate)

@@ -16,6 +16,7 @@ from calibrant._support.option_checks import check_option
 from calibrant.monitor import schema
 from calibrant.monitor.observations import check_name
 from calibrant.monitor.store import Store
+from calibrant.monitor.stored_values import read_json
 from calibrant.monitor.time_windows import to_datetime
 
 __all__ = ["SCOPES", "AccessToken", "TokenBook"]
@@ -173,5 +174,5 @@ def _digest(secret: str) -> str:
 
 def _token(row: Any) -> AccessToken:
     times = (None if each is None else to_datetime(each) for each in (row.expires, row.revoked))
-    models = None if row.models is None else tuple(json.loads(row.models))
+    models = None if row.models is None else tuple(map(str, read_json(row.models, "tokens.models", list)))
     return AccessToken(row.id, row.name, row.scope, models, to_datetime(row.created), *times)

@@ -10,6 +10,7 @@ __all__ = ["read_arrow"]
 
 _MOST_MESSAGES = 10_000
 _RECORD_BATCH, _DICTIONARY_BATCH = 3, 2
+_MOST_TEXT = 64 << 20  # bytes of the values of a dictionary, one per row
 
 
 def read_arrow(body: bytes, max_rows: int) -> Any:
@@ -115,8 +116,27 @@ def _plain_columns(table: Any) -> Any:
     """Return the table with dictionaries as their values."""
     import pyarrow as pa
 
+    _check_texts(table)
     columns = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in table.columns
     ]
     return pa.table(columns, names=table.column_names)
+
+
+def _check_texts(table: Any) -> None:
+    """Check the size of the texts that dictionaries stand for: rows repeat them, so a small body could be any size."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else None
+        if kind is None or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            continue
+        sizes = (compute.sum(compute.binary_length(part.dictionary).take(part.indices)) for part in column.chunks)
+        found = sum(size.as_py() or 0 for size in sizes)
+        if found > _MOST_TEXT:
+            raise InputError(
+                f"The texts of a column must have at most {_MOST_TEXT:,} bytes; {name[:80]!r} has {found:,}.",
+                hint="Send shorter texts.",
+            )

@@ -12,6 +12,7 @@ from calibrant.monitor import schema
 from calibrant.monitor.evidence import WHOLE, log_threshold
 from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.service.authorization import Access
+from calibrant.monitor.stored_values import check_sums
 
 if TYPE_CHECKING:
     from calibrant.monitor.service.running_service import Service
@@ -100,7 +101,7 @@ _OF_MODELS: tuple[tuple[str, str, Any], ...] = (
 
 def _models(service: "Service", access: Access) -> list[Any]:
     with service.store.read() as connection:
-        latest = [row for row in connection.execute(_latest()) if access.sees(row.name)]
+        latest = [check_sums(row, "streams") for row in connection.execute(_latest()) if access.sees(row.name)]
         alarms = connection.execute(_alarm_counts()).all()
         pending = connection.execute(_pending_counts()).all()
     families = []
