@@ -135,10 +135,11 @@ def command_ratios(repeats: int) -> Iterator[Ratio]:
         lines = (f"{int(u < score)},{score:.6f}" for u, score in zip(rng.random(1000), p, strict=True))
         path.write_text("\n".join(["y,p", *lines]))
         evaluate = ["evaluate", str(path), "--label", "y", "--score", "p"]
+        _cpu_of_command(evaluate, folder)  # writes the bytecode
         times = {name: [] for name in ("evaluate", "--version", "--help")}
         for _ in range(max(repeats, 5)):
             for name, found in times.items():
-                found.append(_cpu_of_command(evaluate if name == "evaluate" else [name]))
+                found.append(_cpu_of_command(evaluate if name == "evaluate" else [name], folder))
     best = {name: min(found) for name, found in times.items()}
     what = "calibrant evaluate of a CSV of 1,000 rows, CPU seconds"
     yield Ratio(what, f"{best['evaluate']:.2f} s", best["evaluate"], 0.7, at_least=False)
@@ -146,9 +147,13 @@ def command_ratios(repeats: int) -> Iterator[Ratio]:
     yield Ratio("calibrant --version against --help", both, best["--version"] / best["--help"], 1.25, at_least=False)
 
 
-def _cpu_of_command(arguments: list[str]) -> float:
+def _cpu_of_command(arguments: list[str], folder: str) -> float:
+    """Return the CPU seconds of a command; modules are loaded from bytecode in the folder, as pip installs it."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = folder
+    command = [sys.executable, "-m", "calibrant", *arguments]
     before = os.times()
-    subprocess.run([sys.executable, "-m", "calibrant", *arguments], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment)
     after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
 
