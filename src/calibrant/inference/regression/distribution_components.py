@@ -90,7 +90,8 @@ def coverage_component(u: Floats, forecast: Any, cluster: Ints | None, alpha: fl
         levels, folded, method = forecast.known_levels, u, f"{forecast.known_levels.size} levels"
     else:
         return None
-    return _cumulative_component(method, _kernels.locate(np.nextafter(levels, np.inf), folded), levels, cluster, direction)
+    cell = _kernels.locate(np.nextafter(levels, np.inf), folded)
+    return _cumulative_component(method, cell, levels, cluster, direction)
 
 
 def _cumulative_component(
