@@ -55,9 +55,12 @@ struct Counts64 {
     PooledVector<Count> count;
     PooledVector<std::int64_t> before;
 
+    // Counts of entries, which are written later, and zeros up to the end of the last chunk.
     void resize(std::size_t entries) {
-        count.assign(padded(entries, kChunkQuarters), Count{0});
-        before.assign(count.size() / kBlock + 1, 0);
+        count.resize(padded(entries, kChunkQuarters));
+        std::fill(count.begin() + static_cast<std::ptrdiff_t>(entries), count.end(), Count{0});
+        before.resize(count.size() / kBlock + 1);
+        before[0] = 0;
     }
     std::int64_t up_to(std::size_t entry) const {
         std::int64_t sum = before[entry / kBlock];
