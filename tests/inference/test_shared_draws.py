@@ -99,6 +99,16 @@ def test_replicates_are_identical_for_any_number_of_threads(monkeypatch):
     assert found[0].tobytes() == found[1].tobytes()
 
 
+def test_a_rising_function_of_the_scores_has_the_order_of_the_first_table():
+    y, models = rows(5000)
+    paired, _ = PairedRows.read(y, {"a": models["a"], "b": models["a"] ** 2})
+    draws = SharedDraws(paired, [cb.Brier(), cb.ACE(), cb.TCE()])
+    assert draws.orders == [None, None]
+    found = draws(Streams(7, 3, 5))
+    draws.orders = [None, np.arange(y.size, dtype=np.int32)]
+    assert found.tobytes() == draws(Streams(7, 3, 5)).tobytes()
+
+
 def test_metrics_without_sums_are_measured_on_the_same_rows():
     """The log loss of a score of 0 is infinite, so the kernel does not add it up."""
     y, models = rows(300)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -34,9 +34,33 @@ from calibrant.metrics.metric import Metric, has_bins
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["LOG_ODDS_ERROR", "complete_evaluation", "evaluate_table", "rejection_breakdown"]
+__all__ = ["LOG_ODDS_ERROR", "PanelValues", "complete_evaluation", "evaluate_table", "rejection_breakdown"]
 
 LOG_ODDS_ERROR = "log-odds error"
+
+
+@dataclass(frozen=True, eq=False)
+class PanelValues:
+    """Values of the metrics of an evaluation, NaN where one is undefined, and breakdowns of those over bins."""
+
+    values: Mapping[str, float]
+    breakdowns: Mapping[str, Breakdown]
+
+    @classmethod
+    def measure(cls, table: ScoreTable, settings: Settings) -> "PanelValues":
+        """Measure a table."""
+        breakdowns = _breakdowns(settings.metrics, table)
+        values = {name: _value(metric, table, breakdowns.get(name)) for name, metric in settings.metrics.items()}
+        return cls(values, breakdowns)
+
+    @property
+    def partitions(self) -> dict[Any, Partition]:
+        """The partition of each kind of bins."""
+        return {breakdown.definition.bins: breakdown.partition for breakdown in self.breakdowns.values()}
+
+    def exists(self, name: str) -> bool:
+        """Return whether the metric of this name has a value."""
+        return not math.isnan(self.values[name])
 
 
 def evaluate_table(
@@ -49,23 +73,24 @@ def evaluate_table(
     few_clusters: bool = False,
     stored: StoredReplicates | None = None,
     design: Design | None = None,
+    measured: PanelValues | None = None,
 ) -> Evaluation:
     """Evaluate one table, without groups.
 
     `rows` holds the rows if they are in clusters. With `few_clusters` nothing is tested. `stored` holds bootstrap
-    replicates that were drawn for several tables; `design` is that of the table, if it is known.
+    replicates that were drawn for several tables; `design` and `measured` are those of the table, if they are known.
     """
     if not len(table):
         raise InputError(Argument("y_true") + " must have at least one row; got an empty table.")
     design = None if few_clusters else design or Design(table, rows)
-    breakdowns = _breakdowns(settings.metrics, table)
-    values = {name: _value(metric, table, breakdowns.get(name)) for name, metric in settings.metrics.items()}
-    panel = {name: metric for name, metric in settings.metrics.items() if not math.isnan(values[name])}
+    measured = measured or PanelValues.measure(table, settings)
+    breakdowns, values = dict(measured.breakdowns), measured.values
+    panel = {name: metric for name, metric in settings.metrics.items() if measured.exists(name)}
     of_margin = [ACE()] if settings.is_absolute else []
     resample = partial(
         resample_metrics,
         [*panel.values(), *of_margin],
-        BinarySample(table, None if few_clusters else rows, stored, _partitions(breakdowns)),
+        BinarySample(table, None if few_clusters else rows, stored, measured.partitions),
         values=[*(values[name] for name in panel), *(metric.value(table) for metric in of_margin)],
         seed=seed,
         n_resamples=settings.n_resamples,
@@ -113,11 +138,6 @@ def _breakdowns(panel: Mapping[str, Metric], table: ScoreTable) -> dict[str, Bre
         with suppress(InputError):  # undefined for these rows
             found[name] = metric(table)
     return found
-
-
-def _partitions(breakdowns: Mapping[str, Breakdown]) -> dict[Any, Partition]:
-    """Return the partition of each kind of bins."""
-    return {breakdown.definition.bins: breakdown.partition for breakdown in breakdowns.values()}
 
 
 def _value(metric: Metric, table: ScoreTable, breakdown: Breakdown | None) -> float:

@@ -4,13 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.random import SeedSequence
 
 from calibrant._support.errors import Note
 from calibrant._support.random_streams import RandomState, seed_sequence
 from calibrant._support.typing import Column
-from calibrant.evaluation.binary import LOG_ODDS_ERROR, complete_evaluation, evaluate_table
+from calibrant.evaluation.binary import LOG_ODDS_ERROR, PanelValues, complete_evaluation, evaluate_table
 from calibrant.evaluation.comparison_result import Comparison
 from calibrant.evaluation.differences import (
     DECIDING_TEST,
@@ -24,7 +23,6 @@ from calibrant.evaluation.settings import Settings, check_settings
 from calibrant.inference.decision import Margin
 from calibrant.inference.design import Design
 from calibrant.inference.log_odds_deviation import MIN_INFORMATION
-from calibrant.inference.metric_values import metric_values
 from calibrant.inference.paired import (
     bootstrap_difference,
     brier_difference,
@@ -39,7 +37,7 @@ from calibrant.metrics.costs import Cost
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier, LogLoss
 from calibrant.metrics.registry import MetricLike
-from calibrant.tables.score_table import ScoreTable
+from calibrant.tables.partition import Partition
 
 __all__ = ["compare_scores"]
 
@@ -72,9 +70,10 @@ def compare_scores(
     paired, tables = PairedRows.read(y_true, forecasts, name="forecasts", cluster=cluster, **rows)
     names = list(forecasts)
     designs = [Design(table, None if cluster is None else paired.only(i)) for i, table in enumerate(tables)]
-    stored = _shared_replicates(paired, tables, settings, seed, progress)
+    measured = [PanelValues.measure(table, settings) for table in tables]
+    stored = _shared_replicates(paired, measured, settings, seed, progress)
     models = {
-        name: _evaluate(design, settings, seed, stored[i] if stored else None, progress)
+        name: _evaluate(design, settings, seed, stored[i] if stored else None, measured[i], progress)
         for i, (name, design) in enumerate(zip(names, designs, strict=True))
     }
     shared = set.intersection(*(set(evaluation.metrics) for evaluation in models.values()))
@@ -101,30 +100,42 @@ def compare_scores(
 
 
 def _evaluate(
-    design: Design, settings: Settings, seed: SeedSequence, stored: StoredReplicates | None, show: bool | None
+    design: Design,
+    settings: Settings,
+    seed: SeedSequence,
+    stored: StoredReplicates | None,
+    measured: PanelValues,
+    show: bool | None,
 ) -> Evaluation:
     """Return the complete evaluation of one model."""
-    found = evaluate_table(design.table, settings, seed, show=show, rows=design.rows, stored=stored, design=design)
+    found = evaluate_table(
+        design.table, settings, seed, show=show, rows=design.rows, stored=stored, design=design, measured=measured
+    )
     complete_evaluation(found)
     return found
 
 
 def _shared_replicates(
-    rows: PairedRows, tables: Sequence[ScoreTable], settings: Settings, seed: SeedSequence, show: bool | None
+    rows: PairedRows, measured: Sequence[PanelValues], settings: Settings, seed: SeedSequence, show: bool | None
 ) -> list[StoredReplicates]:
     """Return the bootstrap replicates of each model, from the same draws; none with weights or clusters."""
     if rows.weight is not None or rows.cluster is not None or not rows.event.size:
         return []
-    measured = [*settings.metrics.values(), *([ACE()] if settings.is_absolute else [])]
-    missing = np.isnan([metric_values(measured, table) for table in tables])
-    exist = [metric for i, metric in enumerate(measured) if not missing[:, i].any()]
-    return _stored(rows, exist, settings, seed, show)
+    exist = [metric for name, metric in settings.metrics.items() if all(each.exists(name) for each in measured)]
+    of_margin = [ACE()] if settings.is_absolute else []
+    return _stored(rows, [*exist, *of_margin], settings, seed, show, [each.partitions for each in measured])
 
 
 def _stored(
-    rows: PairedRows, metrics: list[Metric], settings: Settings, seed: SeedSequence, show: bool | None
+    rows: PairedRows,
+    metrics: list[Metric],
+    settings: Settings,
+    seed: SeedSequence,
+    show: bool | None,
+    partitions: Sequence[Mapping[Any, Partition]] | None = None,
 ) -> list[StoredReplicates]:
-    found = paired_replicates(rows, metrics, n_resamples=settings.n_resamples, seed=seed, show=show)
+    options: dict[str, Any] = {"n_resamples": settings.n_resamples, "seed": seed, "show": show}
+    found = paired_replicates(rows, metrics, partitions=partitions, **options)
     return [StoredReplicates(metrics, values) for values in found.swapaxes(0, 1)]
 
 

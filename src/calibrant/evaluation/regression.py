@@ -123,7 +123,7 @@ def _evaluate_rows(rows: _Sample, settings: Settings, seed: SeedSequence, progre
         covered = coverage_by_level(table.mean, rows.forecast, rows.cluster, level)
         uniformity = _uniformity(np.sort(u), rows.forecast)
     kind = "point" if rows.forecast is None else "distribution"
-    joint, deviation, found = _judge(rows, halves, estimates["mean error"], u, settings)
+    joint, deviation, found = _judge(rows, halves, estimates["mean error"], u, uniformity, settings)
     breakdowns = {"bias by bin": _bins(halves, settings)} | ({} if covered is None else {"coverage": covered})
     clusters = None if rows.cluster is None else int(rows.cluster.max()) + 1
     decomposition = mse_decomposition.of_table(table)
@@ -226,7 +226,12 @@ def _halves(rows: _Sample, seed: SeedSequence) -> MeanTable:
 
 
 def _judge(
-    rows: _Sample, halves: MeanTable, error: Estimate, u: Floats, settings: Settings
+    rows: _Sample,
+    halves: MeanTable,
+    error: Estimate,
+    u: Floats,
+    uniformity: tuple[TestResult, ...],
+    settings: Settings,
 ) -> tuple[JointTest, Deviation, tuple[Note, ...]]:
     """Return the joint test, the deviation, and notes about tests that are limited."""
     of_means = rows.forecast is None or rows.forecast.point_is_mean
@@ -248,7 +253,7 @@ def _judge(
         distinct = np.unique(halves.prediction).size
         deviation = bias_deviation(sums, spread, margin, alpha, distinct)
     else:
-        components += [] if few else _distribution_components(u, rows, of_means, alpha)
+        components += [] if few else _distribution_components(u, uniformity[0], rows, of_means, alpha)
         deviation = coverage_deviation(u, rows.forecast, rows.cluster, margin, alpha)
     if few or (rows.forecast is None and limited):
         deviation = replace(deviation, low=math.nan, high=math.nan)
@@ -271,10 +276,12 @@ def _mean_components(
     return [mean, point_components.bins_component(sums) if testable else None, slope], limited
 
 
-def _distribution_components(u: Floats, rows: _Sample, of_means: bool, alpha: float) -> list[TestResult | None]:
+def _distribution_components(
+    u: Floats, uniformity: TestResult, rows: _Sample, of_means: bool, alpha: float
+) -> list[TestResult | None]:
     return [
         None if of_means else distribution_components.median_component(u, rows.forecast, rows.cluster),
-        distribution_components.pit_component(u, rows.forecast, rows.cluster),
+        distribution_components.pit_component(u, rows.forecast, rows.cluster, uniformity),
         distribution_components.coverage_component(u, rows.forecast, rows.cluster, alpha),
     ]
 

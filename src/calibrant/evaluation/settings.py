@@ -17,7 +17,6 @@ from calibrant.inference.resampling import check_resamples
 from calibrant.metrics.bins import PAVABC
 from calibrant.metrics.calibration_errors import ACE, ECC, ECE, TCE
 from calibrant.metrics.calibration_in_the_large import Bias
-from calibrant.metrics.classwise import as_multiclass_metrics
 from calibrant.metrics.costs import Cost, cost_name
 from calibrant.metrics.metric import Metric
 from calibrant.metrics.proper_scores import Brier
@@ -171,6 +170,8 @@ def _panel(
 ) -> dict[str, Metric]:
     """Return the metrics of an evaluation by name; empty where they are fixed or depend on the table."""
     if kind == "multiclass":
+        from calibrant.metrics.classwise import as_multiclass_metrics  # loaded for this kind alone
+
         return {} if metrics is None else as_multiclass_metrics(metrics)
     if kind in ("point", "distribution") and metrics is not None:
         return as_metrics(metrics, kind)

@@ -1,7 +1,7 @@
 """Differences between two models on the same rows, with robust variances or by the paired bootstrap."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from calibrant.inference.shared_draws import SharedDraws
 from calibrant.inference.tails import student_two_sided
 from calibrant.metrics.log_odds import LogOddsBins
 from calibrant.metrics.metric import Metric
+from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = [
@@ -327,13 +328,17 @@ def paired_replicates(
     n_resamples: int,
     seed: SeedSequence,
     show: bool | None = None,
+    partitions: Sequence[Mapping[Any, Partition]] | None = None,
 ) -> Floats:
-    """Return bootstrap values of shape (replicates, models, metrics); a replicate has the same rows for all models."""
+    """Return bootstrap values of shape (replicates, models, metrics); a replicate has the same rows for all models.
+
+    `partitions` of the table of each model are those that are known, by bins.
+    """
     options: dict[str, Any] = {"purpose": "bootstrap", "n_resamples": n_resamples, "seed": seed, "show": show}
     shape = (n_resamples, len(rows.scores), len(metrics))
     if rows.weight is None and rows.cluster is None:
         work = float(rows.event.size * len(rows.scores))
-        draws = SharedDraws(rows, metrics)
+        draws = SharedDraws(rows, metrics, partitions)
         return map_blocks(draws, rows=work, threads=work >= THREADS_FROM_IN_KERNEL, **options).reshape(shape)
 
     def values(stream: Stream) -> list[float]:

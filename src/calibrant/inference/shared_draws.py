@@ -1,7 +1,8 @@
 """Bootstrap replicates of several predictions of the same rows: one draw of rows for all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from calibrant._support.typing import Floats, Ints
 from calibrant.inference.binary_replicates import BinaryReplicates
 from calibrant.inference.resampling import PairedRows
 from calibrant.metrics.metric import Metric
+from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["SharedDraws", "StoredReplicates"]
@@ -20,24 +22,39 @@ class SharedDraws:
     """Metrics of bootstrap replicates of independent rows with several predictions.
 
     Rows are drawn in the order of the first table, whose replicates are therefore those that it has alone. For another
-    prediction, the numbers of draws are gathered in the order of its own table; the kernel adds them up.
+    prediction, the numbers of draws are gathered in the order of its own table; the kernel adds them up. `partitions`
+    of the table of each prediction are those that are known, by bins.
     """
 
-    def __init__(self, rows: PairedRows, metrics: Sequence[Metric]) -> None:
+    def __init__(
+        self,
+        rows: PairedRows,
+        metrics: Sequence[Metric],
+        partitions: Sequence[Mapping[Any, Partition]] | None = None,
+    ) -> None:
         self.size = rows.event.size
         tables = [_table(*each, rows.event) for each in zip(rows.scores, rows.places, strict=True)]
-        self.models = [BinaryReplicates(table, metrics, takes_draws=True) for table in tables]
+        known = partitions or [{}] * len(tables)
+        self.models = [
+            BinaryReplicates(table, metrics, takes_draws=True, partitions=each)
+            for table, each in zip(tables, known, strict=True)
+        ]
         first = _rows_in_order(tables[0], rows.places[0], rows.event)
         rank = np.empty(self.size, dtype=np.int32)
         rank[first] = np.arange(self.size, dtype=np.int32)
         others = zip(tables[1:], rows.places[1:], strict=True)
-        self.orders = [None, *(rank[_rows_in_order(table, place, rows.event)] for table, place in others)]
+        self.orders = [None, *(_or_none(rank[_rows_in_order(table, place, rows.event)]) for table, place in others)]
 
     def __call__(self, streams: Streams) -> Floats:
         """Return the metrics of the first model, then those of the second one, and so on, one row per replicate."""
         drawn = _kernels.draws(streams.key, streams.first, streams.count, self.size)
         pairs = zip(self.models, self.orders, strict=True)
         return np.hstack([model.of_draws(streams, drawn, order) for model, order in pairs])
+
+
+def _or_none(order: _kernels.Order) -> _kernels.Order | None:
+    """Return the order of rows; None where it is that of the first table, as for a rising function of its scores."""
+    return None if (order == np.arange(order.size)).all() else order
 
 
 def _table(score: Floats, place: Ints, event: Ints) -> ScoreTable:

@@ -1,67 +1,80 @@
 """`METRICS`, the registry of metrics by name, and the resolvers of metrics that users give."""
 
+from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from calibrant._support.errors import InputError, nearest
-from calibrant.metrics.calbin_calloss import CalBin, CalLoss
 from calibrant.metrics.calibration_errors import ACE, ECC, ECE, MCE, RMSCE, TCE, DebiasedSCE
 from calibrant.metrics.calibration_in_the_large import Bias, OERatio
-from calibrant.metrics.cumulative import EcceMad, EcceR
-from calibrant.metrics.decompositions import MCB
-from calibrant.metrics.discrimination import AUC
-from calibrant.metrics.distribution import CRPS, NLL, CoverageError, IntervalScore
 from calibrant.metrics.gce import GCE
-from calibrant.metrics.isotonic_gaps import ICI, Emax
 from calibrant.metrics.log_odds import LogOddsError
 from calibrant.metrics.metric import Metric, UnbinnedMetric, declared
-from calibrant.metrics.point import MAE, MSE, RMSE, MeanError, MeanQuotient, Pinball, Ratio, RelativeMSE
 from calibrant.metrics.proper_scores import Brier, LogLoss, StratifiedBrier
-from calibrant.metrics.rec_curve import ErrorTolerance
-from calibrant.metrics.smooth_calibration import SmoothECE
 
-__all__ = ["METRICS", "MetricLike", "as_metric", "as_metrics", "from_spec", "metric_names"]
+__all__ = ["METRICS", "MetricLike", "MetricRegistry", "as_metric", "as_metrics", "from_spec", "metric_names"]
 
 # A metric object, its class, its lower-case function, or its name in METRICS.
 MetricLike: TypeAlias = Metric | Callable[..., Any] | str
 
-METRICS: dict[str, Callable[..., GCE | UnbinnedMetric]] = {
-    "ece": ECE,
-    "ace": ACE,
-    "mce": MCE,
-    "rmsce": RMSCE,
-    "tce": TCE,
-    "ecc": ECC,
-    "bias": Bias,
-    "oe_ratio": OERatio,
-    "debiased_sce": DebiasedSCE,
-    "smooth_ece": SmoothECE,
-    "ecce_mad": EcceMad,
-    "ecce_r": EcceR,
-    "ici": ICI,
-    "emax": Emax,
-    "calbin": CalBin,
-    "log_odds_error": LogOddsError,
-    "calloss": CalLoss,
-    "mcb": MCB,
-    "brier": Brier,
-    "stratified_brier": StratifiedBrier,
-    "log_loss": LogLoss,
-    "auc": AUC,
-    "mean_error": MeanError,
-    "ratio": Ratio,
-    "mean_quotient": MeanQuotient,
-    "mse": MSE,
-    "rmse": RMSE,
-    "mae": MAE,
-    "relative_mse": RelativeMSE,
-    "error_tolerance": ErrorTolerance,
-    "pinball": Pinball,
-    "crps": CRPS,
-    "nll": NLL,
-    "interval_score": IntervalScore,
-    "coverage_error": CoverageError,
-}
+MetricClass: TypeAlias = Callable[..., GCE | UnbinnedMetric]
+
+
+class MetricRegistry(UserDict[str, MetricClass]):
+    """Metric classes by name.
+
+    A class may be given as text, its module in `calibrant.metrics` and its name. The module is then loaded when the
+    class is first used, because most of them are not needed to evaluate probabilities.
+    """
+
+    def __getitem__(self, name: str) -> MetricClass:
+        found: MetricClass | str = self.data[name]
+        if isinstance(found, str):
+            module, _, cls = found.rpartition(".")
+            self.data[name] = found = getattr(import_module(f"calibrant.metrics.{module}"), cls)
+        return found
+
+
+METRICS = MetricRegistry(
+    {
+        "ece": ECE,
+        "ace": ACE,
+        "mce": MCE,
+        "rmsce": RMSCE,
+        "tce": TCE,
+        "ecc": ECC,
+        "bias": Bias,
+        "oe_ratio": OERatio,
+        "debiased_sce": DebiasedSCE,
+        "smooth_ece": "smooth_calibration.SmoothECE",
+        "ecce_mad": "cumulative.EcceMad",
+        "ecce_r": "cumulative.EcceR",
+        "ici": "isotonic_gaps.ICI",
+        "emax": "isotonic_gaps.Emax",
+        "calbin": "calbin_calloss.CalBin",
+        "log_odds_error": LogOddsError,
+        "calloss": "calbin_calloss.CalLoss",
+        "mcb": "decompositions.MCB",
+        "brier": Brier,
+        "stratified_brier": StratifiedBrier,
+        "log_loss": LogLoss,
+        "auc": "discrimination.AUC",
+        "mean_error": "point.MeanError",
+        "ratio": "point.Ratio",
+        "mean_quotient": "point.MeanQuotient",
+        "mse": "point.MSE",
+        "rmse": "point.RMSE",
+        "mae": "point.MAE",
+        "relative_mse": "point.RelativeMSE",
+        "error_tolerance": "rec_curve.ErrorTolerance",
+        "pinball": "point.Pinball",
+        "crps": "distribution.CRPS",
+        "nll": "distribution.NLL",
+        "interval_score": "distribution.IntervalScore",
+        "coverage_error": "distribution.CoverageError",
+    }
+)
 
 
 def metric_names(kind: str) -> list[str]:

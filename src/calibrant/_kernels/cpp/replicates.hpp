@@ -55,9 +55,12 @@ struct Counts64 {
     PooledVector<Count> count;
     PooledVector<std::int64_t> before;
 
+    // Counts of entries, which are written later, and zeros up to the end of the last chunk.
     void resize(std::size_t entries) {
-        count.assign(padded(entries, kChunkQuarters), Count{0});
-        before.assign(count.size() / kBlock + 1, 0);
+        count.resize(padded(entries, kChunkQuarters));
+        std::fill(count.begin() + static_cast<std::ptrdiff_t>(entries), count.end(), Count{0});
+        before.resize(count.size() / kBlock + 1);
+        before[0] = 0;
     }
     std::int64_t up_to(std::size_t entry) const {
         std::int64_t sum = before[entry / kBlock];
@@ -78,6 +81,11 @@ inline void Counts64<std::uint8_t>::sum_blocks(const Loops& loops, std::int64_t*
     loops.sum_counts(count.data(), count.size() / kBlock, sums);
 }
 
+template <>
+inline void Counts64<std::uint16_t>::sum_blocks(const Loops& loops, std::int64_t* sums) const {
+    loops.sum_wide_counts(count.data(), count.size() / kBlock, sums);
+}
+
 template <class Count>
 void Counts64<Count>::sum_blocks(const Loops&, std::int64_t* sums) const {
     for (std::size_t b = 0; b < count.size() / kBlock; ++b) sums[b] = group_sum<kBlock>(count.data() + b * kBlock);
@@ -86,6 +94,11 @@ void Counts64<Count>::sum_blocks(const Loops&, std::int64_t* sums) const {
 inline void sum_products(const Loops& loops, const std::uint8_t* count, const double* x, std::size_t blocks,
                          double* before) {
     loops.sum_products(count, x, blocks, before);
+}
+
+inline void sum_products(const Loops& loops, const std::uint16_t* count, const double* x, std::size_t blocks,
+                         double* before) {
+    loops.sum_wide_products(count, x, blocks, before);
 }
 
 template <class Count>
@@ -103,6 +116,11 @@ void sum_products(const Loops&, const Count* count, const double* x, std::size_t
 inline void add_products(const Loops& loops, const std::uint8_t* count, const double* x, std::size_t blocks,
                          double* lanes) {
     loops.add_products(count, x, blocks, lanes);
+}
+
+inline void add_products(const Loops& loops, const std::uint16_t* count, const double* x, std::size_t blocks,
+                         double* lanes) {
+    loops.add_wide_products(count, x, blocks, lanes);
 }
 
 template <class Count>
@@ -352,6 +370,15 @@ class Replicates {
     void gather(const PooledVector<std::uint8_t>& rows, PooledVector<To>& counts) const {
         add_rows(rows, counts);
     }
+    // Copies the counts of scores with one row each; returns the next row. Short runs cost less without a call.
+    template <class To>
+    static const std::uint8_t* copy_single(const std::uint8_t* row, To* to, std::size_t count) {
+        constexpr std::size_t few = 32;
+        if (count >= few) std::copy_n(row, count, to);
+        else
+            for (std::size_t i = 0; i < count; ++i) to[i] = row[i];
+        return row + count;
+    }
     template <class To>
     void add_rows(const PooledVector<std::uint8_t>& rows, PooledVector<To>& counts) const {
         const std::uint8_t* row = rows.data();
@@ -359,14 +386,15 @@ class Replicates {
         std::size_t entry = 0;
         std::int64_t most = 0;
         for (const std::size_t tied : tied_) {
-            for (; entry < tied; ++entry) to[entry] = *row++;
+            row = copy_single(row, to + entry, tied - entry);
+            entry = tied;
             std::int64_t sum = 0;
             for (std::int64_t j = 0; j < rows_.n[tied]; ++j) sum += row[j];
             row += rows_.n[tied];
             most = std::max(most, sum);
             to[entry++] = static_cast<To>(sum);
         }
-        for (; entry < rows_.entries; ++entry) to[entry] = *row++;
+        copy_single(row, to + entry, rows_.entries - entry);
         if constexpr (sizeof(To) < sizeof most)
             require(most <= std::numeric_limits<To>::max(), "drawn must not repeat the rows of a score so often");
     }

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from calibrant import _kernels
 from calibrant._support.typing import Floats, Ints
 from calibrant.forecasts.protocol import INTERVAL_LEVELS
 from calibrant.inference.cluster_sums import box_test, share_covariance, sums_by_cluster
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.mean_tests import IndependentTerms, cluster_terms
-from calibrant.inference.regression.uniformity import a_squared, ad_pvalue
 
 __all__ = ["coverage_component", "median_component", "merged_levels", "pit_component"]
 
@@ -19,8 +19,8 @@ _MIN_EXPECTED = 5
 _FEW_MEMBERS = 100
 
 
-def pit_component(u: Floats, forecast: Any, cluster: Ints | None) -> TestResult:
-    """Test the uniformity of the PIT values.
+def pit_component(u: Floats, forecast: Any, cluster: Ints | None, uniformity: TestResult) -> TestResult:
+    """Test the uniformity of the PIT values; `uniformity` is their Anderson-Darling test.
 
     Cells of quantiles and ranks of few members are tested by Pearson's test, others by Anderson and Darling's test, in
     clusters by Pearson's test over ten cells.
@@ -29,13 +29,12 @@ def pit_component(u: Floats, forecast: Any, cluster: Ints | None) -> TestResult:
     if known is not None and (forecast.ensemble is None or known.size < _FEW_MEMBERS):
         levels, method = known, "cells between quantiles" if forecast.ensemble is None else "ranks"
     elif cluster is None:
-        statistic = a_squared(np.sort(u))
-        return TestResult(statistic, ad_pvalue(statistic, u.size), "PIT", method="Anderson-Darling")
+        return TestResult(uniformity.statistic, uniformity.pvalue, "PIT", method="Anderson-Darling")
     else:
         levels, method = np.arange(1, 10) / 10, "cells"
     inner = merged_levels(levels, u.size)
     share = np.diff(np.concatenate([[0.0], inner, [1.0]]))
-    return _cell_component("PIT", method, np.searchsorted(inner, u), share, cluster)
+    return _cell_component("PIT", method, _kernels.locate(np.nextafter(inner, np.inf), u), share, cluster)
 
 
 def median_component(u: Floats, forecast: Any, cluster: Ints | None) -> TestResult | None:
@@ -91,7 +90,8 @@ def coverage_component(u: Floats, forecast: Any, cluster: Ints | None, alpha: fl
         levels, folded, method = forecast.known_levels, u, f"{forecast.known_levels.size} levels"
     else:
         return None
-    return _cumulative_component(method, np.searchsorted(levels, folded), levels, cluster, direction)
+    cell = _kernels.locate(np.nextafter(levels, np.inf), folded)
+    return _cumulative_component(method, cell, levels, cluster, direction)
 
 
 def _cumulative_component(

@@ -69,7 +69,7 @@ def single_rows(table: MeanTable, cluster: Ints | None) -> tuple[MeanTable, Ints
     Frequency 2 means two rows, each with its own sign.
     """
     if table.single and cluster is None:
-        return table.part(table.rising()), None
+        return table.in_order(), None
     repeats = np.ones(len(table), dtype=np.int64) if table.importance else table.n
     order = np.lexsort((table.mean, table.prediction))
     order = np.repeat(order, repeats[order])

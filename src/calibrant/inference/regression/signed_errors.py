@@ -108,8 +108,8 @@ class SignedErrors:
         low = np.where(np.isnan(low), -np.inf, low - slack)
         high = np.where(np.isnan(high), np.inf, high + slack)
         # Bin by bin: the predictions of a bin stay in the processor's cache.
-        below = np.clip(np.searchsorted(p, low.T, side="left").T, start, end)
-        up_to = np.clip(np.searchsorted(p, high.T, side="right").T, start, end)
+        below = np.clip(_kernels.locate(p, np.nextafter(low.T, -np.inf)).T, start, end)
+        up_to = np.clip(_kernels.locate(p, high.T).T, start, end)
         before = self.weight_before
         return np.asarray((before[below] - before[start] + before[end] - before[up_to]).sum(axis=1))
 
