@@ -38,6 +38,10 @@ class Breakdown(MetricValue):
     notes : tuple of Note
         Notes about the input.
     partition : Partition
+
+    See Also
+    --------
+    GCE, Partition, MetricValue
     """
 
     definition: "GCE"
