@@ -19,7 +19,21 @@ _MAX_ROWS = 10**8  # beyond, the accuracy of the test is not known
 
 @dataclass(frozen=True, repr=False)
 class Detectable:
-    """The smallest deviations from a predicted rate that the exact binomial test detects; see `detectable`."""
+    """The smallest deviations from a predicted rate that the exact binomial test detects; see `detectable`.
+
+    Attributes
+    ----------
+    n, rate : int, float
+        Number of rows and predicted rate.
+    alpha, power : float
+        Significance level and power of the test.
+    above, below : float
+        The nearest event rates that the test detects with this power; NaN if there is none.
+
+    See Also
+    --------
+    detectable
+    """
 
     n: int
     rate: float
@@ -59,6 +73,10 @@ def detectable(n: int, rate: float, *, alpha: float = 0.05, power: float = 0.8) 
     -------
     Detectable
         ``above`` and ``below``.
+
+    See Also
+    --------
+    sample_size, Detectable, equivalence
 
     Notes
     -----

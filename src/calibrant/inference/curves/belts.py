@@ -47,6 +47,14 @@ class CalibrationBelt:
     errors : SmoothErrors
     settings : mapping
     notes : tuple of Note
+    n_rows : int
+        Number of rows.
+    method : str
+        Method of the belt.
+
+    See Also
+    --------
+    calibration_belt, CalibrationCurve
     """
 
     score: Floats
@@ -154,6 +162,10 @@ def calibration_belt(
     Returns
     -------
     CalibrationBelt
+
+    See Also
+    --------
+    CalibrationBelt, calibration_curve
 
     Notes
     -----

@@ -51,6 +51,10 @@ class CalibrationCurve:
         What reproduces the curve: knots and coefficients, or span and degree.
     n_rows : float
     notes : tuple of Note
+
+    See Also
+    --------
+    calibration_curve, CalibrationBelt
     """
 
     score: Floats
@@ -152,6 +156,10 @@ def calibration_curve(
     Returns
     -------
     CalibrationCurve
+
+    See Also
+    --------
+    CalibrationCurve, calibration_belt, CalibrationCurveDisplay
 
     Notes
     -----

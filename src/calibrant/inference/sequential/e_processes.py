@@ -36,6 +36,12 @@ class Evidence:
         Its largest value so far.
     shifts : ShiftSequence
         Evidence about calibration-in-the-large; `shifts.interval(alpha)` is the confidence sequence.
+    processes, spreads, memories
+        State of the parts of the e-process.
+
+    See Also
+    --------
+    EProcess, ShiftSequence
     """
 
     n_windows: int
@@ -99,6 +105,10 @@ class EProcess:
         * ``"independent"``: nothing. Fastest; effects of a day break the guarantee.
     window_effect : float, default 0.2
         Standard deviation of the effect of a window, relative to the event rate; used by ``"window"`` only.
+
+    See Also
+    --------
+    Evidence, ShiftSequence, Monitor
 
     Notes
     -----
