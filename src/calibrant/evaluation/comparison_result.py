@@ -44,6 +44,12 @@ class Comparison:
     settings : Settings
     groups : mapping
         The comparison of each group; empty without groups.
+    own_notes : tuple of Note
+        Notes of the comparison; `notes` has those of its parts too.
+
+    See Also
+    --------
+    compare, Difference, Evaluation
     """
 
     models: Mapping[str, Evaluation]

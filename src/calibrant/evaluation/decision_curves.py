@@ -34,6 +34,10 @@ class NetBenefit:
     reference : str
         The first model; for a recalibrated model the model itself; for the first model the better of treating all and
         none at each threshold.
+
+    See Also
+    --------
+    DecisionCurve, decision_curve
     """
 
     name: str
@@ -61,6 +65,10 @@ class DecisionCurve:
     level : float
     n_rows : float
     notes : tuple of Note
+
+    See Also
+    --------
+    decision_curve, NetBenefit
     """
 
     thresholds: Floats
@@ -177,6 +185,10 @@ def decision_curve(
     Returns
     -------
     DecisionCurve
+
+    See Also
+    --------
+    DecisionCurve, DecisionCurveDisplay, decisions
 
     Notes
     -----

@@ -29,6 +29,10 @@ class MetricResult:
     pvalue : float
         Adjusted p-value, at least that of the omnibus test, so that it cannot contradict the verdict. NaN where the
         metric is not tested.
+
+    See Also
+    --------
+    Evaluation, Interval, Null
     """
 
     name: str

@@ -54,6 +54,16 @@ class Evaluation:
         The evaluation of each group, by the values of `by`.
     adjusted_pvalue : float or None
         For a group, the p-value of its omnibus test, adjusted by Holm for the number of groups. It decides the verdict.
+    by : str or None
+        Name of the column of the groups.
+    group_factor : float
+        Factor of the p-values of a group.
+    own_notes : tuple of Note
+        Notes of this evaluation; `notes` has those of its parts too.
+
+    See Also
+    --------
+    evaluate, MetricResult, Comparison, Settings
     """
 
     kind: str

@@ -52,6 +52,10 @@ class Segment:
     conditions : tuple of Condition
     kind : str
         "binary", "multiclass" or "point".
+
+    See Also
+    --------
+    Audit, Condition
     """
 
     rule: str
@@ -156,6 +160,10 @@ class Audit:
     multicalibration_error : MulticalibrationError or None
         None where it was not computed.
     notes : tuple of Note
+
+    See Also
+    --------
+    audit, Segment, audit_scan
     """
 
     segments: tuple[Segment, ...]
