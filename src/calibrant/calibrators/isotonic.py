@@ -35,6 +35,10 @@ class Isotonic(ScoreMap):
         probability is 0 or 1; if the values are then not increasing, the block is merged with its neighbour first.
         True: plain PAV.
 
+    See Also
+    --------
+    VennAbers, Beta, Platt
+
     Notes
     -----
     At the fitted scores plain PAV equals scikit-learn's `IsotonicRegression`; between blocks scikit-learn interpolates

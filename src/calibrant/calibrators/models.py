@@ -122,6 +122,10 @@ class CalibratedModel(ModelWithCalibrator):
     table_ : ScoreTable or None
         For two classes and probabilities: the out-of-fold scores before calibration, for `calibrant.evaluate`.
 
+    See Also
+    --------
+    AutoCalibrator, Isotonic, Platt
+
     Notes
     -----
     Weights go to the calibrator, and to the classifier if it takes them. With scikit-learn's metadata routing enabled

@@ -47,6 +47,10 @@ class LinearRecalibrator(PointMap):
     ----------
     slope_, intercept_ : float
 
+    See Also
+    --------
+    IsotonicRecalibrator, LocalRecalibrator, RecalibratedModel
+
     Notes
     -----
     The line goes on beyond the predictions of the fit. Where all predictions (or, with ``against="outcome"``, all
@@ -123,6 +127,10 @@ class IsotonicRecalibrator(PointMap):
     cv, random_state
         See `LinearRecalibrator`.
 
+    See Also
+    --------
+    LinearRecalibrator, LocalRecalibrator, RecalibratedModel
+
     Examples
     --------
     >>> cal = IsotonicRecalibrator(cv=None).fit([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 8.0])
@@ -163,6 +171,10 @@ class LocalRecalibrator(PointMap):
         Lambda of the spline, on predictions scaled to [0, 1]; larger is smoother. By default it is chosen.
     cv, random_state
         See `LinearRecalibrator`.
+
+    See Also
+    --------
+    LinearRecalibrator, IsotonicRecalibrator
 
     Notes
     -----

@@ -53,6 +53,10 @@ class ProportionThreshold(ModelWithCalibrator):
     accuracy_cost_ : float
         Accuracy before minus accuracy after; negative if the accuracy increases.
 
+    See Also
+    --------
+    proportions, ProportionRule, Labels
+
     Notes
     -----
     Equal scores have the same class, so proportions may not be met exactly; of two equally good thresholds the higher
