@@ -74,6 +74,14 @@ class TestBasedReliabilityDisplay:
         Lists of artists: one per bin that has such a part. The id (gid) of each is
         ``test-based-bin-<number>-<part>``, numbered from 0 as in ``Breakdown.per_bin``. With more than 60 bins rate and
         interval are one shape; with more than 200 there are no intervals, and all parts of a kind are one artist.
+    scale : str
+        Scale of the axes.
+    ymax : float or None
+        End of the axis of rates.
+
+    See Also
+    --------
+    ReliabilityDisplay, TCE, BinningDisplay
 
     Examples
     --------
