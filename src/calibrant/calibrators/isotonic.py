@@ -41,9 +41,9 @@ class Isotonic(ScoreMap):
 
     Notes
     -----
-    At the fitted scores plain PAV equals scikit-learn's `IsotonicRegression`; between blocks scikit-learn interpolates
-    linearly. Plain PAV does not increase the Brier score of the fitted rows, and it is idempotent. The chapter of Bella
-    et al. averages pairs of scores; PAV averages outcomes over blocks.
+    At the fitted scores plain PAV equals scikit-learn's ``IsotonicRegression``; between blocks scikit-learn
+    interpolates linearly. Plain PAV does not increase the Brier score of the fitted rows, and it is idempotent. The
+    chapter of Bella et al. averages pairs of scores; PAV averages outcomes over blocks.
 
     References
     ----------

@@ -119,7 +119,7 @@ class IsotonicRecalibrator(PointMap):
     """Isotonic regression of the outcomes on the predictions (pool adjacent violators).
 
     Between two predictions of the fit the map is a straight line, beyond the first and the last it is level. On the
-    rows of the fit it never raises the squared error. It equals scikit-learn's `IsotonicRegression` with
+    rows of the fit it never raises the squared error. It equals scikit-learn's ``IsotonicRegression`` with
     ``out_of_bounds="clip"``.
 
     Parameters

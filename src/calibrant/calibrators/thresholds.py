@@ -35,7 +35,7 @@ class ProportionThreshold(ModelWithCalibrator):
     Parameters
     ----------
     estimator : classifier
-        With `predict_proba`, or, for two classes, `decision_function`. Wrap a fitted one in
+        With `predict_proba`, or, for two classes, ``decision_function``. Wrap a fitted one in
         ``sklearn.frozen.FrozenEstimator``.
     target : mapping of label to share, optional
         Target proportions; by default those of the fitted rows.

@@ -28,7 +28,7 @@ class Detectable:
     alpha, power : float
         Significance level and power of the test.
     above, below : float
-        The nearest event rates that the test detects with this power; NaN if there is none.
+        Smallest deviations above and below `rate` that the test detects with this power; NaN if there is none.
 
     See Also
     --------
