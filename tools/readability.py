@@ -56,17 +56,18 @@ def prose(text: str) -> str:
         if skipped >= 0 and (not line.strip() or indent > skipped):
             continue
         skipped = indent if re.match(r"\s*\.\. |\s*:\w+:", line) or line.rstrip().endswith("::") else -1
-        if skipped < 0 and not re.match(r"\s*(\||[=~^\-*]{3,}|\$ |>>>|#+ |<)", line):
+        table = re.search(r"\S {2,}\S", line)
+        if skipped < 0 and not table and not re.match(r"\s*(\||[=~^\-*]{3,}|\$ |>>>|#+ |<)", line):
             kept.append(re.sub(r"^\s*([*-]|\d+\.)\s+", "\n\n", line))
     return strip_markup("\n".join(kept))
 
 
 def strip_markup(text: str) -> str:
-    """Return text without links and roles; a name in backticks is one short word."""
+    """Return text without links and roles; code is one short word."""
     text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
     text = re.sub(r":math:`[^`]*`", "x", text)
     text = re.sub(r":[\w:]+:`~?([^`<]+?)(?: *<[^>]*>)?`", r"\1", text)
-    return re.sub(r"``[^`]+``|`[^`]+`", "name", text).replace("**", "")
+    return re.sub(r"``[^`]+``|`[^`]+`", "Name", text).replace("**", "")
 
 
 def syllables(word: str) -> int:

@@ -346,7 +346,7 @@ class SinhArcsinh:
     Attributes
     ----------
     location, scale, skewness, tails : float
-        :math:`\\xi`, :math:`\\eta`, :math:`\\epsilon` and :math:`\\delta`.
+        :math:`\xi`, :math:`\eta`, :math:`\epsilon` and :math:`\delta`.
 
     See Also
     --------
