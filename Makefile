@@ -273,7 +273,8 @@ sbom: $(VENV)/dev.stamp  ## write build/sbom.json, a software bill of materials 
 	$(BIN)/python tools/sbom.py build/sbom.json
 
 clean:  ## remove environments and build folders
-	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 .venv-oldest build dist docs/_build
+	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 .venv-oldest build dist docs/_build docs/reference/generated
+	find docs/gallery docs/tutorials -mindepth 1 -maxdepth 1 ! -name sources -exec rm -rf {} +
 
 $(VENV)/base.stamp:
 	$(PYTHON) -m venv $(VENV)

@@ -72,6 +72,8 @@ html_theme_options = {
     "navigation_depth": 2,
     "collapse_navigation": True,
     "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
     "footer_end": [],

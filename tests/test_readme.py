@@ -139,6 +139,7 @@ def test_the_example_prints_the_output_of_the_page(digits, capsys):
 def names(rows):
     """Return the variables of the blocks that follow the table of kinds."""
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     from sklearn.ensemble import RandomForestClassifier
 
     rng = np.random.default_rng(1)
