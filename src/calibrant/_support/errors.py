@@ -153,6 +153,16 @@ class CalibrantWarning(UserWarning):
     See Also
     --------
     InputError, Note
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import calibrant as cb
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = cb.ece([0, 1, None], [0.2, 0.7, 0.4], missing="drop")
+    >>> caught[0].category.__name__
+    'CalibrantWarning'
     """
 
 

@@ -50,6 +50,16 @@ class Comparison:
     See Also
     --------
     compare, Difference, Evaluation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p
+    >>> cb.compare(y, {"old": p**2, "new": p}, n_resamples=99).verdict
+    'new is better calibrated than old'
     """
 
     models: Mapping[str, Evaluation]

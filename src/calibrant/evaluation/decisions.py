@@ -86,6 +86,13 @@ class Decisions:
     See Also
     --------
     decisions, DecisionResult
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> found = cb.decisions([0, 1, 0, 1], [0.1, 0.4, 0.3, 0.9], false_negative=4, n_resamples=199)
+    >>> [line.threshold for line in found.lines]
+    [0.2]
     """
 
     lines: tuple[DecisionResult, ...]

@@ -64,6 +64,16 @@ class Evaluation:
     See Also
     --------
     evaluate, MetricResult, Comparison, Settings
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> result = cb.evaluate(table, n_resamples=99)
+    >>> result.verdict, result.n_rows
+    ('inconclusive', 300)
+    >>> round(result["ECE"].value, 4)
+    0.0467
     """
 
     kind: str

@@ -49,6 +49,14 @@ class Equivalence:
     See Also
     --------
     equivalence, AbsoluteMargin
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = cb.equivalence("ace", table, margin=0.2, n_resamples=199, random_state=0)
+    >>> found.within, found.bound < 0.2
+    (True, True)
     """
 
     metric: str

@@ -56,6 +56,14 @@ class Interval:
     See Also
     --------
     interval, Estimate
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = cb.interval("ece", table, n_resamples=199, random_state=0)
+    >>> found.low <= found.value <= found.high, found.level
+    (True, 0.95)
     """
 
     metric: str

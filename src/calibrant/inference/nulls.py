@@ -59,6 +59,14 @@ class Null:
     See Also
     --------
     null, NullDisplay
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = cb.null("ece", table, n_resamples=199, random_state=0)
+    >>> found.low <= found.expected <= found.high
+    True
     """
 
     metric: str

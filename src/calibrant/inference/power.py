@@ -33,6 +33,12 @@ class Detectable:
     See Also
     --------
     detectable
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> cb.detectable(100, 0.2)
+    Detectable(100 rows with a predicted rate of 0.2: at least 0.1246 above, at least 0.09981 below)
     """
 
     n: int
