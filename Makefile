@@ -27,7 +27,7 @@ JOBS ?= 1
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all lint types docs gallery screenshots structure sbom clean lock locked \
+.PHONY: help demo demo-monitor check test test-slow test-reference test-core test-all lint types docs gallery screenshots structure readability sbom clean lock locked \
 	reproduce reproduce-quick reproduce-costs reproduce-forests reproduce-embeddings reproduce-fit \
 	study study-calibrators study-monitor-stream study-monitoring study-audit study-costs study-regression study-scikit-learn study-multicalibration study-curves study-interrupts \
 	bench bench-counting bench-decisions bench-files bench-gpu bench-monitor bench-pages bench-spark bench-audit bench-service \
@@ -82,8 +82,9 @@ types: $(VENV)/dev.stamp  ## check types with mypy --strict
 	$(BIN)/mypy
 
 docs: $(VENV)/dev.stamp  ## build the documentation and run its examples
-	$(BIN)/sphinx-build -W -q -b doctest -d docs/_build/doctrees docs docs/_build/doctest
-	$(BIN)/sphinx-build -W -q -b html -d docs/_build/doctrees docs docs/_build/html
+	rm -rf docs/reference/generated
+	$(BIN)/sphinx-build -n -W -q -b html -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/sphinx-build -n -W -q -b doctest -d docs/_build/doctrees -D sphinx_gallery_conf.plot_gallery=0 docs docs/_build/doctest
 	@echo "documentation: docs/_build/html/index.html"
 
 gallery: $(VENV)/dev.stamp  ## draw each diagram on real data and on hard cases, and the figures of the documentation
@@ -255,6 +256,9 @@ corruption: $(VENV)/dev.stamp  ## damage files of each format and run each comma
 	.venv-oldest/bin/python $(PIP) --group test
 	.venv-oldest/bin/python -m tests.corruption docs/studies/corruption.csv
 
+readability: $(VENV)/dev.stamp  ## compute the Flesch-Kincaid grade of each page, and those of the commit before the guide was divided
+	$(BIN)/python tools/readability.py --before 58bd25a --csv docs/readability.csv
+
 structure: $(VENV)/dev.stamp  ## measure modules, names, layers and lengths of the package, before and after its redesign
 	$(BIN)/python tools/structure.py --before 8e466b0 --csv docs/structure.csv
 
@@ -274,7 +278,8 @@ sbom: $(VENV)/dev.stamp  ## write build/sbom.json, a software bill of materials 
 	$(BIN)/python tools/sbom.py build/sbom.json
 
 clean:  ## remove environments and build folders
-	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 .venv-oldest build dist docs/_build
+	rm -rf $(VENV) $(CORE) .venv-sanitize .venv-oracles .venv-embeddings .venv-2023 .venv-oldest build dist docs/_build docs/reference/generated
+	find docs/gallery docs/tutorials -mindepth 1 -maxdepth 1 ! -name sources -exec rm -rf {} +
 
 $(VENV)/base.stamp:
 	$(PYTHON) -m venv $(VENV)

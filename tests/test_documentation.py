@@ -1,8 +1,10 @@
-"""The documentation lists every public name, and links only to existing pages."""
+"""The documentation lists every public name with complete docstrings, and links only to existing pages."""
 
+import inspect
 import re
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,11 @@ NAMESPACES = (
     "plots",
     "regression",
 )
-PAGES = sorted(path for path in DOCS.rglob("*.rst") if "_build" not in path.parts and "generated" not in path.parts)
+MADE = {"_build", "generated", "_templates", "gallery", "tutorials"}  # by the build, or not pages
+PAGES = sorted(path for path in DOCS.rglob("*.rst") if not MADE & set(path.relative_to(DOCS).parts))
+ALIASES = {"Bins", "Loss", "Norm", "Cost", "Test"}  # types of functions; the page describes them
+EXAMPLES = sorted((DOCS / "gallery" / "sources").glob("plot_*.py"))
+TUTORIALS = sorted((DOCS / "tutorials" / "sources").glob("plot_*.py"))
 
 
 def need_library(namespace: str) -> None:
@@ -37,7 +43,7 @@ def listed_names() -> dict[str, set[str]]:
     top, _, rest = (DOCS / "reference.rst").read_text(encoding="utf-8").partition("\nNamespaces\n----------\n")
     sections = re.split(r"\n(\w+)\n~~+\n", rest)
     parts = {"": top} | dict(zip(sections[1::2], sections[2::2], strict=True))
-    listed, described = re.compile(r"^   (\w+)$", re.MULTILINE), re.compile(r"^\.\. py:class:: (\w+)", re.MULTILINE)
+    listed, described = re.compile(r"^   (\w+)$", re.MULTILINE), re.compile(r"^\.\. py:\w+:: (\w+)", re.MULTILINE)
     return {name: {*listed.findall(text), *described.findall(text)} for name, text in parts.items()}
 
 
@@ -66,12 +72,108 @@ def test_the_reference_names_the_module_of_a_namespace(namespace):
     assert import_module(module) is getattr(cb, namespace)
 
 
+def listed_pages(page: Path) -> set[str]:
+    """Return the entries of the toctrees of a page."""
+    trees = re.findall(
+        r"^\.\. toctree::\n(?:   :.*\n)*\n((?:   \S+\n)+)", page.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return {line.strip() for tree in trees for line in tree.splitlines()}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_every_page_is_in_a_toctree(page):
-    if page.name == "index.rst" and page.parent == DOCS:
-        return
-    entry = str(page.relative_to(DOCS).with_suffix(""))
-    assert re.search(rf"^   {re.escape(entry)}$", (DOCS / "index.rst").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    sections = [DOCS / "index.rst", *(DOCS / f"{name}.rst" for name in listed_pages(DOCS / "index.rst"))]
+    entries = {"index"}.union(*(listed_pages(section) for section in sections if section.exists()))
+    assert str(page.relative_to(DOCS).with_suffix("")) in entries
+
+
+def test_the_navigation_has_four_sections_with_research_and_changelog_apart():
+    wanted = {"getting_started", "user_guide", "howto_and_gallery", "reference", "research", "changelog"}
+    assert listed_pages(DOCS / "index.rst") == wanted
+
+
+def public_objects() -> dict[str, Any]:
+    """Return all public functions and classes by full name, each once."""
+    places = {"calibrant": set(cb.__all__) - set(NAMESPACES)}
+    places |= {getattr(cb, name).__name__: set(getattr(cb, name).__all__) for name in NAMESPACES}
+    names = [(module, name) for module, each in places.items() for name in sorted(each - ALIASES)]
+    found = {
+        f"{module}.{name}": getattr(import_module(module), name)
+        for module, name in names
+        if name != "CalibrationCounter"  # of torch, which need not be installed
+    }
+    return {name: each for name, each in found.items() if inspect.isclass(each) or inspect.isroutine(each)}
+
+
+def documented_names(sections: Any) -> set[str]:
+    """Return the names of parameters and attributes that a docstring describes."""
+    described = [each.name for section in ("Parameters", "Attributes") for each in sections[section]]
+    return {name.strip().lstrip("*") for each in described for name in each.split(",")}
+
+
+def missing_sections(name: str, thing: Any) -> list[str]:
+    """Return what numpydoc's validation misses: sections of functions; settings or fields, and See Also, of classes."""
+    from numpydoc.docscrape import ClassDoc
+    from numpydoc.validate import validate
+
+    codes = {code for code, _ in validate(name)["errors"]}
+    if inspect.isclass(thing):
+        written = ClassDoc(thing, config={"show_class_members": False})
+        settings = [] if issubclass(thing, Warning) else list(inspect.signature(thing).parameters)
+        settings = [each for each in settings if not each.startswith("_")]
+        free = {"args", "kwargs", "options"}  # of base classes without a constructor
+        undocumented = [each for each in settings if each not in documented_names(written) | free]
+        return sorted(codes & {"GL08", "SS01", "SA01"}) + undocumented
+    if "cls" in inspect.signature(thing).parameters:
+        codes -= {"PR02"}  # numpydoc takes a parameter cls for that of a class method, which needs no description
+    return sorted(codes & {"GL08", "SS01", "PR01", "PR02", "RT01", "SA01", "EX01"})
+
+
+def test_every_public_object_has_the_sections_of_numpydoc():
+    for library in ("numpydoc", "sklearn", "matplotlib"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    found = {name: missing_sections(name, thing) for name, thing in public_objects().items()}
+    assert len(found) > 300
+    assert not {name: missing for name, missing in found.items() if missing}
+
+
+def public_members(thing: type) -> dict[str, Any]:
+    """Return the methods and properties of a class that the package defines."""
+    found = {name: inspect.getattr_static(thing, name) for name in dir(thing) if not name.startswith("_")}
+    return {
+        name: each
+        for name, each in found.items()
+        if isinstance(each, property) or getattr(getattr(thing, name), "__module__", "").startswith("calibrant")
+    }
+
+
+def test_every_public_member_of_a_class_has_a_docstring():
+    for library in ("sklearn", "matplotlib"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    texts = {
+        f"{name}.{member}": inspect.getdoc(each) or inspect.getdoc(getattr(thing, member))
+        for name, thing in public_objects().items()
+        if inspect.isclass(thing)
+        for member, each in public_members(thing).items()
+    }
+    assert len(texts) > 900
+    assert not [name for name, text in texts.items() if not text]
+
+
+def test_the_gallery_has_an_example_of_each_diagram():
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    assert len(EXAMPLES) >= 20
+    assert len(TUTORIALS) == 5
+    text = "".join(path.read_text(encoding="utf-8") for path in EXAMPLES + TUTORIALS)
+    drawn_by_methods = {
+        "EvaluationDisplay": "result.plot()",
+        "ComparisonDisplay": "comparison.plot()",
+        "MonitorDisplay": "monitor.plot()",
+        "SegmentDisplay": "found.plot()",
+        "SegmentMapDisplay": "found.plot_map()",
+    }
+    displays = [name for name in cb.plots.__all__ if name.endswith("Display")]
+    assert not [name for name in displays if drawn_by_methods.get(name, f"plots.{name}.") not in text]
 
 
 def test_files_that_the_readme_links_exist():

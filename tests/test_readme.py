@@ -1,5 +1,6 @@
-"""The script of README.md for every kind of forecast runs, and so do the options of its table."""
+"""README.md: its code runs, its output and its numbers are those of the library and of the linked pages."""
 
+import csv
 import json
 import re
 import shlex
@@ -13,7 +14,9 @@ import calibrant as cb
 for library in ("matplotlib", "jinja2", "pandas"):
     pytest.importorskip(library, reason=f"{library} is not installed")
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 SECTION = re.search(r"## Kinds of forecast\n(.*?)\n## ", README, flags=re.DOTALL)[1]
 SCRIPT = re.search(r"```python\n(.*?)```", SECTION, flags=re.DOTALL)[1]
 ROWS = [
@@ -102,3 +105,89 @@ def test_the_options_of_the_table_give_the_same_result(row, kind, rows, evaluate
     )
     (found,) = json.loads(capsys.readouterr().out)["models"].values()
     assert found == json.loads(json.dumps(expected))
+
+
+def test_the_page_has_at_most_150_lines():
+    assert len(README.splitlines()) <= 150
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Return the out-of-fold scores of the forest of docs/tutorial.rst, and whether each digit is an 8."""
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    from sklearn.datasets import load_digits
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.model_selection import cross_val_predict
+
+    pixels, digit = load_digits(return_X_y=True)
+    model = RandomForestClassifier(random_state=0)
+    return digit == 8, cross_val_predict(model, pixels, digit == 8, cv=5, method="predict_proba")
+
+
+def test_the_example_prints_the_output_of_the_page(digits, capsys):
+    class Model:
+        def predict_proba(self, X):
+            return X
+
+    y, proba = digits
+    exec(BLOCKS[0], {"model": Model(), "X_test": proba, "y_test": y})
+    shown = re.search(r"```text\n(.*?)```", README, flags=re.DOTALL)[1]
+    assert capsys.readouterr().out.startswith(shown)
+
+
+@pytest.fixture
+def names(rows):
+    """Return the variables of the blocks that follow the table of kinds."""
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    from sklearn.ensemble import RandomForestClassifier
+
+    rng = np.random.default_rng(1)
+    y, p = rows["event"], rows["scores"]
+    frame = pd.DataFrame(
+        {
+            "week": np.arange(500) // 125,
+            "age": rng.integers(18, 90, 500),
+            "region": rng.choice(["a", "b"], 500),
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(500) // 50, "D"),
+        }
+    )
+    forest = RandomForestClassifier(n_estimators=5, random_state=0)
+    return {"cb": cb, "y": y, "p": p, "scores": p, "new_scores": p[:9], "p_old": p, "p_new": p**1.1, "df": frame} | {
+        "forest": forest,
+        "X_train": rng.normal(size=(500, 3)),
+        "y_train": y,
+    }
+
+
+@pytest.mark.parametrize("block", range(2, len(BLOCKS)))
+def test_the_other_blocks_run(block, names, tmp_path, monkeypatch):
+    for library in ("sklearn", "duckdb", "pyarrow", "sqlalchemy"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    import pandas as pd
+
+    monkeypatch.chdir(tmp_path)
+    Path("scores").mkdir()
+    pd.DataFrame({"outcome": names["y"], "score": names["p"]}).to_parquet("scores/day.parquet")
+    exec(BLOCKS[block], names)
+
+
+def page(name):
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_the_numbers_of_the_page_are_those_of_the_linked_pages():
+    with (ROOT / "docs/studies/scikit_learn.csv").open(encoding="utf-8") as file:
+        default = [row for row in csv.DictReader(file) if row["ours"] == "CalibratedModel()"]
+    shown = [row for row in default if float(row["adjusted p"]) <= 0.05]
+    better = sum(float(row["difference"]) < 0 for row in shown)
+    assert f"In {len(default)} comparisons" in README
+    assert f"better in {better} and worse in {'none' if better == len(shown) else len(shown) - better}" in README
+    total, same = re.search(r"Of ([\d,]+) published values \*\*([\d,]+) are", page("reproduction/index.rst")).groups()
+    assert f"Of the {total} values in the tables of the TCE paper, {same} are" in README
+    assert "less than 4 GiB" in README
+    assert "less than 4 GiB" in page("data_sources.rst")
+    values = re.findall(r"^\S.*?  +(0\.\d{5}) ", page("other_libraries.rst"), flags=re.MULTILINE)
+    assert len(set(values)) == 5
+    assert 'Eight libraries give five values for "ECE with 10 bins" of the same 200 scores' in README
+    assert len([name for name in cb.plots.__all__ if name.endswith("Display")]) > 20

@@ -10,7 +10,17 @@ _OPTIONAL = ("scikit-learn", "matplotlib", "duckdb", "pyspark", "jinja2", "click
 
 
 def show_versions() -> None:
-    """Print the versions of Calibrant, its kernel, Python and the dependencies."""
+    """Print the versions of Calibrant, its kernel, Python and the dependencies.
+
+    See Also
+    --------
+    InputError
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> cb.show_versions()  # doctest: +SKIP
+    """
     import platform
 
     from calibrant._support.kernel_choice import describe_kernel

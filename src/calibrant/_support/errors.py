@@ -85,6 +85,10 @@ class InputError(ValueError):
     hint : str
         What to do; the end of the message.
 
+    See Also
+    --------
+    CalibrantWarning
+
     Examples
     --------
     >>> error = InputError(Argument("alpha") + " must lie between 0 and 1; got 2.", value=2)
@@ -144,7 +148,22 @@ class MissingExtraError(ModuleNotFoundError):
 
 
 class CalibrantWarning(UserWarning):
-    """A result that is correct but easily misread, or input that was not used as given."""
+    """A result that is correct but easily misread, or input that was not used as given.
+
+    See Also
+    --------
+    InputError, Note
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import calibrant as cb
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = cb.ece([0, 1, None], [0.2, 0.7, 0.4], missing="drop")
+    >>> caught[0].category.__name__
+    'CalibrantWarning'
+    """
 
 
 @dataclass(frozen=True)
@@ -152,6 +171,19 @@ class Note:
     """A remark on the input of a result, such as the number of dropped rows.
 
     ``template`` may hold ``{count}``, so that the notes of two tables can be added.
+
+    Parameters
+    ----------
+    code : str
+        Name of the remark, for programs.
+    count : int
+        Number of rows.
+    template : str
+        Text of the remark.
+
+    See Also
+    --------
+    InputError, CalibrantWarning
     """
 
     code: str
@@ -160,10 +192,12 @@ class Note:
 
     @property
     def text(self) -> str:
+        """The text with the number of rows."""
         # Names of columns may hold other braces, and control characters, as may a stored table.
         return printable(self.template.replace("{count}", f"{self.count:,}"))
 
     def to_dict(self) -> dict[str, object]:
+        """Return code, count and text as plain data for JSON."""
         return {"code": self.code, "count": self.count, "text": self.text}
 
 

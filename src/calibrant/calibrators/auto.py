@@ -59,6 +59,21 @@ class Candidate:
     """A calibrator in the ranking: its value on rows that it was not fitted on, and its gain over the baseline.
 
     `pvalue` is adjusted by Holm for the number of calibrators; NaN for the baseline.
+
+    Attributes
+    ----------
+    name : str
+        Name of the calibrator.
+    value, low, high : float
+        Value of the metric and its confidence interval.
+    gain, gain_low, gain_high : float
+        Gain over the baseline and its confidence interval.
+    pvalue : float
+        Adjusted p-value of the gain.
+
+    See Also
+    --------
+    Ranking, AutoCalibrator
     """
 
     name: str
@@ -73,7 +88,25 @@ class Candidate:
 
 @dataclass(frozen=True, repr=False)
 class Ranking:
-    """All candidates, the best first."""
+    """All candidates, the best first.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+        The best first.
+    chosen, baseline : str
+        Names of the chosen candidate and of the baseline.
+    metric, unit : str
+        Name and unit of the metric.
+    level : float
+        Confidence level.
+    failed : mapping of str to str
+        Calibrators that could not be fitted, with the reason.
+
+    See Also
+    --------
+    Candidate, AutoCalibrator
+    """
 
     candidates: tuple[Candidate, ...]
     chosen: str
@@ -167,6 +200,10 @@ class AutoCalibrator(ModelWithCalibrator):
     -----
     CalibrantWarning
         If the chosen calibrator raises the cross-fitted Brier score, although it improves the metric that decides.
+
+    See Also
+    --------
+    CalibratedModel, CALIBRATORS, Ranking
 
     Notes
     -----

@@ -44,6 +44,10 @@ class Beta(ScoreMap):
     n_clipped_ : float
         Number (or weight) of rows whose score was clipped.
 
+    See Also
+    --------
+    Platt, Isotonic
+
     Notes
     -----
     Fitted by maximum likelihood under a, b >= 0, to rounding error: the likeliest feasible fit with none, one or both
@@ -107,14 +111,17 @@ class Beta(ScoreMap):
 
     @property
     def a_(self) -> float:
+        """Coefficient of log(p)."""
         return float(self.map_.a)
 
     @property
     def b_(self) -> float:
+        """Coefficient of -log(1 - p)."""
         return float(self.map_.b)
 
     @property
     def c_(self) -> float:
+        """Intercept."""
         return float(self.map_.c)
 
 

@@ -21,6 +21,10 @@ class BinningAverage(ScoreMap):
     n_bins : int, default=10
         Number of bins; the paper uses 10.
 
+    See Also
+    --------
+    Isotonic, Platt
+
     Notes
     -----
     The example in the chapter of Bella et al. averages the scores of a bin; the method of Zadrozny & Elkan and this

@@ -142,10 +142,12 @@ class _CostAware(ScoreMap):
 
     @property
     def slope_(self) -> float:
+        """Slope A of the map."""
         return float(self.map_.slope)
 
     @property
     def intercept_(self) -> float:
+        """Intercept B of the map."""
         return float(self.map_.intercept)
 
 
@@ -181,6 +183,10 @@ class CATS(_CostAware):
         of the paper for CAPS, which does not include the identity.
     n_clipped_ : float
         Number (or weight) of rows whose score was clipped.
+
+    See Also
+    --------
+    CAPS, MetaCal, ecc
 
     Notes
     -----
@@ -219,6 +225,15 @@ class CAPS(_CostAware):
     `CATS` documents parameters, attributes and search. ``grid="paper"`` compares the 200 pairs of the paper, A and B
     drawn from 0.01, 0.02, ..., 2.00. B is then positive and the identity is not included, so the result can be worse
     than the uncalibrated scores and tends to overestimate.
+
+    Parameters
+    ----------
+    cost, n_bins, bins, grid, keep_brier, eps, random_state
+        See `CATS`.
+
+    See Also
+    --------
+    CATS, MetaCal, ecc
 
     Examples
     --------

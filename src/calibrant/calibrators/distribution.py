@@ -43,6 +43,10 @@ class PITRecalibrator(DistributionMap):
         and, where at least ten rows lie beyond, at 2.5, 1 and 0.5 % from both ends, so the ends of central intervals of
         90 %, 95 %, ... are knots. Many knots follow the noise of the rows: intervals stay valid, but densities do not.
 
+    See Also
+    --------
+    VarianceScaling, QuantileRecalibrator, ParetoRecalibrator
+
     Notes
     -----
     One map serves all rows: it corrects the average coverage, not that of each row. Beyond the outermost knots the
@@ -128,6 +132,10 @@ class VarianceScaling(DistributionMap):
     ----------
     factor_, shift_ : float
         Slope and intercept of `map_`, a line on the scale of standard deviations.
+
+    See Also
+    --------
+    PITRecalibrator, QuantileRecalibrator
 
     Notes
     -----
@@ -270,6 +278,10 @@ class QuantileRecalibrator(DistributionMap):
     Attributes
     ----------
     levels_, shifts_ : ndarray
+
+    See Also
+    --------
+    PITRecalibrator, VarianceScaling
 
     Examples
     --------

@@ -25,6 +25,10 @@ class DistributionMap(KnownKeywords, TransformerMixin, BaseEstimator):  # type: 
         The fitted map: all that `calibrant.save`, `to_sql` and `to_onnx` need.
     notes_ : tuple of Note
         Notes about the rows of the fit.
+
+    See Also
+    --------
+    PITRecalibrator, ScoreMap
     """
 
     kind: ClassVar[str] = "distribution"

@@ -35,11 +35,15 @@ class Isotonic(ScoreMap):
         probability is 0 or 1; if the values are then not increasing, the block is merged with its neighbour first.
         True: plain PAV.
 
+    See Also
+    --------
+    VennAbers, Beta, Platt
+
     Notes
     -----
-    At the fitted scores plain PAV equals scikit-learn's `IsotonicRegression`; between blocks scikit-learn interpolates
-    linearly. Plain PAV does not increase the Brier score of the fitted rows, and it is idempotent. The chapter of Bella
-    et al. averages pairs of scores; PAV averages outcomes over blocks.
+    At the fitted scores plain PAV equals scikit-learn's ``IsotonicRegression``; between blocks scikit-learn
+    interpolates linearly. Plain PAV does not increase the Brier score of the fitted rows, and it is idempotent. The
+    chapter of Bella et al. averages pairs of scores; PAV averages outcomes over blocks.
 
     References
     ----------

@@ -343,6 +343,15 @@ class SinhArcsinh:
     r"""The map of normal scores :math:`z \mapsto \sinh(\delta \sinh^{-1}((z - \xi) / \eta) - \epsilon)`.
 
     Jones and Pewsey (2009): location, scale, skewness and weight of the tails. (0, 1, 0, 1) is the identity.
+
+    Attributes
+    ----------
+    location, scale, skewness, tails : float
+        :math:`\xi`, :math:`\eta`, :math:`\epsilon` and :math:`\delta`.
+
+    See Also
+    --------
+    ParetoRecalibrator, Warped
     """
 
     location: float = 0.0

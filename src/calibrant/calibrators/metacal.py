@@ -65,6 +65,10 @@ class MetaCal(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: igno
     notes_ : tuple of Note
         For example the number of predictions of training rows that were clipped to [0, 1].
 
+    See Also
+    --------
+    CATS, CAPS, CalibratedModel
+
     Notes
     -----
     Predictions outside [0, 1] are clipped, with a warning. Only binary classification is supported.

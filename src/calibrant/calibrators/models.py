@@ -96,7 +96,7 @@ class CalibratedModel(ModelWithCalibrator):
     Parameters
     ----------
     estimator : classifier
-        With `predict_proba`, or else with `decision_function`. Wrap a fitted one in
+        With `predict_proba`, or else with ``decision_function``. Wrap a fitted one in
         ``sklearn.frozen.FrozenEstimator``: then all rows given to `fit` serve the calibrator, and must be new to it.
     calibrator : calibrator or its name in `CALIBRATORS`, optional
         By default `Isotonic`. With more than two classes a binary calibrator is used one class against the rest
@@ -121,6 +121,10 @@ class CalibratedModel(ModelWithCalibrator):
         The classes of all rows, whether or not each fold has them.
     table_ : ScoreTable or None
         For two classes and probabilities: the out-of-fold scores before calibration, for `calibrant.evaluate`.
+
+    See Also
+    --------
+    AutoCalibrator, Isotonic, Platt
 
     Notes
     -----

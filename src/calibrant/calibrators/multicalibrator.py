@@ -96,6 +96,10 @@ class Multicalibrator(ModelWithCalibrator):
         With a classifier: the classifier fitted on all rows, and the `Multicalibrator` of its scores, without a
         classifier, which can be saved.
 
+    See Also
+    --------
+    audit, MulticalibrationError, CalibratedModel
+
     Notes
     -----
     **When scores are left unchanged.** Each fold's model is evaluated on the rows that it was not fitted on. The

@@ -33,6 +33,10 @@ class ProbabilityMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ig
         The class of each column.
     notes_ : tuple of Note
         Notes about the rows of the fit.
+
+    See Also
+    --------
+    ScoreMap, OneVsRest, Dirichlet
     """
 
     kind: ClassVar[str] = "multiclass"
@@ -205,6 +209,10 @@ class OneVsRest(ProbabilityMap):
     calibrators_ : list of fitted binary calibrators, one per class
     map_, classes_, notes_
         As for all multiclass calibrators.
+
+    See Also
+    --------
+    PairwiseCoupling, SoftmaxTemperature, Dirichlet
 
     Notes
     -----

@@ -45,6 +45,10 @@ class PairwiseCoupling(ProbabilityMap):
     map_, classes_, notes_
         As for all multiclass calibrators.
 
+    See Also
+    --------
+    OneVsRest, Dirichlet
+
     Notes
     -----
     Fits K (K - 1) / 2 binary calibrators. Each class must have rows. Scores must be probabilities. If each pair keeps

@@ -28,7 +28,21 @@ Choice: TypeAlias = Literal["knee", "sharp", "calibrated"] | int
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """One recalibration: its map, and the mean negative log-likelihood and A^2 of the rows of the fit."""
+    """One recalibration: its map, and the mean negative log-likelihood and A^2 of the rows of the fit.
+
+    Attributes
+    ----------
+    nll, a_squared : float
+        The two objectives.
+    pvalue : float
+        p-value of the Anderson-Darling test.
+    map : SinhArcsinh
+        The map.
+
+    See Also
+    --------
+    Front
+    """
 
     nll: float
     a_squared: float
@@ -38,7 +52,19 @@ class FrontPoint:
 
 @dataclass(frozen=True)
 class Front:
-    """Recalibrations of which none is better than another in both objectives, from sharpest to best calibrated."""
+    """Recalibrations of which none is better than another in both objectives, from sharpest to best calibrated.
+
+    Attributes
+    ----------
+    points : tuple of FrontPoint
+        From the sharpest to the best calibrated.
+    before : FrontPoint
+        The forecast without recalibration.
+
+    See Also
+    --------
+    FrontPoint, ParetoRecalibrator
+    """
 
     points: tuple[FrontPoint, ...]
     before: FrontPoint
@@ -54,10 +80,12 @@ class Front:
 
     @property
     def nll(self) -> Floats:
+        """Mean negative log-likelihood of each point."""
         return np.array([point.nll for point in self.points])
 
     @property
     def a_squared(self) -> Floats:
+        """Anderson-Darling statistic of each point."""
         return np.array([point.a_squared for point in self.points])
 
     @property
@@ -80,6 +108,20 @@ def not_dominated(*objectives: Column) -> Bools:
     """Return which candidates are not dominated: no other is at most as high in each objective and lower in one.
 
     Equal candidates do not dominate each other.
+
+    Parameters
+    ----------
+    *objectives : array_like
+        One array per objective, with one value per candidate; lower is better.
+
+    Returns
+    -------
+    ndarray of bool
+        One value per candidate.
+
+    See Also
+    --------
+    ParetoRecalibrator
 
     Examples
     --------
@@ -120,6 +162,10 @@ class ParetoRecalibrator(DistributionMap):
         sample; `measure` returns those of other rows.
     map_ : SinhArcsinh
         The chosen map.
+
+    See Also
+    --------
+    Front, PITRecalibrator, ParetoDisplay
 
     Notes
     -----

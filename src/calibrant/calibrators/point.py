@@ -47,6 +47,10 @@ class LinearRecalibrator(PointMap):
     ----------
     slope_, intercept_ : float
 
+    See Also
+    --------
+    IsotonicRecalibrator, LocalRecalibrator, RecalibratedModel
+
     Notes
     -----
     The line goes on beyond the predictions of the fit. Where all predictions (or, with ``against="outcome"``, all
@@ -115,13 +119,17 @@ class IsotonicRecalibrator(PointMap):
     """Isotonic regression of the outcomes on the predictions (pool adjacent violators).
 
     Between two predictions of the fit the map is a straight line, beyond the first and the last it is level. On the
-    rows of the fit it never raises the squared error. It equals scikit-learn's `IsotonicRegression` with
+    rows of the fit it never raises the squared error. It equals scikit-learn's ``IsotonicRegression`` with
     ``out_of_bounds="clip"``.
 
     Parameters
     ----------
     cv, random_state
         See `LinearRecalibrator`.
+
+    See Also
+    --------
+    LinearRecalibrator, LocalRecalibrator, RecalibratedModel
 
     Examples
     --------
@@ -163,6 +171,10 @@ class LocalRecalibrator(PointMap):
         Lambda of the spline, on predictions scaled to [0, 1]; larger is smoother. By default it is chosen.
     cv, random_state
         See `LinearRecalibrator`.
+
+    See Also
+    --------
+    LinearRecalibrator, IsotonicRecalibrator
 
     Notes
     -----

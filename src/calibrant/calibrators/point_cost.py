@@ -38,6 +38,10 @@ class CostRecalibrator(PointMap):
     cost_ : dict or None
         Mean cost per row ``before`` and ``after``, by cross-validation; None where `trade_off_` is None.
 
+    See Also
+    --------
+    cost_by_bin, LinearCost
+
     Notes
     -----
     The shifts of the first and the last bin hold for all predictions below and above.

@@ -32,6 +32,10 @@ class PointMap(KnownKeywords, RegressorMixin, BaseEstimator):  # type: ignore[mi
         per fold, where a fold cannot be fitted, and after `calibrant.load`.
     notes_ : tuple of Note
         Notes about the rows of the fit.
+
+    See Also
+    --------
+    ScoreMap, LinearRecalibrator
     """
 
     kind: ClassVar[str] = "point"

@@ -42,6 +42,10 @@ class RecalibratedModel(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # t
     table_ : MeanTable
         The out-of-fold predictions before recalibration.
 
+    See Also
+    --------
+    LinearRecalibrator, IsotonicRecalibrator, CalibratedModel
+
     Examples
     --------
     >>> from sklearn.datasets import make_friedman1

@@ -44,6 +44,10 @@ class PriorShift(ScoreMap):
     event_rate_ : EventRate
         The estimate, after `from_scores`.
 
+    See Also
+    --------
+    estimate_event_rate, Platt
+
     References
     ----------
     .. [1] Saerens, Latinne & Decaestecker (2002), "Adjusting the outputs of a classifier to new a priori
@@ -133,6 +137,7 @@ class PriorShift(ScoreMap):
 
     @property
     def odds_ratio_(self) -> float:
+        """Factor of the odds."""
         return float(self.map_.ratio)
 
 

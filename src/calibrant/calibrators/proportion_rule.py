@@ -54,6 +54,10 @@ class ProportionRule(BaseEstimator):  # type: ignore[misc]
         Predicted and actual classes of the fitted rows, overall and by group; `before_` predicts the most probable
         class. None after `calibrant.load`.
 
+    See Also
+    --------
+    ProportionThreshold
+
     Notes
     -----
     Fit it on scores of rows that the model was not fitted on. Equal scores of one group have the same class, so

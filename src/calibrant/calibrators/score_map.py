@@ -34,6 +34,10 @@ class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[m
         The second is the event whose probability the scores are.
     notes_ : tuple of Note
         Notes about the rows of the fit.
+
+    See Also
+    --------
+    ProbabilityMap, PointMap, DistributionMap
     """
 
     kind: ClassVar[str] = "binary"

@@ -71,6 +71,15 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
     """A scorer with the interface of scikit-learn, ``scorer(estimator, X, y)``; weights can be routed to it.
 
     The event is the second of the estimator's two classes, whatever labels `y` holds.
+
+    Attributes
+    ----------
+    metric : Metric
+        The metric.
+
+    See Also
+    --------
+    scorers
     """
 
     def __init__(self, metric: Metric) -> None:

@@ -44,6 +44,10 @@ class Platt(ScoreMap):
     n_clipped_ : float
         Number (or weight) of rows whose score was clipped.
 
+    See Also
+    --------
+    Temperature, Beta, Isotonic
+
     Notes
     -----
     Fitted by maximum likelihood, to rounding error. A negative slope (scores in reverse order) is kept, with a warning.
@@ -108,10 +112,12 @@ class Platt(ScoreMap):
 
     @property
     def slope_(self) -> float:
+        """Slope of the map."""
         return float(self.map_.slope)
 
     @property
     def intercept_(self) -> float:
+        """Intercept of the map."""
         return float(self.map_.intercept)
 
 
@@ -135,6 +141,10 @@ class Temperature(ScoreMap):
         T. Infinite, with a warning, if no T > 0 has a greater likelihood than the constant 1/2.
     n_clipped_ : float
         Number (or weight) of rows whose score was clipped.
+
+    See Also
+    --------
+    Platt, SoftmaxTemperature
 
     Notes
     -----
@@ -188,6 +198,7 @@ class Temperature(ScoreMap):
 
     @property
     def temperature_(self) -> float:
+        """Fitted temperature."""
         return float(1 / self.map_.slope) if self.map_.slope else math.inf
 
 

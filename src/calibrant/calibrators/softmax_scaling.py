@@ -45,11 +45,13 @@ class _SoftmaxScaling(ProbabilityMap):
 
     @property
     def weights_(self) -> Floats:
+        """Matrix of weights."""
         weights: Floats = self.map_.weights
         return weights
 
     @property
     def biases_(self) -> Floats:
+        """Bias of each class."""
         biases: Floats = self.map_.biases
         return biases
 
@@ -78,6 +80,10 @@ class SoftmaxTemperature(_SoftmaxScaling):
         Rows, by weight, with a clipped probability.
     map_, classes_, notes_
         As for all multiclass calibrators.
+
+    See Also
+    --------
+    VectorScaling, MatrixScaling, Temperature
 
     Notes
     -----
@@ -118,10 +124,12 @@ class SoftmaxTemperature(_SoftmaxScaling):
 
     @property
     def slope_(self) -> float:
+        """Inverse of the temperature."""
         return float(self.map_.weights)
 
     @property
     def temperature_(self) -> float:
+        """Fitted temperature."""
         return 1 / self.slope_ if self.slope_ else float("inf")
 
 
@@ -145,6 +153,10 @@ class VectorScaling(_SoftmaxScaling):
         Rows, by weight, with a clipped probability.
     map_, classes_, notes_
         As for all multiclass calibrators.
+
+    See Also
+    --------
+    SoftmaxTemperature, MatrixScaling, Dirichlet
 
     Notes
     -----
@@ -199,6 +211,10 @@ class MatrixScaling(_SoftmaxScaling):
         Rows, by weight, with a clipped probability.
     map_, classes_, notes_
         As for all multiclass calibrators.
+
+    See Also
+    --------
+    VectorScaling, Dirichlet
 
     Notes
     -----
@@ -272,6 +288,10 @@ class Dirichlet(_SoftmaxScaling):
         Rows, by weight, with a clipped probability.
     map_, classes_, notes_
         As for all multiclass calibrators.
+
+    See Also
+    --------
+    MatrixScaling, OneVsRest
 
     Notes
     -----

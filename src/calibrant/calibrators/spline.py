@@ -46,6 +46,10 @@ class Spline(ProbabilityMap):
     map_, classes_, notes_
         As for all multiclass calibrators.
 
+    See Also
+    --------
+    Isotonic, Beta, SoftmaxTemperature
+
     Notes
     -----
     ``"top_label"`` returns the calibrated confidence q for the most probable class (the first of equals), and for each

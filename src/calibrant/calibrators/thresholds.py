@@ -35,7 +35,7 @@ class ProportionThreshold(ModelWithCalibrator):
     Parameters
     ----------
     estimator : classifier
-        With `predict_proba`, or, for two classes, `decision_function`. Wrap a fitted one in
+        With `predict_proba`, or, for two classes, ``decision_function``. Wrap a fitted one in
         ``sklearn.frozen.FrozenEstimator``.
     target : mapping of label to share, optional
         Target proportions; by default those of the fitted rows.
@@ -52,6 +52,10 @@ class ProportionThreshold(ModelWithCalibrator):
         Predicted and actual classes of the out-of-fold rows, with accuracy and a test.
     accuracy_cost_ : float
         Accuracy before minus accuracy after; negative if the accuracy increases.
+
+    See Also
+    --------
+    proportions, ProportionRule, Labels
 
     Notes
     -----

@@ -31,6 +31,10 @@ class TradeOff:
     rows : int
     folds : int
         Each fold is recalibrated by a map that is fitted on the other folds.
+
+    See Also
+    --------
+    PointMap
     """
 
     before: Mapping[str, float]

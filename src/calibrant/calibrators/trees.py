@@ -44,6 +44,10 @@ class TreeSmoothing(ModelWithCalibrator):
     m_, min_rows_ : float or None
         The values in use.
 
+    See Also
+    --------
+    CalibratedModel
+
     Notes
     -----
     Counts are those of the tree: sums of weights and, in a forest with bootstrap, of bootstrap samples. Base rates are

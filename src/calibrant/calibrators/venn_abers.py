@@ -23,6 +23,15 @@ class VennAbers(ScoreMap):
     any distribution. Calling the calibrator merges them to :math:`p_1 / (1 - p_0 + p_1)`, the minimax choice for the
     log loss; `pair` returns both. Scores may be any finite numbers.
 
+    Parameters
+    ----------
+    *args, **options
+        The constructor takes no settings.
+
+    See Also
+    --------
+    Isotonic
+
     Notes
     -----
     The merged probability is not calibrated in general: it lies between the two, pulled towards 1/2. With few events

@@ -49,6 +49,10 @@ class CumulativeDifferences:
     band : Band
     test : TestResult or None
         None where it is undefined: with importance weights, or with scores of 0 and 1 only.
+
+    See Also
+    --------
+    ecce, CumulativeDisplay
     """
 
     ecce: Ecce
@@ -88,6 +92,10 @@ class BinaryDetails(LogOddsDetails):
     equivalence : Equivalence
         The equivalence test that the verdict uses.
     measured : MeasuredTable
+
+    See Also
+    --------
+    Evaluation, CalibrationLevels, Decision
     """
 
     decision: Decision

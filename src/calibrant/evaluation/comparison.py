@@ -73,6 +73,10 @@ def compare(
     Comparison
         ``verdict``, ``models`` (an `Evaluation` each), ``differences``, ``to_frame()``, ``to_dict()``; print it.
 
+    See Also
+    --------
+    evaluate, Comparison, decisions
+
     Notes
     -----
     A model is better or worse calibrated than the baseline if the p-value of the difference that decides, adjusted for

@@ -44,6 +44,22 @@ class Comparison:
     settings : Settings
     groups : mapping
         The comparison of each group; empty without groups.
+    own_notes : tuple of Note
+        Notes of the comparison; `notes` has those of its parts too.
+
+    See Also
+    --------
+    compare, Difference, Evaluation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p
+    >>> cb.compare(y, {"old": p**2, "new": p}, n_resamples=99).verdict
+    'new is better calibrated than old'
     """
 
     models: Mapping[str, Evaluation]

@@ -38,6 +38,10 @@ class DecisionCurve:
     level : float
     n_rows : float
     notes : tuple of Note
+
+    See Also
+    --------
+    decision_curve, NetBenefit
     """
 
     thresholds: Floats
@@ -158,6 +162,10 @@ def decision_curve(
     Returns
     -------
     DecisionCurve
+
+    See Also
+    --------
+    DecisionCurve, DecisionCurveDisplay, decisions
 
     Notes
     -----

@@ -30,6 +30,27 @@ class DecisionResult:
 
     `net_benefit` is that of Vickers and Elkin (2006) at the threshold: true positives less false positives times the
     odds of the threshold, per row. `decision_curve` computes it at many thresholds, with intervals.
+
+    Attributes
+    ----------
+    name : str
+        Name of the model.
+    threshold : float
+        Rows with at least this score are acted on.
+    accuracy, false_positives, false_negatives : float
+        Shares of rows.
+    cost, low, high : float
+        Mean cost per row and its confidence interval.
+    saving, saving_low, saving_high : float
+        Saving over the first model and its confidence interval.
+    pvalue : float
+        p-value of the saving.
+    net_benefit : float
+        Net benefit at the threshold.
+
+    See Also
+    --------
+    Decisions, decisions
     """
 
     name: str
@@ -49,7 +70,30 @@ class DecisionResult:
 
 @dataclass(frozen=True, repr=False)
 class Decisions:
-    """Errors and costs of decisions by each model; see `decisions`."""
+    """Errors and costs of decisions by each model; see `decisions`.
+
+    Attributes
+    ----------
+    lines : tuple of DecisionResult
+        One per model.
+    metric : DecisionCost
+        The costs.
+    level : float
+        Confidence level.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    decisions, DecisionResult
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> found = cb.decisions([0, 1, 0, 1], [0.1, 0.4, 0.3, 0.9], false_negative=4, n_resamples=199)
+    >>> [line.threshold for line in found.lines]
+    [0.2]
+    """
 
     lines: tuple[DecisionResult, ...]
     metric: DecisionCost
@@ -128,6 +172,10 @@ def decisions(
     -------
     Decisions
         ``lines`` (one `DecisionResult` per model), ``to_frame()``, ``to_dict()``; its text is a table.
+
+    See Also
+    --------
+    DecisionResult, Decisions, bayes_threshold, decision_curve
 
     Examples
     --------

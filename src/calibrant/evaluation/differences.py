@@ -33,6 +33,10 @@ class Difference:
         of gaps.
     test : str
         Source of the p-value: "decides", "paired t test", "bootstrap", or "" without one.
+
+    See Also
+    --------
+    Comparison, compare
     """
 
     model: str

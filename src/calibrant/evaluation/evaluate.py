@@ -101,6 +101,10 @@ def evaluate(
     Evaluation
         ``verdict``, ``direction``, ``metrics``, ``groups``, ``to_frame()``, ``to_dict()``; print it.
 
+    See Also
+    --------
+    compare, audit, Monitor, decisions
+
     Notes
     -----
     The verdict follows from an omnibus test of calibration and an equivalence test at the margin:

@@ -33,6 +33,14 @@ class LabelsDetails(DeviationDetails):
     ----------
     decision : ProportionDecision
         The tests, and the predicted and actual proportion of each class.
+    coefficients : tuple of Estimate
+        Empty.
+    other_tests : tuple of TestResult
+        Tests that do not decide the verdict.
+
+    See Also
+    --------
+    Evaluation, ProportionDecision
     """
 
     decision: ProportionDecision

@@ -29,6 +29,18 @@ class MetricResult:
     pvalue : float
         Adjusted p-value, at least that of the omnibus test, so that it cannot contradict the verdict. NaN where the
         metric is not tested.
+
+    See Also
+    --------
+    Evaluation, Interval, Null
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> ece = cb.evaluate(table, n_resamples=99)["ECE"]
+    >>> bool(ece.interval.low <= ece.value <= ece.interval.high)
+    True
     """
 
     name: str

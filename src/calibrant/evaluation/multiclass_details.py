@@ -40,6 +40,14 @@ class MulticlassDetails(LogOddsDetails):
         Mean of the highest probability of each row, and the share of rows whose class it was.
     rows_needed : int or None
         Number of further rows that would probably decide an inconclusive verdict, where it is known.
+    coefficients : tuple of Estimate
+        Slope and intercepts, where they are defined.
+    other_tests : tuple of TestResult
+        Tests that do not decide the verdict.
+
+    See Also
+    --------
+    Evaluation, MulticlassDecision
     """
 
     decision: MulticlassDecision

@@ -28,6 +28,10 @@ class NetBenefit:
     reference : str
         The first model; for a recalibrated model the model itself; for the first model, and for all models of tables,
         the better of treating all and none at each threshold.
+
+    See Also
+    --------
+    DecisionCurve, decision_curve
     """
 
     name: str

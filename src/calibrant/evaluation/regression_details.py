@@ -47,6 +47,10 @@ class RegressionDetails(DeviationDetails):
         rows. Empty for point predictions.
     pit : ndarray
         PIT values of the rows; empty for point predictions.
+
+    See Also
+    --------
+    Evaluation, JointTest, Deviation
     """
 
     kind: str

@@ -25,6 +25,10 @@ class RejectionProfile:
         equal.
     rejected : ndarray of bool
         Whether the outcomes of the bin reject that score.
+
+    See Also
+    --------
+    TCE, RejectionRate
     """
 
     score: Floats

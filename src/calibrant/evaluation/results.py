@@ -54,6 +54,26 @@ class Evaluation:
         The evaluation of each group, by the values of `by`.
     adjusted_pvalue : float or None
         For a group, the p-value of its omnibus test, adjusted by Holm for the number of groups. It decides the verdict.
+    by : str or None
+        Name of the column of the groups.
+    group_factor : float
+        Factor of the p-values of a group.
+    own_notes : tuple of Note
+        Notes of this evaluation; `notes` has those of its parts too.
+
+    See Also
+    --------
+    evaluate, MetricResult, Comparison, Settings
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> result = cb.evaluate(table, n_resamples=99)
+    >>> result.verdict, result.n_rows
+    ('inconclusive', 300)
+    >>> round(result["ECE"].value, 4)
+    0.0467
     """
 
     kind: str

@@ -34,6 +34,10 @@ class Sensitivity:
         Number of rejected rows (or their weight) per level and bin.
     ecc : tuple of float
         ECC at each of `RATIOS`, over the bins of ECE.
+
+    See Also
+    --------
+    Evaluation, AbsoluteMargin
     """
 
     alphas: tuple[float, ...]

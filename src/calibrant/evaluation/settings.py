@@ -91,6 +91,10 @@ class Settings:
         fixed metrics of other kinds.
     bins : object or None
         Bins of point predictions, if they were given.
+
+    See Also
+    --------
+    Evaluation, evaluate
     """
 
     margin: Margin

@@ -34,6 +34,10 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     path : path
         An existing file is replaced, completely or not at all.
 
+    See Also
+    --------
+    load, to_sql, to_onnx
+
     Notes
     -----
     The file holds its format and version, the name and the settings of the calibrator, the classes, the fitted map,
@@ -82,6 +86,31 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Nothing in the file is executed. The format, the checksum and each field are checked, and that the map is one that
     the calibrator can fit. Anything else raises an `InputError` that names the file.
+
+    Parameters
+    ----------
+    path : str or path
+        File that `save` wrote.
+
+    Returns
+    -------
+    calibrator
+        The fitted calibrator.
+
+    See Also
+    --------
+    save, to_sql, to_onnx
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from calibrant import Platt, save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "cal.json")
+    ...     save(Platt().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]), path)
+    ...     load(path)
+    Platt()
     """
     source = check_path(path)
     data = _read_bytes(source)

@@ -65,6 +65,10 @@ def to_onnx(
         If the calibrator has no closed form: `PairwiseCoupling`, models on features, and maps of normal scores
         (`PITRecalibrator`, `ParetoRecalibrator`) for quantile forecasts.
 
+    See Also
+    --------
+    to_sql, save
+
     Notes
     -----
     Operators of the standard set, version 17. The output is NaN where Python raises an error: for NaN, for scores

@@ -78,6 +78,10 @@ def to_sql(
         If the calibrator has no closed form: `PairwiseCoupling`, models on features, and maps of normal scores
         (`PITRecalibrator`, `ParetoRecalibrator`) for quantile forecasts.
 
+    See Also
+    --------
+    to_onnx, save
+
     Notes
     -----
     The expression is NULL where Python raises an error: for missing values and NaN, for scores outside [0, 1] by more

@@ -86,6 +86,17 @@ def _matrix(values: Any, name: str, columns: str) -> Floats:
 class Gaussian(Forecast):
     """Normal distributions: a mean and a standard deviation for each row, or one for all rows.
 
+    Parameters
+    ----------
+    mean, sd : column or float
+        Means and standard deviations.
+    index : column, optional
+        Labels of the rows, to align them with the outcomes.
+
+    See Also
+    --------
+    Quantiles, Samples, Frozen, Point
+
     Examples
     --------
     >>> forecast = Gaussian([10.0, 20.0], 2.0)
@@ -178,6 +189,12 @@ class Quantiles(Forecast):
     ----------
     levels : k numbers between 0 and 1, strictly increasing
     values : (n, k) numbers, not decreasing within a row
+    index : column, optional
+        Labels of the rows, to align them with the outcomes.
+
+    See Also
+    --------
+    Samples, Gaussian, Frozen, Point
 
     Notes
     -----
@@ -386,6 +403,12 @@ class Samples(Forecast):
     Parameters
     ----------
     members : (n, m) numbers
+    index : column, optional
+        Labels of the rows, to align them with the outcomes.
+
+    See Also
+    --------
+    Quantiles, Gaussian, Frozen, Point
 
     Notes
     -----

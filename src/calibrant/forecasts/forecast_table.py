@@ -30,6 +30,10 @@ class ForecastTable:
     n_in, n_dropped : int
         Number of rows read, and of those that were dropped because a value is missing.
 
+    See Also
+    --------
+    Forecast, pit, coverage
+
     Examples
     --------
     >>> from calibrant import Gaussian

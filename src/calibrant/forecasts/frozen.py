@@ -23,6 +23,17 @@ class Frozen(Forecast):
     Continuous and discrete distributions. CRPS is computed by quadrature of quantiles (relative error about 1e-10 for
     smooth densities), for discrete distributions by summation.
 
+    Parameters
+    ----------
+    distribution : frozen distribution of scipy.stats
+        The distribution.
+    rows : ndarray of int, optional
+        Rows to use.
+
+    See Also
+    --------
+    Gaussian, Quantiles, Samples, Forecast
+
     Examples
     --------
     >>> from scipy import stats

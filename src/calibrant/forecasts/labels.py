@@ -12,7 +12,7 @@ __all__ = ["Labels"]
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Predicted classes: is each class predicted as often as it occurs?
+    """Predicted classes, which are calibrated if each class is predicted as often as it occurs.
 
     Parameters
     ----------
@@ -20,6 +20,10 @@ class Labels:
         Such as ``model.predict(X)``.
     classes : sequence, optional
         All classes; by default those that occur among outcomes and predictions.
+
+    See Also
+    --------
+    Point, Gaussian, evaluate, proportions
 
     Examples
     --------

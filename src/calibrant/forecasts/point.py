@@ -13,6 +13,15 @@ __all__ = ["Point"]
 class Point:
     """Point predictions: the predicted mean of a numeric outcome.
 
+    Parameters
+    ----------
+    y_pred : column
+        Predicted means.
+
+    See Also
+    --------
+    Gaussian, Quantiles, Samples, evaluate
+
     Examples
     --------
     >>> import calibrant as cb

@@ -23,6 +23,10 @@ class Forecast(Protocol):
     A class of your own that derives from this one and has the abstract methods can be given wherever a forecast is
     taken. Properties declare what is known of the distributions; the defaults are those of a continuous distribution
     function that is known everywhere, with means.
+
+    See Also
+    --------
+    Gaussian, Quantiles, Samples, Frozen
     """
 
     kind: ClassVar[str] = "distribution"

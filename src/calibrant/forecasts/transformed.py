@@ -26,6 +26,17 @@ class Stretched(Forecast):
     """A forecast that is shifted, and scaled about its median: quantile q becomes m + shift s + factor (q - m).
 
     m is the median and s the distance from it to the 84 % quantile, a standard deviation of a normal forecast.
+
+    Attributes
+    ----------
+    base : Forecast
+        The forecast.
+    factor, shift : float
+        Factor of the width, and shift in standard deviations.
+
+    See Also
+    --------
+    Warped, VarianceScaling, Forecast
     """
 
     base: Any
@@ -40,6 +51,7 @@ class Stretched(Forecast):
 
     @property
     def index(self) -> Any:
+        """Labels of the rows, those of the base forecast."""
         return getattr(self.base, "index", None)
 
     @property
@@ -67,6 +79,7 @@ class Stretched(Forecast):
         return cells
 
     def normal_score(self, y: Floats) -> Floats:
+        """Return the standard normal value of each outcome's level."""
         return normal_scores(self.base, self._back(y))
 
     def moved(self, values: Floats) -> Floats:
@@ -75,6 +88,7 @@ class Stretched(Forecast):
         return found
 
     def at_score(self, z: Floats) -> Floats:
+        """Return the quantiles at standard normal values."""
         return self.moved(self.base.at_score(z).T).T
 
     def at_row_score(self, z: Floats) -> Floats:
@@ -132,6 +146,17 @@ class Warped(Forecast):
 
     The distribution function must be known everywhere and continuous: `Gaussian`, `Frozen`, or a recalibrated one of
     these. CRPS and means are computed from 999 quantiles.
+
+    Attributes
+    ----------
+    base : Forecast
+        The forecast.
+    warp : SinhArcsinh or another map of normal scores
+        The map.
+
+    See Also
+    --------
+    Stretched, PITRecalibrator, ParetoRecalibrator
     """
 
     base: Any
@@ -143,12 +168,14 @@ class Warped(Forecast):
 
     @property
     def index(self) -> Any:
+        """Labels of the rows, those of the base forecast."""
         return getattr(self.base, "index", None)
 
     def __len__(self) -> int:
         return len(self.base)
 
     def normal_score(self, y: Floats) -> Floats:
+        """Return the standard normal value of each outcome's level."""
         score: Floats = self.warp(normal_scores(self.base, y))
         return score
 
@@ -159,6 +186,7 @@ class Warped(Forecast):
         return u, u
 
     def at_score(self, z: Floats) -> Floats:
+        """Return the quantiles at standard normal values."""
         found: Floats = self.base.at_score(self.warp.inverse(z))
         return found
 

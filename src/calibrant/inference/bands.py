@@ -20,7 +20,19 @@ __all__ = ["Band", "consistency_band", "cumulative_band"]
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Limits `low` and `high` of each point; `level` is the share of calibrated models that lie inside."""
+    """Limits `low` and `high` of each point; `level` is the share of calibrated models that lie inside.
+
+    Attributes
+    ----------
+    low, high : ndarray
+        Limits of each point.
+    level : float
+        Share of calibrated models inside.
+
+    See Also
+    --------
+    consistency_band, cumulative_band
+    """
 
     low: Floats
     high: Floats
@@ -42,6 +54,28 @@ def consistency_band(
     Otherwise outcomes are simulated from the scores. Each replicate is binned by the same kind of bins; its rate at the
     mean score of each bin of the data is used. Bins that do not depend on the outcomes are the same in all replicates.
     Bröcker and Smith (2007); for PAVA bins these are the bands of Dimitriadis, Gneiting and Jordan (2021).
+
+    Parameters
+    ----------
+    breakdown : Breakdown
+        The bins, as a metric over bins returns them.
+    confidence_level : float, default=0.95
+        Share of calibrated models whose rate lies inside, per bin.
+    n_resamples, random_state
+        Number of replicates and their seed.
+    rows : rows with clusters, optional
+        For dependent rows.
+    progress : bool, optional
+        Whether to show a progress bar; by default for long work.
+
+    Returns
+    -------
+    Band
+        Lower and upper limit of each bin.
+
+    See Also
+    --------
+    Band, cumulative_band, ReliabilityDisplay
 
     Examples
     --------
@@ -88,6 +122,26 @@ def cumulative_band(
     rejects at 1 - level exactly for the curves that leave the band. Importance weights have a robust variance. The
     increments of a curve of clusters (`rows`) are dependent: the quantile is that of curves with one random sign per
     cluster.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        The rows.
+    confidence_level : float, default=0.95
+        Share of calibrated models whose whole curve lies inside.
+    rows : rows with clusters, optional
+        For dependent rows.
+    n_resamples, random_state
+        Number of replicates and their seed, for clusters.
+
+    Returns
+    -------
+    Band
+        Lower and upper limit at each distinct score.
+
+    See Also
+    --------
+    Band, consistency_band, CumulativeDisplay
 
     Examples
     --------

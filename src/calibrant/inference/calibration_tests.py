@@ -52,7 +52,7 @@ def spiegelhalter(
     random_state: RandomState = 0,
     **rows: Any,
 ) -> TestResult:
-    r"""Spiegelhalter's test: does the Brier score have the value that the scores imply?
+    r"""Spiegelhalter's test of whether the Brier score has the value that the scores imply.
 
     .. math::
 
@@ -70,6 +70,17 @@ def spiegelhalter(
     n_resamples, random_state
         For the p-value by resampling, which is added where fewer than 10 events, or fewer than 10 rows without the
         event, are expected.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    TestResult
+        Statistic, p-value and degrees of freedom.
+
+    See Also
+    --------
+    hosmer_lemeshow, slope_intercept_test, ecce_test, consistency
 
     Notes
     -----
@@ -141,6 +152,17 @@ def hosmer_lemeshow(
         For the p-value by resampling, which is added where fewer than 5 events, or fewer than 5 rows without the event,
         are expected in a group. With 500 rows and 1 % events, the chi-squared p-value is below 0.05 for 13 % of
         calibrated models.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    TestResult
+        Statistic, p-value and degrees of freedom.
+
+    See Also
+    --------
+    spiegelhalter, slope_intercept_test, ecce_test, consistency
 
     Notes
     -----
@@ -237,6 +259,17 @@ def ecce_test(
     n_resamples, random_state
         For the p-value by resampling, which is added where fewer than 10 events, or fewer than 10 rows without the
         event, are expected.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    TestResult
+        Statistic, p-value and degrees of freedom.
+
+    See Also
+    --------
+    spiegelhalter, hosmer_lemeshow, ecce, cumulative_band
 
     Notes
     -----
@@ -299,6 +332,17 @@ def slope_intercept_test(
     n_resamples, random_state
         For the p-value by resampling, which is added where fewer than 10 events, or fewer than 10 rows without the
         event, are expected.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    TestResult
+        Statistic, p-value and degrees of freedom.
+
+    See Also
+    --------
+    slope_intercept, spiegelhalter, hosmer_lemeshow
 
     Notes
     -----
@@ -364,6 +408,26 @@ def consistency(
     compared with the metric of the replicates. For counts the p-value is exact for any number of rows; with weights or
     clusters residuals get random signs, which holds for many rows or clusters. Parameters as for `null`, which returns
     the null range too.
+
+    Parameters
+    ----------
+    metric : metric, metric function or name
+        The metric whose value is the statistic.
+    y_true, forecast : columns
+        Outcomes and predictions; or one table instead of both.
+    n_resamples, random_state, alternative, cluster, progress
+        As for `null`.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    TestResult
+        The value of the metric and its p-value.
+
+    See Also
+    --------
+    null, spiegelhalter, hosmer_lemeshow, ecce_test
 
     Examples
     --------

@@ -25,6 +25,15 @@ __all__ = ["AbsoluteMargin", "BinaryTests", "Decision", "Margin", "decide", "dec
 class AbsoluteMargin:
     """A margin for ACE, in probability, instead of the margin for the log-odds error.
 
+    Parameters
+    ----------
+    value : float
+        Largest ACE that counts as negligible, in (0, 1).
+
+    See Also
+    --------
+    evaluate, equivalence, sample_size
+
     Examples
     --------
     >>> AbsoluteMargin(0.01)
@@ -68,6 +77,10 @@ class Decision:
         Upper limit of the log-odds error over fine bins, if only this one is beyond the margin; else 0.
     n_clusters : int or None
         Number of clusters; None where rows are independent.
+
+    See Also
+    --------
+    BinaryDetails, Equivalence
     """
 
     joint_test: JointTest

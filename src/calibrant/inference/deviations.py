@@ -38,6 +38,10 @@ class Deviation:
     margin : float
     level : float
         Level of the interval.
+
+    See Also
+    --------
+    JointTest, RegressionDetails
     """
 
     name: str

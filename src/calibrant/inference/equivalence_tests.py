@@ -23,7 +23,41 @@ __all__ = ["Equivalence", "equivalence"]
 
 @dataclass(frozen=True, repr=False)
 class Equivalence:
-    """Whether a metric is shown to lie within a margin; see `equivalence`."""
+    """Whether a metric is shown to lie within a margin; see `equivalence`.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric.
+    value, margin : float
+        Value of the metric and the margin.
+    pvalue : float
+        p-value of the hypothesis that the metric is at least the margin.
+    alpha : float
+        Significance level.
+    bound : float
+        Upper confidence limit of the metric.
+    unit : str
+        "%" or "1".
+    n_resamples : int
+        Number of replicates.
+    spec : mapping
+        Specification of the metric.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    equivalence, AbsoluteMargin
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = cb.equivalence("ace", table, margin=0.2, n_resamples=199, random_state=0)
+    >>> found.within, found.bound < 0.2
+    (True, True)
+    """
 
     metric: str
     value: float
@@ -125,6 +159,10 @@ def equivalence(
     Equivalence
         ``pvalue``; ``within``, whether it is at most alpha; ``bound``, the upper limit at level 1 - alpha, which is
         below the margin where `within` holds, up to the resolution of the replicates.
+
+    See Also
+    --------
+    interval, null, Equivalence, AbsoluteMargin
 
     Examples
     --------

@@ -28,6 +28,10 @@ class Estimate:
         Infinite where the standard error is treated as known.
     null, pvalue : float or None
         Value expected if calibrated, and the two-sided p-value of the hypothesis that it is the true value.
+
+    See Also
+    --------
+    Interval, TestResult
     """
 
     name: str

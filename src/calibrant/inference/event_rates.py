@@ -45,6 +45,10 @@ class EventRate:
         rows. A small p-value says that the assumption does not hold, and that the estimate is not valid.
     n_rows, n_reference : float
     notes : tuple of Note
+
+    See Also
+    --------
+    estimate_event_rate
     """
 
     value: float
@@ -106,12 +110,18 @@ def estimate_event_rate(
     confidence_level : float, default=0.95
     frequency, pos_label, missing
         Options for reading reference rows; see `ScoreTable.from_arrays`.
+    sample_weight : None
+        Must be None: the event rate is estimated from counts.
 
     Returns
     -------
     EventRate
         ``PriorShift(prevalence=rate.value, trained_prevalence=rate.reference_rate)`` corrects the scores, and
         ``PriorShift.from_scores`` does both.
+
+    See Also
+    --------
+    EventRate, PriorShift
 
     Notes
     -----

@@ -37,6 +37,10 @@ class TestResult:
         underconfident; '' if it shows none.
     method : str
         How the p-value was computed, where a test has several ways.
+
+    See Also
+    --------
+    JointTest, spiegelhalter
     """
 
     __test__ = False  # not a test case of pytest
@@ -76,6 +80,10 @@ class JointTest:
     ----------
     components : mapping of name to TestResult
         Each test of one consequence of calibration, with its own and its adjusted p-value.
+
+    See Also
+    --------
+    TestResult, Deviation
     """
 
     __test__ = False  # not a test case of pytest

@@ -30,7 +30,41 @@ __all__ = ["Interval", "bootstrap_metric", "interval"]
 
 @dataclass(frozen=True, repr=False)
 class Interval:
-    """A value with its confidence interval; see `interval`."""
+    """A value with its confidence interval; see `interval`.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric.
+    value : float
+        Value of the metric.
+    low, high : float
+        Limits of the interval.
+    level : float
+        Confidence level.
+    method : str
+        Method of the interval.
+    unit : str
+        "%" or "1".
+    n_resamples : int
+        Number of replicates.
+    spec : mapping
+        Specification of the metric.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    interval, Estimate
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = cb.interval("ece", table, n_resamples=199, random_state=0)
+    >>> found.low <= found.value <= found.high, found.level
+    (True, 0.95)
+    """
 
     metric: str
     value: float
@@ -104,6 +138,10 @@ def interval(
     -------
     Interval
         ``low``, ``high``, ``level``, ``method``, ``value``.
+
+    See Also
+    --------
+    null, equivalence, Interval
 
     Notes
     -----

@@ -34,6 +34,10 @@ class CalibrationLevels:
         None where there is none.
     contains_diagonal : bool or None
         Whether the band contains the curve of a calibrated model.
+
+    See Also
+    --------
+    BinaryDetails, slope_intercept
     """
 
     mean: Estimate | None

@@ -14,6 +14,20 @@ def holm(pvalues: object) -> Floats:
     If hypotheses with adjusted p-values of at most alpha are rejected, the probability of any false rejection is at
     most alpha, under any dependence between the tests.
 
+    Parameters
+    ----------
+    pvalues : array_like
+        One p-value per hypothesis.
+
+    Returns
+    -------
+    ndarray
+        Adjusted p-values, in the order of `pvalues`.
+
+    See Also
+    --------
+    benjamini_hochberg
+
     Examples
     --------
     >>> holm([0.01, 0.04, 0.03])
@@ -31,6 +45,20 @@ def benjamini_hochberg(pvalues: object) -> Floats:
 
     If hypotheses with adjusted p-values of at most alpha are rejected, the expected share of false rejections is at
     most alpha, for independent tests (such as those of different rows) and for positively dependent ones.
+
+    Parameters
+    ----------
+    pvalues : array_like
+        One p-value per hypothesis.
+
+    Returns
+    -------
+    ndarray
+        Adjusted p-values, in the order of `pvalues`.
+
+    See Also
+    --------
+    holm, e_bh
 
     Examples
     --------

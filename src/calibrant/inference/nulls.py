@@ -27,7 +27,47 @@ Alternative: TypeAlias = Literal["greater", "two-sided"]
 
 @dataclass(frozen=True, repr=False)
 class Null:
-    """Null distribution of a metric; see `null`."""
+    """Null distribution of a metric; see `null`.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric.
+    value : float
+        Value of the metric.
+    expected : float
+        Mean of the null distribution.
+    low, high : float
+        Null range.
+    pvalue : float
+        p-value of calibration.
+    alternative : {"greater", "two-sided"}
+        Deviations that count against calibration.
+    level : float
+        Share of the null distribution in the range.
+    unit : str
+        "%" or "1".
+    n_resamples : int
+        Number of replicates.
+    spec : mapping
+        Specification of the metric.
+    notes : tuple of Note
+        Notes about the input.
+    replicates : ndarray
+        Values of the replicates.
+
+    See Also
+    --------
+    null, NullDisplay
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = cb.null("ece", table, n_resamples=199, random_state=0)
+    >>> found.low <= found.expected <= found.high
+    True
+    """
 
     metric: str
     value: float
@@ -142,6 +182,10 @@ def null(
     -------
     Null
         ``expected``, the null range ``low`` to ``high``, ``pvalue``, and ``excess``, the value minus ``expected``.
+
+    See Also
+    --------
+    interval, consistency, Null
 
     Notes
     -----

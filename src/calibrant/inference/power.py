@@ -19,7 +19,27 @@ _MAX_ROWS = 10**8  # beyond, the accuracy of the test is not known
 
 @dataclass(frozen=True, repr=False)
 class Detectable:
-    """The smallest deviations from a predicted rate that the exact binomial test detects; see `detectable`."""
+    """The smallest deviations from a predicted rate that the exact binomial test detects; see `detectable`.
+
+    Attributes
+    ----------
+    n, rate : int, float
+        Number of rows and predicted rate.
+    alpha, power : float
+        Significance level and power of the test.
+    above, below : float
+        Smallest deviations above and below `rate` that the test detects with this power; NaN if there is none.
+
+    See Also
+    --------
+    detectable
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> cb.detectable(100, 0.2)
+    Detectable(100 rows with a predicted rate of 0.2: at least 0.1246 above, at least 0.09981 below)
+    """
 
     n: int
     rate: float
@@ -59,6 +79,10 @@ def detectable(n: int, rate: float, *, alpha: float = 0.05, power: float = 0.8) 
     -------
     Detectable
         ``above`` and ``below``.
+
+    See Also
+    --------
+    sample_size, Detectable, equivalence
 
     Notes
     -----

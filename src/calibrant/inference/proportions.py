@@ -35,6 +35,10 @@ class ClassProportion:
         Confidence interval of the difference.
     pvalue, adjusted_pvalue : float
         Of "the class is predicted as often as it occurs", for this class alone and adjusted for all tests.
+
+    See Also
+    --------
+    ProportionDecision, proportions
     """
 
     label: Any
@@ -60,6 +64,10 @@ class ProportionDecision:
     equivalence : Deviation
         Largest absolute difference of a class with its limits, and the margin.
     n_clusters : int or None
+
+    See Also
+    --------
+    ClassProportion, LabelsDetails
     """
 
     classes: tuple[ClassProportion, ...]

@@ -53,6 +53,10 @@ class SampleSize:
         Rows for an external validation of the given precision, by criterion: "O/E", "calibration slope", "AUC", "net
         benefit". None where only the event rate is known; empty without ``precision=``.
     precision : ValidationPrecision or None
+
+    See Also
+    --------
+    sample_size, ValidationPrecision
     """
 
     detect: int
@@ -156,6 +160,10 @@ def sample_size(
     -------
     SampleSize
         ``detect`` and ``equivalence`` in rows, ``detect_events`` and ``equivalence_events`` in expected events.
+
+    See Also
+    --------
+    detectable, SampleSize, ValidationPrecision
 
     Notes
     -----

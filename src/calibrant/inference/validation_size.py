@@ -36,6 +36,10 @@ class ValidationPrecision:
         The AUC to expect; by default that of calibrated scores with the given distribution.
     confidence_level : float, default=0.95
 
+    See Also
+    --------
+    SampleSize, sample_size
+
     Notes
     -----
     None skips a criterion. The criteria assume a calibrated model and independent rows.

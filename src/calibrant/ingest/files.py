@@ -41,7 +41,7 @@ def scan(
     max_memory: int | None = None,
     progress: bool | None = None,
 ) -> ScoreTable:
-    """Count the outcomes and scores in files, without loading them as a frame.
+    r"""Count the outcomes and scores in files, without loading them as a frame.
 
     Parameters
     ----------
@@ -70,6 +70,21 @@ def scan(
     -------
     ScoreTable
         Bitwise identical to `ScoreTable.from_arrays` of the rows.
+
+    See Also
+    --------
+    tables_scan, from_frame, ScoreTable
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "scores.csv")
+    ...     _ = path.write_text("day,y,p\nmon,0,0.2\nmon,1,0.7\ntue,1,0.7\n")
+    ...     table = scan(path, y="y", p="p")
+    >>> table.score, table.n, table.k
+    (array([0.2, 0.7]), array([1, 2]), array([0, 2]))
     """
     tables = tables_scan(
         paths,
@@ -105,7 +120,7 @@ def tables_scan(
     max_memory: int | None = None,
     progress: bool | None = None,
 ) -> Tables:
-    """Count files by model and group, reading each file once.
+    r"""Count files by model and group, reading each file once.
 
     Parameters
     ----------
@@ -120,6 +135,21 @@ def tables_scan(
     -------
     Tables
         ``tables[model, group]``; groups in sorted order.
+
+    See Also
+    --------
+    scan, tables_from_frame, Tables
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "scores.csv")
+    ...     _ = path.write_text("day,y,p\nmon,0,0.2\nmon,1,0.7\ntue,1,0.7\n")
+    ...     tables = tables_scan(path, y="y", p="p", by="day")
+    >>> tables["p", "mon"].size, tables["p", "tue"].size
+    (2, 1)
     """
     check_name(y, "y")
     for argument, name in (("sample_weight", sample_weight), ("frequency", frequency)):

@@ -50,6 +50,10 @@ def from_frame(
     ScoreTable
         Bitwise identical to `ScoreTable.from_arrays` of the columns.
 
+    See Also
+    --------
+    tables_from_frame, scan, from_query, ScoreTable
+
     Examples
     --------
     >>> import pyarrow as pa
@@ -98,6 +102,10 @@ def tables_from_frame(
     -------
     Tables
         ``tables[model, group]``; groups in sorted order.
+
+    See Also
+    --------
+    from_frame, tables_scan, Tables
 
     Examples
     --------

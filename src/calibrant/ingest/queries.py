@@ -88,6 +88,10 @@ def from_query(
     ScoreTable
         Bitwise identical to `ScoreTable.from_arrays` of the rows (sums of real weights to 1e-12).
 
+    See Also
+    --------
+    tables_from_query, from_frame, scan
+
     Examples
     --------
     >>> import sqlite3
@@ -145,6 +149,20 @@ def tables_from_query(
     -------
     Tables
         ``tables[model, group]``; groups in sorted order.
+
+    See Also
+    --------
+    from_query, tables_from_frame, Tables
+
+    Examples
+    --------
+    >>> import sqlite3
+    >>> connection = sqlite3.connect(":memory:")
+    >>> _ = connection.execute("CREATE TABLE rows (day TEXT, y INTEGER, p REAL)")
+    >>> _ = connection.executemany("INSERT INTO rows VALUES (?, ?, ?)", [("mon", 0, 0.2), ("tue", 1, 0.7)])
+    >>> tables = tables_from_query(connection, "SELECT * FROM rows", by="day")
+    >>> tables["p", "tue"].prevalence
+    1.0
     """
     models, keys = check_names(p, "p"), [] if by is None else check_names(by, "by")
     weighting = Weighting.named(sample_weight, frequency)

@@ -76,6 +76,17 @@ class EqualWidth:
     Edge b is the double nearest to b / B. With ``closed="left"`` bin b is [b/B, (b+1)/B), the last one closed,
     so 0.3 lies in the bin that starts at 0.3; with ``closed="right"`` it is (b/B, (b+1)/B], and 0 lies in the first.
 
+    Parameters
+    ----------
+    n_bins : int, default=10
+        Number of bins.
+    closed : {"left", "right"}, default="left"
+        The end of a bin that belongs to it.
+
+    See Also
+    --------
+    Quantile, Edges, PAVA, PAVABC
+
     Examples
     --------
     >>> table = ScoreTable.from_arrays([0, 1, 1], [0.1, 0.3, 1.0])
@@ -119,6 +130,15 @@ class Quantile:
     With N rows, bin b begins at rank floor(b N / B), in integers; equal predictions go whole to the bin that
     holds the first of them, so a bin may be larger, and others empty. Importance weights cut at b N / B.
 
+    Parameters
+    ----------
+    n_bins : int, default=10
+        Number of bins.
+
+    See Also
+    --------
+    EqualWidth, EqualInformation, PAVABC
+
     Examples
     --------
     >>> table = ScoreTable.from_arrays([0, 0, 1, 1, 1], [0.1, 0.2, 0.2, 0.2, 0.9])
@@ -155,6 +175,10 @@ class EqualInformation:
     n_bins : int, optional
         By default it follows from the information I of the table, the sum of p (1 - p): 10 up to I = 1,000 and
         10 (I / 1,000)^0.4 beyond, but at most I / 5. Importance weights count as I^2 / variance.
+
+    See Also
+    --------
+    Quantile, LogOddsError
 
     Examples
     --------
@@ -223,6 +247,15 @@ class Edges:
 
     A prediction outside all of them is an error, not a bin of its own.
 
+    Parameters
+    ----------
+    edges : sequence of float
+        Strictly rising; each score must lie between the first and the last one.
+
+    See Also
+    --------
+    EqualWidth, Quantile
+
     Examples
     --------
     >>> table = ScoreTable.from_arrays([0, 1, 1], [0.05, 0.1, 0.7])
@@ -272,6 +305,10 @@ class PAVA:
     Among all bins with non-falling rates they have the least total variance (equation (8) and Proposition 1 of
     Matsubara et al. 2023; true with ties because equal scores are pooled first). Neighbours with equal rates are one.
 
+    See Also
+    --------
+    PAVABC, Isotonic
+
     Examples
     --------
     >>> table = ScoreTable.from_arrays([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
@@ -300,6 +337,10 @@ class PAVABC:
         the rule is lowered to a given n_max.)
     sizes : {"paper", "consistent"}
         The rule for limits that are not given; see `consistent`.
+
+    See Also
+    --------
+    PAVA, TCE, OptimalBins
 
     Notes
     -----

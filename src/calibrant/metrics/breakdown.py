@@ -38,6 +38,18 @@ class Breakdown(MetricValue):
     notes : tuple of Note
         Notes about the input.
     partition : Partition
+
+    See Also
+    --------
+    GCE, Partition, MetricValue
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> breakdown = cb.ECE(n_bins=2)(table)
+    >>> breakdown.per_bin["rate"], round(float(breakdown), 4)
+    (array([0.245, 0.75 ]), 0.0467)
     """
 
     definition: "GCE"

@@ -36,6 +36,10 @@ class CalBin(UnbinnedMetric):
     window : int, optional
         s; by default max(1, N // 10).
 
+    See Also
+    --------
+    calbin, CalLoss
+
     Examples
     --------
     >>> round(calbin([0, 0, 1, 1], [0.1, 0.4, 0.5, 0.9], window=2), 4)
@@ -80,6 +84,10 @@ class CalLoss(UnbinnedMetric):
     The sum of n (p - k/n)^2 / N over distinct scores: Murphy's reliability with one bin per score. The chapter of
     Bella et al. prints it without the square and without 1/N. The version over segments of the ROC convex hull is
     ``corp_decomposition(...).mcb``.
+
+    See Also
+    --------
+    calloss, CalBin
 
     Examples
     --------

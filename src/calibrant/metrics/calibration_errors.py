@@ -47,6 +47,10 @@ class ECE(GCE):
     bins : callable, optional
         Bins to use instead, for example ``EqualWidth(10, closed="right")``; not with `n_bins`.
 
+    See Also
+    --------
+    ece, GCE, ACE, TCE
+
     Notes
     -----
     Equation (4) of [1]_. Bins are closed on the left, the last one on both sides; an empty bin adds nothing.
@@ -86,6 +90,10 @@ class ACE(GCE):
     bins : callable, optional
         Bins to use instead; not with `n_bins`.
 
+    See Also
+    --------
+    ace, GCE, ECE, TCE
+
     Notes
     -----
     Nixon et al. (2019), "Measuring Calibration in Deep Learning". Bins are weighted by their size, which ties make
@@ -119,6 +127,10 @@ class MCE(GCE):
     bins : callable, optional
         Bins to use instead; not with `n_bins`. ``MCE(bins=Quantile(10))`` is the papers' MCE(Q).
 
+    See Also
+    --------
+    mce, GCE, ECE
+
     Examples
     --------
     >>> round(mce([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8]), 3)
@@ -144,6 +156,10 @@ class RMSCE(GCE):
         Number of bins of equal width.
     bins : callable, optional
         Bins to use instead; not with `n_bins`.
+
+    See Also
+    --------
+    rmsce, GCE, ECE, DebiasedSCE
 
     Notes
     -----
@@ -179,6 +195,10 @@ class TCE(GCE):
         Two-sided test of (k, n, p).
     norm : callable, default=norms.weighted_l1
         Norm of the percentages of the bins.
+
+    See Also
+    --------
+    tce, GCE, PAVABC, RejectionRate
 
     Notes
     -----
@@ -232,6 +252,10 @@ class ECC(GCE):
         Bins to use instead; not with `n_bins`. The paper's bins are closed on the right:
         ``bins=EqualWidth(10, closed="right")``.
 
+    See Also
+    --------
+    ecc, GCE, LinearCost, CostLoss
+
     Notes
     -----
     Equation (5) of Yang and Bi (2025). ECC rewards deliberate bias towards the cheap side, so its `Breakdown` also
@@ -270,6 +294,10 @@ class DebiasedSCE(GCE):
         Number of `Quantile` bins.
     bins : callable, optional
         Bins to use instead; not with `n_bins`.
+
+    See Also
+    --------
+    debiased_sce, RMSCE
 
     Examples
     --------

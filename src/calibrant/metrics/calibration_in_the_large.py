@@ -21,6 +21,10 @@ __all__ = ["Bias", "OERatio", "bias", "oe_ratio"]
 class Bias(GCE):
     """Signed bias: mean prediction minus event rate; 0 is best, and a positive value means overestimation.
 
+    See Also
+    --------
+    bias, OERatio
+
     Examples
     --------
     >>> round(bias([0, 0, 1, 1], [0.2, 0.4, 0.8, 0.9]), 4)
@@ -36,6 +40,10 @@ class OERatio(UnbinnedMetric):
     """Ratio of observed to expected events; 1 is best, and a value below 1 means overestimation.
 
     Infinite where events are observed and none is expected.
+
+    See Also
+    --------
+    oe_ratio, Bias
 
     Examples
     --------

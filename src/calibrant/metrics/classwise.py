@@ -25,7 +25,21 @@ __all__ = ["Classwise", "ClasswiseMetric", "as_multiclass_metrics", "classwise"]
 
 @dataclass(frozen=True)
 class Classwise:
-    """A metric of every class against the rest; see `classwise`."""
+    """A metric of every class against the rest; see `classwise`.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric.
+    per_class : mapping of label to MetricValue
+        The result of each class.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    classwise, ClasswiseMetric
+    """
 
     metric: str
     per_class: Mapping[Any, MetricValue]
@@ -101,6 +115,10 @@ def classwise(
     Classwise
         ``value`` is the mean over classes, ``total`` their sum, ``per_class`` a result for each.
 
+    See Also
+    --------
+    Classwise, ClasswiseMetric, top_label
+
     Examples
     --------
     >>> proba = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]]
@@ -136,6 +154,15 @@ class ClasswiseMetric(FromBinaryMetric):
     """Mean over classes of a binary metric of each class against the rest.
 
     Remark 2 of Matsubara et al. (2023), and the normalisation by n C of Bella et al.
+
+    Parameters
+    ----------
+    metric : Metric
+        A binary metric.
+
+    See Also
+    --------
+    classwise, TopLabelMetric
 
     Examples
     --------

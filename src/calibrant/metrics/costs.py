@@ -139,6 +139,15 @@ class _SidedCost(ABC):
 class LinearCost(_SidedCost):
     """Cost proportional to the distance, ``d = |p - a|``.
 
+    Parameters
+    ----------
+    over, under : float, default=1
+        Cost per unit of overestimation and of underestimation.
+
+    See Also
+    --------
+    PowerCost, ExponentialCost, LogCost, StepCost
+
     Examples
     --------
     >>> LinearCost(over=1, under=5)(0.7, [0.6, 0.8]).round(3)
@@ -169,6 +178,17 @@ class LinearCost(_SidedCost):
 @dataclass(frozen=True)
 class PowerCost(_SidedCost):
     """``d = |p - a|^k``, k > 0: convex for k >= 1, concave for k <= 1.
+
+    Parameters
+    ----------
+    k : float
+        The power.
+    over, under : float, default=1
+        Factor of the cost of overestimation and of underestimation.
+
+    See Also
+    --------
+    LinearCost, ExponentialCost, LogCost
 
     Examples
     --------
@@ -226,7 +246,22 @@ class PowerCost(_SidedCost):
 
 @dataclass(frozen=True)
 class ExponentialCost(_SidedCost):
-    """``d = exp(|p - a|) - 1``, convex: the cost of large gaps is more than proportional."""
+    """``d = exp(|p - a|) - 1``, convex: the cost of large gaps is more than proportional.
+
+    Parameters
+    ----------
+    over, under : float, default=1
+        Factor of the cost of overestimation and of underestimation.
+
+    See Also
+    --------
+    PowerCost, LogCost, LinearCost
+
+    Examples
+    --------
+    >>> ExponentialCost(under=2)(0.5, [0.4, 0.6]).round(3)
+    array([0.105, 0.21 ])
+    """
 
     over: float = 1.0
     under: float = 1.0
@@ -245,7 +280,22 @@ class ExponentialCost(_SidedCost):
 
 @dataclass(frozen=True)
 class LogCost(_SidedCost):
-    """``d = ln(1 + |p - a|)``, concave: the cost of large gaps is less than proportional."""
+    """``d = ln(1 + |p - a|)``, concave: the cost of large gaps is less than proportional.
+
+    Parameters
+    ----------
+    over, under : float, default=1
+        Factor of the cost of overestimation and of underestimation.
+
+    See Also
+    --------
+    PowerCost, ExponentialCost, LinearCost
+
+    Examples
+    --------
+    >>> LogCost(under=2)(0.5, [0.4, 0.6]).round(3)
+    array([0.095, 0.191])
+    """
 
     over: float = 1.0
     under: float = 1.0
@@ -269,6 +319,10 @@ class StepCost(_SidedCost):
         strictly, costs are positive and do not decrease.
     over, under : float
         Unit costs of overestimation and underestimation.
+
+    See Also
+    --------
+    LinearCost, DecisionCost
 
     Examples
     --------

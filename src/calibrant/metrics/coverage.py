@@ -27,6 +27,14 @@ class Coverage:
     per_level : dict of arrays
         level (nominal), observed (share of outcomes inside), low and high (Clopper-Pearson interval of that share),
         pvalue (exact binomial test) and width (mean width of the intervals).
+    size : int
+        Number of rows.
+    confidence_level : float
+        Level of the intervals of coverage.
+
+    See Also
+    --------
+    coverage
     """
 
     per_level: Mapping[str, Any]
@@ -85,6 +93,15 @@ def coverage(
         By default 0.5, 0.8, 0.9 and 0.95, as far as an ensemble has samples for them; for quantile forecasts the
         intervals between pairs of their levels.
     confidence_level : float, default=0.95
+
+    Returns
+    -------
+    Coverage
+        Nominal and observed coverage of each level.
+
+    See Also
+    --------
+    Coverage, CoverageDisplay, sharpness
 
     Examples
     --------
@@ -145,6 +162,22 @@ def sharpness(forecast: Any, *, level: float = 0.9) -> float:
     """Sharpness: mean width of the central intervals of this level.
 
     Of two calibrated forecasts the sharper one is better.
+
+    Parameters
+    ----------
+    forecast : Gaussian, Quantiles, Samples, or a frozen distribution of scipy.stats
+        The predictive distributions.
+    level : float, default=0.9
+        Level of the central intervals.
+
+    Returns
+    -------
+    float
+        In the unit of the outcome.
+
+    See Also
+    --------
+    coverage, interval_score
 
     Examples
     --------

@@ -14,7 +14,21 @@ __all__ = ["Ecce", "EcceMad", "EcceR", "ecce", "ecce_mad", "ecce_r"]
 
 @dataclass(frozen=True)
 class Ecce:
-    """Largest deviations of the cumulative differences; `float` gives `mad`. See `ecce`."""
+    """Largest deviations of the cumulative differences; `float` gives `mad`. See `ecce`.
+
+    Attributes
+    ----------
+    mad : float
+        Largest absolute cumulative difference.
+    r : float
+        Range of the cumulative differences.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    ecce, ecce_mad, ecce_r
+    """
 
     mad: float
     r: float
@@ -36,6 +50,22 @@ def ecce(table: ScoreTable) -> Ecce:
     C is evaluated between distinct scores only, so the order of tied rows does not matter. Arrieta-Ibarra, Gujral,
     Tannen, Tygert and Xu (2022).
 
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Outcomes and predicted probabilities; or one `ScoreTable` instead of both.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    Ecce
+        Both statistics.
+
+    See Also
+    --------
+    ecce_mad, ecce_r, ecce_test
+
     Examples
     --------
     >>> result = ecce([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9])
@@ -49,6 +79,10 @@ def ecce(table: ScoreTable) -> Ecce:
 @dataclass(frozen=True)
 class EcceMad(UnbinnedMetric):
     """ECCE-MAD, the largest cumulative difference (Kolmogorov-Smirnov), in [0, 1]; 0 is best. See `ecce`.
+
+    See Also
+    --------
+    ecce_mad, EcceR, ecce
 
     Examples
     --------
@@ -68,6 +102,10 @@ class EcceMad(UnbinnedMetric):
 @dataclass(frozen=True)
 class EcceR(UnbinnedMetric):
     """ECCE-R, the range of cumulative differences (Kuiper), in [0, 1]; 0 is best. See `ecce`.
+
+    See Also
+    --------
+    ecce_r, EcceMad, ecce
 
     Examples
     --------

@@ -23,6 +23,15 @@ def bayes_threshold(false_positive: float, false_negative: float) -> float:
     false_positive, false_negative : float
         Cost of acting where the event does not occur, and of not acting where it does.
 
+    Returns
+    -------
+    float
+        The threshold, in [0, 1].
+
+    See Also
+    --------
+    DecisionCost, optimal_prediction
+
     Examples
     --------
     >>> bayes_threshold(1, 4)
@@ -50,6 +59,10 @@ class DecisionCost(UnbinnedMetric):
         See `bayes_threshold`.
     threshold : float, optional
         In [0, 1]; by default the Bayes threshold.
+
+    See Also
+    --------
+    bayes_threshold, decisions
 
     Examples
     --------

@@ -17,7 +17,21 @@ __all__ = ["MCB", "CorpDecomposition", "MurphyDecomposition", "corp_decompositio
 
 @dataclass(frozen=True)
 class MurphyDecomposition:
-    """Five terms that add up to the Brier score; see `murphy_decomposition`."""
+    """Five terms that add up to the Brier score; see `murphy_decomposition`.
+
+    Attributes
+    ----------
+    reliability, resolution, uncertainty : float
+        The terms of Murphy (1973).
+    within_variance, within_covariance : float
+        The terms of the scores that differ within bins.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    murphy_decomposition, CorpDecomposition
+    """
 
     reliability: float
     resolution: float
@@ -44,6 +58,24 @@ def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> M
     The terms are reliability (lower is better), resolution (higher is better), uncertainty, and Stephenson's two terms
     for the spread inside bins, which are 0 if each bin contains one score.
 
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Outcomes and predicted probabilities; or one `ScoreTable` instead of both.
+    bins : callable, default=EqualWidth(10)
+        The bins.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    MurphyDecomposition
+        The five terms.
+
+    See Also
+    --------
+    MurphyDecomposition, corp_decomposition, brier
+
     Examples
     --------
     >>> from calibrant import EqualWidth, brier
@@ -69,7 +101,19 @@ def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> M
 
 @dataclass(frozen=True)
 class CorpDecomposition:
-    """Miscalibration, discrimination and uncertainty; see `corp_decomposition`."""
+    """Miscalibration, discrimination and uncertainty; see `corp_decomposition`.
+
+    Attributes
+    ----------
+    mcb, dsc, unc : float
+        Miscalibration, discrimination and uncertainty.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    corp_decomposition, MurphyDecomposition
+    """
 
     mcb: float
     dsc: float
@@ -90,6 +134,22 @@ def corp_decomposition(table: ScoreTable) -> CorpDecomposition:
     of the ROC convex hull), dsc (discrimination) the further decrease relative to the constant forecast (higher is
     better), unc (uncertainty) the Brier score of that constant. Dimitriadis, Gneiting and Jordan (2021).
 
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Outcomes and predicted probabilities; or one `ScoreTable` instead of both.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    CorpDecomposition
+        The three terms.
+
+    See Also
+    --------
+    CorpDecomposition, murphy_decomposition, mcb, brier
+
     Examples
     --------
     >>> parts = corp_decomposition([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
@@ -107,6 +167,10 @@ class MCB(UnbinnedMetric):
     """Miscalibration: the decrease of the Brier score by isotonic recalibration, in [0, 1]; 0 is best.
 
     `corp_decomposition` gives discrimination and uncertainty too.
+
+    See Also
+    --------
+    mcb, corp_decomposition
 
     Examples
     --------

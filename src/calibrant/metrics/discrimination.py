@@ -18,6 +18,10 @@ class AUC(UnbinnedMetric):
 
     Insensitive to calibration; higher is better. Needs rows of both classes.
 
+    See Also
+    --------
+    auc
+
     Examples
     --------
     >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.9])

@@ -34,6 +34,10 @@ class DistributionMetric(UnbinnedMetric):
 
     It is a function (`combine`) of the means over rows of one number per row or several (`row_values`), so that a
     bootstrap replicate averages the values of the rows that it contains.
+
+    See Also
+    --------
+    Metric, PointMetric, CRPS
     """
 
     kind: ClassVar[str] = "distribution"
@@ -67,6 +71,10 @@ class NLL(DistributionMetric):
     It is infinite if a forecast gives an outcome density 0. Forecasts must have densities: `Gaussian`, distributions of
     scipy.stats, and recalibrated ones of these.
 
+    See Also
+    --------
+    nll, CRPS
+
     Examples
     --------
     >>> from calibrant.regression import Gaussian
@@ -89,6 +97,10 @@ class CRPS(DistributionMetric):
 
     The integral of (F(x) - 1{x >= y})^2 over x, which generalises the absolute error to distributions. `Samples` are
     read as a distribution with probability 1/m each; for `Quantiles` it is twice the mean pinball loss.
+
+    See Also
+    --------
+    crps, NLL
 
     Examples
     --------
@@ -114,6 +126,10 @@ class IntervalScore(DistributionMetric):
     ----------
     level : float, default=0.9
         Level of the intervals.
+
+    See Also
+    --------
+    interval_score, CoverageError
 
     Examples
     --------
@@ -145,6 +161,10 @@ class CoverageError(DistributionMetric):
     ----------
     levels : tuple of floats, optional
         Levels of the intervals; by default as for `calibrant.regression.coverage`.
+
+    See Also
+    --------
+    coverage_error, coverage
 
     Examples
     --------

@@ -56,6 +56,10 @@ class GCE(KnownKeywords, _Immutable):
     name : str, keyword-only
         Name of the metric in results.
 
+    See Also
+    --------
+    Breakdown, EqualWidth, absolute_gap, weighted_l1
+
     Notes
     -----
     Metrics are equal if their bins, losses and norms are equal, independent of names and classes.

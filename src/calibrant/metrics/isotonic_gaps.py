@@ -21,6 +21,10 @@ class ICI(GCE):
 
     Austin and Steyerberg (2019), with PAV instead of a smoother; `isotonic_errors` gives the percentiles too.
 
+    See Also
+    --------
+    ici, Emax, isotonic_errors
+
     Examples
     --------
     >>> round(ici([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9]), 4)
@@ -33,6 +37,10 @@ class ICI(GCE):
 
 class Emax(GCE):
     """Largest distance of a score to its isotonic recalibration, in [0, 1]; 0 is best.
+
+    See Also
+    --------
+    emax, ICI, isotonic_errors
 
     Examples
     --------
@@ -50,7 +58,19 @@ emax = metric_function(Emax)
 
 @dataclass(frozen=True)
 class IsotonicErrors:
-    """Distances of scores to their isotonic recalibration, over rows; see `isotonic_errors`."""
+    """Distances of scores to their isotonic recalibration, over rows; see `isotonic_errors`.
+
+    Attributes
+    ----------
+    ici, e50, e90, emax : float
+        Mean, median, 90th percentile and maximum of the distances.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    isotonic_errors, SmoothErrors
+    """
 
     ici: float
     e50: float
@@ -66,6 +86,22 @@ def isotonic_errors(table: ScoreTable) -> IsotonicErrors:
     Harrell's E-statistics and the integrated calibration index of Austin and Steyerberg (2019), with the isotonic fit
     (PAV) instead of a smoother. A percentile is the smallest distance that is not exceeded by at least that share of
     rows.
+
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Outcomes and predicted probabilities; or one `ScoreTable` instead of both.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    IsotonicErrors
+        The four distances.
+
+    See Also
+    --------
+    IsotonicErrors, loess_errors, ici
 
     Examples
     --------

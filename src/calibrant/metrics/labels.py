@@ -48,6 +48,12 @@ class Proportions:
         Name of the test behind `pvalue`: exact where mistakes concern two classes only, else asymptotic.
     pvalue : float
         P-value of "both proportions are the same"; paired, because predictions and outcomes share their rows.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    proportions, ConfusionTable
     """
 
     labels: list[Any]
@@ -165,6 +171,10 @@ def proportions(
         The confusion matrix (rows actual, columns predicted), the proportions, a paired test of their equality
         (McNemar's, exact, where mistakes concern two classes; else Stuart and Maxwell's, asymptotic), macro-averaged
         accuracy and F-measure.
+
+    See Also
+    --------
+    Proportions, Labels, ProportionThreshold
 
     Notes
     -----

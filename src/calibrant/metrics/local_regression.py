@@ -30,6 +30,10 @@ class LocalRegression:
     span : float, default=0.75
     degree : {1, 2}, default=2
         Of the local polynomial.
+
+    See Also
+    --------
+    calibration_curve, loess_errors
     """
 
     span: float = 0.75

@@ -273,6 +273,10 @@ class LogOddsError(UnbinnedMetric):
     where :math:`d_b` is the shift of the logits in bin b that predicts its events. At least 0; 0 is best. An error of
     0.1 means that the predicted odds deviate by about 10 %.
 
+    See Also
+    --------
+    log_odds_error, EqualInformation, AbsoluteMargin
+
     Notes
     -----
     Bins are `EqualInformation`, so errors that cancel inside a bin are not detected. Events are clipped to half a row

@@ -108,7 +108,29 @@ def _squared_range(lowest: float, highest: float) -> tuple[float, float]:
 
 @declare(keeps_sign=True, needs_sums_only=True, is_elementwise=True, range=(-1.0, 1.0), range_of_scores=_signed_range)
 def signed_gap(partition: Partition | BinTotals) -> Floats:
-    """Mean score minus event rate: positive where predictions overestimate."""
+    """Mean score minus event rate: positive where predictions overestimate.
+
+    Parameters
+    ----------
+    partition : Partition
+        The bins; see `calibrant.bins`.
+
+    Returns
+    -------
+    ndarray
+        One value per bin.
+
+    See Also
+    --------
+    absolute_gap, squared_gap, GCE
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth, ScoreTable
+    >>> bins = EqualWidth(2)(ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.3, 0.6, 0.8]))
+    >>> signed_gap(bins).round(3)
+    array([-0.3, -0.3])
+    """
     return partition.mean_score - partition.rate
 
 
@@ -116,7 +138,29 @@ def signed_gap(partition: Partition | BinTotals) -> Floats:
     measures_gaps=True, needs_sums_only=True, is_elementwise=True, range=(0.0, 1.0), range_of_scores=_absolute_range
 )
 def absolute_gap(partition: Partition | BinTotals) -> Floats:
-    """Distance between mean score and event rate."""
+    """Distance between mean score and event rate.
+
+    Parameters
+    ----------
+    partition : Partition
+        The bins; see `calibrant.bins`.
+
+    Returns
+    -------
+    ndarray
+        One value per bin.
+
+    See Also
+    --------
+    signed_gap, squared_gap, GCE
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth, ScoreTable
+    >>> bins = EqualWidth(2)(ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.3, 0.6, 0.8]))
+    >>> absolute_gap(bins).round(3)
+    array([0.3, 0.3])
+    """
     return np.abs(signed_gap(partition))
 
 
@@ -129,7 +173,29 @@ def absolute_gap(partition: Partition | BinTotals) -> Floats:
     range_of_scores=_squared_range,
 )
 def squared_gap(partition: Partition | BinTotals) -> Floats:
-    """Squared distance between mean score and event rate."""
+    """Squared distance between mean score and event rate.
+
+    Parameters
+    ----------
+    partition : Partition
+        The bins; see `calibrant.bins`.
+
+    Returns
+    -------
+    ndarray
+        One value per bin.
+
+    See Also
+    --------
+    debiased_squared_gap, absolute_gap, GCE
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth, ScoreTable
+    >>> bins = EqualWidth(2)(ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.3, 0.6, 0.8]))
+    >>> squared_gap(bins).round(3)
+    array([0.09, 0.09])
+    """
     return np.square(signed_gap(partition))
 
 
@@ -139,6 +205,27 @@ def debiased_squared_gap(partition: Partition) -> Floats:
 
     The estimator of Kumar, Liang and Ma (2019); it can be negative. With one row the expectation is unknown, and
     nothing is subtracted. Importance weights use the effective number of rows.
+
+    Parameters
+    ----------
+    partition : Partition
+        The bins; see `calibrant.bins`.
+
+    Returns
+    -------
+    ndarray
+        One value per bin.
+
+    See Also
+    --------
+    squared_gap, DebiasedSCE
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth, ScoreTable
+    >>> bins = EqualWidth(2)(ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.3, 0.6, 0.8]))
+    >>> debiased_squared_gap(bins).round(3)
+    array([-0.16,  0.09])
     """
     degrees = partition.effective_n - 1
     expected = partition.rate * (1 - partition.rate) / np.where(degrees > 0, degrees, np.inf)
@@ -147,7 +234,29 @@ def debiased_squared_gap(partition: Partition) -> Floats:
 
 @declare(measures_gaps=True, range=(0.0, 1.0))
 def mean_distance(partition: Partition) -> Floats:
-    """Mean distance between the scores of a bin and its event rate."""
+    """Mean distance between the scores of a bin and its event rate.
+
+    Parameters
+    ----------
+    partition : Partition
+        The bins; see `calibrant.bins`.
+
+    Returns
+    -------
+    ndarray
+        One value per bin.
+
+    See Also
+    --------
+    max_distance, absolute_gap, GCE
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth, ScoreTable
+    >>> bins = EqualWidth(2)(ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.3, 0.6, 0.8]))
+    >>> mean_distance(bins).round(3)
+    array([0.3, 0.3])
+    """
     labels, table = partition.labels, partition.table
     distance = np.abs(table.score - partition.rate[labels])
     return np.bincount(labels, weights=table.n * distance) / partition.n
@@ -155,7 +264,29 @@ def mean_distance(partition: Partition) -> Floats:
 
 @declare(measures_gaps=True, range=(0.0, 1.0))
 def max_distance(partition: Partition) -> Floats:
-    """Largest distance between the scores of a bin and its event rate: that of the lowest or the highest score."""
+    """Largest distance between the scores of a bin and its event rate: that of the lowest or the highest score.
+
+    Parameters
+    ----------
+    partition : Partition
+        The bins; see `calibrant.bins`.
+
+    Returns
+    -------
+    ndarray
+        One value per bin.
+
+    See Also
+    --------
+    mean_distance, absolute_gap, GCE
+
+    Examples
+    --------
+    >>> from calibrant import EqualWidth, ScoreTable
+    >>> bins = EqualWidth(2)(ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.3, 0.6, 0.8]))
+    >>> max_distance(bins).round(3)
+    array([0.4, 0.4])
+    """
     return np.maximum(np.abs(partition.min_score - partition.rate), np.abs(partition.max_score - partition.rate))
 
 
@@ -169,6 +300,10 @@ class CostLoss:
     ----------
     cost : callable
         One of `calibrant.costs`, or any function of arrays (p, a): not negative, 0 where p equals a.
+
+    See Also
+    --------
+    ECC, LinearCost, absolute_gap
 
     Examples
     --------
@@ -234,6 +369,10 @@ class RejectionRate:
         of rows.
     alpha : float
         Significance level, in (0, 1).
+
+    See Also
+    --------
+    TCE, binomial
 
     Examples
     --------

@@ -68,17 +68,30 @@ class Metric(Protocol):
     ``value_of_rows`` : callable, optional
         From the scores and labels of rows in any order to the value, bitwise that of their table, or None where a table
         is needed (values to refuse, or notes about the rows). The lower-case function asks it first.
+
+    See Also
+    --------
+    UnbinnedMetric, GCE, PointMetric, DistributionMetric
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the metric, as a registry and a specification have it."""
+
     @property
-    def unit(self) -> str: ...
+    def unit(self) -> str:
+        """Unit of the value: "%" or "1"."""
+
     @property
-    def spec(self) -> dict[str, Any]: ...
+    def spec(self) -> dict[str, Any]:
+        """Name and settings, JSON-able."""
+
     @property
-    def measures_gaps(self) -> bool: ...
-    def value(self, table: Any) -> float: ...
+    def measures_gaps(self) -> bool:
+        """Whether the value is a distance between predictions and outcomes."""
+
+    def value(self, table: Any) -> float:
+        """Return the value of a table."""
 
 
 class BinnedMetric(Metric, Protocol):
@@ -128,6 +141,10 @@ class UnbinnedMetric(KnownKeywords, ABC):
     """A metric without bins. A subclass computes `value` and declares its properties; see `Metric`.
 
     The subclass is a frozen dataclass whose fields are the settings. `reader` reads the table that it measures.
+
+    See Also
+    --------
+    Metric, GCE, metric_function
     """
 
     name: ClassVar[str]
@@ -179,6 +196,10 @@ class MetricValue:
     table : ScoreTable, MeanTable or ForecastTable
     notes : tuple of Note
         Notes about the input.
+
+    See Also
+    --------
+    Metric, Breakdown
     """
 
     value: float
@@ -243,6 +264,22 @@ def metric_function(cls: Callable[P, _MeasuresRows]) -> MetricFunction[P]:
     The function takes rows or a table, and the settings of the class by name. It returns a float and issues notes as
     warnings.
 
+    Parameters
+    ----------
+    cls : class
+        Class of a metric.
+
+    Returns
+    -------
+    callable
+        The function; its attribute `metric` is the class.
+
+    See Also
+    --------
+    UnbinnedMetric, Metric
+
+    Examples
+    --------
     >>> from calibrant.metrics.proper_scores import Brier
     >>> brier = metric_function(Brier)
     >>> brier([0, 1], [0.2, 0.9]), brier.__name__, brier.metric is Brier
@@ -281,7 +318,7 @@ def metric_function(cls: Callable[P, _MeasuresRows]) -> MetricFunction[P]:
         "__name__": example.name.lower(),
         "__qualname__": example.name.lower(),
         "__module__": cls.__module__,
-        "__doc__": _function_docstring(inspect.getdoc(cls) or "", reader, has_readings=reading is not None),
+        "__doc__": _function_docstring(cls, example.name.lower(), reader, has_readings=reading is not None),
         "__signature__": inspect.Signature([first, *(p.replace(kind=p.KEYWORD_ONLY) for p in settings)]),
     }
     for name, value in attributes.items():
@@ -292,15 +329,13 @@ def metric_function(cls: Callable[P, _MeasuresRows]) -> MetricFunction[P]:
     return made
 
 
-_HEADING = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
+_HEADING = re.compile(r"^(\w+|See Also)\n-+\n", re.MULTILINE)
 _PREDICTIONS = {"y_prob": "predicted probabilities", "y_pred": "predictions", "forecast": "predictive distributions"}
-
-
 _READINGS = """reading : {"pooled", "published"}
     "published" repeats the program behind the tables of Matsubara et al. (2023) and is not recommended; see `GCE`."""
 
 
-def _function_docstring(of_class: str, reader: TableReader[Any], *, has_readings: bool) -> str:
+def _function_docstring(cls: Any, name: str, reader: TableReader[Any], *, has_readings: bool) -> str:
     """Return the docstring of the class with the parameters and the result of its function."""
     table = reader.kind.__name__
     columns = (
@@ -308,7 +343,7 @@ def _function_docstring(of_class: str, reader: TableReader[Any], *, has_readings
         f"    Outcomes and {_PREDICTIONS[reader.prediction]}; or one `{table}` instead of both."
     )
     options = f"{', '.join(reader.options)}\n    Options for reading rows; see `{table}.from_arrays`."
-    summary, *rest = _HEADING.split(of_class)
+    summary, *rest = _HEADING.split(inspect.getdoc(cls) or "")
     sections = dict(zip(rest[::2], (body.strip("\n") for body in rest[1::2]), strict=True))
     settings = sections.pop("Parameters", "")
     sections = {
@@ -316,5 +351,7 @@ def _function_docstring(of_class: str, reader: TableReader[Any], *, has_readings
         "Returns": "float",
         **sections,
     }
+    if "See Also" in sections:  # the class names its function; the function names its class
+        sections["See Also"] = re.sub(rf"\b{name}\b", cls.__name__, sections["See Also"])
     bodies = (f"{name}\n{'-' * len(name)}\n{body}" for name, body in sections.items())
     return "\n\n".join([summary.strip(), *bodies])

@@ -115,6 +115,10 @@ class MulticlassBrier(_ProperScore):
 
     In [0, 2]: Brier's convention of 1950. For two classes it is twice the binary score.
 
+    See Also
+    --------
+    MulticlassLogLoss, Brier
+
     Examples
     --------
     >>> import numpy as np
@@ -141,6 +145,10 @@ class MulticlassLogLoss(_ProperScore):
     """Log loss of K classes: mean of -ln of the probability of the class that occurred; lower is better.
 
     Infinite where a class of probability 0 occurs; nothing is clipped.
+
+    See Also
+    --------
+    MulticlassBrier, LogLoss
 
     Examples
     --------

@@ -30,25 +30,113 @@ Norm: TypeAlias = Callable[[Floats, Weights], float]
 
 @declare(takes_rows=True, is_mean=True)
 def weighted_mean(values: Floats, sizes: Weights) -> float:
-    """Mean, weighted by bin size. It keeps the sign, so it is not a norm in the strict sense."""
+    """Mean, weighted by bin size. It keeps the sign, so it is not a norm in the strict sense.
+
+    Parameters
+    ----------
+    values : ndarray
+        Losses of the bins.
+    sizes : ndarray
+        Number of rows, or sum of weights, of each bin.
+
+    Returns
+    -------
+    float
+
+    See Also
+    --------
+    weighted_l1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(weighted_mean(np.array([0.3, -0.4]), np.array([1, 3])), 4)
+    -0.225
+    """
     return _plain(np.sum(values * sizes, axis=-1) / np.sum(sizes, axis=-1))
 
 
 @declare(takes_absolute=True, takes_rows=True, is_mean=True)
 def weighted_l1(values: Floats, sizes: Weights) -> float:
-    """Mean of absolute values, weighted by bin size: the norm of ECE and TCE."""
+    """Mean of absolute values, weighted by bin size: the norm of ECE and TCE.
+
+    Parameters
+    ----------
+    values : ndarray
+        Losses of the bins.
+    sizes : ndarray
+        Number of rows, or sum of weights, of each bin.
+
+    Returns
+    -------
+    float
+
+    See Also
+    --------
+    weighted_l2, weighted_mean, sup, Lp
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(weighted_l1(np.array([0.3, -0.4]), np.array([1, 3])), 4)
+    0.375
+    """
     return weighted_mean(np.abs(values), sizes)
 
 
 @declare(takes_absolute=True, takes_rows=True)
 def weighted_l2(values: Floats, sizes: Weights) -> float:
-    """Root mean square, weighted by bin size."""
+    """Root mean square, weighted by bin size.
+
+    Parameters
+    ----------
+    values : ndarray
+        Losses of the bins.
+    sizes : ndarray
+        Number of rows, or sum of weights, of each bin.
+
+    Returns
+    -------
+    float
+
+    See Also
+    --------
+    weighted_l1, Lp
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(weighted_l2(np.array([0.3, -0.4]), np.array([1, 3])), 4)
+    0.3775
+    """
     return _plain(np.sqrt(weighted_mean(np.square(values), sizes)))
 
 
 @declare(takes_absolute=True, interval_method="triangle", takes_rows=True)
 def sup(values: Floats, sizes: Weights) -> float:
-    """Largest absolute value of the bins with rows."""
+    """Largest absolute value of the bins with rows.
+
+    Parameters
+    ----------
+    values : ndarray
+        Losses of the bins.
+    sizes : ndarray
+        Number of rows, or sum of weights, of each bin.
+
+    Returns
+    -------
+    float
+
+    See Also
+    --------
+    weighted_l1, MCE
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(sup(np.array([0.3, -0.4]), np.array([1, 3])), 4)
+    0.4
+    """
     return _plain(np.max(np.abs(np.where(sizes > 0, values, 0.0)), axis=-1))
 
 
@@ -62,6 +150,17 @@ def _plain(found: Any) -> float:
 class Lp:
     r"""Weighted p-norm, :math:`(\sum_b (N_b / N) |v_b|^p)^{1/p}`.
 
+    Parameters
+    ----------
+    p : float
+        Order of the norm, at least 1.
+
+    See Also
+    --------
+    weighted_l1, weighted_l2, sup
+
+    Examples
+    --------
     >>> round(Lp(2)(np.array([0.3, -0.4]), np.array([1, 1])), 4)
     0.3536
     """

@@ -30,6 +30,22 @@ def total_error(partition: Partition, error: EstimationError = variance) -> floa
 
     Among bins with non-decreasing rates, `PAVA` has the least total variance (Proposition 1).
 
+    Parameters
+    ----------
+    partition : Partition
+        The bins; see `calibrant.bins`.
+    error : callable, default=variance
+        Estimation error of each bin, from its events, rows and rate.
+
+    Returns
+    -------
+    float
+        Sum over bins.
+
+    See Also
+    --------
+    mean_within_error, OptimalBins
+
     Examples
     --------
     >>> from calibrant import PAVA
@@ -41,7 +57,31 @@ def total_error(partition: Partition, error: EstimationError = variance) -> floa
 
 
 def mean_within_error(partition: Partition, error: EstimationError = variance) -> float:
-    """Return the mean estimation error of the bins, not weighted by size (Table 1 of the paper)."""
+    """Return the mean estimation error of the bins, not weighted by size (Table 1 of the paper).
+
+    Parameters
+    ----------
+    partition : Partition
+        The bins; see `calibrant.bins`.
+    error : callable, default=variance
+        Estimation error of each bin, from its events, rows and rate.
+
+    Returns
+    -------
+    float
+        Mean over rows.
+
+    See Also
+    --------
+    total_error, OptimalBins
+
+    Examples
+    --------
+    >>> from calibrant import PAVA
+    >>> table = ScoreTable.from_arrays([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.9])
+    >>> round(mean_within_error(PAVA()(table)), 4)
+    0.0833
+    """
     return float(np.mean(_errors(partition, error)))
 
 
@@ -58,10 +98,21 @@ class OptimalBins:
     Solved by dynamic programming over all runs of distinct scores, in O(m^3) for m scores: for studies of small tables.
     PAVA-BC approximates it in linear time, and can have a smaller error if its rates decrease somewhere.
 
+    Parameters
+    ----------
+    n_min, n_max : int
+        Smallest and largest number of rows of a bin.
+    error : callable, default=variance
+        Estimation error of each bin, from its events, rows and rate.
+
     Raises
     ------
     InputError
         If no bins within the limits have non-decreasing rates.
+
+    See Also
+    --------
+    PAVABC, total_error
 
     Examples
     --------

@@ -43,6 +43,10 @@ def optimal_prediction(samples: Any, cost: Cost) -> Floats:
     ndarray of shape (rows,)
         If there are several minima, the lowest of the candidates below.
 
+    See Also
+    --------
+    LinearCost, CostRecalibrator, bayes_threshold
+
     Notes
     -----
     Equation (7) of [1]_, exact for every cost of the library, which declares how its minimum is found:

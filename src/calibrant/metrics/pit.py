@@ -38,6 +38,10 @@ def pit(y_true: Column, forecast: Any, *, random_state: RandomState = 0, randomi
     -------
     ndarray of n numbers in [0, 1]
 
+    See Also
+    --------
+    anderson_darling, kolmogorov_smirnov, PITDisplay
+
     Examples
     --------
     >>> from calibrant.regression import Gaussian
@@ -83,6 +87,20 @@ def miscalibration(u: Column) -> float:
 
     The integral over x of the distance between x and the share of u up to x, computed exactly. Where forecasts are
     overconfident or underconfident, the coverage of central intervals deviates by twice that, averaged over all levels.
+
+    Parameters
+    ----------
+    u : column
+        PIT values, in [0, 1]; see `pit`.
+
+    Returns
+    -------
+    float
+        In [0, 0.5].
+
+    See Also
+    --------
+    pit, coverage
 
     Examples
     --------

@@ -43,6 +43,10 @@ class PointMetric(UnbinnedMetric):
     """A metric of point predictions, computed from a `MeanTable`; see `calibrant.metrics.Metric`.
 
     It has no null distribution: a point prediction does not state the distribution of the outcome.
+
+    See Also
+    --------
+    Metric, DistributionMetric, MSE
     """
 
     kind: ClassVar[str] = "point"
@@ -61,6 +65,10 @@ class MeanError(PointMetric):
     """Mean error, E(y_pred - y).
 
     Above 0 the predictions overestimate on average; it is 0 for a calibrated model.
+
+    See Also
+    --------
+    mean_error, Ratio
 
     Examples
     --------
@@ -83,6 +91,10 @@ class Ratio(PointMetric):
 
     Above 1 the predictions overestimate in total; it is 1 for a calibrated model. The mean outcome must not be 0. For
     outcomes that can be negative use `mean_error`.
+
+    See Also
+    --------
+    ratio, MeanError
 
     Examples
     --------
@@ -116,6 +128,10 @@ class MeanQuotient(PointMetric):
     ----------
     zeros : {"raise", "drop"}
         Whether rows with outcome 0 are an error, or are dropped and counted in a note.
+
+    See Also
+    --------
+    mean_quotient, MeanError
 
     Examples
     --------
@@ -170,6 +186,10 @@ class MeanQuotient(PointMetric):
 class MSE(PointMetric):
     """Mean squared error, E((y_pred - y)^2).
 
+    See Also
+    --------
+    mse, RMSE
+
     Examples
     --------
     >>> mse([1.0, 2.0, 6.0], [2.0, 3.0, 9.0])
@@ -188,6 +208,10 @@ class MSE(PointMetric):
 class RMSE(PointMetric):
     """Root mean squared error, the root of E((y_pred - y)^2), in the unit of the outcome.
 
+    See Also
+    --------
+    rmse, MSE
+
     Examples
     --------
     >>> rmse([1.0, 2.0, 6.0], [2.0, 4.0, 8.0])
@@ -204,6 +228,10 @@ class RMSE(PointMetric):
 @dataclass(frozen=True)
 class MAE(PointMetric):
     """Mean absolute error, E|y_pred - y|; not defined for merged tables.
+
+    See Also
+    --------
+    mae, MSE
 
     Examples
     --------
@@ -230,6 +258,10 @@ class RelativeMSE(PointMetric):
     0 is best; above 1 the mean outcome predicts better. Outcomes must not all be equal. (The chapter of Bella et al.
     prints a denominator without a square and without a sum.)
 
+    See Also
+    --------
+    relative_mse, MSE
+
     Examples
     --------
     >>> round(relative_mse([1.0, 2.0, 6.0], [2.0, 3.0, 9.0]), 4)
@@ -255,6 +287,10 @@ class Pinball(PointMetric):
     ----------
     level : float, default=0.5
         Level of the predicted quantiles; 0.5 for medians, whose loss is half of the absolute error.
+
+    See Also
+    --------
+    pinball, CRPS
 
     Examples
     --------

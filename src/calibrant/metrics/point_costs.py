@@ -30,6 +30,16 @@ class CostByBin:
     per_bin : dict of arrays
         lower, upper, n, mean_prediction, cost (mean cost per row), low and high (its confidence interval), shift (the
         shift of the predictions with the least cost), least (the mean cost after it) and avoidable (cost less least).
+    level : float
+        Confidence level.
+    size : float
+        Number of rows, or sum of weights.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    cost_by_bin
     """
 
     per_bin: Mapping[str, Any]
@@ -107,6 +117,17 @@ def cost_by_bin(
         scale, such as ExponentialCost, are made for probabilities: their result depends on the unit of the outcome.
     n_bins, bins, confidence_level
         See `bias_by_bin`.
+    sample_weight, frequency, missing
+        Options for reading rows; see `MeanTable.from_rows`.
+
+    Returns
+    -------
+    CostByBin
+        The bins with their costs.
+
+    See Also
+    --------
+    CostByBin, CostRecalibrator
 
     Examples
     --------

@@ -19,6 +19,19 @@ class MSEDecomposition:
     """Miscalibration, discrimination and uncertainty: mse = mcb - dsc + unc.
 
     `bias` and `slope` are the parts of mcb that a shift, and then a straight line, would remove.
+
+    Attributes
+    ----------
+    mcb, dsc, unc : float
+        Miscalibration, discrimination and uncertainty.
+    bias, slope : float
+        Parts of mcb.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    mse_decomposition
     """
 
     mcb: float
@@ -46,6 +59,22 @@ def mse_decomposition(table: MeanTable) -> MSEDecomposition:
     reduction against the mean outcome (higher is better), unc the variance of the outcomes. A shift would remove
     :math:`(E \hat y - E y)^2` of mcb (`bias`), and a rising line :math:`\mathrm{Var}(\hat y)(1 - b)^2` (`slope`), with
     b the slope of the regression of outcomes on predictions; where b < 0 the line is level.
+
+    Parameters
+    ----------
+    y_true, y_pred : columns
+        Outcomes and predictions; or one `MeanTable` instead of both.
+    sample_weight, frequency, missing
+        Options for reading rows; see `MeanTable.from_rows`.
+
+    Returns
+    -------
+    MSEDecomposition
+        The terms.
+
+    See Also
+    --------
+    CorpDecomposition, murphy_decomposition, mcb, brier
 
     Examples
     --------

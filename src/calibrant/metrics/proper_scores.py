@@ -22,6 +22,10 @@ class Brier(UnbinnedMetric):
 
     The convention of the binary score; Brier's own of 1950 adds both classes and is twice as large.
 
+    See Also
+    --------
+    brier, LogLoss, corp_decomposition
+
     Examples
     --------
     >>> round(brier([0, 1, 1], [0.2, 0.6, 0.9]), 4)
@@ -49,6 +53,10 @@ class LogLoss(UnbinnedMetric):
     """Log loss: mean of -ln of the probability of the observed outcome; lower is better.
 
     Infinite where an event of probability 0 occurs, or one of probability 1 does not; nothing is clipped.
+
+    See Also
+    --------
+    log_loss, Brier
 
     Examples
     --------
@@ -94,6 +102,10 @@ class StratifiedBrier(UnbinnedMetric):
     """Mean of the Brier scores of the two classes, so that a rare class weighs as much as a common one.
 
     Wallace and Dahabreh (2014). Lower is better. Needs rows of both classes.
+
+    See Also
+    --------
+    stratified_brier, Brier
 
     Examples
     --------

@@ -31,6 +31,14 @@ class RECCurve:
         Each error that occurs, and the share of rows with at most that error.
     area_over : float
         Area over the curve: the mean error.
+    loss : str
+        absolute or squared.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    rec_curve
     """
 
     tolerance: Floats
@@ -63,6 +71,24 @@ def rec_curve(table: MeanTable, *, loss: Literal["absolute", "squared"] = "absol
     The counterpart of the ROC curve (Bi and Bennett, 2003). The area over the curve is the mean error: MAE, or MSE
     with squared errors. The curve has one point for each error that occurs.
 
+    Parameters
+    ----------
+    y_true, y_pred : columns
+        Outcomes and predictions; or one `MeanTable` instead of both.
+    loss : {"absolute", "squared"}, default="absolute"
+        Error of a row.
+    sample_weight, frequency, missing
+        Options for reading rows; see `MeanTable.from_rows`.
+
+    Returns
+    -------
+    RECCurve
+        Tolerances and shares of rows.
+
+    See Also
+    --------
+    RECCurve, RECDisplay, error_tolerance
+
     Examples
     --------
     >>> curve = rec_curve([1.0, 2.0, 6.0, 4.0], [2.0, 3.0, 9.0, 4.0])
@@ -90,6 +116,10 @@ class ErrorTolerance(PointMetric):
     ----------
     share : float, default=0.9
         Share of the rows, in (0, 1].
+
+    See Also
+    --------
+    error_tolerance, rec_curve
 
     Examples
     --------

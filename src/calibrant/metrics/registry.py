@@ -80,6 +80,22 @@ METRICS = MetricRegistry(
 def metric_names(kind: str) -> list[str]:
     """Return the names in `METRICS` of the metrics of one kind of forecast.
 
+    Parameters
+    ----------
+    kind : str, optional
+        Kind of forecast; by default all kinds.
+
+    Returns
+    -------
+    list of str
+        Names, as `evaluate` takes them in `metrics`.
+
+    See Also
+    --------
+    METRICS, as_metric
+
+    Examples
+    --------
     >>> metric_names("distribution")
     ['crps', 'nll', 'interval_score', 'coverage_error']
     """
@@ -89,6 +105,24 @@ def metric_names(kind: str) -> list[str]:
 def as_metric(metric: MetricLike, argument: str = "metric") -> Metric:
     """Return the metric object that is meant by an object, a class, a lower-case function or a name.
 
+    Parameters
+    ----------
+    metric : metric, class, metric function or name
+        What is meant.
+    argument : str, default="metric"
+        Name of the caller's argument, for the error.
+
+    Returns
+    -------
+    Metric
+        The metric object.
+
+    See Also
+    --------
+    as_metrics, from_spec, METRICS
+
+    Examples
+    --------
     >>> from calibrant import Brier, brier
     >>> as_metric(Brier()) == as_metric(Brier) == as_metric(brier) == as_metric("brier")
     True
@@ -117,6 +151,24 @@ def as_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike], kind: s
 
     With `kind`, a metric of another kind of forecast is an error.
 
+    Parameters
+    ----------
+    metrics : mapping of name to metric, or list of metrics
+        Each as `as_metric` takes it.
+    kind : str, optional
+        Kind of forecast that each metric must have.
+
+    Returns
+    -------
+    dict of str to Metric
+        Metric objects by name.
+
+    See Also
+    --------
+    as_metric, metric_names
+
+    Examples
+    --------
     >>> as_metrics(["ece", "brier"])
     {'ECE': ECE(), 'brier': Brier()}
     """
@@ -158,6 +210,22 @@ def _named_metrics(metrics: Mapping[str, MetricLike] | Sequence[MetricLike]) -> 
 def from_spec(spec: Mapping[str, Any]) -> GCE | UnbinnedMetric:
     """Return the metric that a specification (``metric.spec``) describes, with bins or without.
 
+    Parameters
+    ----------
+    spec : mapping
+        Specification of a metric.
+
+    Returns
+    -------
+    GCE or UnbinnedMetric
+        The metric.
+
+    See Also
+    --------
+    as_metric, GCE
+
+    Examples
+    --------
     >>> from_spec({"name": "brier"})
     Brier()
     """

@@ -33,6 +33,20 @@ def binomial(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
     The p-values are bitwise identical to those of `scipy.stats.binomtest`. Outcomes whose probability differs from that
     of k by a relative 1e-7 or less count as equally probable. k and n must be whole numbers.
 
+    Parameters
+    ----------
+    k, n, p : array_like
+        Number of events, number of rows and hypothetical probability; they are broadcast.
+
+    Returns
+    -------
+    ndarray
+        p-values in [0, 1].
+
+    See Also
+    --------
+    score, t, clopper_pearson, RejectionRate
+
     Examples
     --------
     >>> binomial([1, 5], [30, 10], [0.17, 0.5]).round(4)
@@ -57,6 +71,20 @@ def t(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
     Table 11 finds the t-test far worse than the binomial one.) If all outcomes are equal, the p-value is 1 if p equals
     them, else 0. With n = 1 the variance is unknown, and the p-value is 1.
 
+    Parameters
+    ----------
+    k, n, p : array_like
+        Number of events, number of rows and hypothetical probability; they are broadcast.
+
+    Returns
+    -------
+    ndarray
+        p-values in [0, 1].
+
+    See Also
+    --------
+    binomial, score
+
     Examples
     --------
     >>> t([3, 6], 10, 0.5).round(4)
@@ -78,6 +106,20 @@ def score(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
     """Rao's score test, two-sided: (k - n p) / sqrt(n p (1-p)) against the normal distribution.
 
     The test behind Wilson's interval. k and n may be real, such as effective sizes of weighted rows.
+
+    Parameters
+    ----------
+    k, n, p : array_like
+        Number of events, number of rows and hypothetical probability; they are broadcast.
+
+    Returns
+    -------
+    ndarray
+        p-values in [0, 1].
+
+    See Also
+    --------
+    binomial, weighted
 
     Examples
     --------
@@ -113,6 +155,15 @@ def weighted(k: ArrayLike, n: ArrayLike, p: ArrayLike, *, w2: ArrayLike, k2: Arr
         Probability of the event under the hypothesis.
     w2, k2 : array_like
         Sums of w^2 and of w^2 y.
+
+    Returns
+    -------
+    ndarray
+        p-values in [0, 1].
+
+    See Also
+    --------
+    score, binomial
 
     Notes
     -----
@@ -182,6 +233,20 @@ def bayes(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Floats:
     p is rejected at alpha exactly if it lies outside Jeffreys' 1 - alpha interval. As in that interval, with k = 0 only
     the upper tail is used, and with k = n only the lower one.
 
+    Parameters
+    ----------
+    k, n, p : array_like
+        Number of events, number of rows and hypothetical probability; they are broadcast.
+
+    Returns
+    -------
+    ndarray
+        p-values in [0, 1].
+
+    See Also
+    --------
+    binomial
+
     Examples
     --------
     >>> bayes([3, 6], 10, 0.5).round(4)
@@ -202,6 +267,22 @@ def clopper_pearson(k: ArrayLike, n: ArrayLike, *, confidence_level: float = 0.9
     as effective sizes of weighted rows. The coverage is at least the confidence level, and each tail has at most half
     of the error rate. A probability outside the interval may therefore have a p-value of `binomial` slightly above 5 %,
     and the other way round.
+
+    Parameters
+    ----------
+    k, n : array_like
+        Number of events and number of rows.
+    confidence_level : float, default=0.95
+        Confidence level.
+
+    Returns
+    -------
+    low, high : ndarray
+        Limits of the intervals.
+
+    See Also
+    --------
+    binomial
 
     Examples
     --------

@@ -36,6 +36,24 @@ def slope_intercept(table: ScoreTable, *, eps: float = EPS) -> SlopeIntercept:
     rounding error. Scores are clipped to [eps, 1 - eps], because the logits of 0 and 1 are infinite; `n_clipped` and a
     note count the clipped rows. Needs both classes, two scores, and outcomes that no threshold separates.
 
+    Parameters
+    ----------
+    y_true, y_prob : columns
+        Outcomes and predicted probabilities; or one `ScoreTable` instead of both.
+    eps : float, default=2**-24
+        Scores are clipped to [eps, 1 - eps].
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    SlopeIntercept
+        Slope, intercept and number of clipped rows.
+
+    See Also
+    --------
+    slope_intercept_test, bias, log_odds_error
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)

@@ -29,6 +29,10 @@ class SmoothECE(UnbinnedMetric):
     with the Gaussian kernel reflected at 0 and 1; the value is that of the bandwidth :math:`\sigma^*` at which
     :math:`\mathrm{smECE}_{\sigma^*} = \sigma^*`. Błasiok and Nakkiran (2023).
 
+    See Also
+    --------
+    smooth_ece, ECE
+
     Notes
     -----
     A reflected Gaussian multiplies the j-th cosine coefficient by :math:`e^{-(\pi j \sigma)^2 / 2}`, so one cosine

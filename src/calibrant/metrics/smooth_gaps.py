@@ -20,6 +20,19 @@ class SmoothErrors:
     """Distances of scores to a calibration curve, over rows: mean (ICI), median, 90th percentile and maximum.
 
     `curve` says which curve: loess, spline, isotonic or belt.
+
+    Attributes
+    ----------
+    ici, e50, e90, emax : float
+        Mean, median, 90th percentile and maximum of the distances.
+    curve : str
+        Name of the curve.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    loess_errors, IsotonicErrors
     """
 
     ici: float
@@ -38,6 +51,19 @@ def loess_errors(table: ScoreTable, *, span: float = 0.75, degree: int = 2) -> S
     ----------
     span, degree
         Of the local regression; see `LocalRegression`. The defaults are those of R's ``loess`` and of the paper.
+    y_true, y_prob : columns
+        Outcomes and predicted probabilities; or one `ScoreTable` instead of both.
+    sample_weight, frequency, pos_label, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    SmoothErrors
+        The four distances.
+
+    See Also
+    --------
+    SmoothErrors, isotonic_errors, calibration_curve
 
     Notes
     -----

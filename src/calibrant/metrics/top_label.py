@@ -31,6 +31,26 @@ def top_label(
     Of equal probabilities the first column counts. Arguments as for `classwise`. CUDA tensors are
     counted on their device.
 
+    Parameters
+    ----------
+    y_true : column
+        Labels.
+    proba : array or frame of shape (n, K)
+        Class probabilities.
+    labels : list, optional
+        The class of each column.
+    sample_weight, frequency, missing
+        Options for reading rows; see `ScoreTable.from_arrays`.
+
+    Returns
+    -------
+    ScoreTable
+        Highest probabilities, and whether that class occurred.
+
+    See Also
+    --------
+    TopLabelMetric, classwise
+
     Examples
     --------
     >>> proba = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.5, 0.3]]
@@ -51,6 +71,15 @@ def top_label(
 @dataclass(frozen=True)
 class TopLabelMetric(FromBinaryMetric):
     """A binary metric of the highest probability of each row and whether that class occurred (confidence calibration).
+
+    Parameters
+    ----------
+    metric : Metric
+        A binary metric.
+
+    See Also
+    --------
+    top_label, ClasswiseMetric
 
     Examples
     --------

@@ -62,6 +62,10 @@ class MonitorClient(KnownKeywords):
     retries : int, default=8
         How often a call is repeated; the pauses grow from 0.2 to 10 seconds.
 
+    See Also
+    --------
+    Monitor
+
     Notes
     -----
     The client needs no extra of Calibrant. Several threads can use it at once. Use it in a ``with`` statement to close

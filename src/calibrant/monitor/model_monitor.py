@@ -88,6 +88,10 @@ class Monitor(KnownKeywords):
         Accept times that lie more than a window (at least a day) ahead of the clock, as in simulations. A wrong time in
         the future would close all windows before it. Not stored.
 
+    See Also
+    --------
+    MonitorClient, EProcess, evaluate, MonitorDisplay
+
     Notes
     -----
     The settings of a model are stored when it is created. Another `Monitor` of the same model uses them; a given

@@ -78,6 +78,29 @@ def svg(display: DrawnDisplay) -> str:
 
     Text is stored as text, so that it can be searched, selected and read by screen readers, in the sans-serif font of
     the viewer. If two displays share a figure, the ids of the second end in ``-2``.
+
+    Parameters
+    ----------
+    display : display
+        A drawn display of `calibrant.plots`.
+
+    Returns
+    -------
+    str
+        The SVG document.
+
+    See Also
+    --------
+    ReliabilityDisplay
+
+    Examples
+    --------
+    >>> from calibrant import ScoreTable
+    >>> from calibrant.plots import ReliabilityDisplay
+    >>> table = ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> display = ReliabilityDisplay.from_predictions(table)
+    >>> svg(display).startswith("<?xml")
+    True
     """
     stream = io.StringIO()
     figure = _drawn_figure(display)
@@ -90,6 +113,32 @@ def save(display: DrawnDisplay, path: str | PathLike[str], *, dpi: float = 150) 
     """Write the figure of a display to a .svg, .png or .pdf file, with identical bytes for identical input.
 
     An existing file is replaced atomically.
+
+    Parameters
+    ----------
+    display : display
+        A drawn display of `calibrant.plots`.
+    path : str or path
+        File to write; its suffix is the format: svg, png or pdf.
+    dpi : float
+        Dots per inch of a PNG.
+
+    See Also
+    --------
+    load, to_sql, to_onnx
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from calibrant import ScoreTable
+    >>> from calibrant.plots import ReliabilityDisplay
+    >>> table = ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> display = ReliabilityDisplay.from_predictions(table)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(display, Path(folder, "reliability.svg"))
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['reliability.svg']
     """
     kind = Path_(path).suffix.lower()
     if kind not in (".svg", ".png", ".pdf"):

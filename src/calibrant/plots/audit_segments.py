@@ -30,6 +30,10 @@ class SegmentDisplay:
     ----------
     audit : Audit
     figure_, ax_ : Figure, Axes
+
+    See Also
+    --------
+    SegmentMapDisplay, audit
     """
 
     audit: Audit

@@ -46,6 +46,10 @@ class BiasDisplay:
     figure_, ax_, rows_, band_, means_, line_
         After drawing.
 
+    See Also
+    --------
+    bias_by_bin, RECDisplay
+
     Examples
     --------
     >>> from matplotlib.figure import Figure

@@ -63,6 +63,14 @@ class BinningDisplay:
     ax_sizes_, ax_rates_ : mappings of name to Axes
     sizes_, rates_, boundaries_, violations_ : mappings of name to artists
         Those of single bins have the id (gid) ``binning-<kind>-bin-<number>-<part>``.
+    scale : str
+        Scale of the axis of scores.
+    xmax : float or None
+        End of the axis of scores.
+
+    See Also
+    --------
+    TestBasedReliabilityDisplay, PAVABC
 
     Examples
     --------

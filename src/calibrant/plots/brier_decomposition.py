@@ -63,6 +63,10 @@ class DecompositionDisplay:
     figure_, ax_, points_, crosses_, isolines_
         After drawing; a model's artists have the id (gid) ``decomposition-<model>-<part>``.
 
+    See Also
+    --------
+    corp_decomposition, ComparisonDisplay
+
     Examples
     --------
     >>> from matplotlib.figure import Figure

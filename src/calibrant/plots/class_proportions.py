@@ -71,6 +71,10 @@ class ProportionDisplay:
     predicted_, observed_, points_, intervals_ : lists of artists
         One per class, with the id (gid) ``proportion-<class>-<part>``; no interval where it is undefined.
 
+    See Also
+    --------
+    proportions, ClasswiseDisplay
+
     Examples
     --------
     >>> from calibrant import Labels, evaluate

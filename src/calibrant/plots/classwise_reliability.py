@@ -60,6 +60,10 @@ class ClasswiseDisplay:
     points_, intervals_ : mappings of name to artists
         Their ids (gid) are ``classwise-<name>-points`` and ``classwise-<name>-bin-<number>-interval``.
 
+    See Also
+    --------
+    classwise, ProportionDisplay
+
     Examples
     --------
     >>> from calibrant import evaluate

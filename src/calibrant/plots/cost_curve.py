@@ -68,6 +68,10 @@ class CostDisplay:
     lines_, bands_ : mappings of name to artists
         With the id (gid) ``cost-<model>-line`` and ``cost-<model>-interval``.
 
+    See Also
+    --------
+    ecc, decisions, DecisionCurveDisplay
+
     Examples
     --------
     >>> from calibrant import ScoreTable

@@ -42,6 +42,12 @@ class CoverageDisplay:
     band_ : PolyCollection
         Of the forecast with the most rows.
     curves_ : dict of name to line
+    confidence_level : float
+        Level of the intervals of coverage.
+
+    See Also
+    --------
+    coverage, PITDisplay
 
     Examples
     --------

@@ -52,6 +52,10 @@ class CumulativeDisplay:
     figure_, ax_, curve_, band_, extremes_
         After drawing.
 
+    See Also
+    --------
+    cumulative_band, ecce
+
     Examples
     --------
     >>> from matplotlib.figure import Figure

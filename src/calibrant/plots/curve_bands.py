@@ -53,6 +53,10 @@ class CalibrationCurveDisplay:
     figure_, ax_, lines_, bands_
         After drawing; `lines_` and `bands_` map names to artists with the id (gid) ``curve-<name>``.
 
+    See Also
+    --------
+    calibration_curve, calibration_belt, ReliabilityDisplay
+
     Examples
     --------
     >>> from matplotlib.figure import Figure

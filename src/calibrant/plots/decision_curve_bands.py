@@ -41,6 +41,10 @@ class DecisionCurveDisplay:
     figure_, ax_, lines_, bands_, treat_all_, treat_none_
         After drawing; `lines_` and `bands_` map names to artists with the id (gid) ``decision-<name>``.
 
+    See Also
+    --------
+    decision_curve, CostDisplay
+
     Examples
     --------
     >>> import numpy as np

@@ -56,6 +56,10 @@ class RECDisplay:
     lines_ : dict of name to line
     reference_ : Line2D or None
 
+    See Also
+    --------
+    rec_curve, BiasDisplay
+
     Examples
     --------
     >>> from matplotlib.figure import Figure

@@ -62,6 +62,10 @@ class GroupDisplay:
     points_, intervals_, bands_ : lists of artists
         One per group, with the id (gid) ``group-<name>-<part>``; none where an interval or a null range is undefined.
 
+    See Also
+    --------
+    evaluate, EvaluationDisplay
+
     Examples
     --------
     >>> from calibrant import ScoreTable

@@ -37,6 +37,10 @@ class MonitorDisplay:
     history : History
     figure_, rates_, evidence_
         After drawing: the figure and the axes of both panels.
+
+    See Also
+    --------
+    Monitor
     """
 
     history: Any

@@ -39,6 +39,10 @@ class NullDisplay:
     figure_, ax_, histogram_, band_, value_, expected_
         After drawing.
 
+    See Also
+    --------
+    null
+
     Examples
     --------
     >>> from calibrant import ECE, ScoreTable

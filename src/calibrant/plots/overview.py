@@ -42,6 +42,15 @@ class EvaluationDisplay:
     have ``classes`` and ``proportions``; predicted classes have ``proportions``. With groups there is ``groups`` below
     them. Panels that are not drawn are None.
 
+    Attributes
+    ----------
+    evaluation : Evaluation
+        The evaluation.
+
+    See Also
+    --------
+    evaluate, ComparisonDisplay
+
     Examples
     --------
     >>> from calibrant import ScoreTable, evaluate
@@ -214,6 +223,15 @@ class ComparisonDisplay:
     and predicted classes have one display per model in ``models``, of the first four. Panels that are not drawn are
     None. ``ax_differences_`` shows the differences of the squares that decide from the baseline, filled if significant
     (adjusted by Holm).
+
+    Attributes
+    ----------
+    comparison : Comparison
+        The comparison.
+
+    See Also
+    --------
+    compare, EvaluationDisplay
     """
 
     comparison: Comparison

@@ -34,6 +34,10 @@ class ParetoDisplay:
     figure_, ax_, axes_, curves_, chosen_
         After drawing.
 
+    See Also
+    --------
+    ParetoRecalibrator
+
     Examples
     --------
     >>> from calibrant.regression import Gaussian, ParetoRecalibrator

@@ -46,6 +46,12 @@ class PITDisplay:
         Anderson and Darling's.
     figure_, ax_, bars_, band_, expected_
         After drawing.
+    confidence_level : float
+        Level of the range of each bar if calibrated.
+
+    See Also
+    --------
+    pit, CoverageDisplay
 
     Examples
     --------

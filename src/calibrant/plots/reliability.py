@@ -77,6 +77,10 @@ class ReliabilityDisplay:
     points_, lines_, intervals_, spans_, bands_, sizes_ : mappings of name to artists
         Those of single bins have the id (gid) ``reliability-<model>-bin-<number>-<part>``.
 
+    See Also
+    --------
+    TestBasedReliabilityDisplay, CalibrationCurveDisplay, consistency_band
+
     Examples
     --------
     >>> from calibrant import ECE, ScoreTable

@@ -48,6 +48,10 @@ class RocHullDisplay:
         After drawing; segments and concavities have the id (gid) ``roc-hull-bin-<number>-<part>``, numbered from 0
         for the lowest scores.
 
+    See Also
+    --------
+    calloss, auc
+
     Examples
     --------
     >>> from matplotlib.figure import Figure

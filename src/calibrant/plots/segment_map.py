@@ -44,6 +44,10 @@ class SegmentMapDisplay:
     ----------
     audit : Audit
     figure_, ax_ : Figure, Axes
+
+    See Also
+    --------
+    SegmentDisplay, audit
     """
 
     audit: Audit

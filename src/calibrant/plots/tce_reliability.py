@@ -85,6 +85,14 @@ class TestBasedReliabilityDisplay:
         Lists of artists: one per drawn bin that has such a shape. The id (gid) of each is
         ``test-based-bin-<number>-<shape>``, numbered from 0 as the rows of `data`. With more than 60 bins rate and
         interval are one shape; with more than 200 there are no intervals, and all shapes of a kind are one artist.
+    scale : str
+        Scale of the axes.
+    ymax : float or None
+        End of the axis of rates.
+
+    See Also
+    --------
+    ReliabilityDisplay, TCE, BinningDisplay
 
     Examples
     --------

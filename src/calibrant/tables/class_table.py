@@ -38,6 +38,10 @@ class ClassTable:
         Rows read, and rows that were not used.
     notes : tuple of Note
 
+    See Also
+    --------
+    ConfusionTable, ScoreTable, classwise
+
     Examples
     --------
     >>> import numpy as np

@@ -26,6 +26,17 @@ class Tables(Mapping[tuple[str, Any], ScoreTable]):
     The model is the name of a column of scores. The group is None without `by`, a label for one column, and a tuple of
     labels for several columns. Tables of parts of the data add up, key by key.
 
+    Parameters
+    ----------
+    tables : mapping
+        From (model, group) to `ScoreTable`.
+    by : tuple of str, optional
+        Names of the columns of the groups.
+
+    See Also
+    --------
+    ScoreTable, tables_from_frame, tables_scan
+
     Examples
     --------
     >>> a = Tables({("new", "north"): ScoreTable.from_counts([0.2], [10], [3])})

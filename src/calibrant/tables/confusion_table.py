@@ -35,6 +35,10 @@ class ConfusionTable:
         Rows read, and rows that were not used.
     notes : tuple of Note
 
+    See Also
+    --------
+    ClassTable, proportions
+
     Examples
     --------
     >>> import numpy as np

@@ -52,6 +52,12 @@ class MeanTable:
     notes : tuple of Note
     n_in, n_dropped : int
         Number of rows read, and of those that were dropped (a missing value, weight or frequency 0).
+    single : bool
+        Whether each entry is one row of weight 1.
+
+    See Also
+    --------
+    ScoreTable, bias_by_bin, ForecastTable
 
     Examples
     --------
@@ -204,10 +210,12 @@ class MeanTable:
 
     @property
     def mean_outcome(self) -> float:
+        """Mean outcome of all rows."""
         return self.average(self.mean)
 
     @property
     def mean_prediction(self) -> float:
+        """Mean prediction of all rows."""
         return self.average(self.prediction)
 
     def merged(self) -> "MeanTable":

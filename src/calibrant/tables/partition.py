@@ -59,6 +59,10 @@ class Partition:
     n_empty : int
         Number of nominal bins without rows; they are not part of the partition.
 
+    See Also
+    --------
+    Breakdown, ScoreTable, EqualWidth
+
     Examples
     --------
     >>> table = ScoreTable.from_arrays([0, 1, 1, 1], [0.1, 0.2, 0.8, 0.9])
@@ -132,10 +136,12 @@ class Partition:
 
     @property
     def lower(self) -> Floats:
+        """Lower edge of each bin."""
         return self._edges[0]
 
     @property
     def upper(self) -> Floats:
+        """Upper edge of each bin."""
         return self._edges[1]
 
     @cached_property
@@ -188,10 +194,12 @@ class Partition:
 
     @property
     def min_score(self) -> Floats:
+        """Smallest score of each bin."""
         return self.table.score[self.start]
 
     @property
     def max_score(self) -> Floats:
+        """Largest score of each bin."""
         return self.table.score[self._stop - 1]
 
     @cached_property

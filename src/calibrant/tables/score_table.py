@@ -52,6 +52,10 @@ class ScoreTable:
     n_in, n_dropped : int
         Number of rows read, and of those that were dropped (a missing value, weight or frequency 0).
 
+    See Also
+    --------
+    Tables, from_frame, scan
+
     Notes
     -----
     A table holds counts or importance weights, never both: see `importance`. With importance weights w, n is

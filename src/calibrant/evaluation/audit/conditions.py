@@ -33,6 +33,10 @@ class Condition:
     is_complement, is_missing : bool
     holds_numbers : bool
         Whether the feature has numbers.
+
+    See Also
+    --------
+    Segment, Audit
     """
 
     feature: str

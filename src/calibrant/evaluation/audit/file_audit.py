@@ -83,6 +83,10 @@ def audit_scan(
         Equal to `calibrant.audit` of the same rows in the same order. Segments with more than four million distinct
         scores differ: these are rounded to multiples of 2**-20 for their test.
 
+    See Also
+    --------
+    audit, Audit
+
     Notes
     -----
     Memory: one byte per row, and the rows of one segment at a time if they are in clusters or hold numbers (about 60

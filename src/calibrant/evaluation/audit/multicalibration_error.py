@@ -58,6 +58,12 @@ class MulticalibrationError:
         The segment with the largest error.
     n_rows, n_segments, n_resamples : int
         Numbers of rows (at most a million, drawn at random), segments and replicates.
+    replicates : ndarray
+        Values under calibration.
+
+    See Also
+    --------
+    audit, Multicalibrator
     """
 
     value: float

@@ -53,6 +53,10 @@ class Segment:
     conditions : tuple of Condition
     kind : str
         "binary", "multiclass" or "point".
+
+    See Also
+    --------
+    Audit, Condition
     """
 
     rule: str
@@ -159,6 +163,10 @@ class Audit:
     notes : tuple of Note
     predicted, observed : float
         Mean forecast (score, top-label probability or prediction) and mean outcome of all rows.
+
+    See Also
+    --------
+    audit, Segment, audit_scan
     """
 
     segments: tuple[Segment, ...]

@@ -49,6 +49,14 @@ class CalibrationBelt:
     notes : tuple of Note
     crowds_end : bool
         Whether at least 80 % of the rows have scores within 0.1 of 0, or of 1: displays then choose logit axes.
+    n_rows : int
+        Number of rows.
+    method : str
+        Method of the belt.
+
+    See Also
+    --------
+    calibration_belt, CalibrationCurve
     """
 
     score: Floats
@@ -157,6 +165,10 @@ def calibration_belt(
     Returns
     -------
     CalibrationBelt
+
+    See Also
+    --------
+    CalibrationBelt, calibration_curve
 
     Notes
     -----

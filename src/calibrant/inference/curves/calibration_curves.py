@@ -53,6 +53,10 @@ class CalibrationCurve:
     notes : tuple of Note
     crowds_end : bool
         Whether at least 80 % of the rows have scores within 0.1 of 0, or of 1: displays then choose logit axes.
+
+    See Also
+    --------
+    calibration_curve, CalibrationBelt
     """
 
     score: Floats
@@ -155,6 +159,10 @@ def calibration_curve(
     Returns
     -------
     CalibrationCurve
+
+    See Also
+    --------
+    CalibrationCurve, calibration_belt, CalibrationCurveDisplay
 
     Notes
     -----

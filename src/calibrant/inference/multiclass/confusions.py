@@ -31,6 +31,10 @@ class Confusion:
         Of observed - predicted.
     pvalue, adjusted_pvalue : float
         One-sided, and adjusted by Holm over all ordered pairs; at least the p-value of the joint test.
+
+    See Also
+    --------
+    MulticlassDecision, ClassDecision
     """
 
     label: int

@@ -67,6 +67,10 @@ class ClassDecision:
         The p-value of the class's calibration in the large, adjusted in the same way.
     side : str
         "underestimates" where the class is more frequent than predicted, "overestimates" where less.
+
+    See Also
+    --------
+    MulticlassDecision, Confusion
     """
 
     label: int
@@ -117,6 +121,10 @@ class MulticlassDecision:
         Upper limit of the error over fine bins, if only this one is beyond the margin; else 0.
     n_clusters : int or None
         Number of clusters; None where rows are independent.
+
+    See Also
+    --------
+    ClassDecision, MulticlassDetails
     """
 
     joint_test: JointTest

@@ -39,6 +39,16 @@ class BiasByBin:
         outcome) and rejected (rows whose prediction lies outside that interval at level 1 - alpha).
     test : TestResult
         Joint test that no bin has a bias: sum of squares of the normal scores of the bins, chi-squared.
+    alpha, level : float
+        Significance level of the tests, and confidence level.
+    size : float
+        Number of rows, or sum of weights.
+    notes : tuple of Note
+        Notes about the input.
+
+    See Also
+    --------
+    bias_by_bin
     """
 
     per_bin: Mapping[str, Any]
@@ -158,6 +168,17 @@ def bias_by_bin(
         Level of `rejected` and of `significant`.
     confidence_level : float, default=0.95
         Level of the intervals.
+    sample_weight, frequency, missing
+        Options for reading rows; see `MeanTable.from_rows`.
+
+    Returns
+    -------
+    BiasByBin
+        The bins with intervals and tests.
+
+    See Also
+    --------
+    BiasByBin, BiasDisplay, MeanTable
 
     Notes
     -----
@@ -264,6 +285,26 @@ def tce(table: MeanTable, *, n_bins: int | None = None, bins: MeanBins | None = 
     against its whole bin, so wide bins reject calibrated predictions far from the centre of the bin. By default the
     number of bins equals the number of rows per bin, about sqrt(N). (`BiasByBin.biased_share` tests bins instead of
     predictions.) Other options are those of `bias_by_bin`.
+
+    Parameters
+    ----------
+    y_true, y_pred : columns
+        Outcomes and predictions; or one `MeanTable` instead of both.
+    n_bins, bins
+        Number of bins, or the bins; not both.
+    alpha : float, default=0.05
+        Significance level of the test of each row.
+    sample_weight, frequency, missing
+        Options for reading rows; see `MeanTable.from_rows`.
+
+    Returns
+    -------
+    float
+        Percentage of rows.
+
+    See Also
+    --------
+    TCE, ece, PAVABC, null
 
     Examples
     --------

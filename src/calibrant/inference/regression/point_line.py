@@ -19,7 +19,19 @@ _TEST = "slope 1 and intercept 0"
 
 @dataclass(frozen=True)
 class LinearFit:
-    """Line of outcomes on predictions; see `slope_intercept`."""
+    """Line of outcomes on predictions; see `slope_intercept`.
+
+    Attributes
+    ----------
+    slope, intercept : Estimate
+        Coefficients with confidence intervals.
+    test : TestResult
+        Test of slope 1 and intercept 0.
+
+    See Also
+    --------
+    slope_intercept
+    """
 
     slope: Estimate
     intercept: Estimate
@@ -36,6 +48,24 @@ def slope_intercept(table: MeanTable, *, confidence_level: float = 0.95) -> Line
 
     Least squares, with heteroscedasticity-consistent standard errors (HC3). A slope below 1 means that the predictions
     spread too widely, above 1 too little. The joint test is the F test of slope 1 and intercept 0.
+
+    Parameters
+    ----------
+    y_true, y_pred : columns
+        Outcomes and predictions; or one `MeanTable` instead of both.
+    confidence_level : float, default=0.95
+        Level of the intervals of slope and intercept.
+    sample_weight, frequency, missing
+        Options for reading rows; see `MeanTable.from_rows`.
+
+    Returns
+    -------
+    LinearFit
+        Slope and intercept with intervals, and the joint test.
+
+    See Also
+    --------
+    slope_intercept_test, bias, log_odds_error
 
     Examples
     --------

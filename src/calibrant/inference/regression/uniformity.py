@@ -36,6 +36,15 @@ def anderson_darling(u: Column) -> TestResult:
     u : column of PIT values
         See `pit`. Values within 2^-54 of 0 or 1 count as that far from them; a note counts such values.
 
+    Returns
+    -------
+    TestResult
+        Statistic, p-value and degrees of freedom.
+
+    See Also
+    --------
+    kolmogorov_smirnov, chi_square, pit
+
     Examples
     --------
     >>> result = anderson_darling([0.1, 0.25, 0.4, 0.6, 0.7, 0.95])
@@ -118,6 +127,20 @@ def _correction(x: float, n: int) -> float:
 def kolmogorov_smirnov(u: Column) -> TestResult:
     """Kolmogorov-Smirnov test that PIT values are uniform: the largest distance to the diagonal.
 
+    Parameters
+    ----------
+    u : column
+        PIT values, in [0, 1]; see `pit`.
+
+    Returns
+    -------
+    TestResult
+        Statistic, p-value and degrees of freedom.
+
+    See Also
+    --------
+    anderson_darling, chi_square, pit
+
     Examples
     --------
     >>> result = kolmogorov_smirnov([0.1, 0.25, 0.4, 0.6, 0.7, 0.95])
@@ -154,6 +177,15 @@ def chi_square(
     n_resamples, random_state
         Where fewer than 5 values are expected in a bin, `resampling_pvalue` is the p-value by resampling uniform
         values, and a note says so.
+
+    Returns
+    -------
+    TestResult
+        Statistic, p-value and degrees of freedom.
+
+    See Also
+    --------
+    anderson_darling, kolmogorov_smirnov, pit
 
     Examples
     --------

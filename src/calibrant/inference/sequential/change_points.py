@@ -30,6 +30,10 @@ class WindowSums:
         Sums of p (1 - p).
     squared : array
         Sums of squared expected rows of the rarer outcome: of one window the square itself.
+
+    See Also
+    --------
+    change_point, dispersion
     """
 
     rows: Floats
@@ -69,7 +73,19 @@ class WindowSums:
 
 @dataclass(frozen=True)
 class ChangePoint:
-    """The first window after a change of the log-odds error, counted from 0, with a confidence interval."""
+    """The first window after a change of the log-odds error, counted from 0, with a confidence interval.
+
+    Attributes
+    ----------
+    index : int
+        The window.
+    low, high : int
+        Limits of the confidence interval.
+
+    See Also
+    --------
+    change_point
+    """
 
     index: int
     low: int
@@ -87,12 +103,29 @@ def change_point(sums: WindowSums, *, window_effect: float = 0.0, alpha: float =
     alpha : float, default 0.05
         One minus the confidence level.
 
+    Returns
+    -------
+    ChangePoint or None
+        The window with its confidence interval.
+
+    See Also
+    --------
+    ChangePoint, WindowSums, dispersion
+
     Notes
     -----
     Before and from s on, the log-odds of the windows' mean scores are shifted by one number each, fitted by maximum
     likelihood of binomial counts; windows weigh less if their stated effects vary more than their rows. The best s is
     the estimate. The interval holds every s whose log-likelihood is within -log(1 - sqrt(1 - alpha)) of the best, the
     large-sample limit for one change between two constant errors. Of more than 1,000 windows neighbours are added up.
+
+    Examples
+    --------
+    >>> from calibrant import ScoreTable
+    >>> before = [ScoreTable.from_counts([0.2], [500], [100])] * 5
+    >>> after = [ScoreTable.from_counts([0.2], [500], [160])] * 5
+    >>> change_point(WindowSums.from_tables(before + after)).index
+    5
     """
     check_share("alpha", alpha)
     used = np.flatnonzero(sums.information > 0)
@@ -146,6 +179,10 @@ class Dispersion:
         Of the hypothesis that the windows vary as stated. Approximate; effects with heavy tails make it too small.
     correlation : float
         Correlation of the residuals of neighbouring windows. Effects that last, drifts and changes make it positive.
+
+    See Also
+    --------
+    dispersion
     """
 
     ratio: float
@@ -166,6 +203,22 @@ def dispersion(sums: WindowSums, *, window_effect: float = 0.0) -> Dispersion | 
     sums : WindowSums
     window_effect : float, default 0.0
         The stated standard deviation of the effect of a window, relative to the rate of the rarer outcome.
+
+    Returns
+    -------
+    Dispersion or None
+        Ratio of the variation, with its test.
+
+    See Also
+    --------
+    Dispersion, WindowSums, change_point
+
+    Examples
+    --------
+    >>> from calibrant import ScoreTable
+    >>> windows = [ScoreTable.from_counts([0.2], [500], [k]) for k in [90, 110] * 12]
+    >>> dispersion(WindowSums.from_tables(windows)) is not None
+    True
     """
     full = _with_enough_events(sums)
     if len(full) < 2 * FEWEST_PAIRS + 1:

@@ -37,6 +37,12 @@ class Evidence:
         Its largest value so far.
     shifts : ShiftSequence
         Evidence about calibration-in-the-large; `shifts.interval(alpha)` is the confidence sequence.
+    processes, spreads, memories
+        State of the parts of the e-process.
+
+    See Also
+    --------
+    EProcess, ShiftSequence
     """
 
     n_windows: int
@@ -128,6 +134,10 @@ class EProcess:
     window_effect : float, default 0.2
         Standard deviation of the effect of a window, relative to the rate of the rarer outcome: the event, or its
         absence where the scores of the window have a mean above 1/2. Used by ``"window"`` only.
+
+    See Also
+    --------
+    Evidence, ShiftSequence, Monitor
 
     Notes
     -----

@@ -18,6 +18,24 @@ def e_bh(log_e: Floats, weights: Floats, alpha: float) -> np.ndarray[tuple[int],
     the past of all streams. If any is rejected, the weighted mean of the e-values is at least 1 / alpha: so the
     probability of ever rejecting anything while all hypotheses are true is at most alpha, too.
 
+    Parameters
+    ----------
+    log_e : ndarray
+        Natural logarithms of the e-values.
+    weights : ndarray
+        Weight of each hypothesis; their sum is at most 1.
+    alpha : float
+        Bound of the false discovery rate.
+
+    Returns
+    -------
+    ndarray of bool
+        Whether each hypothesis is rejected.
+
+    See Also
+    --------
+    log_mean_e, benjamini_hochberg
+
     Examples
     --------
     >>> e_bh(np.log([100.0, 50.0, 1.0]), np.full(3, 1 / 3), 0.05)
@@ -42,6 +60,27 @@ def e_bh(log_e: Floats, weights: Floats, alpha: float) -> np.ndarray[tuple[int],
 
 
 def log_mean_e(log_e: Floats) -> Floats:
-    """Return the logarithm of the mean of e-values along the last axis: an e-value again, for any dependence."""
+    """Return the logarithm of the mean of e-values along the last axis: an e-value again, for any dependence.
+
+    Parameters
+    ----------
+    log_e : ndarray
+        Natural logarithms of e-values.
+
+    Returns
+    -------
+    ndarray
+        Without the last axis.
+
+    See Also
+    --------
+    e_bh, EProcess
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(np.exp(log_mean_e(np.log([1.0, 3.0]))).round(6))
+    2.0
+    """
     log_e = np.asarray(log_e, dtype=np.float64)
     return np.asarray(np.logaddexp.reduce(log_e, axis=-1) - np.log(log_e.shape[-1]))

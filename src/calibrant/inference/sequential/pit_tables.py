@@ -25,6 +25,15 @@ def pit_table(pit: Floats, *, n_bins: int = 10) -> ScoreTable:
     n_bins : int, default 10
         Number of bins, [b / n_bins, (b + 1) / n_bins), the last one closed.
 
+    Returns
+    -------
+    ScoreTable
+        One score per bin but the last.
+
+    See Also
+    --------
+    pit, EProcess
+
     Examples
     --------
     >>> table = pit_table(np.array([0.05, 0.15, 0.95]))

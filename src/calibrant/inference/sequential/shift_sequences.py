@@ -32,6 +32,10 @@ class ShiftSequence:
         Their largest values so far: a cell once refuted stays refuted.
     estimate : float
         The shift fitted to all windows but the last, shrunk towards 0.
+
+    See Also
+    --------
+    EProcess, Evidence
     """
 
     log_e: Floats

@@ -1,0 +1,16 @@
+"""
+Decision curve
+==============
+
+Net benefit of acting on the scores, against acting on all or on none.
+"""
+
+import numpy as np
+
+from calibrant import plots
+
+rng = np.random.default_rng(0)
+truth = rng.beta(2, 5, 4000)
+y = rng.random(4000) < truth
+p = truth**2 / (truth**2 + (1 - truth) ** 2)  # an overconfident model
+display = plots.DecisionCurveDisplay.from_predictions(y, p)
