@@ -270,15 +270,21 @@ class Evaluation:
         return plots.EvaluationDisplay(self).plot(fig=fig)
 
     def to_html(
-        self, path: str | PathLike[str] | None = None, *, title: str = "Calibration report", audit: Any = None
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        title: str = "Calibration report",
+        audit: Any = None,
+        monitor: Any = None,
     ) -> str:
         """Return the report as one self-contained HTML page; write it to `path` if given.
 
-        `audit`, an `Audit` of the same forecasts, adds a section. Equal results give identical pages.
+        `audit`, an `Audit` of the same forecasts, and `monitor`, a `Monitor` of the same model, add a section each.
+        Equal results give identical pages.
         """
         from calibrant import report
 
-        return report.write_evaluation(self, path, title=title, audit=audit)
+        return report.write_evaluation(self, path, title=title, audit=audit, monitor=monitor)
 
     def __repr__(self) -> str:
         return self._text().to_text()
