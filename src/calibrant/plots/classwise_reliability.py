@@ -118,6 +118,7 @@ class ClasswiseDisplay:
         """
         if columns is not None:
             check_count("columns", columns)
+        self._aside = columns is None and self._shown > 3  # the classes stand in their own block
         places = self._left_of_classes(ax, fig) if columns is None else self._columns(ax, fig, columns)
         self.axes_: dict[str, Axes] = {}
         self.points_: dict[str, Line2D] = {}
@@ -193,7 +194,7 @@ class ClasswiseDisplay:
             ax.set_ylabel("share of correct rows")
             ax.set_xlabel("highest probability")
             level = f"{100 * self.confidence_level:g} % CI"
-            draw_title(ax, title, level if self._shown <= 3 else f"{level}; at the right single classes", size="medium")
+            draw_title(ax, title, f"{level}; at the right single classes" if self._aside else level, size="medium")
             return
         if lowest:
             ax.set_xlabel("predicted", fontsize=None if large else "small")

@@ -128,18 +128,16 @@ def _binary_figures(e: Evaluation, key: str) -> dict[str, SafeText]:
 
 
 def _class_figures(e: Evaluation, key: str) -> dict[str, SafeText]:
-    """Return the panels of classes, once wide and once for phones, and the class proportions."""
+    """Return the panels of classes, and the class proportions."""
     from calibrant import plots
     from calibrant.plots import overview
 
-    wide, narrow = plots.ClasswiseDisplay.of(e), plots.ClasswiseDisplay.of(e)
+    classes = plots.ClasswiseDisplay.of(e)
+    classes.plot(fig=new_canvas(_WIDE, classes.height(3, _WIDE)), columns=3)
     shares = plots.ProportionDisplay.of(e).plot(fig=new_canvas(_WIDE, max(3.0, overview.shares_height(e))))
     return {
-        "classes": inline_figure(wide.plot(fig=new_canvas(9.0, 0.85 * overview.classwise_height(e))), f"{key}-classes"),
-        "narrow": inline_figure(
-            narrow.plot(fig=new_canvas(_WIDE, narrow.height(2, _WIDE)), columns=2), f"{key}-narrow"
-        ),
-        "bins": inline_figure(shares, f"{key}-proportions"),
+        "bins": inline_figure(classes, f"{key}-classes"),
+        "proportions": inline_figure(shares, f"{key}-proportions"),
     }
 
 
