@@ -5,7 +5,7 @@ order of rows does not matter.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
@@ -29,6 +29,7 @@ __all__ = [
     "EqualInformation",
     "EqualWidth",
     "Quantile",
+    "crowd_an_end",
 ]
 
 Bins: TypeAlias = Callable[[ScoreTable], Partition]
@@ -139,6 +140,23 @@ class Quantile:
             ranks = np.array([b * int(size) // count for b in range(1, count)], dtype=np.int64)
         # The bin before rank r ends with the prediction of the r-th row, and so with all rows that tie with it.
         return table.cut_after(table.at_ranks(ranks))
+
+
+_NEAR_END, _CROWDED = 0.1, 0.8
+
+
+def crowd_an_end(tables: Iterable[ScoreTable]) -> bool:
+    """Return whether at least 80 % of the rows of each table lie within 0.1 of the same end of [0, 1].
+
+    Diagrams of such scores have logit axes and bins of equal information.
+
+    >>> crowd_an_end([ScoreTable.from_counts([0.02, 0.4], [90, 10], [1, 4])])
+    True
+    """
+    every = list(tables)
+    low = min(float(np.sum(t.n[t.score < _NEAR_END])) / float(t.size) for t in every)
+    high = min(float(np.sum(t.n[t.score > 1 - _NEAR_END])) / float(t.size) for t in every)
+    return max(low, high) >= _CROWDED
 
 
 @dataclass(frozen=True)

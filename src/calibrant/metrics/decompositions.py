@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant._support.errors import Note
+from calibrant._support.short_text import line_html, short_repr
 from calibrant.metrics.bins import PAVA, Bins, EqualWidth
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.metrics.proper_scores import Brier
@@ -18,6 +19,9 @@ __all__ = ["MCB", "CorpDecomposition", "MurphyDecomposition", "corp_decompositio
 @dataclass(frozen=True)
 class MurphyDecomposition:
     """Five terms that add up to the Brier score; see `murphy_decomposition`."""
+
+    __repr__ = short_repr
+    _repr_html_ = line_html
 
     reliability: float
     resolution: float
@@ -70,6 +74,9 @@ def murphy_decomposition(table: ScoreTable, *, bins: Bins = EqualWidth(10)) -> M
 @dataclass(frozen=True)
 class CorpDecomposition:
     """Miscalibration, discrimination and uncertainty; see `corp_decomposition`."""
+
+    __repr__ = short_repr
+    _repr_html_ = line_html
 
     mcb: float
     dsc: float

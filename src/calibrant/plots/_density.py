@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._support.typing import Floats
+from calibrant.metrics.bins import crowd_an_end
 from calibrant.plots._canvas import Axis, Scale
 from calibrant.tables.partition import Partition
 from calibrant.tables.score_table import ScoreTable
-
-_NEAR_END, _CROWDED = 0.1, 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +77,7 @@ def choose_scale(tables: Iterable[ScoreTable], scale: Scale | None, ymax: float 
     """
     if scale is not None or ymax is not None:
         return scale or "linear"
-    every = list(tables)
-    low = min(float(np.sum(t.n[t.score < _NEAR_END])) / float(t.size) for t in every)
-    high = min(float(np.sum(t.n[t.score > 1 - _NEAR_END])) / float(t.size) for t in every)
-    return "logit" if max(low, high) >= _CROWDED else "linear"
+    return "logit" if crowd_an_end(tables) else "linear"
 
 
 def quantile(table: ScoreTable, share: float) -> float:

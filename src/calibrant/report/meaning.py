@@ -38,7 +38,7 @@ def _chosen_bins(bins: Breakdown, e: Evaluation) -> list[int]:
     """Return two bins: the one with the largest number of misjudged rows, and the one with the highest scores.
 
     A bin counts as misjudged if the confidence interval of its rate excludes its mean score. Without such a bin, and
-    unless the model is miscalibrated, the bin in the middle is chosen.
+    unless the model is miscalibrated, the bin with most information is chosen: n rate (1 - rate) is largest.
     """
     p = bins.partition
     low, high = bins.rate_interval(e.settings.confidence_level)
@@ -47,9 +47,10 @@ def _chosen_bins(bins: Breakdown, e: Evaluation) -> list[int]:
     known = np.flatnonzero(large)
     if not known.size:
         return []
+    information = np.where(large, p.n * p.rate * (1 - p.rate), -1.0)
     misjudged = np.where(off, p.n * np.abs(p.mean_score - p.rate), -1.0)
     # Scores of a model without a shown deviation: a bin outside its interval may be one of twenty by chance.
-    first = int(misjudged.argmax()) if off.any() and e.verdict == "miscalibrated" else int(known[known.size // 2])
+    first = int(misjudged.argmax()) if off.any() and e.verdict == "miscalibrated" else int(information.argmax())
     last = int(known[-1])
     return [first] if first == last else [first, last]
 

@@ -12,11 +12,7 @@ import numpy as np
 
 from calibrant.evaluation.binary import LOG_ODDS_ERROR, rejection_breakdown
 from calibrant.evaluation.results import Evaluation
-from calibrant.metrics.bins import EqualInformation
 from calibrant.metrics.breakdown import Breakdown
-from calibrant.metrics.gce import GCE
-from calibrant.metrics.losses import absolute_gap
-from calibrant.metrics.norms import weighted_l1
 from calibrant.report.figures import bin_tips
 from calibrant.report.model_tables import bin_rows
 from calibrant.report.templates import SafeText, inline_figure, new_canvas
@@ -32,14 +28,10 @@ def reliability_bins(e: Evaluation) -> Breakdown | None:
 
     Bins have equal size, or equal information where scores crowd an end of [0, 1]; of several classes the top label.
     """
-    if e.kind not in ("binary", "multiclass"):
-        return None
-    from calibrant.plots._density import choose_scale
-
-    stored: Breakdown = e.breakdowns["ACE" if e.kind == "binary" else "top-label ACE"]
-    if e.kind == "multiclass" or choose_scale([e.table], None, None) == "linear":
-        return stored
-    return GCE(EqualInformation(10), absolute_gap, weighted_l1, name="calibration gap")(e.table)
+    if e.kind == "binary":
+        found: Breakdown = _details(e).reliability
+        return found
+    return e.breakdowns["top-label ACE"] if e.kind == "multiclass" else None
 
 
 def lead_figure(e: Evaluation, bins: Breakdown | None, key: str) -> SafeText:
