@@ -18,7 +18,7 @@ def verdict_sentence(e: Evaluation) -> str:
     --------
     >>> from calibrant import ScoreTable, evaluate
     >>> verdict_sentence(evaluate(ScoreTable.from_counts([0.3, 0.7], [5000, 5000], [500, 2000]), n_resamples=19))
-    'Miscalibrated: the model overestimates; on average the odds are off by about a factor of 3.67.'
+    'Miscalibrated: the model overestimates; on average the odds are off by about a factor of 3.68.'
     """
     own = _own_sentence(e)
     if not e.groups:

@@ -29,7 +29,6 @@ __all__ = [
     "EqualInformation",
     "EqualWidth",
     "Quantile",
-    "crowd_an_end",
 ]
 
 Bins: TypeAlias = Callable[[ScoreTable], Partition]

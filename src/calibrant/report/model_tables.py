@@ -14,7 +14,7 @@ from calibrant.metrics.breakdown import Breakdown
 from calibrant.report.class_tables import class_tables
 
 __all__ = [
-    "Table",
+    "ReportTable",
     "bin_rows",
     "bin_tables",
     "difference_table",
@@ -29,7 +29,7 @@ _MIDNIGHT = re.compile(r"[T ]00:00:00(\.0+)?$")
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table of text: the first row of `cells` is the header.
 
     Attributes
@@ -53,17 +53,17 @@ class Table:
     page: int = 0
 
 
-def metric_table(e: Evaluation) -> Table:
+def metric_table(e: Evaluation) -> ReportTable:
     """Return the metrics; those of probabilities with their direction, where significant, and their cost."""
     cells = [list(row) for row in e.cells()]
     cells[0][0] = "metric"
     if e.kind != "binary":
-        return Table("Metrics", cells)
+        return ReportTable("Metrics", cells)
     cells[0] += ["direction", "cost"]
     for row, line in zip(cells[1:], e.metrics.values(), strict=True):
         breakdown = e.breakdowns.get(line.name) if line.name in e.settings.metrics else None
         row += [_direction(line, breakdown) if line.pvalue <= e.settings.alpha else "", _cost(line, breakdown, e)]
-    return Table("Metrics", cells, left=(0, 5, 6))
+    return ReportTable("Metrics", cells, left=(0, 5, 6))
 
 
 def _direction(line: MetricResult, breakdown: Breakdown | None) -> str:
@@ -91,19 +91,19 @@ def _cost(line: MetricResult, breakdown: Breakdown | None, e: Evaluation) -> str
     return f"{line.value * rows:,.4g} over all rows" if line.name.startswith("ECC") else ""
 
 
-def test_table(e: Evaluation) -> Table:
+def test_table(e: Evaluation) -> ReportTable:
     """Return all tests with raw and adjusted p-values."""
     cells = [["test", "statistic", "p-value", "adjusted p"]]
     for test in e.tests.values():
         adjusted = "" if test.adjusted_pvalue is None else format_pvalue(test.adjusted_pvalue)
         cells.append([test.name, f"{test.statistic:.4g}", format_pvalue(test.pvalue), adjusted])
-    return Table("Tests", cells)
+    return ReportTable("Tests", cells)
 
 
 test_table.__test__ = False  # type: ignore[attr-defined]  # pytest would collect it where tests import it
 
 
-def group_table(e: Evaluation, key: str) -> Table | None:
+def group_table(e: Evaluation, key: str) -> ReportTable | None:
     """Return the groups, worst first; None without groups."""
     found = e.group_table()
     if found is None:
@@ -111,7 +111,9 @@ def group_table(e: Evaluation, key: str) -> Table | None:
     header, *rows = found.cells
     days = all(_MIDNIGHT.search(row[0]) for row in rows)
     cells = [list(header), *([_MIDNIGHT.sub("", row[0]) if days else row[0] or "(empty)", *row[1:]] for row in rows)]
-    return Table(_group_heading(e), cells, found.left, verdict=True, key=f"{key}-group-table", page=_GROUPS_PER_PAGE)
+    return ReportTable(
+        _group_heading(e), cells, found.left, verdict=True, key=f"{key}-group-table", page=_GROUPS_PER_PAGE
+    )
 
 
 def _group_heading(e: Evaluation) -> str:
@@ -130,15 +132,15 @@ def bin_rows(breakdown: Breakdown, level: float) -> list[dict[str, Any]]:
     return [{name: column[i].item() for name, column in columns.items()} for i in range(low.size)]
 
 
-def bin_tables(e: Evaluation, key: str) -> list[Table]:
+def bin_tables(e: Evaluation, key: str) -> list[ReportTable]:
     """Return the tables of bins, of levels of coverage or of classes, by the kind of forecast."""
     if e.kind == "binary":
         return [_tested_bins(e, key)]
     if e.kind in ("multiclass", "labels"):
-        return [Table(heading, cells, _left_columns(cells)) for heading, cells in class_tables(e)]
-    found = [Table("Bias by bin", e.breakdowns["bias by bin"].cells())]
+        return [ReportTable(heading, cells, _left_columns(cells)) for heading, cells in class_tables(e)]
+    found = [ReportTable("Bias by bin", e.breakdowns["bias by bin"].cells())]
     if "coverage" in e.breakdowns:
-        found.insert(0, Table("Coverage of central intervals", e.breakdowns["coverage"].cells()))
+        found.insert(0, ReportTable("Coverage of central intervals", e.breakdowns["coverage"].cells()))
     return found
 
 
@@ -147,7 +149,7 @@ def _left_columns(cells: list[list[str]]) -> tuple[int, ...]:
     return tuple(c for c, name in enumerate(cells[0]) if name in names)
 
 
-def _tested_bins(e: Evaluation, key: str) -> Table:
+def _tested_bins(e: Evaluation, key: str) -> ReportTable:
     """Return the bins of the test-based diagram; a slider changes their last column."""
     level = e.settings.confidence_level
     unit = "weight" if e.table.importance else "rows"
@@ -162,26 +164,26 @@ def _tested_bins(e: Evaluation, key: str) -> Table:
             f"{100 * row['mean_score']:.3g} %",
             f"{100 * row['rejected'] / row['n']:.1f} %" if row["n"] else "",
         ])  # fmt: skip
-    return Table("Bins of the test-based diagram", cells, key=f"{key}-bins")
+    return ReportTable("Bins of the test-based diagram", cells, key=f"{key}-bins")
 
 
 def _count(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 
-def difference_table(c: Comparison) -> Table:
+def difference_table(c: Comparison) -> ReportTable:
     """Return the differences of metrics from the baseline."""
     cells = [
         ["model", "metric", "difference", "CI", "p-value"],
         *([d.model, d.metric, *d.cells()] for d in c.differences),
     ]
-    return Table(f"Differences from {c.baseline} on the same rows", cells, left=(0, 1))
+    return ReportTable(f"Differences from {c.baseline} on the same rows", cells, left=(0, 1))
 
 
-def joint_metrics(models: Mapping[str, Evaluation]) -> Table:
+def joint_metrics(models: Mapping[str, Evaluation]) -> ReportTable:
     """Return the metrics of models that were evaluated separately, one row per model."""
     names = list(dict.fromkeys(name for e in models.values() for name in e.metrics))
     rows = [
         [model, *(e[name].cells()[0] if name in e.metrics else "" for name in names)] for model, e in models.items()
     ]
-    return Table("Metrics of all models", [["model", *names], *rows])
+    return ReportTable("Metrics of all models", [["model", *names], *rows])
