@@ -63,6 +63,20 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20231)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items) -> None:
+    """Keep the groups of pytest-xdist on one worker.
+
+    xdist 3.8 adds the group to `_nodeid`, which pytest reads up to 9.1; pytest 9.2 has `_id` instead.
+    """
+    if not getattr(config.option, "loadgroup", False):
+        return
+    for item in items:
+        named = vars(item).get("_nodeid")
+        if named is not None and hasattr(item, "_id"):
+            item._id = type(item._id).parse(named)
+
+
 def pytest_terminal_summary(terminalreporter) -> None:
     """The list of what was skipped and why, in one place."""
     skipped = terminalreporter.stats.get("skipped", [])

@@ -20,9 +20,14 @@ def test_the_demo_runs_and_overwrites_nothing(here, call):
     assert Path("cal.json").read_text() == "existing"
     text = call("demo", "--folder", "new")
     assert "logistic is better calibrated than forest" in text
-    assert "(exit code 1)" in text  # of check
-    assert set(os.listdir("new")) == {"digits.csv", "cal.json", "calibrated.csv", "calibration.xml", "report.html"}
-    assert "report.html" in text.splitlines()[-1]
+    assert text.index("FAIL  forest: ") < text.index("PASS  calibrated: ")
+    assert text.count("(exit code 1)") == 1  # of the first check
+    files = {"digits.csv", "past.csv", "new.csv", "cal.json", "calibrated.csv", "calibration.xml", "report.html"}
+    assert set(os.listdir("new")) == files
+    assert text.splitlines()[-1].endswith("report.html")
+    assert "1 of 2 models is miscalibrated: forest." in Path("new/report.html").read_text(encoding="utf-8")
+    past, new = (Path("new", f"{name}.csv").read_text().splitlines()[1:] for name in ("past", "new"))
+    assert sorted(past + new) == sorted(Path("new/digits.csv").read_text().splitlines()[1:])
 
 
 def need_service():
@@ -54,7 +59,7 @@ def test_the_demo_of_the_monitor_ends_with_ctrl_c(tmp_path):
     command = [sys.executable, "-m", "calibrant", "demo", "--monitor", "--no-browser", "--folder", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
         for line in demo.stdout:
-            if "alarm for" in line:  # in the middle of the month
+            if line.startswith("The pages: "):  # rows are posted from now on
                 break
         demo.send_signal(signal.SIGINT)
         out, err = demo.communicate(timeout=60)

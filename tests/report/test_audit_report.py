@@ -1,25 +1,17 @@
 """The report of audits: readable on wide and narrow screens and in the dark; hostile names stay text."""
 
 import re
-import shutil
 
 import numpy as np
 import pytest
+from web_browser import DESK, ONE_WORKER, PHONE, browsed, check_width
 
 import calibrant as cb
 
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-
-def _why_no_browser():
-    import importlib.util
-
-    if importlib.util.find_spec("playwright") is None:
-        return "playwright is not installed"
-    return None if shutil.which("chromium") else "no Chromium was found"
-
-
+pytestmark = ONE_WORKER
 ACTS = "window.pwned=1"
 HOSTILE = (
     f"<script>{ACTS}</script>",
@@ -78,35 +70,18 @@ def test_an_audit_without_segments_has_a_page():
     assert "<svg" not in page
 
 
-@pytest.mark.skipif(_why_no_browser() is not None, reason=str(_why_no_browser()))
-@pytest.mark.xdist_group("browser")
-def test_hostile_names_are_inert_in_a_browser(pages, tmp_path):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for name, page in pages.items():
-            for width, scheme in ((1280, "light"), (390, "light"), (1280, "dark")):
-                path = tmp_path / "page.html"
-                path.write_text(page, encoding="utf-8")
-                context = browser.new_context(
-                    offline=True, viewport={"width": width, "height": 900}, color_scheme=scheme
-                )
-                tab = context.new_page()
-                complaints, requests = [], []
-                tab.on("console", lambda message, found=complaints: found.append(message.text))
-                tab.on("pageerror", lambda error, found=complaints: found.append(str(error)))
-                tab.on("request", lambda request, found=requests: found.append(request.url))
-                tab.goto(path.as_uri())
-                assert tab.evaluate("window.pwned") is None
-                assert (complaints, len(requests)) == ([], 1), name
-                assert tab.evaluate("document.documentElement.scrollWidth") <= width
-                text = tab.locator("main").inner_text()
-                if name != "classes":
-                    assert "<script>window.pwned=1</script>" in text
-                    assert not re.search("[\x1b\u202e]", text)
-                context.close()
-        browser.close()
+@browsed
+@pytest.mark.parametrize("options", [DESK, PHONE, {**DESK, "color_scheme": "dark"}], ids=["desk", "phone", "dark"])
+def test_hostile_names_are_inert_in_a_browser(pages, opened, options):
+    for name, page in pages.items():
+        tab = opened(page, **options)
+        assert tab.evaluate("window.pwned") is None
+        assert (tab.complaints, len(tab.requests)) == ([], 1), name
+        check_width(tab, options["viewport"]["width"])
+        text = tab.locator("main").inner_text()
+        if name != "classes":
+            assert "<script>window.pwned=1</script>" in text
+            assert not re.search("[\x1b\u202e]", text)
 
 
 @pytest.fixture(scope="module")

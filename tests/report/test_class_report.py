@@ -36,7 +36,7 @@ def test_hostile_class_names_are_escaped(kind):
     assert "<img" not in page
     for name in NAMES:
         assert escape(name).replace("&quot;", "&#34;") in page
-    assert len(re.findall(r"<svg[^>]*class=\"diagram\"", page)) == (2 if kind == "multiclass" else 1)
+    assert len(re.findall(r"<svg[^>]*class=\"diagram\"", page)) == (3 if kind == "multiclass" else 1)
     assert page == make(kind, NAMES).to_html()
 
 

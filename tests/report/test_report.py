@@ -1,26 +1,23 @@
 """The report: the same page for the same rows, shown by a real browser without a network; nothing breaks out of it."""
 
-import json
-import os
 import re
-import shutil
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hostile_names import ACTS, HOSTILE
+from web_browser import ONE_WORKER, browsed, check_accessible
 
 import calibrant as cb
 
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 write_evaluations = pytest.importorskip("calibrant.report").write_evaluations
-summary = pytest.importorskip("calibrant.report.summary")
+sliders = pytest.importorskip("calibrant.report.sliders")
+model_tables = pytest.importorskip("calibrant.report.model_tables")
 sensitivity = pytest.importorskip("calibrant.evaluation.sensitivity")
 
-LARGEST = 1_500_000
-ROOT = Path(__file__).parents[2]
+pytestmark = ONE_WORKER
 
 
 def rows(models=2, groups=3, size=3000):
@@ -99,42 +96,48 @@ def test_the_page_has_the_level_and_the_intervals_that_were_asked_for():
     result = cb.evaluate(
         y, p, metrics={"TCE": cb.TCE(alpha=0.001), "ACE": cb.ACE()}, confidence_level=0.8, n_resamples=49
     )
-    shown = summary.summarize({"p": result})
+    shown = sliders.sliders({"p": result})
     assert len(sensitivity.ALPHAS) == 60
     assert shown["alpha"] == 0.001
-    tested = shown["models"][0]["tested"]
-    assert tested["values"][shown["alphas"].index(0.001)] == pytest.approx(result["TCE"].value)
+    assert shown["models"]["p"]["tce"][shown["alphas"].index(0.001)] == pytest.approx(result["TCE"].value)
+    (table,) = model_tables.bin_tables(result, "m0")
     low, high = cb.TCE(alpha=0.001)(y, p).rate_interval(0.8)
-    assert [(row["low"], row["high"]) for row in tested["bins"]] == list(zip(low, high, strict=True))
+    assert table.cells[0][4] == "80 % CI"
+    expected = [f"{100 * a:.3g} to {100 * b:.3g} %" for a, b in zip(low, high, strict=True)]
+    assert [row[4] for row in table.cells[1:]] == expected
 
 
 def test_scores_with_other_metrics_have_the_correct_headings():
     y, scores, _ = rows(size=500)
     p = scores["model 0"]
     weighted = cb.evaluate(y, p, sample_weight=np.linspace(0.5, 1.5, 500), n_resamples=49)
-    page = write_evaluations({"a": cb.evaluate(y, p, n_resamples=49), "b": weighted}, title="t")
-    table = page.split('aria-label="Metrics of all scores"')[1].split("</table>")[0]
-    assert [row.count("<td") for row in table.split("<tr>")[2:]] == [8, 8]
+    header, *lines = model_tables.joint_metrics({"a": cb.evaluate(y, p, n_resamples=49), "b": weighted}).cells
+    assert [len(line) for line in lines] == [8, 8]
+    assert lines[1][header.index("Brier")] == weighted["Brier"].cells()[0]
 
 
-def test_groups_that_are_days_are_plotted_over_time():
+def test_groups_that_are_days_are_plotted_over_time(page):
+    assert "Over time" not in page
     y, scores, group = rows(groups=4)
     days = np.datetime64("2026-11-01") + group
     page = cb.evaluate(y, scores["model 0"], by=days, n_resamples=49).to_html()
-    assert "Over time, by" in page
+    assert "Over time: " in page
     assert page.count("<svg") == 6  # bias beside ACE
     assert "2026-11-04" in page
     assert "T00:00" not in page
-    assert "Over time" not in write_evaluations(evaluations(models=1), title="t")
 
 
 @pytest.mark.parametrize(
     ("headline", "tone", "table"),
     [
-        ("Calibrated.", "good", cb.ScoreTable.from_counts([0.3, 0.7], [50000, 50000], [15000, 35000])),
-        ("Negligible.", "good", cb.ScoreTable.from_counts([0.5], [10**6], [503000])),
-        ("Inconclusive.", "open", cb.ScoreTable.from_counts([0.5], [10], [5])),
-        ("Miscalibrated (overestimates", "bad", cb.ScoreTable.from_counts([0.3, 0.7], [5000] * 2, [500, 2000])),
+        ("Calibrated: on average", "good", cb.ScoreTable.from_counts([0.3, 0.7], [50000, 50000], [15000, 35000])),
+        ("Negligible deviation: on average", "good", cb.ScoreTable.from_counts([0.5], [10**6], [503000])),
+        ("Inconclusive: on average", "open", cb.ScoreTable.from_counts([0.5], [10], [5])),
+        (
+            "Miscalibrated: the model overestimates",
+            "bad",
+            cb.ScoreTable.from_counts([0.3, 0.7], [5000] * 2, [500, 2000]),
+        ),
     ],
 )
 def test_the_headline_is_the_verdict_in_its_colour(headline, tone, table):
@@ -161,76 +164,17 @@ def test_hard_cases_have_a_page_too(table):
     assert "nan" not in re.sub(r"<[^>]*>", " ", page.split("<body>")[1].split("<script")[0]).lower().split()
 
 
-def test_five_models_and_fifty_groups_stay_small():
-    (one,) = evaluations(models=1, groups=50, size=20000).values()
-    page = write_evaluations({f"model {i}": one for i in range(5)}, title="t")
-    assert len(page.encode()) < LARGEST
-
-
-def test_the_file_is_written_atomically(found, tmp_path):
-    evaluation = next(iter(found.values()))
-    page = evaluation.to_html(tmp_path / "r.html")
+def test_the_file_is_written_atomically(tmp_path):
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=200)
+    compared = cb.compare(y, {name: cb.Point(y + rng.normal(size=200)) for name in "ab"}, n_resamples=19)
+    page = compared.to_html(tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == page
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
-    y, scores, _ = rows()
-    compared = cb.compare(y, scores, n_resamples=49)
-    assert compared.verdict[1:] in compared.to_html(tmp_path / "c.html")
+    assert compared.verdict[1:] in page
 
 
 # In a browser
-
-
-def _why_no_browser():
-    import importlib.util
-
-    if importlib.util.find_spec("playwright") is None:
-        return "playwright is not installed"
-    return None if shutil.which("chromium") else "no Chromium was found"
-
-
-needs_browser = [
-    pytest.mark.skipif(_why_no_browser() is not None, reason=str(_why_no_browser())),
-    pytest.mark.xdist_group("browser"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def opened(browser, tmp_path):
-    """Opens a page with the network off; what it complains of and asks for is in `complaints` and `requests`."""
-    contexts = []
-
-    def open_(text, *, script=True, **options):
-        (tmp_path / "report.html").write_text(text, encoding="utf-8")
-        context = browser.new_context(java_script_enabled=script, offline=True, **options)
-        contexts.append(context)
-        tab = context.new_page()
-        tab.complaints, tab.requests = [], []
-        tab.on("console", lambda message: tab.complaints.append(message.text))
-        tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
-        tab.on("request", lambda request: tab.requests.append(request.url))
-        tab.on("dialog", lambda dialog: (tab.complaints.append("dialog"), dialog.dismiss()))
-        tab.goto((tmp_path / "report.html").as_uri())
-        return tab
-
-    yield open_
-    for context in contexts:
-        context.close()
-
-
-def browsed(test):
-    for mark in needs_browser:
-        test = mark(test)
-    return test
 
 
 @browsed
@@ -275,7 +219,8 @@ def test_sliders_show_the_values_of_the_library(opened, page, found):
         breakdown = cb.TCE(alpha=alpha)(table)
         assert tab.locator("#m0-tce").inner_text() == f"{breakdown.value:.2f} %"
         shares = 100 * breakdown.per_bin["rejected"] / breakdown.per_bin["n"]
-        assert tab.locator("#m0-bins .rejected").all_inner_texts() == [f"{share:.1f} %" for share in shares]
+        cells = tab.locator("#m0-bins tbody td:last-child").all_inner_texts()
+        assert cells == [f"{share:.1f} %" for share in shares]
         assert float(tab.locator("#alpha-value").inner_text().removeprefix("alpha = ")) == pytest.approx(
             alpha, rel=5e-3
         )
@@ -305,6 +250,7 @@ def test_the_page_works_without_scripts(opened, page, found):
     tab = opened(page, script=False)
     assert tab.locator("svg.diagram").count() >= 9
     assert all(box["width"] > 200 for box in (tab.locator("svg.diagram").nth(i).bounding_box() for i in range(3)))
+    assert tab.locator(".first li").first.is_visible()
     assert tab.locator("table").count() >= 6
     assert tab.locator("#alpha").is_hidden()
     first = next(iter(found.values()))
@@ -312,19 +258,17 @@ def test_the_page_works_without_scripts(opened, page, found):
 
 
 @browsed
-def test_hostile_names_are_escaped(opened):
+def test_hostile_names_are_escaped(opened, page):
     assert len(HOSTILE) == 50
     (one,) = evaluations(models=1, groups=50, size=4000, labels=HOSTILE).values()
     found = {HOSTILE[0]: one, HOSTILE[1]: one}
     inputs = [{"file": name, "bytes": 1, "sha256": "0" * 64} for name in HOSTILE]
-    page = write_evaluations(found, title=HOSTILE[0], inputs=inputs)
-    plain = write_evaluations({"a": one, "b": one}, title="t")
-    tab = opened(page)
+    tab = opened(write_evaluations(found, title=HOSTILE[0], inputs=inputs))
     assert tab.evaluate("window.pwned") is None
     assert tab.complaints == []
     assert len(tab.requests) == 1
     count = "[...document.querySelectorAll('script, img, iframe, object, embed, base, form, link, meta')].length"
-    assert tab.evaluate(count) == opened(plain).evaluate(count)
+    assert tab.evaluate(count) == opened(page).evaluate(count)
     cells = tab.locator("#m0 table td.text").all_inner_texts()
     assert f"<img src=x onerror={ACTS}>" in [cell.strip() for cell in cells]
 
@@ -332,19 +276,7 @@ def test_hostile_names_are_escaped(opened):
 @browsed
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_problem(opened, page, scheme):
-    folder = Path(os.environ.get("CALIBRANT_NODE_MODULES", ROOT / "build" / "npm" / "node_modules"))
-    axe = folder / "axe-core" / "axe.min.js"
-    if not axe.is_file():
-        pytest.skip("axe-core is not installed (npm)")
-    tab = opened(page, color_scheme=scheme)
-    tab.context.set_offline(True)
-    client = tab.context.new_cdp_session(tab)
-    client.send("Page.setBypassCSP", {"enabled": True})
-    tab.reload()
-    tab.add_script_tag(content=axe.read_text(encoding="utf-8"))
-    violations = tab.evaluate("axe.run().then(r => r.violations)")
-    serious = [v for v in violations if v["impact"] in ("serious", "critical")]
-    assert not serious, json.dumps([(v["id"], v["nodes"][0]["html"][:200], v["help"]) for v in serious], indent=1)
+    check_accessible(opened(page, color_scheme=scheme))
 
 
 @browsed

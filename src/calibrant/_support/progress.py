@@ -1,9 +1,9 @@
-"""A progress bar on stderr for work that lasts longer than a second."""
+"""A progress bar for work that lasts longer than a second: on stderr, or below the cell of a notebook."""
 
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -14,26 +14,71 @@ _WIDTH = 30
 
 def progress_bar(items: Iterable[T], total: int, what: str, *, show: bool | None = None) -> Iterator[T]:
     """Iterate over items and draw a progress bar; with `show=None` on a terminal and in a notebook only."""
-    visible = _is_interactive() if show is None else show
+    visible = (_in_notebook() or _is_terminal()) if show is None else show
     begun = drawn = time.monotonic()
-    done = 0
+    done, bar = 0, None
     for done, item in enumerate(items, 1):
         yield item
         now = time.monotonic()
         if visible and now - begun > _DELAY and now - drawn > _REDRAW_EVERY:
             drawn = now
-            _draw(what, done, total, (now - begun) / done * (total - done))
-    if visible and drawn > begun:  # erase the bar
-        sys.stderr.write("\r" + " " * (len(what) + _WIDTH + 40) + "\r")
+            bar = bar or (_NotebookBar() if _in_notebook() else _TerminalBar())
+            bar.draw(_text(what, done, total, (now - begun) / done * (total - done)))
+    if bar is not None:
+        bar.erase()
+
+
+def _in_notebook() -> bool:
+    """Return whether a kernel of Jupyter runs this code; libraries may import IPython elsewhere."""
+    interactive: Any = sys.modules.get("IPython")
+    shell = None if interactive is None else interactive.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _text(what: str, done: int, total: int, left: float) -> str:
+    filled = _WIDTH * done // total
+    bar = "█" * filled + "·" * (_WIDTH - filled)
+    return f"{what} {bar} {done:,}/{total:,}, {left:.0f} s left"
+
+
+class _TerminalBar:
+    """A line on stderr that is written over."""
+
+    def __init__(self) -> None:
+        self._longest = 0
+
+    def draw(self, text: str) -> None:
+        self._longest = max(self._longest, len(text))
+        self._write(text.ljust(self._longest))
+
+    def erase(self) -> None:
+        self._write(" " * self._longest + "\r")
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"\r{text}")
         sys.stderr.flush()
 
 
-def _is_interactive() -> bool:
-    return sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+class _NotebookBar:
+    """One output of the cell, which is updated and is empty at the end; stderr would leave a red line."""
 
+    def __init__(self) -> None:
+        self._handle: Any = None
 
-def _draw(what: str, done: int, total: int, left: float) -> None:
-    filled = _WIDTH * done // total
-    bar = "█" * filled + "·" * (_WIDTH - filled)
-    sys.stderr.write(f"\r{what} {bar} {done:,}/{total:,}, {left:.0f} s left   ")
-    sys.stderr.flush()
+    def draw(self, text: str) -> None:
+        self._show({"text/plain": text})
+
+    def erase(self) -> None:
+        self._show({"text/plain": "", "text/html": ""})
+
+    def _show(self, data: dict[str, str]) -> None:
+        from IPython.display import display
+
+        if self._handle is None:
+            self._handle = display(data, raw=True, display_id=True)
+        else:
+            self._handle.update(data, raw=True)

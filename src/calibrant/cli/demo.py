@@ -12,20 +12,33 @@ from calibrant.cli.outputs import check_outputs
 
 __all__ = ["demo"]
 
-_FILES = ("digits.csv", "cal.json", "calibrated.csv", "calibration.xml", "report.html")
-_INPUT = ("digits.csv", "--label", "is_8", "--score", "forest")
+_FILES = ("digits.csv", "past.csv", "new.csv", "cal.json", "calibrated.csv", "calibration.xml", "report.html")
+_GATE = ("--max-ece", "0.03")
 _STEPS = {
-    "Evaluate the scores of the forest:": ("evaluate", *_INPUT, "--by", "ink", "--html", "report.html", "--force"),
-    "Compare the two models:": ("compare", *_INPUT, "--score", "logistic"),
-    "Fit a calibrator to the scores of the forest:": (
-        *("fit", *_INPUT, "--method", "beta"),
+    "Evaluate the scores of the forest, overall and by the amount of ink:": (
+        *("evaluate", "digits.csv", "--label", "is_8", "--score", "forest", "--by", "ink"),
+    ),
+    "Compare the two models:": (
+        *("compare", "digits.csv", "--label", "is_8", "--score", "forest", "--score", "logistic"),
+    ),
+    "Check the scores of the forest on new rows, as in CI; the gate fails:": (
+        *("check", "new.csv", "--label", "is_8", "--score", "forest", *_GATE),
+    ),
+    "Fit a calibrator to past rows:": (
+        *("fit", "past.csv", "--label", "is_8", "--score", "forest", "--method", "beta"),
         *("-o", "cal.json", "--force"),
     ),
-    "Apply it, here to the same rows (usually to new ones):": (
-        *("apply", "cal.json", "digits.csv", "--score", "forest"),
-        *("-o", "calibrated.csv", "--force"),
+    "Apply it to the new rows:": (
+        *("apply", "cal.json", "new.csv", "--score", "forest", "-o", "calibrated.csv", "--force"),
     ),
-    "Check the scores of the forest, as in CI:": ("check", *_INPUT, "--junit", "calibration.xml", "--force"),
+    "Check the recalibrated scores; the gate passes:": (
+        *("check", "calibrated.csv", "--label", "is_8", "--score", "calibrated", *_GATE),
+        *("--junit", "calibration.xml", "--force"),
+    ),
+    "Write a report of the scores before and after:": (
+        *("evaluate", "calibrated.csv", "--label", "is_8", "--score", "forest", "--score", "calibrated"),
+        *("--by", "ink", "--html", "report.html", "--force"),
+    ),
 }
 
 
@@ -38,7 +51,7 @@ _STEPS = {
     "--duration", type=click.FloatRange(min=0), metavar="SECONDS", help="With --monitor: stop after this time."
 )
 def demo(folder: str | None, force: bool, monitor: bool, browser: bool, duration: float | None) -> None:
-    """Evaluate, compare and recalibrate two models of handwritten digits.
+    """Evaluate, compare, check and recalibrate two models of handwritten digits, and write a report.
 
     The event is "this digit is an 8". The data ship with scikit-learn, so the demo needs no network. The commands that
     are shown work on your files as well. With --monitor, a month of rows is posted to a service on this machine; one of
@@ -68,8 +81,9 @@ def _show_commands(place: Path, force: bool) -> None:
 
     check_outputs(*(str(place / name) for name in _FILES), force=force)
     click.echo("Fitting two models to handwritten digits; scores are out of fold (5 folds) ...")
-    rows = write_digits(place / "digits.csv")
-    click.echo(f"{rows:,} rows in {place / 'digits.csv'}: is_8, forest, logistic, ink\n")
+    rows = write_digits(place)
+    click.echo(f"{rows:,} rows in {place / 'digits.csv'}: is_8, forest, logistic, ink")
+    click.echo("Every second row is in past.csv, the others are in new.csv.\n")
     for title, arguments in _STEPS.items():
         _run_step(title, arguments, place)
     click.echo(f"The report, to open in a browser: {place / 'report.html'}")

@@ -42,13 +42,15 @@ def digit_scores() -> dict[str, Any]:
     return {"is_8": is_8, **scores, "ink": ink}
 
 
-def write_digits(path: Path) -> int:
-    """Write `digit_scores` to a CSV file, and return the number of rows."""
+def write_digits(folder: Path) -> int:
+    """Write `digit_scores` to digits.csv, its rows by turns to past.csv and new.csv, and return their number."""
     columns = digit_scores()
     columns["is_8"] = columns["is_8"].astype(int)
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-    write_file(path, text.getvalue(), follow_links=False)
-    return len(columns["is_8"])
+    rows = list(zip(*(column.tolist() for column in columns.values()), strict=True))
+    for name, part in {"digits": rows, "past": rows[::2], "new": rows[1::2]}.items():
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow(columns)
+        writer.writerows(part)
+        write_file(folder / f"{name}.csv", text.getvalue(), follow_links=False)
+    return len(rows)

@@ -114,7 +114,7 @@ def complete_evaluation(evaluation: Evaluation) -> None:
     details = evaluation.details
     assert isinstance(details, BinaryDetails)
     details.complete()
-    for breakdown in (details.measured.tested, evaluation.breakdowns["ACE"]):
+    for breakdown in (details.measured.tested, evaluation.breakdowns["ACE"], details.reliability):
         breakdown.rate_interval(evaluation.settings.confidence_level)
 
 

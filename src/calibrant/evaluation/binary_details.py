@@ -10,6 +10,7 @@ from calibrant._support.cached_properties import cached_property
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import plain
+from calibrant._support.short_text import short_repr
 from calibrant._support.workers import available_cores, map_in_threads
 from calibrant.evaluation import sentences
 from calibrant.evaluation.details import LogOddsDetails
@@ -28,9 +29,13 @@ from calibrant.inference.estimates import Estimate
 from calibrant.inference.hypothesis_tests import TestResult
 from calibrant.inference.levels import CalibrationLevels, calibration_levels
 from calibrant.inference.resampling import THREADS_FROM
+from calibrant.metrics.bins import EqualInformation, Quantile
 from calibrant.metrics.breakdown import Breakdown
 from calibrant.metrics.cumulative import Ecce, ecce
 from calibrant.metrics.decompositions import CorpDecomposition, corp_decomposition
+from calibrant.metrics.gce import GCE
+from calibrant.metrics.losses import absolute_gap
+from calibrant.metrics.norms import weighted_l1
 from calibrant.tables.score_table import ScoreTable
 
 if TYPE_CHECKING:
@@ -55,6 +60,8 @@ class CumulativeDifferences:
     ecce, CumulativeDisplay
     """
 
+    __repr__ = short_repr
+
     ecce: Ecce
     band: Band
     test: TestResult | None
@@ -72,6 +79,8 @@ class CumulativeDifferences:
 @dataclass(frozen=True, eq=False)
 class MeasuredTable:
     """What details are computed from: the table, its design (None if nothing is tested), and breakdowns."""
+
+    __repr__ = short_repr
 
     table: ScoreTable
     design: Design | None
@@ -97,6 +106,8 @@ class BinaryDetails(LogOddsDetails):
     --------
     Evaluation, CalibrationLevels, Decision
     """
+
+    __repr__ = short_repr
 
     decision: Decision
     equivalence: Equivalence
@@ -140,6 +151,13 @@ class BinaryDetails(LogOddsDetails):
     def sensitivity(self) -> Sensitivity:
         """TCE at other significance levels and ECC at other cost ratios, for the sliders of the report."""
         return Sensitivity.measure(self.measured.tested, self.measured.ece)
+
+    @cached_property
+    def reliability(self) -> Breakdown:
+        """Bins of the reliability diagram of the report: of equal information where scores crowd an end, else ACE's."""
+        table = self.measured.table
+        bins = EqualInformation(10) if table.crowds_end else Quantile(10)
+        return GCE(bins, absolute_gap, weighted_l1, name="calibration gap")(table)
 
     @cached_property
     def rejection_profile(self) -> RejectionProfile | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import label as json_label
 from calibrant._support.json_values import number
+from calibrant._support.short_text import short_repr
 from calibrant.evaluation import regression_sentences
 from calibrant.evaluation.details import DeviationDetails
 from calibrant.evaluation.sizes import n_rows, rows_text
@@ -42,6 +43,8 @@ class LabelsDetails(DeviationDetails):
     --------
     Evaluation, ProportionDecision
     """
+
+    __repr__ = short_repr
 
     decision: ProportionDecision
     coefficients: tuple[Estimate, ...] = ()

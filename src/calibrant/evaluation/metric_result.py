@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._support.formatting import NumberFormat, format_pvalue
+from calibrant._support.formatting import NumberFormat, format_pvalue, p_text
 from calibrant._support.json_values import number
+from calibrant._support.short_text import line_html
 from calibrant.inference.intervals import Interval
 from calibrant.inference.nulls import Null
 
@@ -57,6 +58,16 @@ class MetricResult:
     def unit(self) -> str:
         """Unit of the value: "1", "%", or the unit of the outcome ("y", "y^2")."""
         return self.interval.unit
+
+    def __repr__(self) -> str:
+        value, interval, expected, pvalue = self.cells()
+        level = f"{100 * self.interval.level:g}% CI"
+        texts = [f"{self.name} = {value}", f"{level} {interval}" if interval else "no interval"]
+        texts += [f"expected if calibrated {expected}"] if expected else []
+        texts += [f"adjusted {p_text(self.pvalue)}"] if pvalue else []
+        return f"MetricResult({', '.join(texts)})"
+
+    _repr_html_ = line_html
 
     def without_inference(self) -> "MetricResult":
         """Return the metric without interval and null distribution, for rows in too few clusters."""

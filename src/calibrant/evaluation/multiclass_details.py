@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant._support.formatting import format_pvalue
 from calibrant._support.json_values import label as json_label
+from calibrant._support.short_text import short_repr
 from calibrant.evaluation import sentences
 from calibrant.evaluation.details import LogOddsDetails
 from calibrant.evaluation.sizes import n_rows, rows_text
@@ -49,6 +50,8 @@ class MulticlassDetails(LogOddsDetails):
     --------
     Evaluation, MulticlassDecision
     """
+
+    __repr__ = short_repr
 
     decision: MulticlassDecision
     labels: tuple[Any, ...]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant._support.formatting import format_pvalue
+from calibrant._support.short_text import short_repr
 from calibrant._support.typing import Floats
 from calibrant.evaluation import regression_sentences
 from calibrant.evaluation.details import DeviationDetails
@@ -52,6 +53,8 @@ class RegressionDetails(DeviationDetails):
     --------
     Evaluation, JointTest, Deviation
     """
+
+    __repr__ = short_repr
 
     kind: str
     decision: JointTest

@@ -12,6 +12,7 @@ from calibrant._support.errors import Note
 from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import label as json_label
 from calibrant._support.json_values import number
+from calibrant._support.short_text import ResultMapping, result_mapping
 from calibrant.evaluation import sentences
 from calibrant.evaluation.details import Details
 from calibrant.evaluation.metric_result import MetricResult
@@ -88,6 +89,10 @@ class Evaluation:
     group_factor: float = 1.0
     own_notes: tuple[Note, ...] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("metrics", "breakdowns", "groups"):  # printed as short tables
+            object.__setattr__(self, name, result_mapping(getattr(self, name)))
+
     def __getitem__(self, name: str) -> MetricResult:
         try:
             return self.metrics[name]
@@ -123,7 +128,7 @@ class Evaluation:
     def tests(self) -> dict[str, TestResult]:
         """All tests by name. Those behind the verdict come first; only they have an `adjusted_pvalue`."""
         found = [*self.details.deciding_tests(self.group_factor), *self.details.other_tests]
-        return {test.name: test for test in found}
+        return ResultMapping({test.name: test for test in found})
 
     @property
     def omnibus(self) -> TestResult:
@@ -290,16 +295,22 @@ class Evaluation:
         return plots.EvaluationDisplay(self).plot(fig=fig)
 
     def to_html(
-        self, path: str | PathLike[str] | None = None, *, title: str = "Calibration report", audit: Any = None
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        title: str = "Calibration report",
+        audit: Any = None,
+        monitor: Any = None,
     ) -> str:
         """Return the report as one self-contained HTML page; write it to `path` if given.
 
-        `audit`, an `Audit` of the same rows and forecast, adds a section; another number of rows, mean forecast or
-        mean outcome is an error. Equal results give identical pages.
+        `audit`, an `Audit` of the same rows and forecast, and `monitor`, a `Monitor` of the same model, add a section
+        each; an audit with another number of rows, mean forecast or mean outcome is an error. Equal results give
+        identical pages.
         """
         from calibrant import report
 
-        return report.write_evaluation(self, path, title=title, audit=audit)
+        return report.write_evaluation(self, path, title=title, audit=audit, monitor=monitor)
 
     def __repr__(self) -> str:
         return self._text().to_text()

@@ -11,13 +11,20 @@ from calibrant.inference.intervals import Interval
 from calibrant.inference.levels import CalibrationLevels
 
 __all__ = [
+    "UNBOUNDED",
     "VERDICTS",
     "consequence",
     "deciding_tests",
+    "directions_text",
     "explanation",
+    "format_deviation",
+    "format_log_odds",
     "further_reasons",
+    "groups_text",
     "headline",
+    "rows_needed_text",
     "severity",
+    "subject",
     "tone",
 ]
 
@@ -26,7 +33,7 @@ VERDICTS = ("miscalibrated", "inconclusive", "negligible", "calibrated")
 
 _LARGE = 0.25  # log-odds above which a factor is printed instead of percent
 
-_UNBOUNDED = math.log(1e6)  # log-odds above which a bound is uninformative
+UNBOUNDED = math.log(1e6)  # log-odds above which a bound is uninformative
 
 _DIRECTIONS = {
     "overestimates": "overestimates",
@@ -52,10 +59,11 @@ def headline(e: Any) -> str:
     text = f"{e.verdict}{directions}"
     if not e.groups:
         return text
-    return f"{text} overall; {_miscalibrated_groups(e)}"
+    return f"{text} overall; {groups_text(e)}"
 
 
-def _miscalibrated_groups(e: Any) -> str:
+def groups_text(e: Any) -> str:
+    """State how many groups are miscalibrated, and how many are inconclusive."""
     bad, count = sum(group.verdict == "miscalibrated" for group in e.groups.values()), len(e.groups)
     if count == 1:
         return f"the only group is {'' if bad else 'not shown to be '}miscalibrated"
@@ -70,10 +78,10 @@ def explanation(e: Any) -> str:
     """Explain the verdict: the estimate, its upper bound and the margin."""
     bound, margin = format_deviation(e, e.equivalence.bound), format_deviation(e, e.margin)
     if e.verdict == "calibrated":
-        return f"{_subject(e)} off by at most {bound}; the margin is {margin}. {_no_deviation(e)} is significant."
+        return f"{subject(e)} off by at most {bound}; the margin is {margin}. {_no_deviation(e)} is significant."
     if e.verdict == "negligible":
         return (
-            f"A deviation is significant ({p_text(e.pvalue)}), but {_subject(e).lower()} off by at most {bound}; "
+            f"A deviation is significant ({p_text(e.pvalue)}), but {subject(e).lower()} off by at most {bound}; "
             f"the margin is {margin}."
         )
     if e.verdict == "inconclusive":
@@ -85,7 +93,8 @@ def _no_deviation(e: Any) -> str:
     return "No deviation of all rows together" if e.groups else "No deviation"
 
 
-def _subject(e: Any, *, may_be: bool = False) -> str:
+def subject(e: Any, *, may_be: bool = False) -> str:
+    """Return the subject and verb of a sentence about the size of the deviation."""
     verb = "may be" if may_be else "are"
     if e.settings.is_absolute:
         return f"On average over ten groups of equal size, scores {verb}"
@@ -135,14 +144,14 @@ def _two_digits(value: float) -> str:
 def _inconclusive(e: Any, bound: str, margin: str) -> str:
     if e.decision.information == 0 and not e.decision.joint_test.components:
         return "There are too few clusters for a test."
-    text = f"{_no_deviation(e)} is significant, but {_subject(e, may_be=True).lower()} off by up to {bound}; "
+    text = f"{_no_deviation(e)} is significant, but {subject(e, may_be=True).lower()} off by up to {bound}; "
     text += f"the margin is {margin}."
-    if e.equivalence.bound > _UNBOUNDED:
+    if e.equivalence.bound > UNBOUNDED:
         text = f"{_no_deviation(e)} is significant, and the data are too few to bound the error."
-    return f"{text} {_rows_needed(e)}".rstrip()
+    return f"{text} {rows_needed_text(e)}".rstrip()
 
 
-def _rows_needed(e: Any) -> str:
+def rows_needed_text(e: Any) -> str:
     """State the number of further rows that would probably decide."""
     more = e.rows_to_decide
     if more is None:
@@ -163,7 +172,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _miscalibrated(e: Any, bound: str, margin: str) -> str:
-    directions = " and ".join(_DIRECTIONS[each] for each in e.direction.split(", ") if each in _DIRECTIONS)
+    directions = directions_text(e)
     impossible = e.details.impossible_outcomes
     if impossible:
         what = f"{impossible:,.6g} row{'s contradict their' if impossible != 1 else ' contradicts its'} score"
@@ -184,7 +193,12 @@ def _miscalibrated(e: Any, bound: str, margin: str) -> str:
     fine = (
         f" Over fine bins the error may be {format_log_odds(e.decision.fine_bound)}." if e.decision.fine_bound else ""
     )
-    return f"{text} {_subject(e)} off {off}; the margin is {margin}.{fine}"
+    return f"{text} {subject(e)} off {off}; the margin is {margin}.{fine}"
+
+
+def directions_text(e: Any) -> str:
+    """Return the significant directions as a predicate: "overestimates and is overconfident"; '' if there is none."""
+    return " and ".join(_DIRECTIONS[each] for each in e.direction.split(", ") if each in _DIRECTIONS)
 
 
 def consequence(e: Any) -> str:

@@ -17,6 +17,7 @@ from numpy.random import Generator
 from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError
 from calibrant._support.option_checks import check_share
+from calibrant._support.short_text import short_repr
 from calibrant._support.typing import Column, Floats
 from calibrant.forecasts.protocol import INTERVAL_LEVELS, Forecast
 from calibrant.tables.mean_table import ONE_COLUMN
@@ -103,6 +104,8 @@ class Gaussian(Forecast):
     >>> forecast.quantile(0.975).round(2)
     array([13.92, 23.92])
     """
+
+    __repr__ = short_repr
 
     mean: Column
     sd: Column
@@ -207,6 +210,8 @@ class Quantiles(Forecast):
     >>> forecast.cells(np.array([3.0, 9.0]))
     (array([0.5, 0.9]), array([0.9, 1. ]))
     """
+
+    __repr__ = short_repr
 
     levels: Column
     values: Any
@@ -422,6 +427,8 @@ class Samples(Forecast):
     >>> forecast.cells(np.array([3.0]))
     (array([0.5]), array([0.75]))
     """
+
+    __repr__ = short_repr
 
     members: Any
     index: Any = field(default=None, repr=False, kw_only=True)

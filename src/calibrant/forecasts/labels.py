@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from calibrant._support.short_text import short_repr
 from calibrant._support.typing import Column
 from calibrant.forecasts.protocol import select_rows
 
@@ -31,6 +32,8 @@ class Labels:
     >>> cb.evaluate(["a", "b", "b", "b"], cb.Labels(["a", "a", "b", "b"])).kind
     'labels'
     """
+
+    __repr__ = short_repr
 
     y_pred: Column
     classes: Sequence[Any] | None = None

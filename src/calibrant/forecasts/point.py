@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from calibrant._support.short_text import short_repr
 from calibrant._support.typing import Column
 from calibrant.forecasts.protocol import select_rows
 
@@ -28,6 +29,8 @@ class Point:
     >>> cb.evaluate([1.0, 2.5, 3.0, 4.5], cb.Point([1.5, 2.0, 3.5, 4.0])).kind
     'point'
     """
+
+    __repr__ = short_repr
 
     y_pred: Column
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant._support.json_values import plain
 from calibrant._support.roots import find_root
+from calibrant._support.short_text import line_html
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.cluster_sums import box_moments, sum_covariance, sums_by_cluster
 from calibrant.inference.regression.distribution_components import merged_levels
@@ -70,6 +71,8 @@ class Deviation:
             return f"{self.name} {self.value:.2g}{unit} (no interval), margin {self.margin:g}"
         span = f"{100 * self.level:g} % CI {self.low:.2g} to {self.high:.2g}"
         return f"{self.name} {self.value:.2g}{unit} ({span}), margin {self.margin:g}"
+
+    _repr_html_ = line_html
 
     def __repr__(self) -> str:
         return f"Deviation({self.text()})"

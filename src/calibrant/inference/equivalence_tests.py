@@ -8,6 +8,7 @@ from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import plain
 from calibrant._support.option_checks import check_share, is_number
 from calibrant._support.random_streams import RandomState, seed_sequence
+from calibrant._support.short_text import line_html
 from calibrant._support.typing import Column
 from calibrant.inference.interval_methods import check_interval, interval_limits, interval_method
 from calibrant.inference.intervals import bootstrap_metric
@@ -91,6 +92,8 @@ class Equivalence:
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         return {**plain(self), "within": self.within}
+
+    _repr_html_ = line_html
 
     def __repr__(self) -> str:
         value, limits = format_limits(self.unit, self.value, self.value, self.bound, signed=self.value < 0)

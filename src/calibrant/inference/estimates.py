@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.json_values import plain
+from calibrant._support.short_text import line_html
 from calibrant._support.typing import Floats, Ints
 from calibrant.inference.result_text import format_level, format_limits, format_pvalues
 from calibrant.tables.mean_table import MeanTable
@@ -47,6 +48,8 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         return plain(self)
+
+    _repr_html_ = line_html
 
     def __repr__(self) -> str:
         value, limits = format_limits("", self.value, self.low, self.high)

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant._support.errors import Note
 from calibrant._support.json_values import plain
+from calibrant._support.short_text import line_html
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.result_text import format_pvalues
 
@@ -65,6 +66,8 @@ class TestResult:
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         return plain(self)
+
+    _repr_html_ = line_html
 
     def __repr__(self) -> str:
         texts = [f"statistic {self.statistic:.4g}"] + ([] if self.df is None else [f"df {self.df:.4g}"])
@@ -135,6 +138,8 @@ class JointTest:
         found = self.significant(alpha)
         shown = [component.direction for component in found if component.direction and component.name not in without]
         return ", ".join(dict.fromkeys(shown)) or ("local" if found else "")
+
+    _repr_html_ = line_html
 
     def __repr__(self) -> str:
         texts = {name: format_pvalues(c.pvalue, c.adjusted_pvalue) for name, c in self.components.items()}

@@ -10,6 +10,7 @@ from calibrant._support.errors import Note
 from calibrant._support.json_values import plain
 from calibrant._support.option_checks import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
+from calibrant._support.short_text import line_html
 from calibrant._support.typing import Column
 from calibrant.inference.interval_methods import (
     NULL_METHODS,
@@ -92,6 +93,8 @@ class Interval:
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         return plain(self)
+
+    _repr_html_ = line_html
 
     def __repr__(self) -> str:
         value, limits = format_limits(self.unit, self.value, self.low, self.high, signed=self.low < 0)

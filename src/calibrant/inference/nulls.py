@@ -11,6 +11,7 @@ from calibrant._support.errors import InputError, Note
 from calibrant._support.json_values import number, plain
 from calibrant._support.option_checks import check_option, check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
+from calibrant._support.short_text import line_html
 from calibrant._support.typing import Column, Floats
 from calibrant.inference.interval_methods import quantiles
 from calibrant.inference.replicates import Replicates, resample_metrics
@@ -116,6 +117,8 @@ class Null:
     def to_dict(self) -> dict[str, Any]:
         """All fields but the replicates as plain data for JSON."""
         return {**plain(self), **number("excess", self.excess)}
+
+    _repr_html_ = line_html
 
     def __repr__(self) -> str:
         value, limits = format_limits(self.unit, self.value, self.low, self.high, signed=self.low < 0)

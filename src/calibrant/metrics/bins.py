@@ -161,6 +161,9 @@ class Quantile:
         return table.cut_after(table.at_ranks(ranks))
 
 
+_NEAR_END, _CROWDED = 0.1, 0.8
+
+
 @dataclass(frozen=True)
 class EqualInformation:
     """Bins of equal information: each holds the same share of the sum of p (1 - p), as far as ties allow.

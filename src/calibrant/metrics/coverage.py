@@ -57,7 +57,8 @@ class Coverage:
             "per_level": columns,
         }
 
-    def _cells(self) -> list[list[str]]:
+    def cells(self) -> list[list[str]]:
+        """Return the table as text; its first row is the header."""
         level = f"{100 * self.confidence_level:g} % interval"
         rows = [["nominal", "observed", level, "p", "mean width"]]
         for nominal, observed, low, high, p, width in zip(*self.per_level.values(), strict=True):
@@ -66,10 +67,10 @@ class Coverage:
         return rows
 
     def __repr__(self) -> str:
-        return "\n".join([f"Coverage of central intervals, {self.size:,} rows", *text_table(self._cells())])
+        return "\n".join([f"Coverage of central intervals, {self.size:,} rows", *text_table(self.cells())])
 
     def _repr_html_(self) -> str:
-        return f"<p>Coverage of central intervals, {self.size:,} rows</p>{html_table(self._cells())}"
+        return f"<p>Coverage of central intervals, {self.size:,} rows</p>{html_table(self.cells())}"
 
 
 def coverage(

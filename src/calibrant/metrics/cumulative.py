@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from calibrant import _kernels
 from calibrant._support.errors import Note
+from calibrant._support.short_text import line_html, short_repr
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import takes_rows
@@ -29,6 +30,9 @@ class Ecce:
     --------
     ecce, ecce_mad, ecce_r
     """
+
+    __repr__ = short_repr
+    _repr_html_ = line_html
 
     mad: float
     r: float

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant._support.errors import Note
+from calibrant._support.short_text import line_html, short_repr
 from calibrant.metrics.bins import PAVA, Bins, EqualWidth
 from calibrant.metrics.metric import UnbinnedMetric, metric_function
 from calibrant.metrics.proper_scores import Brier
@@ -32,6 +33,9 @@ class MurphyDecomposition:
     --------
     murphy_decomposition, CorpDecomposition
     """
+
+    __repr__ = short_repr
+    _repr_html_ = line_html
 
     reliability: float
     resolution: float
@@ -114,6 +118,9 @@ class CorpDecomposition:
     --------
     corp_decomposition, MurphyDecomposition
     """
+
+    __repr__ = short_repr
+    _repr_html_ = line_html
 
     mcb: float
     dsc: float

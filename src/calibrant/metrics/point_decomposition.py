@@ -7,6 +7,7 @@ import numpy as np
 
 from calibrant._support.errors import Note
 from calibrant._support.json_values import plain
+from calibrant._support.short_text import line_html, short_repr
 from calibrant._support.typing import Floats
 from calibrant.metrics.point import MSE, MeanError, variance, within_variance
 from calibrant.tables.mean_table import MeanTable, take_rows
@@ -33,6 +34,9 @@ class MSEDecomposition:
     --------
     mse_decomposition
     """
+
+    __repr__ = short_repr
+    _repr_html_ = line_html
 
     mcb: float
     dsc: float

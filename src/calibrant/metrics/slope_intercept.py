@@ -7,6 +7,7 @@ import numpy as np
 from calibrant._support import logistic
 from calibrant._support.errors import InputError, Note
 from calibrant._support.logits import EPS, check_eps, logit
+from calibrant._support.short_text import line_html, short_repr
 from calibrant._support.typing import Floats, Ints
 from calibrant.tables.score_table import ScoreTable
 from calibrant.tables.table_functions import need_both_classes, takes_rows
@@ -17,6 +18,9 @@ __all__ = ["SlopeIntercept", "slope_intercept"]
 @dataclass(frozen=True)
 class SlopeIntercept:
     """Cox's calibration slope and intercept; see `slope_intercept`."""
+
+    __repr__ = short_repr
+    _repr_html_ = line_html
 
     slope: float
     intercept: float

@@ -523,6 +523,12 @@ class Monitor(KnownKeywords):
 
         return write_status(self.status(), self.history(), path, title=title or f"Monitor of {self.model}")
 
+    def report_section(self) -> dict[str, Any]:
+        """Return what the report of an evaluation shows about this monitor; for ``Evaluation.to_html(monitor=...)``."""
+        from calibrant.monitor.status_page import monitor_section
+
+        return monitor_section(self.status(), self.history())
+
     def acknowledge(self, alarm: int | Alarm, reason: str) -> None:
         """Acknowledge an alarm, by itself or by its id, with a reason. It stays in the list of alarms."""
         key, text = (alarm.id if isinstance(alarm, Alarm) else alarm), check_name("reason", reason)

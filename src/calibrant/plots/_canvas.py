@@ -384,7 +384,8 @@ class Axis:
         low, high = self.forward(self.low), self.forward(self.high)
         room = 0.02 * (high - low)
         (axes.set_ylim if upright else axes.set_xlim)(self.backward(low - room), self.backward(high + room))
-        side.set_major_locator(FixedLocator(self._ticks(0.07 if upright else 0.15)))  # labels are wider than high
+        narrow = max(1.0, 6.4 * axes.figure.dpi / axes.figure.bbox.width)  # labels are wider than high
+        side.set_major_locator(FixedLocator(self._ticks(0.07 if upright else 0.15 * narrow)))
         side.set_minor_locator(NullLocator())
         side.set_major_formatter(FuncFormatter(self._label))
 

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 
 from calibrant._support.errors import InputError
 from calibrant._support.formatting import p_text
+from calibrant._support.option_checks import check_count
 from calibrant.evaluation.results import Evaluation
 from calibrant.evaluation.sizes import bins_text
 from calibrant.metrics.breakdown import Breakdown
@@ -111,23 +112,51 @@ class ClasswiseDisplay:
             len(details.labels),
         )
 
-    def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "ClasswiseDisplay":
-        """Draw in the place of `ax`, in `fig`, or in a new figure."""
-        rows, columns = _SHAPES[len(self.breakdowns) - 1]
-        widths = [1.0 if rows == 1 else 0.8 * rows, *[1.0] * columns]
-        size = (11.5, 3.4) if rows == 1 else (11.5, 11.5 * rows / sum(widths) + 0.6)
-        self.figure_, grid = panels(ax, fig, widths=widths, heights=[1.0] * rows, size=size)
+    def plot(
+        self, *, ax: Axes | None = None, fig: FigureBase | None = None, columns: int | None = None
+    ) -> "ClasswiseDisplay":
+        """Draw in the place of `ax`, in `fig`, or in a new figure.
+
+        `columns` is the number of columns of panels of equal size. By default the panel of the top label is large and
+        stands at the left of the classes.
+        """
+        if columns is not None:
+            check_count("columns", columns)
+        self._aside = columns is None and self._shown > 3  # the classes stand in their own block
+        places = self._left_of_classes(ax, fig) if columns is None else self._columns(ax, fig, columns)
         self.axes_: dict[str, Axes] = {}
         self.points_: dict[str, Line2D] = {}
         self.intervals_: dict[str, list[Artist]] = {}
         titles = ["Top label", *shorten_distinct([name.removeprefix("class ") for name in self.pvalues], 14)]
         for i, (name, id_) in enumerate(zip(self.breakdowns, unique_ids(self.breakdowns), strict=True)):
-            row, column = divmod(i - 1, max(columns, 1))
-            place = grid[:, 0] if i == 0 else grid[row, 1 + column]
+            place, large, lowest = places[i]
             self.axes_[name] = self.figure_.add_subplot(place)
             self._draw(name, id_)
-            self._dress(name, titles[i], large=i == 0 or rows == 1, lowest=i + columns > self._shown)
+            self._dress(name, titles[i], large=large, lowest=lowest)
         return self
+
+    def _left_of_classes(self, ax: Axes | None, fig: FigureBase | None) -> list[tuple[Any, bool, bool]]:
+        """Return the place of each panel, whether it is large and whether it is the lowest: the top label is large."""
+        rows, columns = _SHAPES[self._shown]
+        widths = [1.0 if rows == 1 else 0.8 * rows, *[1.0] * columns]
+        size = (11.5, 3.4) if rows == 1 else (11.5, 11.5 * rows / sum(widths) + 0.6)
+        self.figure_, grid = panels(ax, fig, widths=widths, heights=[1.0] * rows, size=size)
+        classes = (divmod(i, max(columns, 1)) for i in range(self._shown))
+        found = [(grid[row, 1 + column], rows == 1) for row, column in classes]
+        lowest = [i + 1 + columns > self._shown for i in range(self._shown)]
+        return [(grid[:, 0], True, True), *((*each, last) for each, last in zip(found, lowest, strict=True))]
+
+    def _columns(self, ax: Axes | None, fig: FigureBase | None, columns: int) -> list[tuple[Any, bool, bool]]:
+        """Return the same for panels of equal size."""
+        count = len(self.breakdowns)
+        size = (11.5, self.height(columns, 11.5))
+        rows = -(-count // columns)
+        self.figure_, grid = panels(ax, fig, widths=[1.0] * columns, heights=[1.0] * rows, size=size)
+        return [(grid[divmod(i, columns)], columns <= 2, i + columns >= count) for i in range(count)]
+
+    def height(self, columns: int, width: float) -> float:
+        """Return the height in inches at which panels in `columns` columns are square, for a figure of this width."""
+        return float(1.12 * width / columns * -(-len(self.breakdowns) // columns))
 
     @property
     def _shown(self) -> int:
@@ -169,7 +198,7 @@ class ClasswiseDisplay:
             ax.set_ylabel("share of correct rows")
             ax.set_xlabel("highest probability")
             level = f"{100 * self.confidence_level:g} % CI"
-            draw_title(ax, title, level if self._shown <= 3 else f"{level}; at the right single classes", size="medium")
+            draw_title(ax, title, f"{level}; at the right single classes" if self._aside else level, size="medium")
             return
         if lowest:
             ax.set_xlabel("predicted", fontsize=None if large else "small")

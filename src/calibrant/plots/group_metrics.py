@@ -58,6 +58,8 @@ class GroupDisplay:
         With groups.
     metric : str
         Name of one of its metrics.
+    most : int or None
+        Draw at most this number of groups, the worst ones; None for all.
     figure_, ax_ : Figure, Axes
     points_, intervals_, bands_ : lists of artists
         One per group, with the id (gid) ``group-<name>-<part>``; none where an interval or a null range is undefined.
@@ -81,6 +83,7 @@ class GroupDisplay:
 
     evaluation: Evaluation
     metric: str = LOG_ODDS_ERROR
+    most: int | None = None
 
     def __post_init__(self) -> None:
         if not self.evaluation.groups:
@@ -164,6 +167,9 @@ class GroupDisplay:
         """Metric of each group that has it; dates and numbers in order."""
         groups = self.evaluation.groups
         names = [name for name in groups if self.metric in groups[name].metrics]
+        if self.most is not None and len(names) > self.most:
+            worst = [name for name in self.evaluation.worst_first if self.metric in groups[name].metrics]
+            return {name: groups[name][self.metric] for name in worst[: self.most]}
         return {name: groups[name][self.metric] for name in (sorted(names) if self._is_ordered else names)}
 
     def plot(
@@ -289,10 +295,13 @@ class GroupDisplay:
         labels = [f"value, {level} CI" if known else "value", "significant (omnibus test)", "null range"]
         if not self.bands_:
             handles, labels = handles[:2], labels[:2]
-        by = self.evaluation.by or "group"
-        legend_above(
-            ax, f"{self.metric} by {by}: {sum(significant)} of {len(significant)} significant", handles, labels
-        )
+        legend_above(ax, self._title(sum(significant)), handles, labels)
+
+    def _title(self, significant: int) -> str:
+        by, drawn, count = self.evaluation.by or "group", len(self.lines), len(self.evaluation.groups)
+        if drawn < count and self.most is not None:
+            return f"{self.metric}, the {drawn} worst of {count:,} groups"
+        return f"{self.metric} by {by}: {significant} of {drawn} significant"
 
     def _sizes_at_right(self, lines: dict[Any, MetricResult]) -> None:
         """Write the rows and the adjusted p-value of each group at its right."""

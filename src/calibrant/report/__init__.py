@@ -15,13 +15,20 @@ __all__ = ["write_audit", "write_audits", "write_comparison", "write_evaluation"
 
 
 def write_evaluation(
-    evaluation: "Evaluation", path: str | PathLike[str] | None = None, *, title: str, audit: "Audit | None" = None
+    evaluation: "Evaluation",
+    path: str | PathLike[str] | None = None,
+    *,
+    title: str,
+    audit: "Audit | None" = None,
+    monitor: Any = None,
 ) -> str:
-    """Return the report of one evaluation, with a section of an audit if given; write it to `path` if given."""
+    """Return the report of one evaluation, with sections of an audit and a monitor if given; write it to `path`."""
     from calibrant.report.audit_page import check_same_rows
 
-    audits = None if audit is None else {_NAMES[evaluation.kind]: check_same_rows(evaluation, audit)}
-    return write_evaluations({_NAMES[evaluation.kind]: evaluation}, path, title=title, audits=audits)
+    name = _NAMES[evaluation.kind]
+    audits = None if audit is None else {name: check_same_rows(evaluation, audit)}
+    section = None if monitor is None else monitor.report_section()
+    return write_evaluations({name: evaluation}, path, title=title, audits=audits, monitor=section)
 
 
 def write_audit(audit: "Audit", path: str | PathLike[str] | None = None, *, title: str) -> str:
@@ -58,14 +65,12 @@ def write_evaluations(
     title: str,
     inputs: list[dict[str, Any]] | None = None,
     audits: "Mapping[str, Audit] | None" = None,
+    monitor: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the report of several evaluations, and of audits; write it to `path` if given."""
+    """Return the report of several evaluations, with sections of audits and a monitor; write it to `path` if given."""
     from calibrant.report.page import page
-    from calibrant.report.plain_page import plain_page
 
-    if all(evaluation.kind == "binary" for evaluation in models.values()):
-        return write_page(page(models, title=title, inputs=inputs, audits=audits), path)
-    return write_page(plain_page(models, title=title, inputs=inputs, audits=audits), path)
+    return write_page(page(models, title=title, inputs=inputs, audits=audits, monitor=monitor), path)
 
 
 def write_comparison(
@@ -77,10 +82,7 @@ def write_comparison(
 ) -> str:
     """Return the report of a comparison; write it to `path` if given."""
     from calibrant.report.page import page
-    from calibrant.report.plain_page import plain_page
 
-    if comparison.kind != "binary":
-        return write_page(plain_page(comparison.models, comparison=comparison, title=title, inputs=inputs), path)
     return write_page(page(comparison.models, comparison=comparison, title=title, inputs=inputs), path)
 
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from web_browser import browser, open_tab
+
+__all__ = ["browser", "open_tab"]
 
 pytest.importorskip("starlette", reason="starlette is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")

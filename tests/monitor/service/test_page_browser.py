@@ -1,15 +1,11 @@
 """The pages of the service in a real browser: live updates, hostile names, accessibility, phones, print."""
 
-import importlib.util
-import json
-import os
-import shutil
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hostile_names import HOSTILE, HOSTILE_MODELS
+from web_browser import ONE_WORKER, PHONE, browsed, check_accessible, check_width
 
 import calibrant as cb
 
@@ -17,27 +13,11 @@ for library in ("starlette", "uvicorn", "matplotlib", "jinja2"):
     pytest.importorskip(library, reason=f"{library} is not installed")
 
 
-def _why_no_browser():
-    if importlib.util.find_spec("playwright") is None:
-        return "playwright is not installed"
-    return None if shutil.which("chromium") else "no Chromium was found"
+pytestmark = [browsed, ONE_WORKER]
 
-
-pytestmark = [
-    pytest.mark.skipif(_why_no_browser() is not None, reason=str(_why_no_browser())),
-    pytest.mark.xdist_group("browser"),
-]
-
-ROOT = Path(__file__).parents[3]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 LIVE = "() => document.getElementById('live-text').textContent.startsWith('Live')"
-PHONE = {"viewport": {"width": 390, "height": 844}}
-WIDER = """[...document.querySelectorAll("body *")].filter((e) => {
-  const box = e.getBoundingClientRect();
-  const inside = e.parentElement.closest(".scroll, pre, svg, .hidden-text, .skip, thead");
-  return box.width > 1 && !inside && (box.right > innerWidth + 1 || box.left < -1) && !e.matches(".skip, .hidden-text");
-}).map((e) => e.outerHTML.slice(0, 120))"""
 
 
 def rows(day, shift, seed=0, n=300):
@@ -83,36 +63,10 @@ def address(served):
     return served.url
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
-def opened(browser, address):
-    """Open a page of the service; what it complains of and asks for is in `complaints` and `requests`."""
-    contexts = []
-
-    def open_(path="/", *, script=True, **options):
-        context = browser.new_context(java_script_enabled=script, **options)
-        contexts.append(context)
-        tab = context.new_page()
-        tab.complaints, tab.requests = [], []
-        tab.on("console", lambda message: tab.complaints.append(message.text))
-        tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
-        tab.on("request", lambda request: tab.requests.append(request.url))
-        tab.on("dialog", lambda dialog: (tab.complaints.append("dialog"), dialog.dismiss()))
-        tab.goto(address + path)
-        return tab
-
-    yield open_
-    for context in contexts:
-        context.close()
+def opened(open_tab, address):
+    """Open a page of the service."""
+    return lambda path="/", **options: open_tab(address + path, **options)
 
 
 def test_the_list_shows_each_model_with_its_state(opened):
@@ -243,36 +197,19 @@ def test_hostile_names_are_inert(opened, address):
     assert all(url.startswith(address) for url in tab.requests)
 
 
-def serious(tab):
-    folder = Path(os.environ.get("CALIBRANT_NODE_MODULES", ROOT / "build" / "npm" / "node_modules"))
-    axe = folder / "axe-core" / "axe.min.js"
-    if not axe.is_file():
-        pytest.skip("axe-core is not installed (npm)")
-    # Through the debugger, which the Content-Security-Policy of the page does not restrict.
-    tab.evaluate(axe.read_text(encoding="utf-8") + "; undefined")
-    violations = tab.evaluate("axe.run().then((r) => r.violations)")
-    found = [v for v in violations if v["impact"] in ("serious", "critical")]
-    return [(v["id"], v["nodes"][0]["html"][:200], v["help"]) for v in found]
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", ["/", "/model?name=shifted", "/model?name=nothing", "/?q=nothing"])
 def test_axe_finds_no_serious_problem_in_pages(opened, path, scheme):
-    found = serious(opened(path, color_scheme=scheme, reduced_motion="reduce"))
-    assert not found, json.dumps(found, indent=1)
+    check_accessible(opened(path, color_scheme=scheme, reduced_motion="reduce"))
 
 
 @pytest.mark.parametrize("path", ["/", "/?sort=name&page=2", "/model?name=shifted", "/model?name=" + "W" * 500])
 def test_a_phone_shows_everything_within_its_width(opened, path):
     tab = opened(path, **PHONE)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-    assert tab.evaluate(WIDER) == []
+    check_width(tab)
     if "shifted" in path:
         assert tab.locator(".narrow-figure svg.diagram:visible").count() == 2
         assert tab.locator(".wide-figure svg.diagram:visible").count() == 0
-        for details in tab.locator("details summary").all():
-            details.click()
-        assert tab.evaluate(WIDER) == []
 
 
 def test_print_has_wide_figures_and_no_controls(opened):

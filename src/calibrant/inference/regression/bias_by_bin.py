@@ -108,7 +108,8 @@ class BiasByBin:
             "notes": [note.to_dict() for note in self.notes],
         }
 
-    def _cells(self) -> list[list[str]]:
+    def cells(self) -> list[list[str]]:
+        """Return the table as text; its first row is the header."""
         b = self.per_bin
         rows = [
             ["prediction", "rows", "mean prediction", "mean outcome", "bias", f"{100 * self.level:g} % interval", "p"]
@@ -131,10 +132,10 @@ class BiasByBin:
 
     def __repr__(self) -> str:
         notes = [f"Note: {note.text}" for note in self.notes]
-        return "\n".join([self._summary(), *text_table(self._cells()), "  * significant (Holm)", *notes])
+        return "\n".join([self._summary(), *text_table(self.cells()), "  * significant (Holm)", *notes])
 
     def _repr_html_(self) -> str:
-        return f"<p>{self._summary()}</p>{html_table(self._cells())}<p>* significant (Holm)</p>"
+        return f"<p>{self._summary()}</p>{html_table(self.cells())}<p>* significant (Holm)</p>"
 
 
 @take_rows

@@ -1,0 +1,189 @@
+"""Tables of one model in the report: metrics, tests, bins and groups, each as text with the header first."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant._support.formatting import format_pvalue
+from calibrant.evaluation.binary import rejection_breakdown
+from calibrant.evaluation.comparison_result import Comparison
+from calibrant.evaluation.metric_result import MetricResult
+from calibrant.evaluation.results import Evaluation
+from calibrant.metrics.breakdown import Breakdown
+from calibrant.report.class_tables import class_tables
+
+__all__ = [
+    "ReportTable",
+    "bin_rows",
+    "bin_tables",
+    "difference_table",
+    "group_table",
+    "joint_metrics",
+    "metric_table",
+    "test_table",
+]
+
+_GROUPS_PER_PAGE = 10
+_MIDNIGHT = re.compile(r"[T ]00:00:00(\.0+)?$")
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table of text: the first row of `cells` is the header.
+
+    Attributes
+    ----------
+    heading : str
+    cells : rows of texts
+    left : columns that are aligned to the left
+    verdict : bool
+        The last column holds verdicts, which have colours.
+    key : str
+        Id of the table in the page; '' for none.
+    page : int
+        Number of rows that are shown at once; 0 for all.
+    """
+
+    heading: str
+    cells: list[list[str]]
+    left: tuple[int, ...] = (0,)
+    verdict: bool = False
+    key: str = ""
+    page: int = 0
+
+
+def metric_table(e: Evaluation) -> ReportTable:
+    """Return the metrics; those of probabilities with their direction, where significant, and their cost."""
+    cells = [list(row) for row in e.cells()]
+    cells[0][0] = "metric"
+    if e.kind != "binary":
+        return ReportTable("Metrics", cells)
+    cells[0] += ["direction", "cost"]
+    for row, line in zip(cells[1:], e.metrics.values(), strict=True):
+        breakdown = e.breakdowns.get(line.name) if line.name in e.settings.metrics else None
+        row += [_direction(line, breakdown) if line.pvalue <= e.settings.alpha else "", _cost(line, breakdown, e)]
+    return ReportTable("Metrics", cells, left=(0, 5, 6))
+
+
+def _direction(line: MetricResult, breakdown: Breakdown | None) -> str:
+    if line.name == "bias":
+        return "overestimates" if line.value > 0 else "underestimates" if line.value < 0 else ""
+    if breakdown is None:
+        return ""
+    mean_score, rate, n = (breakdown.per_bin[name] for name in ("mean_score", "rate", "n"))
+    high, low = (100 * n[side].sum() / n.sum() for side in (mean_score > rate, mean_score < rate))
+    return f"overestimates in bins with {high:.3g} % of the rows, underestimates in {low:.3g} %"
+
+
+def _cost(line: MetricResult, breakdown: Breakdown | None, e: Evaluation) -> str:
+    rows, unit = e.table.size, "of total weight" if e.table.importance else "rows"
+    if line.name == "bias":
+        more = "more" if line.value > 0 else "fewer"
+        return f"{abs(line.value) * rows:,.4g} {more} events predicted than observed in {rows:,.6g} {unit}"
+    if line.name in ("ECE", "ACE"):
+        return f"{line.value * rows:,.4g} over all rows, if each point of over- or underestimation costs 1"
+    if breakdown is not None and "rejected" in breakdown.per_bin:
+        return f"{breakdown.per_bin['rejected'].sum():,.6g} of {rows:,.6g} rows have a score that the test rejects"
+    if line.name == "Brier":
+        details: Any = e.details
+        return f"{details.decomposition.mcb:.4g} of it would vanish with perfect recalibration"
+    return f"{line.value * rows:,.4g} over all rows" if line.name.startswith("ECC") else ""
+
+
+def test_table(e: Evaluation) -> ReportTable:
+    """Return all tests with raw and adjusted p-values."""
+    cells = [["test", "statistic", "p-value", "adjusted p"]]
+    for test in e.tests.values():
+        adjusted = "" if test.adjusted_pvalue is None else format_pvalue(test.adjusted_pvalue)
+        cells.append([test.name, f"{test.statistic:.4g}", format_pvalue(test.pvalue), adjusted])
+    return ReportTable("Tests", cells)
+
+
+test_table.__test__ = False  # type: ignore[attr-defined]  # pytest would collect it where tests import it
+
+
+def group_table(e: Evaluation, key: str) -> ReportTable | None:
+    """Return the groups, worst first; None without groups."""
+    found = e.group_table()
+    if found is None:
+        return None
+    header, *rows = found.cells
+    days = all(_MIDNIGHT.search(row[0]) for row in rows)
+    cells = [list(header), *([_MIDNIGHT.sub("", row[0]) if days else row[0] or "(empty)", *row[1:]] for row in rows)]
+    return ReportTable(
+        _group_heading(e), cells, found.left, verdict=True, key=f"{key}-group-table", page=_GROUPS_PER_PAGE
+    )
+
+
+def _group_heading(e: Evaluation) -> str:
+    bad = sum(group.verdict == "miscalibrated" for group in e.groups.values())
+    by = f" by {e.by}" if e.by else ""
+    return f"Groups{by}, worst first: {bad:,} of {len(e.groups):,} miscalibrated"
+
+
+def bin_rows(breakdown: Breakdown, level: float) -> list[dict[str, Any]]:
+    """Return the numbers of each bin, with the confidence interval of its rate."""
+    low, high = breakdown.rate_interval(level)
+    columns = {name: breakdown.per_bin[name] for name in ("lower", "upper", "n", "k", "rate", "mean_score")}
+    if "rejected" in breakdown.per_bin:
+        columns["rejected"] = breakdown.per_bin["rejected"]
+    columns |= {"low": low, "high": high}
+    return [{name: column[i].item() for name, column in columns.items()} for i in range(low.size)]
+
+
+def bin_tables(e: Evaluation, key: str) -> list[ReportTable]:
+    """Return the tables of bins, of levels of coverage or of classes, by the kind of forecast."""
+    if e.kind == "binary":
+        return [_tested_bins(e, key)]
+    if e.kind in ("multiclass", "labels"):
+        return [ReportTable(heading, cells, _left_columns(cells)) for heading, cells in class_tables(e)]
+    found = [ReportTable("Bias by bin", e.breakdowns["bias by bin"].cells())]
+    if "coverage" in e.breakdowns:
+        found.insert(0, ReportTable("Coverage of central intervals", e.breakdowns["coverage"].cells()))
+    return found
+
+
+def _left_columns(cells: list[list[str]]) -> tuple[int, ...]:
+    names = ("class", "direction", "occurs more often than predicted", "where predicted")
+    return tuple(c for c, name in enumerate(cells[0]) if name in names)
+
+
+def _tested_bins(e: Evaluation, key: str) -> ReportTable:
+    """Return the bins of the test-based diagram; a slider changes their last column."""
+    level = e.settings.confidence_level
+    unit = "weight" if e.table.importance else "rows"
+    cells = [["scores", unit, "events", "event rate", f"{100 * level:g} % CI", "mean score", "rejected"]]
+    for row in bin_rows(rejection_breakdown(e)[0], level):
+        cells.append([
+            f"{row['lower']:.4g} to {row['upper']:.4g}",
+            _count(row["n"]),
+            _count(row["k"]),
+            f"{100 * row['rate']:.3g} %",
+            f"{100 * row['low']:.3g} to {100 * row['high']:.3g} %",
+            f"{100 * row['mean_score']:.3g} %",
+            f"{100 * row['rejected'] / row['n']:.1f} %" if row["n"] else "",
+        ])  # fmt: skip
+    return ReportTable("Bins of the test-based diagram", cells, key=f"{key}-bins")
+
+
+def _count(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+def difference_table(c: Comparison) -> ReportTable:
+    """Return the differences of metrics from the baseline."""
+    cells = [
+        ["model", "metric", "difference", "CI", "p-value"],
+        *([d.model, d.metric, *d.cells()] for d in c.differences),
+    ]
+    return ReportTable(f"Differences from {c.baseline} on the same rows", cells, left=(0, 1))
+
+
+def joint_metrics(models: Mapping[str, Evaluation]) -> ReportTable:
+    """Return the metrics of models that were evaluated separately, one row per model."""
+    names = list(dict.fromkeys(name for e in models.values() for name in e.metrics))
+    rows = [
+        [model, *(e[name].cells()[0] if name in e.metrics else "" for name in names)] for model, e in models.items()
+    ]
+    return ReportTable("Metrics of all models", [["model", *names], *rows])

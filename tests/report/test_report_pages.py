@@ -1,0 +1,282 @@
+"""Reports of every kind as a reader sees them: what they say first, and that phones, print and screen readers work."""
+
+import re
+from html import unescape
+
+import numpy as np
+import pytest
+from web_browser import DESK, ONE_WORKER, PHONE, browsed, check_accessible, check_width
+
+import calibrant as cb
+
+pytest.importorskip("jinja2", reason="Jinja2 is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+from calibrant import report
+from calibrant.evaluation.verdict_sentences import verdict_sentence
+from calibrant.report.advice import advice
+from calibrant.report.meaning import meaning
+from calibrant.report.model_figures import reliability_bins
+
+pytestmark = ONE_WORKER
+CLASSES = ["plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+
+
+def expit(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def calibrated():
+    rng = np.random.default_rng(7)
+    p = expit(rng.normal(-0.6, 1.3, 20_000))
+    return cb.evaluate(rng.random(p.size) < p, p, n_resamples=19)
+
+
+def rare():
+    rng = np.random.default_rng(8)
+    z = rng.normal(-6, 1.4, 100_000)
+    return cb.evaluate(rng.random(z.size) < expit(z), expit(0.6 * z - 0.4), n_resamples=19)
+
+
+def many_groups():
+    rng = np.random.default_rng(9)
+    group, z = rng.integers(0, 300, 30_000), rng.normal(-0.6, 1.2, 30_000)
+    y = rng.random(z.size) < expit(z + np.where(group % 50 == 3, 1.8, 0.0))
+    return cb.evaluate(y, expit(z), by=np.array([f"store {g:03d}" for g in group], dtype=object), n_resamples=19)
+
+
+def multiclass():
+    rng = np.random.default_rng(10)
+    true = rng.dirichlet(np.full(10, 2.0), 3000)
+    code = (true.cumsum(axis=1) < rng.random((3000, 1))).sum(axis=1).clip(0, 9)
+    predicted = true**1.7
+    return cb.evaluate(
+        np.array(CLASSES)[code], predicted / predicted.sum(axis=1, keepdims=True), classes=CLASSES, n_resamples=19
+    )
+
+
+def quantiles():
+    rng = np.random.default_rng(11)
+    mean = rng.normal(50, 12, 2000)
+    levels, z = [0.05, 0.25, 0.5, 0.75, 0.95], np.array([-1.645, -0.674, 0, 0.674, 1.645])
+    y = mean + 6 * rng.normal(size=2000)
+    by = rng.choice(["north", "south"], 2000)
+    return cb.evaluate(y, cb.Quantiles(levels, mean[:, None] + 4 * z), by=by, n_resamples=19)
+
+
+@pytest.fixture(scope="module")
+def results():
+    makers = (calibrated, rare, many_groups, multiclass, quantiles)
+    return {make.__name__: make() for make in makers}
+
+
+@pytest.fixture(scope="module")
+def pages(results):
+    return {name: result.to_html() for name, result in results.items()}
+
+
+def text_of(page):
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page.split("<body>")[1]))).replace("\xa0", " ")
+
+
+# What the first screen says
+
+
+@pytest.mark.parametrize(
+    ("name", "tone", "sentence"),
+    [
+        ("calibrated", "good", r"Calibrated: on average the odds are off by at most [\d.]+ %\."),
+        ("rare", "bad", r"Miscalibrated: the model overestimates and is underconfident; .* a factor of [\d.]+\."),
+        ("many_groups", "bad", r"6 of 300 groups are miscalibrated, 294 are inconclusive; over all rows: .*\."),
+        ("multiclass", "bad", r"Miscalibrated: the model is overconfident; on average over classes .*\."),
+        ("quantiles", "bad", r"Miscalibrated: the model is overconfident; the coverage error is about .*\."),
+    ],
+)
+def test_the_headline_is_one_sentence_in_the_colour_of_the_verdict(pages, name, tone, sentence):
+    shown = re.search(rf'<p class="headline {tone}-text">(.*?)</p>', pages[name])
+    assert shown is not None
+    assert re.fullmatch(sentence, shown[1].replace("\xa0", " "))
+
+
+def test_the_first_screen_has_diagram_meaning_and_advice_before_the_metrics(results, pages):
+    for name, page in pages.items():
+        parts = ['class="headline', '<svg class="diagram"', ">What it means<", ">What to do<", ">Metrics<"]
+        # Attributes of a figure have no fixed order.
+        places = [page.replace("<svg ", '<svg class="diagram" ').index(part) for part in parts]
+        assert places == sorted(places), name
+        text = text_of(page)
+        e = results[name]
+        for sentence in meaning(e, reliability_bins(e)):
+            assert sentence in text
+        for action in advice(e, "m0"):
+            assert action.lead in text
+
+
+def test_the_sections_stand_in_the_order_of_their_use(pages):
+    page = pages["many_groups"]
+    headings = ["Metrics<", "Groups, worst first", ">Bins<", "Other significance levels and costs<", ">Method<"]
+    places = [page.index(heading) for heading in headings]
+    assert places == sorted(places)
+
+
+def test_rare_events_have_counts_and_axes_of_their_size(results, pages):
+    e = results["rare"]
+    bins = reliability_bins(e)
+    assert bins.partition.mean_score.max() < 0.2
+    first, *_, total = meaning(e, bins)
+    found = re.fullmatch(
+        r"Among ([\d,]+) cases scored about ([\d.]+) %, expect ([\d,]+) events \(95 % CI .*\), not ([\d,]+)\.", first
+    )
+    cases, score, expected, predicted = (float(each.replace(",", "")) for each in found.groups())
+    assert predicted == pytest.approx(cases * score / 100, rel=0.06)  # the score has two digits
+    i = int(np.argmin(np.abs(bins.partition.mean_score - predicted / cases)))
+    assert expected == round(cases * bins.partition.rate[i])
+    assert min(expected, predicted) >= 10
+    assert total.endswith(f"{e.table.size * e.mean_score:,.0f} events predicted, {e.table.positives:,} observed.")
+    assert "≤ 0.0" in pages["rare"]  # the end of a logit axis
+
+
+def test_the_advice_names_a_calibrator_and_its_gain(results):
+    (action,) = advice(results["rare"], "m0")
+    parts = results["rare"].details.decomposition
+    assert action.lead == "Recalibrate with beta."
+    assert f"from {parts.brier:.3g} to {parts.brier - parts.mcb:.3g} at best" in action.text
+    assert "cb.Beta().fit" in action.code
+    assert advice(results["multiclass"], "m0")[0].lead == "Recalibrate with softmax_temperature."
+    recalibrate, groups = advice(results["quantiles"], "m0")
+    assert recalibrate.lead == "Recalibrate with quantile."
+    assert groups.lead == "Look at these groups."
+
+
+def test_the_advice_on_groups_names_the_worst(results):
+    e = results["many_groups"]
+    look, collect = advice(e, "m0")
+    worst = [str(name) for name, group in e.worst_first.items() if group.verdict == "miscalibrated"]
+    assert look.text.startswith(f"{worst[0]} (")
+    assert "; and 3 more." in look.text
+    assert "294 of 300 groups are inconclusive" in collect.text
+    assert meaning(e, reliability_bins(e))[0].startswith(f"Among 1,000 cases of the group {worst[0]}, ")
+
+
+def test_few_rows_ask_for_more():
+    e = cb.evaluate(cb.ScoreTable.from_counts([0.3, 0.7], [50, 50], [16, 34]), n_resamples=19)
+    assert e.verdict == "inconclusive"
+    (action,) = advice(e, "m0")
+    assert action.lead == "Collect more rows."
+    assert re.search(r"About [\d,]+ more rows", action.text)
+    assert verdict_sentence(e).startswith("Inconclusive: on average the odds may be off by up to ")
+
+
+def test_points_and_predicted_classes_have_a_first_screen():
+    rng = np.random.default_rng(12)
+    mean = rng.normal(50, 12, 2000)
+    point = cb.evaluate(mean + rng.normal(size=2000), cb.Point(0.8 * mean + 14), n_resamples=19)
+    (action,) = advice(point, "m0")
+    assert action.lead == "Recalibrate with linear."
+    assert re.match(
+        r"Where the prediction is about [\d.]+, expect [\d.]+ on average \(95 % CI", meaning(point, None)[0]
+    )
+    y = rng.choice(["a", "b"], 2000)
+    labels = cb.evaluate(y, cb.Labels(np.where(rng.random(2000) < 0.2, "a", y)))
+    (action,) = advice(labels, "m0")
+    assert action.lead == "Adjust the rule that chooses the class."
+    assert re.match(
+        r"Among 1,000 cases, class . is predicted \d+ times and occurs \d+ times\.", meaning(labels, None)[0]
+    )
+
+
+def test_a_report_shows_the_monitor(tmp_path):
+    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed")
+    monitor = cb.Monitor(tmp_path / "store.db", model="churn")
+    rng = np.random.default_rng(13)
+    for day in range(1, 4):
+        p = rng.uniform(0.1, 0.6, 300)
+        monitor.observe((rng.random(300) < p).astype(int), p, time=f"2026-01-{day:02d}")
+    page = monitor.evaluate(n_resamples=19).to_html(monitor=monitor)
+    assert page.index(">Bins<") < page.index(">Monitoring<") < page.index("Other significance levels and costs<")
+    assert monitor.status().headline in text_of(page)
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_five_models_and_300_groups_stay_small(results, pages):
+    e = results["many_groups"]
+    one, two = len(pages["many_groups"].encode()), len(report.write_evaluations({"a": e, "b": e}, title="t").encode())
+    assert one + 4 * (two - one) < 2_000_000  # each model adds the same parts
+
+
+# In a browser
+
+
+REPORTS = ["calibrated", "rare", "many_groups", "multiclass", "quantiles"]
+
+
+@browsed
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_phone_shows_a_report_within_its_width(opened, pages, name):
+    tab = opened(pages[name], **PHONE)
+    assert tab.evaluate("document.documentElement.scrollHeight") < 12_000
+    assert tab.locator(".headline").bounding_box()["y"] < 200
+    assert tab.locator("svg.diagram").first.bounding_box()["y"] < 844
+    check_width(tab)
+    assert tab.complaints == []
+
+
+@browsed
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", REPORTS)
+def test_axe_finds_no_serious_problem_in_a_report(opened, pages, name, scheme):
+    tab = opened(pages[name], color_scheme=scheme, **(PHONE if scheme == "dark" else DESK))
+    check_accessible(tab)
+
+
+@browsed
+def test_a_desktop_shows_diagram_meaning_and_advice_at_once(opened, pages):
+    for name, page in pages.items():
+        tab = opened(page, **DESK)
+        for part in (".headline", ".first svg.diagram", "#m0-meaning", "#m0-advice"):
+            assert tab.locator(part).first.bounding_box()["y"] < 900, (name, part)
+        assert tab.evaluate("document.documentElement.scrollHeight") < 7_000
+
+
+@browsed
+def test_groups_are_searched_paged_and_sorted(opened, pages, results):
+    tab = opened(pages["many_groups"], **DESK)
+    names = tab.locator("#m0-group-table tbody tr:visible td:first-child")
+    worst = [str(name) for name in results["many_groups"].worst_first]
+    assert names.all_inner_texts() == worst[:10]
+    tab.get_by_role("button", name="Next").click()
+    assert names.all_inner_texts() == worst[10:20]
+    assert "11 to 20 of 300" in tab.locator(".search").inner_text()
+    tab.get_by_label("Find a group").fill("STORE 15")
+    assert sorted(names.all_inner_texts()) == [f"store 15{i}" for i in range(10)]
+    tab.get_by_label("Find a group").fill("")
+    rows = tab.locator("#m0-group-table thead th").nth(1)
+    for reverse in (False, True):
+        rows.locator("button").click()
+        shown = [
+            int(text) for text in tab.locator("#m0-group-table tbody tr:visible td:nth-child(2)").all_inner_texts()
+        ]
+        sizes = sorted((group.n_rows for group in results["many_groups"].groups.values()), reverse=reverse)
+        assert shown == sizes[:10]
+    tab.get_by_label("Find a group").fill("no such store")
+    assert "no group found" in tab.locator(".search").inner_text()
+    assert tab.complaints == []
+
+
+@browsed
+def test_groups_stay_readable_without_scripts(opened, pages):
+    tab = opened(pages["many_groups"], script=False, **DESK)
+    assert tab.locator("#m0-group-table tbody tr").count() == 300
+    assert tab.evaluate("document.documentElement.scrollHeight") < 7_000
+
+
+@browsed
+def test_print_has_no_controls_and_white_paper(opened, pages):
+    tab = opened(pages["many_groups"], color_scheme="dark", **DESK)
+    tab.emulate_media(media="print")
+    assert tab.locator("input:visible, .search:visible").count() == 0
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert tab.evaluate(
+        "[...document.querySelectorAll('svg.diagram')].every((e) => e.getBoundingClientRect().width < 1280)"
+    )
