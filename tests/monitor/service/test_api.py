@@ -213,8 +213,10 @@ def test_compressed_arrow_is_refused_before_it_is_read(churn, compression):
 
 
 def test_texts_that_rows_repeat_are_refused_before_they_are_decoded(churn):
-    """A body of 100 kB would become 18 GB."""
-    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(90_000, np.int8)), pa.array(["x" * 200_000]))
+    """A body of less than 1 MB stands for 18 GB of text."""
+    text = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(90_000, np.int8)), pa.array(["x" * 200_000], pa.large_string())
+    )
     body = arrow(y=np.zeros(90_000, np.int8), p=np.full(90_000, 0.5, np.float32), group=text)
     reply = churn.request("POST", f"{OWN}/observations?time=2026-01-01", body, kind=ARROW)
     assert (reply.status, "at most 67,108,864 bytes" in reply.json()["detail"]) == (400, True)
