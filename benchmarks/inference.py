@@ -185,7 +185,7 @@ def ratios(runs: Runs) -> dict[str, Callable[[], Iterator[Ratio]]]:
         "clusters": one(
             lambda: runs.against_baseline("evaluate, 10,000 clusters of 10 rows", CLUSTERS, 5, BEFORE_WEIGHTS)
         ),
-        "classes": one(lambda: runs.against_baseline("evaluate, 20,000 rows of 5 classes", CLASSES, 1)),
+        "classes": one(lambda: runs.seconds("evaluate, 20,000 rows of 5 classes, seconds", CLASSES, min(cores, 2), 10)),
         "ece": one(lambda: runs.side_by_side("ece, 1e6 rows, against three np.bincount", ECE, BINCOUNTS, 1)),
         "command": lambda: command_ratios(runs.repeats),
     }

@@ -28,11 +28,17 @@ class MetricRegistry(UserDict[str, MetricClass]):
     class is first used, because most of them are not needed to evaluate probabilities.
     """
 
+    data: dict[str, Any]
+
+    def __init__(self, classes: Mapping[str, MetricClass | str]) -> None:
+        super().__init__()
+        self.data = dict(classes)
+
     def __getitem__(self, name: str) -> MetricClass:
-        found: MetricClass | str = self.data[name]
-        if isinstance(found, str):
-            module, _, cls = found.rpartition(".")
-            self.data[name] = found = getattr(import_module(f"calibrant.metrics.{module}"), cls)
+        if isinstance(self.data[name], str):
+            module, _, cls = self.data[name].rpartition(".")
+            self.data[name] = getattr(import_module(f"calibrant.metrics.{module}"), cls)
+        found: MetricClass = self.data[name]
         return found
 
 
