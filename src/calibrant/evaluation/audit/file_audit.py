@@ -80,7 +80,7 @@ def audit_scan(
     Returns
     -------
     Audit
-        Equal to `calibrant.audit` of the same rows in the same order. Segments with more than four million distinct
+        Equal to `calibrant.audit` of the same rows in the same order. Segments with more than a million distinct
         scores differ: these are rounded to multiples of 2**-20 for their test.
 
     See Also

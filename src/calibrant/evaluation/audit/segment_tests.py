@@ -20,7 +20,7 @@ from calibrant.tables.score_table import ScoreTable, add_tables, count_checked
 
 __all__ = ["SegmentTest", "assess_segment", "rule_places"]
 
-MOST_SCORES = 2**22  # distinct scores of a segment beyond which they are rounded
+MOST_SCORES = 2**20  # distinct scores of a segment beyond which they are rounded
 RESOLUTION = 2**-20
 
 
@@ -60,7 +60,7 @@ def assess_segment(sample: AuditRows, rule: Rule, half: Half, level: float) -> S
 
 
 def _count(rows: Rows, places: Iterable[Ints]) -> ScoreTable | None:
-    """Count the rows block by block; more than four million distinct scores are rounded to multiples of 2**-20."""
+    """Count the rows block by block; more than a million distinct scores are rounded to multiples of 2**-20."""
     table, waiting = None, list[ScoreTable]()
     for place in places:
         waiting.append(count_checked(rows.part(place)))
