@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -76,9 +77,8 @@ class _NotebookBar:
         self._show({"text/plain": "", "text/html": ""})
 
     def _show(self, data: dict[str, str]) -> None:
-        from IPython.display import display
-
         if self._handle is None:
+            display: Any = import_module("IPython.display").display  # a library without types
             self._handle = display(data, raw=True, display_id=True)
         else:
             self._handle.update(data, raw=True)

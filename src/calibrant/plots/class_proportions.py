@@ -107,7 +107,7 @@ class ProportionDisplay:
         details: Any = evaluation.details
         every = details.decision.classes
         shown = _class_shares(evaluation)[:_MOST_CLASSES]
-        measure = "log-odds error" if evaluation.kind == "multiclass" else "predicted minus observed, points"
+        measure = "log-odds error" if evaluation.kind == "multiclass" else "difference (points)"
         return cls(shown, len(every), measure, evaluation.settings.confidence_level)
 
     def plot(self, *, ax: Axes | None = None, fig: FigureBase | None = None) -> "ProportionDisplay":
