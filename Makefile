@@ -84,7 +84,7 @@ types: $(VENV)/dev.stamp  ## check types with mypy --strict
 docs: $(VENV)/dev.stamp  ## build the documentation and run its examples
 	rm -rf docs/reference/generated
 	$(BIN)/sphinx-build -n -W -q -b html -d docs/_build/doctrees docs docs/_build/html
-	$(BIN)/sphinx-build -n -W -q -b doctest -d docs/_build/doctrees -D sphinx_gallery_conf.plot_gallery=0 docs docs/_build/doctest
+	$(BIN)/sphinx-build -n -W -q -b doctest -d docs/_build/doctrees docs docs/_build/doctest
 	@echo "documentation: docs/_build/html/index.html"
 
 gallery: $(VENV)/dev.stamp  ## draw each diagram on real data and on hard cases, and the figures of the documentation

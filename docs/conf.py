@@ -66,6 +66,7 @@ html_title = "Calibrant"
 html_static_path = ["_static"]
 html_css_files = ["calibrant.css"]
 html_show_sourcelink = False
+html_copy_source = False
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,

@@ -2,8 +2,8 @@
 Credit risk with rare events
 ============================
 
-Two percent of the clients default. A model that is trained on balanced rows predicts far too high probabilities. This
-tutorial finds that, corrects it, and shows why the margin and the axes must suit rare events.
+Fewer than two percent of the clients default. A model that is trained on balanced rows predicts far too high
+probabilities. This tutorial finds that, corrects it, and shows why the margin and the axes must suit rare events.
 """
 
 # %%
