@@ -95,7 +95,8 @@ def _run_sums(column: Floats | Ints) -> Floats:
     """Return the sum from group i to group j at [i, j]; sums of empty runs, below the diagonal, are the first value."""
     # Each run is added up by itself: differences of sums would lose small weights beside huge ones.
     every = np.triu(np.tile(np.asarray(column, dtype=np.float64), (column.size, 1)))
-    return np.where(np.triu(np.ones(every.shape, dtype=bool)), np.cumsum(every, axis=1), column[0])
+    found: Floats = np.where(np.triu(np.ones(every.shape, dtype=bool)), np.cumsum(every, axis=1), column[0])
+    return found
 
 
 def _mean_weights(table: ScoreTable) -> Floats:
