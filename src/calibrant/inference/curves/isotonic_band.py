@@ -104,7 +104,8 @@ def _mean_weights(table: ScoreTable) -> Floats:
     squares = event_squares(table)
     pairs = ((squares.sum(), table.k.sum()), ((row_squares(table) - squares).sum(), (table.n - table.k).sum()))
     found = np.array([float(square / total) if total > 0 else float(table.n.max()) for square, total in pairs])
-    return np.maximum(found, 1e-9 * found.max())  # squares of small weights are lost beside huge ones
+    least: Floats = np.maximum(found, 1e-9 * found.max())  # squares of small weights are lost beside huge ones
+    return least
 
 
 def _run_variances(design: Design, start: Ints, rate: Floats) -> Floats:
