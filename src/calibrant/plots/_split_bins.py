@@ -1,6 +1,7 @@
 """Parts of an end bin that has most events, for the test-based diagram of rare events."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +99,9 @@ def _inner_cuts(partition: Partition, number: int) -> Ints:
 
 
 def _run(table: ScoreTable, entries: slice) -> ScoreTable:
-    squares = {name: None if (column := getattr(table, name)) is None else column[entries] for name in ("w2", "k2")}
+    squares: dict[str, Any] = {
+        name: None if (column := getattr(table, name)) is None else column[entries] for name in ("w2", "k2")
+    }
     return replace(table, score=table.score[entries], n=table.n[entries], k=table.k[entries], **squares)
 
 

@@ -429,7 +429,7 @@ class TestBasedReliabilityDisplay:
         """
         drawn, p = self.drawn, self.drawn.partition
         low, high = drawn.rate_interval(self.confidence_level)
-        columns = {"bin": drawn.owner, "part": drawn.part, "lower": drawn.lower, "upper": drawn.upper}
+        columns: dict[str, Any] = {"bin": drawn.owner, "part": drawn.part, "lower": drawn.lower, "upper": drawn.upper}
         columns |= {"min_score": p.min_score, "max_score": p.max_score, "n": p.n, "k": p.k, "rate": p.rate}
         columns |= {"mean_score": p.mean_score, "loss": 100 * drawn.rejected / p.n, "rejected": drawn.rejected}
         return drawn_frame({**columns, "rate_low": low, "rate_high": high}, backend)

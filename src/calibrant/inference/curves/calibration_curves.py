@@ -245,7 +245,7 @@ def _with_bands(
     notes = join_notes(table.notes, (*fit.notes, *_outside(fit.estimate, bands[0], bands[1])))
     errors = smooth_errors(table, fit.at_scores, "loess" if method == "local" else method)
     settings = fit.settings | {"multiple": whole, "n_resamples": n_resamples}
-    found = (level, method, errors, settings, table.size, notes, table.crowds_end)
+    found: tuple[Any, ...] = (level, method, errors, settings, table.size, notes, table.crowds_end)
     return CalibrationCurve(grid, fit.estimate, *bands, *found)
 
 
@@ -283,7 +283,7 @@ def _isotonic(design: Design, grid: Floats, level: float) -> CalibrationCurve:
     errors = smooth_errors(table, at_scores, "isotonic")
     exact = design.is_independent
     band = isotonic_band(table, grid, level) if exact else robust_isotonic_band(design, grid, level)
-    found = (level, "isotonic", errors, {}, table.size, table.notes, table.crowds_end)
+    found: tuple[Any, ...] = (level, "isotonic", errors, {}, table.size, table.notes, table.crowds_end)
     return CalibrationCurve(grid, estimate, *band, None, None, *found)
 
 

@@ -95,7 +95,8 @@ def _run_sums(column: Floats | Ints) -> Floats:
     """Return the sum from group i to group j at [i, j]; sums of empty runs, below the diagonal, are the first value."""
     # Each run is added up by itself: differences of sums would lose small weights beside huge ones.
     every = np.triu(np.tile(np.asarray(column, dtype=np.float64), (column.size, 1)))
-    return np.where(np.triu(np.ones(every.shape, dtype=bool)), np.cumsum(every, axis=1), column[0])
+    found: Floats = np.where(np.triu(np.ones(every.shape, dtype=bool)), np.cumsum(every, axis=1), column[0])
+    return found
 
 
 def _mean_weights(table: ScoreTable) -> Floats:
@@ -103,7 +104,8 @@ def _mean_weights(table: ScoreTable) -> Floats:
     squares = event_squares(table)
     pairs = ((squares.sum(), table.k.sum()), ((row_squares(table) - squares).sum(), (table.n - table.k).sum()))
     found = np.array([float(square / total) if total > 0 else float(table.n.max()) for square, total in pairs])
-    return np.maximum(found, 1e-9 * found.max())  # squares of small weights are lost beside huge ones
+    least: Floats = np.maximum(found, 1e-9 * found.max())  # squares of small weights are lost beside huge ones
+    return least
 
 
 def _run_variances(design: Design, start: Ints, rate: Floats) -> Floats:
