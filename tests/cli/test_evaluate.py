@@ -115,7 +115,7 @@ def test_the_report_is_written(scores, call):
     assert "<title>Calibration of scores.csv</title>" in page
     assert call("evaluate", *given, "--by", "g", "--html", "-") == page  # the same bytes
     call("compare", *given, "--html", "c.html")
-    assert "Q is better calibrated than p" in Path("c.html").read_text()
+    assert "q is better calibrated than p" in Path("c.html").read_text()
     assert "'r.html' exists already" in call("evaluate", *given, "--html", "r.html", code=2)
 
 
