@@ -8,6 +8,7 @@ from calibrant._support.errors import InputError
 from calibrant._support.logits import EPS, expit, logit
 from calibrant._support.option_checks import check_share
 from calibrant._support.typing import Bools, Floats, Ints
+from calibrant.inference.sequential.e_values import is_clear
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["ChangePoint", "Dispersion", "WindowSums", "change_point", "dispersion"]
@@ -29,7 +30,8 @@ class WindowSums:
     information : array
         Sums of p (1 - p).
     squared : array
-        Sums of squared expected rows of the rarer outcome: of one window the square itself.
+        Sums of squared expected rows of the rarer outcome, of one window the square itself; of the more common outcome
+        where the mean score lies between 40 and 60 %.
 
     See Also
     --------
@@ -48,8 +50,9 @@ class WindowSums:
         columns = [np.asarray(column, dtype=np.float64) for column in (rows, events, expected, information)]
         if any(c.ndim != 1 or c.shape != columns[0].shape or not np.isfinite(c).all() for c in columns):
             raise InputError("Sums of windows must be equally long columns of finite numbers.", argument="rows")
-        rarer = np.minimum(columns[2], columns[0] - columns[2])
-        return cls(columns[0], columns[1], columns[2], columns[3], rarer**2)
+        rows, expected = columns[0], columns[2]
+        side = np.where(_by_event(expected / np.maximum(rows, 1)), expected, rows - expected)
+        return cls(rows, columns[1], expected, columns[3], side**2)
 
     @classmethod
     def from_tables(cls, tables: list[ScoreTable]) -> "WindowSums":
@@ -232,6 +235,11 @@ def dispersion(sums: WindowSums, *, window_effect: float = 0.0) -> Dispersion | 
     return Dispersion(stated[0], effect, stated[1], correlation)
 
 
+def _by_event(mean: Floats) -> Bools:
+    """Return whether effects are relative to the event: the rarer outcome, or the other one if neither is clear."""
+    return np.where(is_clear(mean), mean < 0.5, mean >= 0.5)
+
+
 def _with_enough_events(sums: WindowSums) -> WindowSums:
     """Add up windows until each expects enough events and other rows."""
     first, events, others = [], np.inf, np.inf
@@ -267,8 +275,8 @@ class _Pairs:
         rate, score = (c[pairs].sum(axis=1) / rows.sum(axis=1) for c in (sums.events, sums.expected))
         scale = (rate * (1 - rate) / (score * (1 - score)))[:, None]
         variance = scale / information
-        rarer = np.where(score <= 0.5, rate / score, (1 - rate) / (1 - score))
-        effects = rarer[:, None] ** 2 * sums.squared[pairs] / information**2
+        side = np.where(_by_event(score), rate / score, (1 - rate) / (1 - score))
+        effects = side[:, None] ** 2 * sums.squared[pairs] / information**2
         residual = (sums.events[pairs] - sums.expected[pairs]) / information
         return cls(
             squared=np.diff(residual, axis=1)[:, 0] ** 2,

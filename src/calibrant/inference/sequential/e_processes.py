@@ -133,7 +133,8 @@ class EProcess:
         * ``"independent"``: nothing. Fastest; effects of a day break the guarantee.
     window_effect : float, default 0.2
         Standard deviation of the effect of a window, relative to the rate of the rarer outcome: the event, or its
-        absence where the scores of the window have a mean above 1/2. Used by ``"window"`` only.
+        absence where the scores of the window have a mean above 60 %, or either between 40 and 60 %. Used by
+        ``"window"`` only.
 
     See Also
     --------

@@ -9,13 +9,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._support.logits import logit
-from calibrant._support.typing import Floats
+from calibrant._support.typing import Bools, Floats
 from calibrant.inference.sequential.windows import CERTAIN, Window
 
-__all__ = ["Contrast", "any_dependence", "independent_rows", "window_effects"]
+__all__ = ["Contrast", "any_dependence", "independent_rows", "is_clear", "window_effects"]
 
 LARGEST_STAKE = 0.95  # of what a bet may lose in the worst window
 CLIP = 3.0  # standard deviations above the expected value at which a window's contrast is cut
+
+
+def is_clear(mean: Floats) -> Bools:
+    """Return whether one outcome is clearly rarer than the other, by the mean score of a window.
+
+    Effects of a window are relative to the rate of the rarer outcome: the event, or its absence. Between 40 and 60 %
+    they may be relative to either.
+    """
+    return np.abs(mean - 0.5) > 0.1
 
 
 @dataclass(frozen=True)
@@ -25,8 +34,7 @@ class Contrast:
     With the expert's rate q, the nearest rate p0 that the null hypothesis allows and h = logit q - logit p0:
     `value` is the mean of h (y - p0), `expected` its mean under the expert. Under the null hypothesis its mean lies
     between -`slack` and 0, and it is never below -`worst`. `bernoulli` bounds its variance for independent rows,
-    `shared` its standard deviation by an effect of the window of 100 % of the rate of the rarer outcome: the event, or
-    its absence where the scores of the window have a mean above 1/2.
+    `shared` its standard deviation by an effect of the window of 100 % of the rate of the rarer outcome (`is_clear`).
     """
 
     value: Floats
@@ -44,13 +52,13 @@ class Contrast:
         size = np.maximum(window.size, 1)
         share = window.n / size[..., None]
         rate = np.clip(0.5, window.low, window.high)  # the allowed rate with the largest variance
-        common = np.sum(share * window.score, axis=-1, keepdims=True) > 0.5
-        rarer = np.where(common, 1 - window.low, window.high)  # the largest rate of the rarer outcome
+        mean = np.sum(share * window.score, axis=-1)
+        event, other = (np.sum(np.abs(h) * share * side, axis=-1) for side in (window.high, 1 - window.low))
         return cls(
             value=np.sum(h * (window.k - window.n * nearest), axis=-1) / size,
             expected=np.sum(h * share * (q - nearest), axis=-1),
             bernoulli=np.sum(h**2 * share * (rate * (1 - rate)), axis=-1) / size,
-            shared=np.sum(np.abs(h) * share * rarer, axis=-1),
+            shared=np.where(is_clear(mean), np.where(mean < 0.5, event, other), np.maximum(event, other)),
             slack=np.sum(np.abs(h) * share * (window.high - window.low), axis=-1),
             worst=np.sum(np.abs(h) * share * np.where(h > 0, nearest, 1 - nearest), axis=-1),
         )
