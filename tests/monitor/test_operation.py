@@ -122,6 +122,17 @@ def test_each_version_has_its_own_batches(path):
     assert monitor.observe([0, 1], [0.1, 0.2], time=START, batch="b", version="1").repeated_batch
 
 
+@pytest.mark.parametrize("method", ["observe", "predict"])
+def test_a_batch_without_a_version_is_stored_once_though_a_new_version_appears(path, method):
+    monitor = cb.Monitor(path)
+    send = getattr(monitor, method)
+    send([1, 0], [0.4, 0.6], time=START, batch="b1")
+    assert send([1, 0], [0.3, 0.7], time=START, batch="b1", version="2").n_rows == 2
+    assert send([1, 0], [0.4, 0.6], time=START, batch="b1").repeated_batch
+    with pytest.raises(cb.InputError, match="batch must be a new id or come with the same rows"):
+        send([1, 0], [0.1, 0.6], time=START, batch="b1")
+
+
 def test_whole_numbers_are_one_id(path):
     monitor = cb.Monitor(path)
     monitor.predict([1, 2], [0.1, 0.2], time=START)
