@@ -99,6 +99,9 @@ def test_groups_that_cannot_be_stored_are_refused(path):
 def test_times_far_away_are_refused(path):
     with pytest.raises(cb.InputError, match="time"):
         cb.Monitor(path).observe([0], [0.1], time=datetime(9999, 12, 31))
+    for method, first in (("observe", [0]), ("predict", ["a"])):  # the zero of other languages
+        with pytest.raises(cb.InputError, match="time must not lie before 1900; got 0001-01-01 00:00 UTC"):
+            getattr(cb.Monitor(path), method)(first, [0.1], time="0001-01-01")
 
 
 def test_a_missing_score_is_refused_with_advice_that_works(path):

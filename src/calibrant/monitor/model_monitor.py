@@ -40,7 +40,7 @@ from calibrant.monitor.recording import Recorder, Version
 from calibrant.monitor.retention import check_folder, forget_tables, round_tables, write_files
 from calibrant.monitor.status import Alarm, Receipt, Status
 from calibrant.monitor.store import Store
-from calibrant.monitor.time_windows import DAY, read_time, to_datetime
+from calibrant.monitor.time_windows import DAY, FIRST_TIME, read_time, to_datetime
 from calibrant.tables.score_table import ScoreTable, check_resolution
 
 __all__ = ["Monitor"]
@@ -251,7 +251,7 @@ class Monitor(KnownKeywords):
         return self._observe(CountedChunk.read(table, time, group), batch, version)
 
     def _observe(self, chunk: Chunk, batch: object, version: object) -> Receipt:
-        self._check_future(int(chunk.times.max()))
+        self._check_times(int(chunk.times.min()), int(chunk.times.max()))
         n_rows = chunk.n_rows
         with self._write() as recorder:
             own = recorder.version(None if version is None else check_name("version", version))
@@ -262,8 +262,15 @@ class Monitor(KnownKeywords):
             recorder.advance(own, int(chunk.times.max()))
         return Receipt(n_rows, n_late, n_closed=recorder.n_closed, alarms=_raised(recorder))
 
-    def _check_future(self, newest: int) -> None:
-        """Raise an error if a time would close windows before their rows can have come."""
+    def _check_times(self, oldest: int, newest: int) -> None:
+        """Raise an error for a time that no clock showed, or that would close windows before their rows can come."""
+        if oldest < FIRST_TIME:
+            raise InputError(
+                Argument("time") + f" must not lie before {to_datetime(FIRST_TIME):%Y}; got "
+                f"{to_datetime(oldest).isoformat(' ', 'minutes')[:16]} UTC.",
+                hint="Some programs write such a time where the time is missing.",
+                value=to_datetime(oldest),
+            )
         rule = self.settings.rule
         if self.allow_future or rule.counts_rows or newest <= schema.now() + max(rule.length, DAY):
             return
@@ -333,7 +340,7 @@ class Monitor(KnownKeywords):
                 hint="Use observe when outcomes are known, or windows of a day.",
             )
         predictions = Predictions.read(id, p, time, group)
-        self._check_future(max(predictions.times))
+        self._check_times(min(predictions.times), max(predictions.times))
         with self._write() as recorder:
             own = recorder.version(None if version is None else check_name("version", version))
             places = _batch_places(recorder, own, version)
@@ -356,7 +363,7 @@ class Monitor(KnownKeywords):
         outcomes = Outcomes.read(id, y, pos_label)
         known = None if time is None else read_time(time)
         if known is not None:
-            self._check_future(known)
+            self._check_times(known, known)
         with self._write() as recorder:
             if self._is_repeated(recorder, batch, outcomes.sha256, len(outcomes.ids), [""], "outcomes"):
                 return Receipt(0, repeated_batch=True)

@@ -11,11 +11,12 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Ints
 
-__all__ = ["DAY", "WindowRule", "read_duration", "read_time", "read_times", "to_datetime", "window_text"]
+__all__ = ["DAY", "FIRST_TIME", "WindowRule", "read_duration", "read_time", "read_times", "to_datetime", "window_text"]
 
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400_000_000
+FIRST_TIME = int((datetime(1900, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND)  # older ones stand for missing times
 _LENGTHS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 # 1970-01-01 is a Thursday; weeks begin on Monday, as in ISO 8601.
 _FIRST_MONDAY = 4 * DAY

@@ -20,6 +20,7 @@ __all__ = ["MonitorDisplay"]
 
 _MANY_WINDOWS = 120  # more are drawn finer
 _SMOOTHED = 60  # with more windows, the observed rate of several windows together is drawn too
+_FIRST_DAY, _LAST_DAY = -719_000.0, 2_900_000.0  # matplotlib draws the years 1 to 9999
 _GAP = 3.5  # times the usual distance between windows: the line of predictions ends there
 
 
@@ -59,6 +60,8 @@ class MonitorDisplay:
             self._mark_change(ax)
             ax.spines[["top", "right"]].set_visible(False)
             ax.margins(x=0.02)
+        low, high = self.rates_.get_xlim()
+        self.rates_.set_xlim(max(low, _FIRST_DAY), min(high, _LAST_DAY))
         locator = AutoDateLocator()  # type: ignore[no-untyped-call]
         self.evidence_.xaxis.set_major_locator(locator)
         self.evidence_.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
