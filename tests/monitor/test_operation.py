@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.inference.sequential.e_tests import e_bh
+from calibrant.monitor import recording
+from calibrant.monitor.evidence import group_thresholds
 
 START = datetime(2026, 1, 5)
 
@@ -224,3 +227,29 @@ def test_groups_of_open_windows_are_listed(path):
     monitor.observe([0, 1, 1], [0.1, 0.2, 0.3], time=START, group=["x", "y", "x"])
     monitor.observe([0, 1], [0.1, 0.2], time=START, group=3)
     assert sorted(map(str, monitor.groups())) == ["3", "x", "y"]
+
+
+@pytest.mark.parametrize("method", ["observe", "predict"])
+def test_the_number_of_groups_is_limited(path, method, monkeypatch):
+    monkeypatch.setattr(recording, "MOST_GROUPS", 3)
+    send = getattr(cb.Monitor(path), method)
+    cb.Monitor(path).observe([1, 0], [0.4, 0.6], time=START, group=["a", "b"])
+    cb.Monitor(path).observe([1, 0], [0.4, 0.6], time=START + timedelta(days=1), group=["b", "c"])
+    with pytest.raises(cb.InputError, match="group must have at most 3 different labels .* got 1 new ones beside 3"):
+        send([1, 0], [0.4, 0.6], time=START + timedelta(days=1), group=["a", "d"])
+    assert send([1, 0], [0.4, 0.6], time=START + timedelta(days=1), group=["a", "c"]).n_rows == 2
+    monkeypatch.setattr(recording, "MOST_GROUPS", 1)  # a store with more groups than allowed goes on
+    assert cb.Monitor(path).observe([1, 0], [0.3, 0.6], time=START, group=["a", "c"]).n_rows == 2
+
+
+def test_thresholds_of_groups_equal_those_of_e_bh_with_other_evidence(path):
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        n = int(rng.integers(1, 12))
+        weights, log_e = rng.dirichlet(np.ones(n)), rng.normal(4, 3, n).round(1)
+        found = group_thresholds(log_e, weights, 0.025)
+        for i in range(n):
+            for change, alarm in ((1e-9, True), (-1e-9, False)):
+                other = np.where(np.arange(n) == i, found[i] + change, log_e)
+                assert e_bh(other, weights, 0.025)[i] == alarm
+    assert group_thresholds(np.zeros(50_000), np.full(50_000, 2e-5), 0.025).size == 50_000
