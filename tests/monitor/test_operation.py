@@ -253,3 +253,18 @@ def test_thresholds_of_groups_equal_those_of_e_bh_with_other_evidence(path):
                 other = np.where(np.arange(n) == i, found[i] + change, log_e)
                 assert e_bh(other, weights, 0.025)[i] == alarm
     assert group_thresholds(np.zeros(50_000), np.full(50_000, 2e-5), 0.025).size == 50_000
+
+
+def test_the_change_lies_before_the_alarm_though_the_stream_returns_to_normal(path):
+    monitor, rng = cb.Monitor(path), np.random.default_rng(0)
+    day = np.repeat(np.arange(80), 400)
+    p = rng.uniform(0.05, 0.6, day.size).round(2)
+    odds = p / (1 - p) * np.where((day >= 30) & (day < 45), 2.2, 1.0)
+    monitor.observe(
+        rng.random(day.size) < odds / (1 + odds), p, time=np.datetime64(START) + day * np.timedelta64(1, "D")
+    )
+    status = monitor.status()
+    (alarm,) = status.alarms
+    assert status.change_point.window <= alarm.window
+    assert abs(status.change_point.window.replace(tzinfo=None) - START - timedelta(days=30)) <= timedelta(days=2)
+    assert monitor.history().change_point == status.change_point

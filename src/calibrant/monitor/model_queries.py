@@ -91,7 +91,7 @@ class Reader:
             log_e_value=0.0 if whole is None else whole.log_e,
             threshold=threshold,
             last_window=to_datetime(closed[-1].start) if closed else None,
-            change_point=self._change(self._tested(version.id, WHOLE)) if alarmed else None,
+            change_point=self._change(version.id, WHOLE) if alarmed else None,
             confidence_sequence=_sequence(whole),
             notes=self._notes(version, closed, n_unlabelled, n_predictions),
             settings=self.settings.to_dict(),
@@ -117,7 +117,7 @@ class Reader:
         records += [_record(row, math.nan, math.nan, raised) for row in self._open_windows(version.id, group, event)]
         change = None
         if alarm is not None:
-            change = self._change(closed if event != NO_EVENT else self._tested(version.id, own))
+            change = self._change(version.id, own, None if event == NO_EVENT else closed)
         last = float(limits[-1]) if closed else log_threshold(self.settings.alpha, version.ordinal)
         windows = tuple(records)
         return History(self.model, version.name, label, windows, self.settings.window, last, change, **about)
@@ -314,7 +314,20 @@ class Reader:
         alone = threshold + math.log(count)
         return {group_label(key): _group(streams[key], 1 / count, alone, False) for key in order}
 
-    def _change(self, closed: list[Any]) -> ChangeEstimate | None:
+    def _change(self, version_id: int, stream: str, closed: list[Any] | None = None) -> ChangeEstimate | None:
+        """Estimate the first window after the change that raised the alarm of a stream; None if rates do not show it.
+
+        Windows after the alarm make the estimate more precise, but may have a change of their own, such as the return
+        to normal: without an estimate before the alarm, the windows up to the alarm are used alone.
+        """
+        windows = self._tested(version_id, stream) if closed is None else closed
+        found, raised = self._estimate_change(windows), self._raised(version_id, stream)
+        known = [row for row in windows if row.window <= raised]
+        if found is not None and known and found.window <= to_datetime(known[-1].start):
+            return found
+        return self._estimate_change(known)
+
+    def _estimate_change(self, closed: list[Any]) -> ChangeEstimate | None:
         """Estimate the first window after a change from the sums of closed windows; None if they do not show it."""
         if len(closed) < _FEWEST_WINDOWS:
             return None

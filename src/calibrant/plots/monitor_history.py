@@ -167,7 +167,8 @@ class MonitorDisplay:
 
     def _title(self) -> str:
         first = self._first_alarm()
-        state = "no alarm" if first is None else f"alarm raised by the window of {first:%Y-%m-%d}"
+        none = "no alarm" if self.history.group is not None else "no alarm of all rows"
+        state = none if first is None else f"alarm raised by the window of {first:%Y-%m-%d}"
         return f"Model {self.history.model}{self.history.subject}: {state}"
 
     def _values(self) -> dict[str, Floats]:
