@@ -268,3 +268,13 @@ def test_the_change_lies_before_the_alarm_though_the_stream_returns_to_normal(pa
     assert status.change_point.window <= alarm.window
     assert abs(status.change_point.window.replace(tzinfo=None) - START - timedelta(days=30)) <= timedelta(days=2)
     assert monitor.history().change_point == status.change_point
+
+
+@pytest.mark.parametrize(("score", "step", "noted"), [(0.001, 2**-10, True), (0.001, 2**-20, False), (0.3, 0.1, True)])
+def test_a_resolution_that_is_too_coarse_for_the_scores_is_noted(path, score, step, noted):
+    monitor = cb.Monitor(path, resolution=step)
+    monitor.observe(np.zeros(50), np.full(50, score), time=START)
+    monitor.close()
+    notes = [note.text for note in monitor.status().notes if note.code == "resolution"]
+    assert len(notes) == noted
+    assert all("false alarms are likely" in text for text in notes)

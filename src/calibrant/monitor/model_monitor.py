@@ -75,7 +75,9 @@ class Monitor(KnownKeywords):
     maturity : timedelta, default=0
         How long a window stays open after its end, for outcomes that arrive later.
     resolution : float, optional
-        Round scores to multiples of this, which limits the size of the store; see `ScoreTable.round`.
+        Round scores to multiples of this, which limits the size of the store; see `ScoreTable.round`. It must be much
+        smaller than the scores and their distances from 1: rounded scores are tested, and a status has a note if the
+        rounding is too coarse.
     kind : {"binary", "multiclass", "distribution"}, default="binary"
         Kind of the forecasts. Class probabilities are tested by one event per class, predictive distributions by one
         event per level: an outcome below that quantile, or above it for levels over 0.5. The e-value is the mean of

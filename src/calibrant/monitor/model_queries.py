@@ -12,6 +12,7 @@ from calibrant._support.typing import Floats
 from calibrant.inference.sequential.change_points import WindowSums, change_point, dispersion
 from calibrant.monitor import schema
 from calibrant.monitor.cells import load_cells
+from calibrant.monitor.events import BINARY
 from calibrant.monitor.evidence import (
     WHOLE,
     group_thresholds,
@@ -35,6 +36,8 @@ _FEWEST_WINDOWS = 5
 _WIDEST = 0.5
 # Level of the test for windows that vary more than the settings state.
 _SIGNIFICANT = 0.01
+# A rounding error below half of this log-odds error, or of the margin if it is larger, is not reported.
+_LEAST_MARGIN = 0.02
 
 
 @dataclass(frozen=True)
@@ -363,7 +366,23 @@ class Reader:
         if version is not None and version.newest is not None and version.newest > schema.now() + 3_600_000_000:
             text = f"The newest time, {to_datetime(version.newest):%Y-%m-%d %H:%M} UTC, lies in the future: earlier "
             notes.append(Note("future", 1, text + "rows are late. If it is wrong, observe under a new version."))
+        notes += self._resolution_notes(closed)
         return (*notes, *([] if version is None else self._dispersion_notes(version.id, closed)))
+
+    def _resolution_notes(self, closed: list[Any]) -> list[Note]:
+        """Report a resolution that changes the scores by more than the margin, which breaks the guarantee."""
+        step, n_rows = self.settings.resolution, sum(int(row.n) for row in closed)
+        if step is None or not n_rows or self.settings.kind != BINARY:
+            return []
+        spread = sum(float(row.information) for row in closed) / n_rows
+        error = step / 2 / spread if spread else math.inf
+        if error <= max(self.settings.margin, _LEAST_MARGIN) / 2:
+            return []
+        text = (
+            f"Scores are rounded to multiples of {step:.3g}, which changes the log-odds of a typical score by up to "
+            f"{error:.2g}: false alarms are likely. Monitor under a new model name with a smaller resolution."
+        )
+        return [Note("resolution", 1, text)]
 
     def _dispersion_notes(self, version_id: int, closed: list[Any]) -> list[Note]:
         """Report windows that vary more than the settings state, which breaks the guarantee.

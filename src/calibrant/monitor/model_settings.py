@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from calibrant._support.errors import Argument
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.option_checks import check_share
 from calibrant.inference.sequential.e_processes import EProcess
 from calibrant.monitor import events
@@ -14,7 +14,9 @@ from calibrant.monitor.conflicts import SettingsConflictError
 from calibrant.monitor.time_windows import WindowRule, read_duration
 from calibrant.tables.score_table import check_resolution
 
-__all__ = ["ModelSettings"]
+__all__ = ["LEAST_ALPHA", "ModelSettings"]
+
+LEAST_ALPHA = 1e-12
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,14 @@ class ModelSettings:
     levels: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_share("alpha", self.alpha)
-        assert self.events
+        if check_share("alpha", self.alpha) < LEAST_ALPHA:
+            raise InputError(
+                Argument("alpha") + f" must be at least {LEAST_ALPHA:g}; got {self.alpha!r}.", value=self.alpha
+            )
         if self.resolution is not None:
             check_resolution(self.resolution)
-        assert self.rule
-        assert self.process
+        for name in ("events", "rule", "process"):  # each checks its settings
+            getattr(self, name)
 
     @classmethod
     def given(cls, **options: Any) -> dict[str, Any]:

@@ -11,12 +11,23 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Ints
 
-__all__ = ["DAY", "FIRST_TIME", "WindowRule", "read_duration", "read_time", "read_times", "to_datetime", "window_text"]
+__all__ = [
+    "DAY",
+    "FIRST_TIME",
+    "MOST_ROWS",
+    "WindowRule",
+    "read_duration",
+    "read_time",
+    "read_times",
+    "to_datetime",
+    "window_text",
+]
 
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400_000_000
 FIRST_TIME = int((datetime(1900, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND)  # older ones stand for missing times
+MOST_ROWS = 10**12  # of a window
 _LENGTHS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 # 1970-01-01 is a Thursday; weeks begin on Monday, as in ISO 8601.
 _FIRST_MONDAY = 4 * DAY
@@ -40,11 +51,12 @@ class WindowRule:
     maturity: int = 0
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.window, int) and not isinstance(self.window, bool) and self.window >= 1
+        whole = isinstance(self.window, int) and not isinstance(self.window, bool) and 1 <= self.window <= MOST_ROWS
         if not whole and self.window not in _LENGTHS:
             raise InputError(
                 Argument("window")
-                + f" must be 'hour', 'day', 'week' or a whole number of rows of at least 1; got {self.window!r}.",
+                + " must be 'hour', 'day', 'week' or a whole number of rows of at least 1 and at most "
+                f"{MOST_ROWS:,}; got {self.window!r}.",
                 value=self.window,
             )
         if self.counts_rows and self.maturity:
