@@ -5,10 +5,11 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 import calibrant as cb
 from calibrant.inference.sequential.e_tests import e_bh
-from calibrant.monitor import recording
+from calibrant.monitor import recording, schema
 from calibrant.monitor.evidence import group_thresholds
 
 START = datetime(2026, 1, 5)
@@ -278,3 +279,13 @@ def test_a_resolution_that_is_too_coarse_for_the_scores_is_noted(path, score, st
     notes = [note.text for note in monitor.status().notes if note.code == "resolution"]
     assert len(notes) == noted
     assert all("false alarms are likely" in text for text in notes)
+
+
+def test_forgetting_deletes_the_ids_of_batches_that_arrived_before(path):
+    monitor = cb.Monitor(path)
+    monitor.observe([1, 0], [0.4, 0.6], time=START, batch="b1")
+    monitor.forget(START)  # the batch arrived later
+    assert monitor.observe([1, 0], [0.4, 0.6], time=START, batch="b1").repeated_batch
+    monitor.forget(datetime.now(UTC) + timedelta(days=1))
+    with monitor.store.read() as connection:
+        assert connection.execute(sa.select(schema.batches)).all() == []

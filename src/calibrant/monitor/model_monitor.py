@@ -577,8 +577,9 @@ class Monitor(KnownKeywords):
     def forget(self, before: Any) -> int:
         """Merge the tables of closed windows that end at `before` or earlier into one per group; return their number.
 
-        Predictions of that time and their ids are deleted. Sums per window, evidence and alarms do not change, but
-        `evaluate` cannot separate these windows.
+        Predictions of that time and their ids are deleted, and the ids of batches that arrived before: such a batch
+        would be stored again. Sums per window, evidence and alarms do not change, but `evaluate` cannot separate these
+        windows.
         """
         end = read_time(before, "before")
         with self._write() as recorder:
