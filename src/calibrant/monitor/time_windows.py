@@ -103,6 +103,8 @@ def read_times(value: Any, n_rows: int, name: str = "time") -> Ints:
     if isinstance(value, (str, date, np.datetime64)):
         found = _from_cells(_columns.ColumnData(name, np.array([value], dtype=object)))
         return np.full(n_rows, found[0], dtype=np.int64)
+    if value is None or isinstance(value, (int, float, np.generic)):
+        raise InputError(Argument(name) + f" must be a time or a column of times; got {value!r}.", hint=_HINT)
     column = _columns.read(_naive(value), name)
     if len(column) != n_rows:
         raise InputError(
