@@ -36,7 +36,7 @@ from calibrant.monitor.observations import (
     group_label,
 )
 from calibrant.monitor.pending import Outcomes, Predictions
-from calibrant.monitor.recording import Recorder, Version
+from calibrant.monitor.recording import Recorder, Version, check_cells
 from calibrant.monitor.retention import check_folder, forget_tables, round_tables, write_files
 from calibrant.monitor.status import Alarm, Receipt, Status
 from calibrant.monitor.store import Store
@@ -131,6 +131,7 @@ class Monitor(KnownKeywords):
     ) -> None:
         self.model = check_name("model", model)
         self.allow_future = bool(allow_future)
+        self.most_cells: int | None = None  # of one call; a service sets it
         given = ModelSettings.given(
             window=window,
             alpha=alpha,
@@ -254,6 +255,8 @@ class Monitor(KnownKeywords):
 
     def _observe(self, chunk: Chunk, batch: object, version: object) -> Receipt:
         self._check_times(int(chunk.times.min()), int(chunk.times.max()))
+        if self.most_cells is not None:
+            check_cells(chunk, self.settings, self.most_cells)
         n_rows = chunk.n_rows
         with self._write() as recorder:
             own = recorder.version(None if version is None else check_name("version", version))

@@ -16,7 +16,7 @@ from calibrant.monitor.model_settings import ModelSettings
 from calibrant.monitor.observations import NO_EVENT, NO_GROUP, Chunk
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["MOST_GROUPS", "Recorder", "Version"]
+__all__ = ["MOST_GROUPS", "Recorder", "Version", "check_cells"]
 
 _MOST_PARTS = 64
 MOST_GROUPS = 2000
@@ -33,6 +33,23 @@ class Version:
     ordinal: int
     newest: int | None
     horizon: int | None
+
+
+def check_cells(chunk: Chunk, settings: ModelSettings, most: int) -> None:
+    """Raise an error if rows of several windows have too many cells, pairs of a window and a group (times events).
+
+    All of them may close in one transaction, for which other writers wait.
+    """
+    rule = settings.rule
+    n_windows = -(-chunk.n_rows // rule.n_rows) if rule.counts_rows else np.unique(rule.starts(chunk.times)).size
+    n_cells = n_windows * len(chunk.group_keys) * len(settings.events)
+    if n_windows > 1 and n_cells > most:
+        raise InputError(
+            Argument("time")
+            + f" must give at most {most:,} pairs of a window and a group (times classes or levels) in "
+            f"one call; got {n_windows:,} windows and {len(chunk.group_keys):,} groups.",
+            hint="Send the rows in parts, older windows first.",
+        )
 
 
 class Recorder:

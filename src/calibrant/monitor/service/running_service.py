@@ -30,6 +30,7 @@ from calibrant.tables.score_table import ScoreTable
 __all__ = ["Service"]
 
 T = TypeVar("T")
+_MOST_CELLS = 5000  # windows times groups of one request: about 20 s
 
 
 class Service:
@@ -123,6 +124,7 @@ class Service:
                 argument="model",
             )
         found = Monitor(self.store, model=model)
+        found.most_cells = _MOST_CELLS
         with self._lock:
             self._monitors[model] = found
         return found
