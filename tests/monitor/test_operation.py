@@ -289,3 +289,26 @@ def test_forgetting_deletes_the_ids_of_batches_that_arrived_before(path):
     monitor.forget(datetime.now(UTC) + timedelta(days=1))
     with monitor.store.read() as connection:
         assert connection.execute(sa.select(schema.batches)).all() == []
+
+
+def test_a_second_acknowledgement_keeps_the_first_reason(path):
+    monitor = cb.Monitor(path, dependence="independent")
+    for version in ("1", "2"):
+        for day in range(3):
+            time = START + timedelta(days=day)
+            monitor.observe([1, 0] * 100, [0.01] * 200, time=time, version=version)
+    assert monitor.status().headline.endswith("(all rows)")  # of both versions
+    first = monitor.alarms()[0]
+    monitor.acknowledge(first, "new price list")
+    known = monitor.alarms()[0]
+    monitor.acknowledge(first, "new price list")  # a repeated call
+    with pytest.raises(cb.InputError, match="alarm must not be acknowledged yet; alarm 1 was at .*: new price list"):
+        monitor.acknowledge(first, "other")
+    assert monitor.alarms()[0] == known
+    with pytest.raises(cb.InputError, match="reason must be text"):
+        monitor.acknowledge(monitor.alarms()[1], " ")
+
+
+def test_other_databases_are_refused_before_their_driver_is_looked_for(path):
+    with pytest.raises(cb.InputError, match="store must be SQLite or PostgreSQL; got mysql"):
+        cb.Monitor("mysql://user@host/database")

@@ -552,8 +552,19 @@ class Monitor(KnownKeywords):
             if key not in known:
                 shown = ", ".join(map(str, known)) or "none"
                 raise InputError(Argument("alarm") + f" must be an alarm of the model, which has {shown}; got {key!r}.")
+            if known[key].acknowledged is not None:
+                self._check_repeated(known[key], text)
+                return
             values = {"acknowledged": schema.now(), "reason": text}
             recorder.connection.execute(schema.alarms.update().where(schema.alarms.c.id == key).values(**values))
+
+    def _check_repeated(self, alarm: Alarm, reason: str) -> None:
+        """Raise an error if an alarm was acknowledged with another reason, which stays."""
+        if alarm.reason != reason:
+            raise InputError(
+                Argument("alarm") + f" must not be acknowledged yet; alarm {alarm.id} was at "
+                f"{alarm.acknowledged:%Y-%m-%d %H:%M} UTC: {alarm.reason}"
+            )
 
     def alarms(self) -> tuple[Alarm, ...]:
         """Return all alarms of all versions, also acknowledged ones, in the order in which they were raised."""

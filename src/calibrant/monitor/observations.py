@@ -240,7 +240,7 @@ def check_name(name: str, value: object) -> str:
         raise InputError(Argument(name) + f" must be text or a number; got {value!r:.40}.", value=value)
     text = str(value)
     check_text(name, text)
-    if not text or not text.isprintable():
+    if not text.strip() or not text.isprintable():
         raise InputError(
             Argument(name) + f" must be text of 1 to 500 printable characters; got {text[:40]!r}.", value=value
         )

@@ -229,7 +229,8 @@ class Status:
         current = [alarm for alarm in self.alarms if alarm.acknowledged is None]
         if not current:
             return f"Status: no alarm for model {self.model!r}"
-        shown = ", ".join(alarm.subject for alarm in current[:5]) + (", ..." if len(current) > 5 else "")
+        subjects = list(dict.fromkeys(alarm.subject for alarm in current))  # several versions may have an alarm
+        shown = ", ".join(subjects[:5]) + (", ..." if len(subjects) > 5 else "")
         return f"Status: alarm for model {self.model!r} ({shown})"
 
     def sentences(self) -> list[str]:

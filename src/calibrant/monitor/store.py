@@ -58,10 +58,7 @@ class Store:
             weakref.finalize(self, self.engine.dispose)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         if not self.is_sqlite and self.engine.dialect.name != "postgresql":
-            raise InputError(
-                Argument("store") + f" must be SQLite or PostgreSQL; got {self.engine.dialect.name}.",
-                hint="Pass a path, or a URL such as postgresql+psycopg://user@host/database.",
-            )
+            raise _other_database(self.engine.dialect.name)
         if self.is_sqlite and not event.contains(self.engine, "connect", _prepare_sqlite):
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
@@ -140,6 +137,13 @@ class Store:
         return found
 
 
+def _other_database(name: str) -> InputError:
+    return InputError(
+        Argument("store") + f" must be SQLite or PostgreSQL; got {name}.",
+        hint="Pass a path, or a URL such as postgresql+psycopg://user@host/database.",
+    )
+
+
 def _engine(target: str | PathLike[str] | sa.URL) -> sa.Engine:
     text = str(Path(target)) if isinstance(target, PathLike) else target
     if not isinstance(text, (str, sa.URL)) or text in ("", ".") or "\0" in str(text):
@@ -147,6 +151,9 @@ def _engine(target: str | PathLike[str] | sa.URL) -> sa.Engine:
     if isinstance(text, str) and "://" not in text:
         text = sa.URL.create("sqlite", database=text)
     try:
+        name = sa.make_url(text).get_backend_name()
+        if name not in ("sqlite", "postgresql"):
+            raise _other_database(name)
         return sa.create_engine(text)
     except sa.exc.ArgumentError as error:
         raise InputError(

@@ -55,6 +55,6 @@ async def _answer_error(request: Request, error: Exception) -> Response:
         _LOG.error("%s %s: %s", request.method, request.url.path, problem.detail)
     if problem.status == 500:
         _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    if request.url.path.startswith(("/v1/", "/metrics")):
+    if request.url.path.startswith(("/v1/", "/metrics", "/healthz", "/readyz")):
         return problem_response(request, problem)
     return error_page(request, problem)

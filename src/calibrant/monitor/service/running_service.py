@@ -21,6 +21,7 @@ from calibrant.monitor.service.event_stream import EventHub
 from calibrant.monitor.service.outbox import Outbox
 from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.prometheus_metrics import RequestMetrics
+from calibrant.monitor.service.request_bodies import CSV, Columns, read_columns
 from calibrant.monitor.service.service_settings import ServiceSettings
 from calibrant.monitor.service.work_queue import WorkQueue, WriteQueue
 from calibrant.monitor.status import Receipt
@@ -162,5 +163,6 @@ class Service:
 def _load_libraries() -> None:
     """Use what is slow to load: Arrow loads pandas with its first table, the diagrams load Matplotlib."""
     encode_table(ScoreTable.from_counts([0.5], [2], [1]))
+    read_columns(CSV, b"score\n0.5\n", Columns(("score",)), {}, 1)
     with suppress(MissingExtraError):  # a page says so when it is asked for
         import calibrant.plots.reliability  # noqa: F401
