@@ -1,7 +1,6 @@
 """`Monitor`: calibration over time, with alarms that stay valid however often one looks."""
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from os import PathLike
@@ -19,7 +18,8 @@ from calibrant._support.option_checks import KnownKeywords
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.evaluation.results import Evaluation
 from calibrant.monitor import schema
-from calibrant.monitor.conflicts import BatchConflictError, DeletedModelError
+from calibrant.monitor.batches import batch_places, is_repeated
+from calibrant.monitor.conflicts import DeletedModelError
 from calibrant.monitor.event_rows import read_chunk
 from calibrant.monitor.events import BINARY
 from calibrant.monitor.evidence import WHOLE
@@ -36,7 +36,7 @@ from calibrant.monitor.observations import (
     group_label,
 )
 from calibrant.monitor.pending import Outcomes, Predictions
-from calibrant.monitor.recording import Recorder, Version, check_cells
+from calibrant.monitor.recording import Recorder, check_cells
 from calibrant.monitor.retention import check_folder, forget_tables, round_tables, write_files
 from calibrant.monitor.status import Alarm, Receipt, Status
 from calibrant.monitor.store import Store
@@ -260,8 +260,8 @@ class Monitor(KnownKeywords):
         n_rows = chunk.n_rows
         with self._write() as recorder:
             own = recorder.version(None if version is None else check_name("version", version))
-            places = _batch_places(recorder, own, version)
-            if self._is_repeated(recorder, batch, chunk.sha256, n_rows, places):
+            places = batch_places(recorder, own, version)
+            if is_repeated(recorder, batch, chunk.sha256, n_rows, places):
                 return Receipt(0, repeated_batch=True)
             n_late = recorder.record(own, chunk)
             recorder.advance(own, int(chunk.times.max()))
@@ -295,40 +295,6 @@ class Monitor(KnownKeywords):
                 hint=hint,
             )
 
-    def _is_repeated(
-        self,
-        recorder: Recorder,
-        batch: object,
-        sha256: Callable[[], str],
-        n_rows: int,
-        places: Sequence[str],
-        *kind: str,
-    ) -> bool:
-        """Return whether a batch was stored before, else store its id; other content with this id is an error.
-
-        `places` are versions, because each has its own batches: first the one that gets the rows, then those where
-        an earlier attempt may have stored them. `kind` is that of rows other than observations.
-        """
-        if batch is None:
-            return False
-        name, table, content = check_name("batch", batch), schema.batches, sha256()
-        keys = [json.dumps([place, name, *kind]) for place in places]
-        query = sa.select(table).where(table.c.model_id == self._id, table.c.batch.in_(keys))
-        known = {row.batch: row for row in recorder.connection.execute(query)}
-        if any(row.sha256 == content for row in known.values()):
-            return True
-        if keys[0] not in known:
-            values = {"model_id": self._id, "batch": keys[0], "sha256": content, "n_rows": n_rows}
-            recorder.connection.execute(table.insert().values(**values, received=schema.now()))
-            return False
-        found = known[keys[0]]
-        raise BatchConflictError(
-            Argument("batch") + f" must be a new id or come with the same rows as before; got {name!r} with other "
-            f"rows ({n_rows:,} now, {found.n_rows:,} at {to_datetime(found.received):%Y-%m-%d %H:%M:%S} UTC).",
-            hint="Give each batch its own id.",
-            value=batch,
-        )
-
     def predict(
         self, id: Any, p: Any, *, time: Any, group: Any = None, batch: object = None, version: object = None
     ) -> Receipt:
@@ -348,8 +314,8 @@ class Monitor(KnownKeywords):
         self._check_times(min(predictions.times), max(predictions.times))
         with self._write() as recorder:
             own = recorder.version(None if version is None else check_name("version", version))
-            places = _batch_places(recorder, own, version)
-            if self._is_repeated(recorder, batch, predictions.sha256, len(predictions.ids), places, "predictions"):
+            places = batch_places(recorder, own, version)
+            if is_repeated(recorder, batch, predictions.sha256, len(predictions.ids), places, "predictions"):
                 return Receipt(0, repeated_batch=True)
             n_duplicates = predictions.store(recorder, own)
             recorder.count_on_model(n_duplicates=n_duplicates)
@@ -370,7 +336,7 @@ class Monitor(KnownKeywords):
         if known is not None:
             self._check_times(known, known)
         with self._write() as recorder:
-            if self._is_repeated(recorder, batch, outcomes.sha256, len(outcomes.ids), [""], "outcomes"):
+            if is_repeated(recorder, batch, outcomes.sha256, len(outcomes.ids), [""], "outcomes"):
                 return Receipt(0, repeated_batch=True)
             chunks, n_duplicates, n_unknown = outcomes.match(recorder)
             n_late = sum(recorder.record(version, chunk) for version, chunk in chunks)
@@ -616,14 +582,6 @@ class Monitor(KnownKeywords):
 
     def __repr__(self) -> str:
         return f"Monitor(model={self.model!r}, window={self.settings.window!r}, alpha={self.settings.alpha:g})"
-
-
-def _batch_places(recorder: Recorder, own: Version, given: object) -> list[str]:
-    """Return the versions in which a batch may be stored: its own, and all if none was given.
-
-    The latest version may have changed since an earlier attempt.
-    """
-    return [own.name] if given is not None else [each.name for each in reversed(recorder.versions)]
 
 
 def _raised(recorder: Recorder) -> tuple[Any, ...]:
