@@ -6,17 +6,31 @@
     python3 backup.py restore /backup/monitor-2026-01-31.dump  postgresql://calibrant@db/calibrant
 
 A backup is one consistent state of the store. It appears under its name when it is complete. Stop the service before
-a restore: what the store held is replaced.
+a restore. With --force, what the store held is replaced. A restored file gets the owner and the mode of the file that
+it replaces, or the owner of its folder.
 """
 
 import argparse
 import os
 import re
 import sqlite3
+import stat
 import subprocess
 import sys
-from contextlib import closing
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+
+# A store of a newer version has tables and keys that the backup does not know, so all tables are dropped first.
+DROP_TABLES = r"""
+SET client_min_messages = warning;
+DO $$ DECLARE each record; BEGIN
+  FOR each IN SELECT oid::regclass AS name FROM pg_class
+    WHERE relkind = 'r' AND relname LIKE 'calibrant\_%' AND pg_table_is_visible(oid)
+  LOOP EXECUTE format('DROP TABLE %s CASCADE', each.name); END LOOP;
+END $$;
+"""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -37,12 +51,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 def save(store: str, target: str, *, force: bool = False) -> None:
     """Write a backup of a store to a file."""
-    path, partial = _new_file(target, force)
-    if is_url(store):
-        _run("pg_dump", "--format=custom", "--no-owner", "--file", str(partial), _address(store))
-    else:
-        copy_sqlite(Path(store), partial)
-    _finish(partial, path)
+    path = Path(target)
+    with new_file(path, force) as partial:
+        if is_url(store):
+            _run("pg_dump", "--format=custom", "--no-owner", "--file", str(partial), _address(store))
+        else:
+            copy_sqlite(Path(store), partial)
     print(f"saved {path} ({path.stat().st_size:,} bytes)")
 
 
@@ -52,15 +66,37 @@ def restore(source: str, store: str, *, force: bool = False) -> None:
     if not backup.is_file():
         raise ValueError(f"the backup {source} does not exist")
     if is_url(store):
-        options = ("--clean", "--if-exists", "--no-owner", "--single-transaction", "--exit-on-error")
-        _run("pg_restore", *options, "--dbname", _address(store), str(backup))
+        restore_postgresql(backup, _address(store), force=force)
     else:
-        path, partial = _new_file(store, force)
-        copy_sqlite(backup, partial)
-        for log in (f"{store}-wal", f"{store}-shm"):  # of the store that is replaced
-            Path(log).unlink(missing_ok=True)
-        _finish(partial, path)
+        with new_file(Path(store), force) as partial:
+            copy_sqlite(backup, partial)
+            _keep_owner(partial, Path(store))
+            for log in (f"{store}-wal", f"{store}-shm"):  # of the store that is replaced
+                Path(log).unlink(missing_ok=True)
     print(f"restored {re.sub('//[^@]*@', '//', store)}")
+
+
+def restore_postgresql(backup: Path, address: str, *, force: bool) -> None:
+    """Replace the tables of a store in PostgreSQL in one transaction."""
+    if not re.search(r" TABLE \S+ calibrant_schema ", _run("pg_restore", "--list", str(backup))):
+        raise ValueError(f"{backup} is not a backup of a store")
+    psql = (
+        "psql",
+        "--no-psqlrc",
+        "--quiet",
+        "--tuples-only",
+        "--no-align",
+        "--set=ON_ERROR_STOP=1",
+        "--dbname",
+        address,
+    )
+    known = _run(*psql, "--command", "SELECT to_regclass('calibrant_schema') IS NOT NULL").strip()
+    if known == "t" and not force:
+        raise ValueError("the database has a store; pass --force to replace it")
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "restore.sql"
+        _run("pg_restore", "--clean", "--if-exists", "--no-owner", "--file", str(script), str(backup))
+        _run(*psql, "--single-transaction", "--command", DROP_TABLES, "--file", str(script))
 
 
 def copy_sqlite(source: Path, target: Path) -> None:
@@ -71,6 +107,8 @@ def copy_sqlite(source: Path, target: Path) -> None:
         closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=60)) as old,
         closing(sqlite3.connect(target)) as new,
     ):
+        if not old.execute("SELECT 1 FROM sqlite_master WHERE name = 'calibrant_schema'").fetchone():
+            raise ValueError(f"{source} is not a store of a monitor")
         old.backup(new)
         new.execute("PRAGMA journal_mode=DELETE")
         (verdict,) = new.execute("PRAGMA integrity_check").fetchone()
@@ -88,29 +126,41 @@ def _address(store: str) -> str:
     return re.sub(r"^postgresql\+\w+://", "postgresql://", store)
 
 
-def _new_file(target: str, force: bool) -> tuple[Path, Path]:
-    path = Path(target)
+@contextmanager
+def new_file(path: Path, force: bool) -> Iterator[Path]:
+    """Return a new file that only its owner can read; at the end it is durable and gets its name."""
     if path.exists() and not force:
-        raise ValueError(f"{target} exists; pass --force to replace it")
+        raise ValueError(f"{path} exists; pass --force to replace it")
     partial = path.with_name(f".{path.name}.part")
     partial.unlink(missing_ok=True)
-    descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        yield partial
+        _sync(partial)
+        partial.replace(path)
+        _sync(path.absolute().parent)
+    finally:
+        for rest in (partial, Path(f"{partial}-journal")):
+            rest.unlink(missing_ok=True)
+
+
+def _keep_owner(partial: Path, path: Path) -> None:
+    """Give a file the owner and the mode of the one that it replaces, or the owner of its folder."""
+    found = (path if path.exists() else path.absolute().parent).stat()
+    if path.exists():
+        partial.chmod(stat.S_IMODE(found.st_mode))
+    if os.name == "posix" and os.geteuid() == 0:
+        os.chown(partial, found.st_uid, found.st_gid)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    os.fsync(descriptor)
     os.close(descriptor)
-    return path, partial
 
 
-def _finish(partial: Path, path: Path) -> None:
-    """Make the file durable and give it its name."""
-    for place in (partial, None):
-        if place is None:
-            partial.replace(path)
-        descriptor = os.open(place or path.absolute().parent, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True)
+def _run(*command: str) -> str:
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 if __name__ == "__main__":

@@ -51,6 +51,11 @@ def test_errors_name_the_options(here, call):
     assert "Missing option '--store'" in call("serve", code=2)
     found = call("serve", *STORE, "--host", "0.0.0.0", code=2)
     assert "--host must be loopback, such as 127.0.0.1, while there is no token" in found
+    for command in (("list",), ("rotate", "x"), ("revoke", "x")):
+        found = call("serve", "token", *command, "--store", "mistyped.db", code=2)
+        assert "There is no store 'mistyped.db'" in found
+    assert not (here / "mistyped.db").exists()
+    cb.Monitor("monitor.db")
     found = call("serve", "token", "revoke", "x", *STORE, code=2)
     assert "must be the id of a token; got 'x', there are none." in found
     assert "--config must be a TOML file" in call("serve", *STORE, "--config", "none.toml", code=2)
@@ -74,6 +79,21 @@ def test_alarms_are_acknowledged_and_silenced(here, call):
     assert "--reason must be given" in call("monitor", "silence", *own, "--for", "1h", code=2)
     acts = [each.action for each in read_audit(monitor.store, 0, 10)]
     assert acts == ["acknowledge alarm", "silence model", "end silence"]
+
+
+def test_old_data_are_forgotten_and_models_deleted(here, call):
+    monitor = alarmed()
+    own = (*STORE, "--model", "m")
+    monitor.observe([0, 1], [0.2, 0.3], time="2026-01-03", batch="b")
+    n_windows = monitor.status().n_windows
+    assert call("monitor", "forget", *own, "--before", "2026-01-03").endswith("tables were merged\n")
+    assert monitor.observe([0, 1], [0.2, 0.3], time="2026-01-03", batch="b").repeated_batch
+    assert "distinct scores became" in call("monitor", "compact", *own, "--resolution", "2**-20")
+    assert monitor.status().n_windows == n_windows
+    assert call("monitor", "delete", *own, "--yes") == "model m is deleted\n"
+    assert monitor.models() == []
+    acts = [each.action for each in read_audit(monitor.store, 0, 10)]
+    assert acts == ["forget windows", "compact windows", "delete model"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -301,7 +302,9 @@ def test_a_restore_replaces_a_store_only_with_force(backup, tmp_path, capsys):
     for arguments in (["save", store, saved], ["restore", saved, store]):
         with pytest.raises(SystemExit, match="exists; pass --force to replace it"):
             backup.main(arguments)
+    (tmp_path / "store.db").chmod(0o640)
     backup.main(["restore", saved, store, "--force"])
+    assert (tmp_path / "store.db").stat().st_mode & 0o777 == 0o640
     assert cb.Monitor(store, model="a").status().n_rows == 150
     assert (tmp_path / "saved.db").stat().st_mode & 0o077 == 0
     assert not [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")]
@@ -309,9 +312,57 @@ def test_a_restore_replaces_a_store_only_with_force(backup, tmp_path, capsys):
 
 def test_a_damaged_or_missing_store_gives_no_backup(backup, tmp_path):
     (tmp_path / "bad.db").write_bytes(b"no database" * 500)
-    for source in ("bad.db", "missing.db"):
-        with pytest.raises(SystemExit, match="backup: "):
-            backup.main(["save", str(tmp_path / source), str(tmp_path / "saved.db")])
-        assert not (tmp_path / "saved.db").exists()
+    with sqlite3.connect(tmp_path / "other.db") as other:
+        other.execute("CREATE TABLE notes (text TEXT)")
+    other.close()
+    for source, words in (("bad.db", "not a database"), ("missing.db", "does not exist"), ("other.db", "not a store")):
+        for action in ("save", "restore"):
+            with pytest.raises(SystemExit, match=f"backup: .*{words}"):
+                backup.main([action, str(tmp_path / source), str(tmp_path / "saved.db")])
+        assert {path.name for path in tmp_path.iterdir()} == {"bad.db", "other.db"}
     with pytest.raises(SystemExit, match="does not exist"):
         backup.main(["restore", str(tmp_path / "missing"), str(tmp_path / "x.db")])
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give files to other users")
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_root_restores_a_store_for_the_user_of_the_service(backup, tmp_path, force):
+    folder, saved = tmp_path / "own", str(tmp_path / "saved.db")
+    observe(cb.Monitor(tmp_path / "old.db", model="a"), range(3))
+    backup.main(["save", str(tmp_path / "old.db"), saved])
+    folder.mkdir()
+    os.chown(folder, 10001, 10002)
+    if force:
+        backup.main(["restore", saved, str(folder / "store.db")])
+        os.chown(folder / "store.db", 10003, 10004)
+    backup.main(["restore", saved, str(folder / "store.db"), *force])
+    found = (folder / "store.db").stat()
+    assert (found.st_uid, found.st_gid) == ((10003, 10004) if force else (10001, 10002))
+
+
+@pytest.mark.xdist_group("postgresql")
+@pytest.mark.parametrize("stores", ["postgresql"], indirect=True)
+def test_a_backup_of_an_older_version_replaces_a_newer_store_only_with_force(backup, stores, tmp_path):
+    import psycopg
+
+    old, new = stores
+    observe(cb.Monitor(old, model="a"), range(3))
+    observe(cb.Monitor(new, model="b"), range(3))
+    plain = [address.replace("+psycopg", "") for address in stores]
+    with psycopg.connect(plain[0]) as connection:  # as version 2 was: without the tables of the service
+        for name in ("outbox", "channels", "deliveries", "silences", "tokens", "audit"):
+            connection.execute(f"DROP TABLE calibrant_{name} CASCADE")
+        connection.execute("UPDATE calibrant_schema SET version = 2")
+    with psycopg.connect(plain[1]) as connection:
+        connection.execute("CREATE TABLE other (a INT)")
+    saved = str(tmp_path / "saved.dump")
+    backup.main(["save", old, saved])
+    with pytest.raises(SystemExit, match="has a store; pass --force to replace it"):
+        backup.main(["restore", saved, new])
+    backup.main(["restore", saved, new, "--force"])
+    with psycopg.connect(plain[1]) as connection:
+        (tables,) = connection.execute("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'calibrant%'").fetchone()
+        assert connection.execute("SELECT version FROM calibrant_schema").fetchone() == (2,)
+        assert connection.execute("SELECT to_regclass('other') IS NOT NULL").fetchone() == (True,)
+    assert tables == 10
+    assert cb.Monitor(new, model="a").models() == ["a"]

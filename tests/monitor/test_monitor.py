@@ -269,6 +269,8 @@ def test_settings_are_stored_and_a_clash_names_both_values(store):
     ("options", "message"),
     [
         ({"alpha": 1.5}, "alpha must lie between 0 and 1"),
+        ({"alpha": 1e-320}, "alpha must be at least 1e-12"),
+        ({"window": 2**70}, "at most 1,000,000,000,000; got 1180591620717411303424"),
         ({"window": "month"}, "window must be 'hour'"),
         ({"resolution": 3}, "resolution must lie between"),
         ({"model": ""}, "model must be text of 1 to 500 printable characters"),

@@ -5,8 +5,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 import calibrant as cb
+from calibrant.inference.sequential.e_tests import e_bh
+from calibrant.monitor import recording, schema
+from calibrant.monitor.evidence import group_thresholds
 
 START = datetime(2026, 1, 5)
 
@@ -99,6 +103,9 @@ def test_groups_that_cannot_be_stored_are_refused(path):
 def test_times_far_away_are_refused(path):
     with pytest.raises(cb.InputError, match="time"):
         cb.Monitor(path).observe([0], [0.1], time=datetime(9999, 12, 31))
+    for method, first in (("observe", [0]), ("predict", ["a"])):  # the zero of other languages
+        with pytest.raises(cb.InputError, match="time must not lie before 1900; got 0001-01-01 00:00 UTC"):
+            getattr(cb.Monitor(path), method)(first, [0.1], time="0001-01-01")
 
 
 def test_a_missing_score_is_refused_with_advice_that_works(path):
@@ -120,6 +127,17 @@ def test_each_version_has_its_own_batches(path):
     for version, scores in ((None, [0.1, 0.2]), ("2", [0.3, 0.4])):
         assert monitor.observe([0, 1], scores, time=START, batch="b", version=version).n_rows == 2
     assert monitor.observe([0, 1], [0.1, 0.2], time=START, batch="b", version="1").repeated_batch
+
+
+@pytest.mark.parametrize("method", ["observe", "predict"])
+def test_a_batch_without_a_version_is_stored_once_though_a_new_version_appears(path, method):
+    monitor = cb.Monitor(path)
+    send = getattr(monitor, method)
+    send([1, 0], [0.4, 0.6], time=START, batch="b1")
+    assert send([1, 0], [0.3, 0.7], time=START, batch="b1", version="2").n_rows == 2
+    assert send([1, 0], [0.4, 0.6], time=START, batch="b1").repeated_batch
+    with pytest.raises(cb.InputError, match="batch must be a new id or come with the same rows"):
+        send([1, 0], [0.1, 0.6], time=START, batch="b1")
 
 
 def test_whole_numbers_are_one_id(path):
@@ -210,3 +228,87 @@ def test_groups_of_open_windows_are_listed(path):
     monitor.observe([0, 1, 1], [0.1, 0.2, 0.3], time=START, group=["x", "y", "x"])
     monitor.observe([0, 1], [0.1, 0.2], time=START, group=3)
     assert sorted(map(str, monitor.groups())) == ["3", "x", "y"]
+
+
+@pytest.mark.parametrize("method", ["observe", "predict"])
+def test_the_number_of_groups_is_limited(path, method, monkeypatch):
+    monkeypatch.setattr(recording, "MOST_GROUPS", 3)
+    send = getattr(cb.Monitor(path), method)
+    cb.Monitor(path).observe([1, 0], [0.4, 0.6], time=START, group=["a", "b"])
+    cb.Monitor(path).observe([1, 0], [0.4, 0.6], time=START + timedelta(days=1), group=["b", "c"])
+    with pytest.raises(cb.InputError, match="group must have at most 3 different labels .* got 1 new ones beside 3"):
+        send([1, 0], [0.4, 0.6], time=START + timedelta(days=1), group=["a", "d"])
+    assert send([1, 0], [0.4, 0.6], time=START + timedelta(days=1), group=["a", "c"]).n_rows == 2
+    monkeypatch.setattr(recording, "MOST_GROUPS", 1)  # a store with more groups than allowed goes on
+    assert cb.Monitor(path).observe([1, 0], [0.3, 0.6], time=START, group=["a", "c"]).n_rows == 2
+
+
+def test_thresholds_of_groups_equal_those_of_e_bh_with_other_evidence(path):
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        n = int(rng.integers(1, 12))
+        weights, log_e = rng.dirichlet(np.ones(n)), rng.normal(4, 3, n).round(1)
+        found = group_thresholds(log_e, weights, 0.025)
+        for i in range(n):
+            for change, alarm in ((1e-9, True), (-1e-9, False)):
+                other = np.where(np.arange(n) == i, found[i] + change, log_e)
+                assert e_bh(other, weights, 0.025)[i] == alarm
+    assert group_thresholds(np.zeros(50_000), np.full(50_000, 2e-5), 0.025).size == 50_000
+
+
+def test_the_change_lies_before_the_alarm_though_the_stream_returns_to_normal(path):
+    monitor, rng = cb.Monitor(path), np.random.default_rng(0)
+    day = np.repeat(np.arange(80), 400)
+    p = rng.uniform(0.05, 0.6, day.size).round(2)
+    odds = p / (1 - p) * np.where((day >= 30) & (day < 45), 2.2, 1.0)
+    monitor.observe(
+        rng.random(day.size) < odds / (1 + odds), p, time=np.datetime64(START) + day * np.timedelta64(1, "D")
+    )
+    status = monitor.status()
+    (alarm,) = status.alarms
+    assert status.change_point.window <= alarm.window
+    assert abs(status.change_point.window.replace(tzinfo=None) - START - timedelta(days=30)) <= timedelta(days=2)
+    assert monitor.history().change_point == status.change_point
+
+
+@pytest.mark.parametrize(("score", "step", "noted"), [(0.001, 2**-10, True), (0.001, 2**-20, False), (0.3, 0.1, True)])
+def test_a_resolution_that_is_too_coarse_for_the_scores_is_noted(path, score, step, noted):
+    monitor = cb.Monitor(path, resolution=step)
+    monitor.observe(np.zeros(50), np.full(50, score), time=START)
+    monitor.close()
+    notes = [note.text for note in monitor.status().notes if note.code == "resolution"]
+    assert len(notes) == noted
+    assert all("false alarms are likely" in text for text in notes)
+
+
+def test_forgetting_deletes_the_ids_of_batches_that_arrived_before(path):
+    monitor = cb.Monitor(path)
+    monitor.observe([1, 0], [0.4, 0.6], time=START, batch="b1")
+    monitor.forget(START)  # the batch arrived later
+    assert monitor.observe([1, 0], [0.4, 0.6], time=START, batch="b1").repeated_batch
+    monitor.forget(datetime.now(UTC) + timedelta(days=1))
+    with monitor.store.read() as connection:
+        assert connection.execute(sa.select(schema.batches)).all() == []
+
+
+def test_a_second_acknowledgement_keeps_the_first_reason(path):
+    monitor = cb.Monitor(path, dependence="independent")
+    for version in ("1", "2"):
+        for day in range(3):
+            time = START + timedelta(days=day)
+            monitor.observe([1, 0] * 100, [0.01] * 200, time=time, version=version)
+    assert monitor.status().headline.endswith("(all rows)")  # of both versions
+    first = monitor.alarms()[0]
+    monitor.acknowledge(first, "new price list")
+    known = monitor.alarms()[0]
+    monitor.acknowledge(first, "new price list")  # a repeated call
+    with pytest.raises(cb.InputError, match="alarm must not be acknowledged yet; alarm 1 was at .*: new price list"):
+        monitor.acknowledge(first, "other")
+    assert monitor.alarms()[0] == known
+    with pytest.raises(cb.InputError, match="reason must be text"):
+        monitor.acknowledge(monitor.alarms()[1], " ")
+
+
+def test_other_databases_are_refused_before_their_driver_is_looked_for(path):
+    with pytest.raises(cb.InputError, match="store must be SQLite or PostgreSQL; got mysql"):
+        cb.Monitor("mysql://user@host/database")

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -116,3 +117,11 @@ def test_the_page_of_an_empty_monitor(tmp_path):
 def test_results_can_be_pickled(shifted):
     for result in (shifted.status(), shifted.history()):
         assert pickle.loads(pickle.dumps(result)).to_dict() == result.to_dict()
+
+
+def test_windows_at_both_ends_of_the_calendar_are_drawn(shifted):
+    history = shifted.history()
+    for year in (1, 8999):
+        odd = replace(history.windows[0], start=datetime(year, 1, 1, tzinfo=UTC))
+        drawn = replace(history, windows=(odd, *history.windows[1:]), change_point=None).plot(fig=Figure())
+        assert "monitor-evidence" in cb.plots.svg(drawn)

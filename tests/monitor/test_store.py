@@ -183,6 +183,10 @@ def test_other_files_and_urls_are_errors(tmp_path):
         cb.Monitor("sqlite:///a.db?timeout=x")
     with pytest.raises(InputError, match="store must be SQLite or PostgreSQL; got mysql"):
         cb.Monitor("mysql://user@host/database")
+    with pytest.raises(InputError, match="store must be SQLite or PostgreSQL; got nonsense"):
+        cb.Monitor("nonsense://x")
+    with pytest.raises(InputError, match="store must be a path or a URL of SQLAlchemy; got '://x'"):
+        cb.Monitor("://x")
     with pytest.raises(StoreError, match="The store cannot be used"):
         cb.Monitor("postgresql+psycopg://nobody@127.0.0.1:1/none?connect_timeout=2")
 

@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     from calibrant.monitor.model_monitor import Monitor
     from calibrant.monitor.status import Status
 
-__all__ = ["existing_model", "model_option", "monitor", "parse_duration", "store_option"]
+__all__ = ["check_store", "existing_model", "model_option", "monitor", "parse_duration", "store_option"]
 
-_OF_ALARMS = ("acknowledge", "silence")
+# Commands of other modules, which are loaded when they are called.
+_MODULES = {
+    **dict.fromkeys(("acknowledge", "silence"), "calibrant.cli.monitor_alarms"),
+    **dict.fromkeys(("forget", "compact", "delete"), "calibrant.cli.monitor_retention"),
+}
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -62,15 +66,15 @@ def _settings_options(command: Any) -> Any:
 
 
 class _Commands(CommandGroup):
-    """The commands of this module, and those about alarms, which are imported when they run."""
+    """The commands of this module, and those of others, which are imported when they run."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return [*super().list_commands(context), *_OF_ALARMS]
+        return [*super().list_commands(context), *_MODULES]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in _OF_ALARMS:
+        if name not in _MODULES:
             return super().get_command(context, name)
-        command: click.Command = getattr(import_module("calibrant.cli.monitor_alarms"), name)
+        command: click.Command = getattr(import_module(_MODULES[name]), name)
         return command
 
 
@@ -246,12 +250,17 @@ def _label(known: list[Any], text: str, name: str) -> Any:
     raise InputError(Argument(name) + f" must be {need}: {keys or 'it has none'}; got {text!r}.")
 
 
+def check_store(store: str, hint: str) -> None:
+    """Raise an error if a store that is a file does not exist: only commands that write rows or tokens create one."""
+    if "://" not in store and not Path(store).is_file():
+        raise InputError(f"There is no store {Path(store).name!r}.", hint=hint)
+
+
 def _models(store: str, model: str | None) -> list[str]:
     """Return the named model, or all; an error if there is none. Reading creates neither store nor model."""
     from calibrant.monitor.store import Store
 
-    if "://" not in store and not Path(store).is_file():
-        raise InputError(f"There is no store {Path(store).name!r}.", hint="`calibrant monitor observe` creates one.")
+    check_store(store, "`calibrant monitor observe` creates one.")
     known = Store(store).models()
     if not known or (model is not None and model not in known):
         shown = ", ".join(map(repr, known)) or "none"

@@ -8,7 +8,7 @@ import click
 
 from calibrant._support.text_tables import printable, text_table
 from calibrant.cli.command_group import CommandGroup
-from calibrant.cli.monitor import parse_duration, store_option
+from calibrant.cli.monitor import check_store, parse_duration, store_option
 from calibrant.cli.user_name import command_line_user
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def list_tokens(store: str, format: str) -> None:
     """List the tokens without their secrets."""
     from calibrant.monitor.schema import now
 
-    found = _book(store).list()
+    found = _known_book(store).list()
     rows = [
         {
             "id": each.id,
@@ -117,7 +117,7 @@ def _cell(value: Any, name: str) -> str:
 @click.option("--grace", type=parse_duration, default="0m", metavar="TIME", help="The old token stays valid: 1h, 2d.")
 def rotate(id: str, store: str, grace: timedelta) -> None:
     """Replace a token by a new one with the same name, scope and models, and print it."""
-    book = _book(store)
+    book = _known_book(store)
     with book.store.transaction():
         text, made = book.rotate(id, grace)
         _record(book, "rotate token", id, new=made.id, grace_seconds=grace.total_seconds())
@@ -129,7 +129,7 @@ def rotate(id: str, store: str, grace: timedelta) -> None:
 @store_option
 def revoke(id: str, store: str) -> None:
     """Make a token invalid at once."""
-    book = _book(store)
+    book = _known_book(store)
     with book.store.transaction():
         made = book.revoke(id)
         _record(book, "revoke token", made.id)
@@ -141,6 +141,12 @@ def _book(store: str) -> "TokenBook":
     from calibrant.monitor.store import Store
 
     return TokenBook(Store(store))
+
+
+def _known_book(store: str) -> "TokenBook":
+    """Return the tokens of a store that exists."""
+    check_store(store, "`calibrant serve token create` creates one.")
+    return _book(store)
 
 
 def _record(book: "TokenBook", action: str, token_id: str, **detail: object) -> None:

@@ -7,7 +7,7 @@ import ssl
 import time as clock
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -15,12 +15,16 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import numpy as np
 
+from calibrant._support import class_labels
+from calibrant._support import columns as _columns
 from calibrant._support.addresses import is_loopback
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.option_checks import KnownKeywords
-from calibrant.monitor.observations import NO_GROUP, RowChunk, check_name, group_label
+from calibrant.monitor.events import BINARY
+from calibrant.monitor.observations import NO_GROUP, RowChunk, check_name, group_label, read_groups
 from calibrant.monitor.status import Alarm, Receipt
-from calibrant.monitor.time_windows import read_time, to_datetime
+from calibrant.monitor.time_windows import read_time, read_times, to_datetime
+from calibrant.tables.class_probabilities import ClassProbabilities
 from calibrant.tables.score_table import ScoreTable
 
 __all__ = ["MonitorClient", "ServiceError"]
@@ -100,14 +104,37 @@ class MonitorClient(KnownKeywords):
         return self._call("PUT", "", body=settings)
 
     def observe(
-        self, y: Any, p: Any, *, time: Any, group: Any = None, batch: object = None, version: object = None
+        self,
+        y: Any,
+        p: Any,
+        *,
+        time: Any,
+        group: Any = None,
+        batch: object = None,
+        version: object = None,
+        pos_label: object = None,
     ) -> Receipt:
-        """Store outcomes and scores; see `Monitor.observe`."""
-        chunk = RowChunk.read(y, p, time, group)
+        """Store outcomes and scores, or class probabilities; see `Monitor.observe`.
+
+        The columns of class probabilities are in the order of the classes of the model. Predictive distributions cannot
+        be sent.
+        """
+        if _has_classes(p):
+            return self._observe_classes(y, p, time, group, batch, version)
+        chunk = RowChunk.read(y, p, time, group, pos_label=pos_label)
         scores = chunk.rows.forecasts[0].values.astype(np.float64).tolist()
         body = {"y": chunk.rows.y.values.astype(int).tolist(), "p": scores, "time": _times(chunk.times)}
-        labels = [group_label(chunk.groups[code]) if chunk.groups[code] != NO_GROUP else None for code in chunk.codes]
-        return self._store("observations", {**body, "group": _groups(labels)}, batch, version)
+        return self._store("observations", {**body, "group": _groups(chunk.codes, chunk.groups)}, batch, version)
+
+    def _observe_classes(self, y: Any, p: Any, time: Any, group: Any, batch: object, version: object) -> Receipt:
+        read = ClassProbabilities.read([p] if np.ndim(p) == 1 else p, "p")
+        labels = _plain([y] if np.ndim(y) == 0 else list(y))
+        if len(labels) != len(read):
+            raise InputError(
+                Argument("y") + f" must have as many rows as p, {len(read):,}; got {len(labels):,}.", argument="y"
+            )
+        body = {"y": labels, "p": read.matrix.tolist(), "time": _times(read_times(time, len(read)))}
+        return self._store("observations", {**body, "group": _groups(*read_groups(group, len(read)))}, batch, version)
 
     def predict(
         self, id: Any, p: Any, *, time: Any, group: Any = None, batch: object = None, version: object = None
@@ -115,15 +142,21 @@ class MonitorClient(KnownKeywords):
         """Store predictions whose outcomes are not known yet; see `Monitor.predict`."""
         ids = [id] if np.ndim(id) == 0 else list(id)
         chunk = RowChunk.read(np.zeros(len(ids), dtype=int), [p] if np.ndim(p) == 0 else p, time, group)
-        labels = [group_label(chunk.groups[code]) if chunk.groups[code] != NO_GROUP else None for code in chunk.codes]
         scores = chunk.rows.forecasts[0].values.astype(np.float64).tolist()
-        body = {"id": _plain(ids), "p": scores, "time": _times(chunk.times), "group": _groups(labels)}
+        groups = _groups(chunk.codes, chunk.groups)
+        body = {"id": _plain(ids), "p": scores, "time": _times(chunk.times), "group": groups}
         return self._store("predictions", body, batch, version)
 
-    def outcome(self, id: Any, y: Any, *, time: Any = None, batch: object = None) -> Receipt:
+    def outcome(self, id: Any, y: Any, *, time: Any = None, pos_label: object = None, batch: object = None) -> Receipt:
         """Store the outcomes of earlier predictions; see `Monitor.outcome`."""
-        ids, events = ([each] if np.ndim(each) == 0 else list(each) for each in (id, y))
-        body = {"id": _plain(ids), "y": _plain(events), "time": None if time is None else _time(time)}
+        ids, labels = ([each] if np.ndim(each) == 0 else list(each) for each in (id, y))
+        events = class_labels.events(_columns.read(labels, "y"), pos_label)
+        _columns.refuse_missing([events])
+        body = {
+            "id": _plain(ids),
+            "y": events.values.astype(int).tolist(),
+            "time": None if time is None else _time(time),
+        }
         return self._store("outcomes", body, batch, None)
 
     def add_table(
@@ -357,8 +390,22 @@ def _times(times: Any) -> Any:
     return np.datetime_as_string(times.astype("datetime64[us]"), timezone="UTC").tolist()
 
 
-def _groups(labels: list[Any]) -> Any:
+def _has_classes(p: Any) -> bool:
+    """Return whether a forecast is class probabilities; an error for one that cannot be sent."""
+    kind = getattr(p, "kind", None)
+    if hasattr(p, "dist") or (isinstance(kind, str) and kind != BINARY) or hasattr(type(p), "columns"):
+        raise InputError(
+            Argument("p") + f" must be scores, or an array of class probabilities; got {type(p).__name__}.",
+            hint="A service takes no predictive distributions and no frames: pass an array whose columns are in the "
+            "order of the classes of the model, or use Monitor with the store.",
+        )
+    return np.ndim(p) == 2 and np.shape(p)[1] > 1
+
+
+def _groups(codes: Any, keys: Sequence[str]) -> Any:
     """Return the groups of rows for JSON: one label, a list, or an object of lists for groups of several columns."""
+    known = [None if key == NO_GROUP else group_label(key) for key in keys]
+    labels = [known[code] for code in codes]
     if labels[0] is None:
         return None
     if isinstance(labels[0], tuple):

@@ -52,6 +52,11 @@ class EventChunk:
         return self.times.size
 
     @property
+    def group_keys(self) -> Sequence[str]:
+        """Keys of the groups."""
+        return self.groups
+
+    @property
     def sizes(self) -> Ints:
         """Number of rows at each time."""
         return np.ones(self.times.size, dtype=np.int64)

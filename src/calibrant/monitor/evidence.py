@@ -133,11 +133,15 @@ def group_thresholds(log_e: Floats, weights: Floats, level: float) -> Floats:
     array([5.08, 4.38])
     """
     evidence = np.asarray(log_e) + np.log(weights)
-    limits = -np.log(level * np.arange(1, evidence.size + 1))  # for k = 1, 2, ... groups at once
-    reached = evidence[:, None] >= limits
-    others = reached.sum(axis=0) - reached
-    # The most groups that could raise an alarm with this one: k - 1 of the others are above the limit.
-    most = np.max(np.where(others >= np.arange(evidence.size), np.arange(evidence.size), 0), axis=1)
+    places = np.arange(evidence.size)
+    limits = -np.log(level * (places + 1))  # for k = 1, 2, ... groups at once
+    reached = evidence.size - np.searchsorted(np.sort(evidence), limits)  # groups at or above each limit
+    # The most groups that could raise an alarm with this one: k - 1 of the others are above the limit. A group is one
+    # of those above a limit from its own place on.
+    own = np.searchsorted(-limits, -evidence)
+    with_it = int(np.max(np.where(reached > places, places, -1), initial=-1))
+    before = np.maximum.accumulate(np.where(reached >= places, places, 0))
+    most = np.where(with_it >= own, with_it, before[np.maximum(own, 1) - 1])
     return np.asarray(limits[most] - np.log(weights))
 
 

@@ -1,7 +1,6 @@
 """`Monitor`: calibration over time, with alarms that stay valid however often one looks."""
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from os import PathLike
@@ -19,7 +18,8 @@ from calibrant._support.option_checks import KnownKeywords
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.evaluation.results import Evaluation
 from calibrant.monitor import schema
-from calibrant.monitor.conflicts import BatchConflictError, DeletedModelError
+from calibrant.monitor.batches import batch_places, is_repeated
+from calibrant.monitor.conflicts import DeletedModelError
 from calibrant.monitor.event_rows import read_chunk
 from calibrant.monitor.events import BINARY
 from calibrant.monitor.evidence import WHOLE
@@ -36,11 +36,11 @@ from calibrant.monitor.observations import (
     group_label,
 )
 from calibrant.monitor.pending import Outcomes, Predictions
-from calibrant.monitor.recording import Recorder
+from calibrant.monitor.recording import Recorder, check_cells
 from calibrant.monitor.retention import check_folder, forget_tables, round_tables, write_files
 from calibrant.monitor.status import Alarm, Receipt, Status
 from calibrant.monitor.store import Store
-from calibrant.monitor.time_windows import DAY, read_time, to_datetime
+from calibrant.monitor.time_windows import DAY, FIRST_TIME, read_time, to_datetime
 from calibrant.tables.score_table import ScoreTable, check_resolution
 
 __all__ = ["Monitor"]
@@ -75,7 +75,9 @@ class Monitor(KnownKeywords):
     maturity : timedelta, default=0
         How long a window stays open after its end, for outcomes that arrive later.
     resolution : float, optional
-        Round scores to multiples of this, which limits the size of the store; see `ScoreTable.round`.
+        Round scores to multiples of this, which limits the size of the store; see `ScoreTable.round`. It must be much
+        smaller than the scores and their distances from 1: rounded scores are tested, and a status has a note if the
+        rounding is too coarse.
     kind : {"binary", "multiclass", "distribution"}, default="binary"
         Kind of the forecasts. Class probabilities are tested by one event per class, predictive distributions by one
         event per level: an outcome below that quantile, or above it for levels over 0.5. The e-value is the mean of
@@ -133,6 +135,7 @@ class Monitor(KnownKeywords):
     ) -> None:
         self.model = check_name("model", model)
         self.allow_future = bool(allow_future)
+        self.most_cells: int | None = None  # of one call; a service sets it
         given = ModelSettings.given(
             window=window,
             alpha=alpha,
@@ -230,7 +233,8 @@ class Monitor(KnownKeywords):
             Group of the rows. Groups are monitored too.
         batch : object, optional
             Id of the batch. A batch that was stored before is not stored again, so a call can be repeated after a
-            failure; the same id with other rows is an error.
+            failure; the same id with other rows is an error. Each named version has its own batches. Without a
+            version, a batch that any version has is not stored again.
         version : object, optional
             Version of the model, by default the latest. Each version has its own e-process.
         pos_label : object, optional
@@ -254,18 +258,28 @@ class Monitor(KnownKeywords):
         return self._observe(CountedChunk.read(table, time, group), batch, version)
 
     def _observe(self, chunk: Chunk, batch: object, version: object) -> Receipt:
-        self._check_future(int(chunk.times.max()))
+        self._check_times(int(chunk.times.min()), int(chunk.times.max()))
+        if self.most_cells is not None:
+            check_cells(chunk, self.settings, self.most_cells)
         n_rows = chunk.n_rows
         with self._write() as recorder:
             own = recorder.version(None if version is None else check_name("version", version))
-            if self._is_repeated(recorder, batch, chunk.sha256, n_rows, own.name):
+            places = batch_places(recorder, own, version)
+            if is_repeated(recorder, batch, chunk.sha256, n_rows, places):
                 return Receipt(0, repeated_batch=True)
             n_late = recorder.record(own, chunk)
             recorder.advance(own, int(chunk.times.max()))
         return Receipt(n_rows, n_late, n_closed=recorder.n_closed, alarms=_raised(recorder))
 
-    def _check_future(self, newest: int) -> None:
-        """Raise an error if a time would close windows before their rows can have come."""
+    def _check_times(self, oldest: int, newest: int) -> None:
+        """Raise an error for a time that no clock showed, or that would close windows before their rows can come."""
+        if oldest < FIRST_TIME:
+            raise InputError(
+                Argument("time") + f" must not lie before {to_datetime(FIRST_TIME):%Y}; got "
+                f"{to_datetime(oldest).isoformat(' ', 'minutes')[:16]} UTC.",
+                hint="Some programs write such a time where the time is missing.",
+                value=to_datetime(oldest),
+            )
         rule = self.settings.rule
         if self.allow_future or rule.counts_rows or newest <= schema.now() + max(rule.length, DAY):
             return
@@ -285,32 +299,6 @@ class Monitor(KnownKeywords):
                 hint=hint,
             )
 
-    def _is_repeated(
-        self, recorder: Recorder, batch: object, sha256: Callable[[], str], n_rows: int, *place: str
-    ) -> bool:
-        """Return whether a batch was stored before, else store its id; other content with this id is an error.
-
-        `place` has the version, because each has its own batches, and the kind of rows other than observations.
-        """
-        if batch is None:
-            return False
-        name, table, content = check_name("batch", batch), schema.batches, sha256()
-        key = json.dumps([*place[:1], name, *place[1:]])
-        query = sa.select(table).where(table.c.model_id == self._id, table.c.batch == key)
-        found = recorder.connection.execute(query).first()
-        if found is None:
-            values = {"model_id": self._id, "batch": key, "sha256": content, "n_rows": n_rows}
-            recorder.connection.execute(table.insert().values(**values, received=schema.now()))
-            return False
-        if found.sha256 != content:
-            raise BatchConflictError(
-                Argument("batch") + f" must be a new id or come with the same rows as before; got {name!r} with other "
-                f"rows ({n_rows:,} now, {found.n_rows:,} at {to_datetime(found.received):%Y-%m-%d %H:%M:%S} UTC).",
-                hint="Give each batch its own id.",
-                value=batch,
-            )
-        return True
-
     def predict(
         self, id: Any, p: Any, *, time: Any, group: Any = None, batch: object = None, version: object = None
     ) -> Receipt:
@@ -327,10 +315,11 @@ class Monitor(KnownKeywords):
                 hint="Use observe when outcomes are known, or windows of a day.",
             )
         predictions = Predictions.read(id, p, time, group)
-        self._check_future(max(predictions.times))
+        self._check_times(min(predictions.times), max(predictions.times))
         with self._write() as recorder:
             own = recorder.version(None if version is None else check_name("version", version))
-            if self._is_repeated(recorder, batch, predictions.sha256, len(predictions.ids), own.name, "predictions"):
+            places = batch_places(recorder, own, version)
+            if is_repeated(recorder, batch, predictions.sha256, len(predictions.ids), places, "predictions"):
                 return Receipt(0, repeated_batch=True)
             n_duplicates = predictions.store(recorder, own)
             recorder.count_on_model(n_duplicates=n_duplicates)
@@ -349,9 +338,9 @@ class Monitor(KnownKeywords):
         outcomes = Outcomes.read(id, y, pos_label)
         known = None if time is None else read_time(time)
         if known is not None:
-            self._check_future(known)
+            self._check_times(known, known)
         with self._write() as recorder:
-            if self._is_repeated(recorder, batch, outcomes.sha256, len(outcomes.ids), "", "outcomes"):
+            if is_repeated(recorder, batch, outcomes.sha256, len(outcomes.ids), [""], "outcomes"):
                 return Receipt(0, repeated_batch=True)
             chunks, n_duplicates, n_unknown = outcomes.match(recorder)
             n_late = sum(recorder.record(version, chunk) for version, chunk in chunks)
@@ -539,8 +528,19 @@ class Monitor(KnownKeywords):
             if key not in known:
                 shown = ", ".join(map(str, known)) or "none"
                 raise InputError(Argument("alarm") + f" must be an alarm of the model, which has {shown}; got {key!r}.")
+            if known[key].acknowledged is not None:
+                self._check_repeated(known[key], text)
+                return
             values = {"acknowledged": schema.now(), "reason": text}
             recorder.connection.execute(schema.alarms.update().where(schema.alarms.c.id == key).values(**values))
+
+    def _check_repeated(self, alarm: Alarm, reason: str) -> None:
+        """Raise an error if an alarm was acknowledged with another reason, which stays."""
+        if alarm.reason != reason:
+            raise InputError(
+                Argument("alarm") + f" must not be acknowledged yet; alarm {alarm.id} was at "
+                f"{alarm.acknowledged:%Y-%m-%d %H:%M} UTC: {alarm.reason}"
+            )
 
     def alarms(self) -> tuple[Alarm, ...]:
         """Return all alarms of all versions, also acknowledged ones, in the order in which they were raised."""
@@ -567,8 +567,9 @@ class Monitor(KnownKeywords):
     def forget(self, before: Any) -> int:
         """Merge the tables of closed windows that end at `before` or earlier into one per group; return their number.
 
-        Predictions of that time and their ids are deleted. Sums per window, evidence and alarms do not change, but
-        `evaluate` cannot separate these windows.
+        Predictions of that time and their ids are deleted, and the ids of batches that arrived before: such a batch
+        would be stored again. Sums per window, evidence and alarms do not change, but `evaluate` cannot separate these
+        windows.
         """
         end = read_time(before, "before")
         with self._write() as recorder:

@@ -12,6 +12,7 @@ from calibrant._support.typing import Floats
 from calibrant.inference.sequential.change_points import WindowSums, change_point, dispersion
 from calibrant.monitor import schema
 from calibrant.monitor.cells import load_cells
+from calibrant.monitor.events import BINARY
 from calibrant.monitor.evidence import (
     WHOLE,
     group_thresholds,
@@ -36,6 +37,8 @@ _FEWEST_WINDOWS = 5
 _WIDEST = 0.5
 # Level of the test for windows that vary more than the settings state.
 _SIGNIFICANT = 0.01
+# A rounding error below half of this log-odds error, or of the margin if it is larger, is not reported.
+_LEAST_MARGIN = 0.02
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class Reader:
             log_e_value=0.0 if whole is None else whole.log_e,
             threshold=threshold,
             last_window=to_datetime(closed[-1].start) if closed else None,
-            change_point=self._change(self._tested(version.id, WHOLE)) if alarmed else None,
+            change_point=self._change(version.id, WHOLE) if alarmed else None,
             confidence_sequence=_sequence(whole),
             notes=self._notes(version, closed, n_unlabelled, n_predictions),
             settings=self.settings.to_dict(),
@@ -120,7 +123,7 @@ class Reader:
         records += [_record(row, math.nan, math.nan, raised) for row in self._open_windows(version.id, group, event)]
         change = None
         if alarm is not None:
-            change = self._change(closed if event != NO_EVENT else self._tested(version.id, own))
+            change = self._change(version.id, own, None if event == NO_EVENT else closed)
         last = float(limits[-1]) if closed else log_threshold(self.settings.alpha, version.ordinal)
         windows = tuple(records)
         return History(self.model, version.name, label, windows, self.settings.window, last, change, **about)
@@ -322,7 +325,20 @@ class Reader:
         alone = threshold + math.log(count)
         return {group_label(key): _group(streams[key], 1 / count, alone, False) for key in order}
 
-    def _change(self, closed: list[Any]) -> ChangeEstimate | None:
+    def _change(self, version_id: int, stream: str, closed: list[Any] | None = None) -> ChangeEstimate | None:
+        """Estimate the first window after the change that raised the alarm of a stream; None if rates do not show it.
+
+        Windows after the alarm make the estimate more precise, but may have a change of their own, such as the return
+        to normal: without an estimate before the alarm, the windows up to the alarm are used alone.
+        """
+        windows = self._tested(version_id, stream) if closed is None else closed
+        found, raised = self._estimate_change(windows), self._raised(version_id, stream)
+        known = [row for row in windows if row.window <= raised]
+        if found is not None and known and found.window <= to_datetime(known[-1].start):
+            return found
+        return self._estimate_change(known)
+
+    def _estimate_change(self, closed: list[Any]) -> ChangeEstimate | None:
         """Estimate the first window after a change from the sums of closed windows; None if they do not show it."""
         if len(closed) < _FEWEST_WINDOWS:
             return None
@@ -358,7 +374,23 @@ class Reader:
         if version is not None and version.newest is not None and version.newest > schema.now() + 3_600_000_000:
             text = f"The newest time, {to_datetime(version.newest):%Y-%m-%d %H:%M} UTC, lies in the future: earlier "
             notes.append(Note("future", 1, text + "rows are late. If it is wrong, observe under a new version."))
+        notes += self._resolution_notes(closed)
         return (*notes, *([] if version is None else self._dispersion_notes(version.id, closed)))
+
+    def _resolution_notes(self, closed: list[Any]) -> list[Note]:
+        """Report a resolution that changes the scores by more than the margin, which breaks the guarantee."""
+        step, n_rows = self.settings.resolution, sum(int(row.n) for row in closed)
+        if step is None or not n_rows or self.settings.kind != BINARY:
+            return []
+        spread = sum(float(row.information) for row in closed) / n_rows
+        error = step / 2 / spread if spread else math.inf
+        if error <= max(self.settings.margin, _LEAST_MARGIN) / 2:
+            return []
+        text = (
+            f"Scores are rounded to multiples of {step:.3g}, which changes the log-odds of a typical score by up to "
+            f"{error:.2g}: false alarms are likely. Monitor under a new model name with a smaller resolution."
+        )
+        return [Note("resolution", 1, text)]
 
     def _dispersion_notes(self, version_id: int, closed: list[Any]) -> list[Note]:
         """Report windows that vary more than the settings state, which breaks the guarantee.

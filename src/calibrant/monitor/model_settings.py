@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, get_type_hints
 
-from calibrant._support.errors import Argument
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.json_values import has_type
 from calibrant._support.option_checks import check_share
 from calibrant.inference.sequential.e_processes import EProcess
@@ -16,7 +16,9 @@ from calibrant.monitor.stored_values import damaged, read_json
 from calibrant.monitor.time_windows import DAY, WindowRule, read_duration
 from calibrant.tables.score_table import check_resolution
 
-__all__ = ["ModelSettings"]
+__all__ = ["LEAST_ALPHA", "ModelSettings"]
+
+LEAST_ALPHA = 1e-12
 
 _LONGEST = 10_000 * 366 * DAY  # maturity
 
@@ -37,12 +39,14 @@ class ModelSettings:
     levels: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_share("alpha", self.alpha)
-        assert self.events
+        if check_share("alpha", self.alpha) < LEAST_ALPHA:
+            raise InputError(
+                Argument("alpha") + f" must be at least {LEAST_ALPHA:g}; got {self.alpha!r}.", value=self.alpha
+            )
         if self.resolution is not None:
             check_resolution(self.resolution)
-        assert self.rule
-        assert self.process
+        for name in ("events", "rule", "process"):  # each checks its settings
+            getattr(self, name)
 
     @classmethod
     def given(cls, **options: Any) -> dict[str, Any]:

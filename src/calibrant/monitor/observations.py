@@ -71,6 +71,11 @@ class RowChunk:
         return len(self.rows)
 
     @property
+    def group_keys(self) -> Sequence[str]:
+        """Keys of the groups."""
+        return self.groups
+
+    @property
     def sizes(self) -> Ints:
         """Number of rows at each time."""
         return np.ones(self.times.size, dtype=np.int64)
@@ -121,6 +126,11 @@ class CountedChunk:
         return int(self.table.size)
 
     @property
+    def group_keys(self) -> Sequence[str]:
+        """Key of the group."""
+        return [self.group]
+
+    @property
     def sizes(self) -> Ints:
         """Number of rows of the table, whose rows stay in one window."""
         return np.zeros(1, dtype=np.int64)
@@ -147,6 +157,10 @@ class Chunk(Protocol):
     @property
     def n_rows(self) -> int:
         """Number of rows."""
+
+    @property
+    def group_keys(self) -> Sequence[str]:
+        """Keys of the groups."""
 
     @property
     def sizes(self) -> Ints:
@@ -226,7 +240,7 @@ def check_name(name: str, value: object) -> str:
         raise InputError(Argument(name) + f" must be text or a number; got {value!r:.40}.", value=value)
     text = str(value)
     check_text(name, text)
-    if not text or not text.isprintable():
+    if not text.strip() or not text.isprintable():
         raise InputError(
             Argument(name) + f" must be text of 1 to 500 printable characters; got {text[:40]!r}.", value=value
         )

@@ -50,6 +50,7 @@ class Predictions:
 
     def store(self, recorder: Recorder, version: Version) -> int:
         """Store the predictions of new ids; return the number of duplicates, which are left out."""
+        recorder.check_groups(version, self.groups)
         seen = {row.row_id for row in _known(recorder, self.ids) if row.version_id == version.id}
         rows = []
         for row_id, score, time, group in zip(self.ids, self.scores, self.times, self.groups, strict=True):

@@ -1,23 +1,28 @@
 """Writing rows into windows: late rows, the clock of each version, and the closing of windows."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
+from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Bools, Ints
 from calibrant.monitor import schema
 from calibrant.monitor.cells import CellKey, cell_row, load_cells
-from calibrant.monitor.evidence import EvidenceRecorder
+from calibrant.monitor.evidence import WHOLE, EvidenceRecorder
 from calibrant.monitor.model_settings import ModelSettings
-from calibrant.monitor.observations import NO_EVENT, Chunk
+from calibrant.monitor.observations import NO_EVENT, NO_GROUP, Chunk
 from calibrant.monitor.stored_values import damaged
 from calibrant.tables.score_table import ScoreTable
 
-__all__ = ["Recorder", "Version"]
+__all__ = ["MOST_GROUPS", "Recorder", "Version", "check_cells"]
 
 _MOST_PARTS = 64
+MOST_GROUPS = 2000
+_MOST_STREAMS = 20_000  # groups times classes or levels
+_FIRST_KEY = -(2**62)  # below the key of each window
 
 
 @dataclass
@@ -29,6 +34,23 @@ class Version:
     ordinal: int
     newest: int | None
     horizon: int | None
+
+
+def check_cells(chunk: Chunk, settings: ModelSettings, most: int) -> None:
+    """Raise an error if rows of several windows have too many cells, pairs of a window and a group (times events).
+
+    All of them may close in one transaction, for which other writers wait.
+    """
+    rule = settings.rule
+    n_windows = -(-chunk.n_rows // rule.n_rows) if rule.counts_rows else np.unique(rule.starts(chunk.times)).size
+    n_cells = n_windows * len(chunk.group_keys) * len(settings.events)
+    if n_windows > 1 and n_cells > most:
+        raise InputError(
+            Argument("time")
+            + f" must give at most {most:,} pairs of a window and a group (times classes or levels) in "
+            f"one call; got {n_windows:,} windows and {len(chunk.group_keys):,} groups.",
+            hint="Send the rows in parts, older windows first.",
+        )
 
 
 class Recorder:
@@ -68,8 +90,27 @@ class Recorder:
         self.versions.append(created)
         return created
 
+    def check_groups(self, version: Version, groups: Collection[str]) -> None:
+        """Raise an error if new groups would be too many: each costs time when a window closes."""
+        given, most = set(groups) - {NO_GROUP}, min(MOST_GROUPS, _MOST_STREAMS // len(self.settings.events))
+        streams, cells = schema.streams, schema.cells
+        own = (streams.c.version_id == version.id) & (streams.c.event == NO_EVENT)
+        query = sa.select(streams.c.stream).where(own, streams.c.stream.in_(given))
+        if not given or (len(given) <= most and len(self.connection.execute(query).all()) == len(given)):
+            return
+        is_open = (cells.c.version_id == version.id) & (cells.c.window >= (version.horizon or _FIRST_KEY))
+        queries = sa.select(streams.c.stream).where(own), sa.select(cells.c.group).where(is_open).distinct()
+        known = {key for each in queries for key in self.connection.execute(each).scalars()} - {WHOLE, NO_GROUP}
+        if len(known | given) > max(most, len(known)):
+            raise InputError(
+                Argument("group") + f" must have at most {most:,} different labels in a version of this model; got "
+                f"{len(given - known):,} new ones beside {len(known):,}.",
+                hint="Monitor coarser groups, such as regions instead of customers.",
+            )
+
     def record(self, version: Version, chunk: Chunk) -> int:
         """Write rows into their windows; return the number of late rows."""
+        self.check_groups(version, chunk.group_keys)
         windows, late = self._assign(version, chunk)
         cells = []
         for window, key, table in chunk.tables(windows):

@@ -26,7 +26,8 @@ __all__ = ["check_folder", "forget_tables", "round_tables", "write_files"]
 def forget_tables(recorder: Recorder, before: int) -> int:
     """Merge the tables of closed windows that end at `before` or earlier, per version and group; return their number.
 
-    Predictions of these windows are deleted too. Sums per window, evidence and alarms stay.
+    Predictions of these windows and the ids of batches that arrived before are deleted too. Sums per window, evidence
+    and alarms stay.
     """
     cells, windows = schema.cells, schema.windows
     merged = 0
@@ -47,6 +48,9 @@ def forget_tables(recorder: Recorder, before: int) -> int:
             recorder.connection.execute(cells.insert().values(**row))
             merged += len(found) if key[1] == NO_EVENT else 0
         _forget_predictions(recorder, _old_predictions(recorder, version, before))
+    batches = schema.batches
+    old = (batches.c.model_id == recorder.model_id) & (batches.c.received < before)
+    recorder.connection.execute(batches.delete().where(old))
     return merged
 
 

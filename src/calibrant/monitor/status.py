@@ -93,6 +93,16 @@ class ConfidenceSequence:
     low: float
     high: float
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there are an estimate and both limits."""
+        return all(map(math.isfinite, (self.estimate, self.low, self.high)))
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether no single shift describes all windows: no shift is left, or not the estimate."""
+        return math.isfinite(self.estimate) and not self.low <= self.estimate <= self.high
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         return {name: value for each in ("estimate", "low", "high") for name, value in self._number(each)}
@@ -219,7 +229,8 @@ class Status:
         current = [alarm for alarm in self.alarms if alarm.acknowledged is None]
         if not current:
             return f"Status: no alarm for model {self.model!r}"
-        shown = ", ".join(alarm.subject for alarm in current[:5]) + (", ..." if len(current) > 5 else "")
+        subjects = list(dict.fromkeys(alarm.subject for alarm in current))  # several versions may have an alarm
+        shown = ", ".join(subjects[:5]) + (", ..." if len(subjects) > 5 else "")
         return f"Status: alarm for model {self.model!r} ({shown})"
 
     def sentences(self) -> list[str]:
@@ -235,9 +246,9 @@ class Status:
         if self.events:
             label, largest = next(iter(self.events.items()))
             found.append(f"Most evidence: {event_text(self.kind, label)}, log e-value {largest.log_e_value:.2f}.")
-        elif not sequence.low <= sequence.estimate <= sequence.high:
+        elif sequence.is_refuted:
             found.append("Calibration in the large: no single shift of the log-odds describes all windows.")
-        elif math.isfinite(sequence.low) and math.isfinite(sequence.high):
+        elif sequence.is_known:
             level = f"{100 * (1 - float(self.settings.get('alpha', 0.05))):g} %"
             found.append(
                 f"Calibration in the large (log-odds): {sequence.estimate:+.3f}, {level} confidence sequence "

@@ -11,11 +11,24 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import Argument, InputError
 from calibrant._support.typing import Ints
 
-__all__ = ["DAY", "LAST_YEAR", "WindowRule", "read_duration", "read_time", "read_times", "to_datetime", "window_text"]
+__all__ = [
+    "DAY",
+    "FIRST_TIME",
+    "LAST_YEAR",
+    "MOST_ROWS",
+    "WindowRule",
+    "read_duration",
+    "read_time",
+    "read_times",
+    "to_datetime",
+    "window_text",
+]
 
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400_000_000
+FIRST_TIME = int((datetime(1900, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND)  # older ones stand for missing times
+MOST_ROWS = 10**12  # of a window
 _LENGTHS = {"hour": DAY // 24, "day": DAY, "week": 7 * DAY}
 # 1970-01-01 is a Thursday; weeks begin on Monday, as in ISO 8601.
 _FIRST_MONDAY = 4 * DAY
@@ -39,11 +52,12 @@ class WindowRule:
     maturity: int = 0
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.window, int) and not isinstance(self.window, bool) and self.window >= 1
+        whole = isinstance(self.window, int) and not isinstance(self.window, bool) and 1 <= self.window <= MOST_ROWS
         if not whole and self.window not in _LENGTHS:
             raise InputError(
                 Argument("window")
-                + f" must be 'hour', 'day', 'week' or a whole number of rows of at least 1; got {self.window!r}.",
+                + " must be 'hour', 'day', 'week' or a whole number of rows of at least 1 and at most "
+                f"{MOST_ROWS:,}; got {self.window!r}.",
                 value=self.window,
             )
         if self.counts_rows and self.maturity:
@@ -90,6 +104,8 @@ def read_times(value: Any, n_rows: int, name: str = "time") -> Ints:
     if isinstance(value, (str, date, np.datetime64)):
         found = _from_cells(_columns.ColumnData(name, np.array([value], dtype=object)))
         return np.full(n_rows, found[0], dtype=np.int64)
+    if value is None or isinstance(value, (int, float, np.generic)):
+        raise InputError(Argument(name) + f" must be a time or a column of times; got {value!r}.", hint=_HINT)
     column = _columns.read(_naive(value, name), name)
     if len(column) != n_rows:
         raise InputError(

@@ -20,6 +20,7 @@ __all__ = ["MonitorDisplay"]
 
 _MANY_WINDOWS = 120  # more are drawn finer
 _SMOOTHED = 60  # with more windows, the observed rate of several windows together is drawn too
+_FIRST_DAY, _LAST_DAY = -719_000.0, 2_900_000.0  # matplotlib draws the years 1 to 9999
 _GAP = 3.5  # times the usual distance between windows: the line of predictions ends there
 
 
@@ -63,6 +64,8 @@ class MonitorDisplay:
             self._mark_change(ax)
             ax.spines[["top", "right"]].set_visible(False)
             ax.margins(x=0.02)
+        low, high = self.rates_.get_xlim()
+        self.rates_.set_xlim(max(low, _FIRST_DAY), min(high, _LAST_DAY))
         locator = AutoDateLocator()  # type: ignore[no-untyped-call]
         self.evidence_.xaxis.set_major_locator(locator)
         self.evidence_.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
@@ -168,7 +171,8 @@ class MonitorDisplay:
 
     def _title(self) -> str:
         first = self._first_alarm()
-        state = "no alarm" if first is None else f"alarm raised by the window of {first:%Y-%m-%d}"
+        none = "no alarm" if self.history.group is not None else "no alarm of all rows"
+        state = none if first is None else f"alarm raised by the window of {first:%Y-%m-%d}"
         return f"Model {self.history.model}{self.history.subject}: {state}"
 
     def _values(self) -> dict[str, Floats]:

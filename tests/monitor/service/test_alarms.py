@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import sqlite3
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -182,6 +183,55 @@ def test_silenced_alarms_wait_and_acknowledged_ones_are_not_sent(store, start, r
     assert actions.count("end silence") == 2
 
 
+def test_silenced_and_acknowledged_alarms_do_not_wait_to_be_sent(path):
+    outbox, hook = (
+        Outbox(Store(path), public_url="https://monitor.example/"),
+        Webhook("hook", "http://[::1]:9/", SECRET),
+    )
+    outbox.register([hook])
+    monitor = raise_alarm(path)
+    assert [each.notification.link for each in outbox.due(hook)] == [
+        "https://monitor.example/model?name=m&version=1",
+        "https://monitor.example/model?name=m&version=1&group=%22g%22",
+    ]
+    assert outbox.waiting(hook)[0] == 2
+    monitor.acknowledge(monitor.alarms()[0], "seen")
+    assert outbox.waiting(hook)[0] == 1
+    silence_model(outbox.store, "m", datetime.now(UTC) + timedelta(hours=1), "migration", "me")
+    assert outbox.waiting(hook) == (0, 0.0)
+
+
+def test_a_clock_that_was_ahead_delays_no_alarm(path, monkeypatch):
+    outbox, hook = Outbox(Store(path)), Webhook("hook", "http://127.0.0.1:9/", SECRET)
+    outbox.register([hook])
+    raise_alarm(path)
+    real = schema.now
+    monkeypatch.setattr(schema, "now", lambda: real() + 10 * 365 * 86_400_000_000)
+    first, second = outbox.due(hook)
+    assert outbox.claim(first)
+    outbox.finish(first, "the receiver is away")
+    monkeypatch.setattr(schema, "now", real)
+    assert {each.notification.id for each in outbox.due(hook)} == {first.notification.id, second.notification.id}
+    retry = next(each for each in outbox.due(hook) if each.attempts)
+    assert outbox.claim(retry)
+    outbox.finish(retry, "the receiver is away")
+    assert len(outbox.due(hook)) == 1  # the pause of a clock that is right is kept
+
+
+def test_failures_of_the_store_are_logged_and_counted(run_service, path, caplog):
+    with run_service(path) as service:
+        service.request("PUT", "/v1/models/m", {})
+        with sqlite3.connect(path) as connection:
+            connection.execute("DROP TABLE calibrant_cells")
+        connection.close()
+        row = {"y": 1, "p": 0.5, "time": "2026-01-01"}
+        assert service.request("POST", "/v1/models/m/observations", row).status == 503
+        assert "calibrant_store_errors_total 1.0" in service.request("GET", "/metrics").body.decode()
+    (record,) = [each for each in caplog.records if each.name == "calibrant.service"]
+    assert record.levelname == "ERROR"
+    assert "POST /v1/models/m/observations: The store cannot be used: no such table" in record.getMessage()
+
+
 def test_a_silence_expires(store):
     cb.Monitor(store, model="m", dependence="independent")
     outbox, hook = Outbox(Store(store)), Webhook("hook", "http://127.0.0.1:9/", SECRET)
@@ -223,6 +273,9 @@ def test_e_mail_is_sent_through_a_server(store, start, mail_server):
     entry = {row.outbox_id for row in deliveries(store)}
     assert found["Message-ID"].strip("<>").removesuffix("@example.org") in entry
     assert "Log e-value" in found.get_content()
+    assert "Predicted rate so far: 1.00 %. Observed: 50.00 %." in found.get_content()
+    page = "The page of the model: https://monitor.example/model?name=Mod%C3%A8le+%3Cb%3E&version=1"
+    assert page in found.get_content().splitlines()
 
 
 def test_a_server_that_is_away_delays_mail(store, mail_server):
@@ -248,7 +301,7 @@ def test_redirects_and_errors_of_a_receiver_are_no_delivery():
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         alarm = cb.monitor.status.Alarm(1, "1", None, datetime.now(UTC), 5.0, datetime.now(UTC))
-        notification = Notification("id", datetime.now(UTC), "m", alarm)
+        notification = Notification("id", datetime.now(UTC), "m", alarm, 0.1, 0.2)
         for status in (302, 404, 500):
             hook = Webhook("hook", f"http://127.0.0.1:{server.server_port}/{status}", SECRET)
             with pytest.raises(WebhookError, match=f"answered with status {status}"):

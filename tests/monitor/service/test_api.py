@@ -283,3 +283,17 @@ def test_answers_have_security_headers(service):
         assert headers["X-Frame-Options"] == "DENY"
         assert "Set-Cookie" not in headers
         assert "Server" not in headers
+
+
+def test_groups_that_are_written_alike_have_their_own_history(run_service, path):
+    with run_service(path) as service:
+        service.request("PUT", "/v1/models/m", {})
+        for group, n in ((1, 2), ("1", 3)):
+            body = {"y": [0] * n, "p": [0.5] * n, "time": "2026-01-01", "group": group}
+            assert service.request("POST", "/v1/models/m/observations", body).status == 201
+        for text, n in (("1", 2), ("%221%22", 3)):
+            found = service.request("GET", f"/v1/models/m/history?group={text}").json()
+            assert [window["n_rows"] for window in found["windows"]] == [n]
+        service.service.events.stopping.set()
+        reply = service.request("GET", "/readyz")
+        assert (reply.status, reply.json()["detail"]) == (503, "The service is stopping.")

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import calibrant as cb
 from calibrant import InputError
@@ -180,3 +181,35 @@ def test_the_client_needs_no_extra():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "ServiceError\n[]\n"
+
+
+def test_class_probabilities_and_labels_are_sent(run_service, path):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 2, 3], 40)
+    y = rng.choice(["a", "b", "c"], 40)
+    with run_service(path) as service:
+        client = cb.MonitorClient(service.url, model="m")
+        client.create(classes=["a", "b", "c"])
+        own = cb.Monitor(path, model="own", classes=["a", "b", "c"])
+        for each in (client, own):
+            assert each.observe(y, p, time="2026-01-01", group=["x", "y"] * 20).n_rows == 40
+        assert cb.Monitor(path, model="m").table(event="b") == own.table(event="b")
+        with pytest.raises(cb.InputError, match="y must have as many rows as p, 40; got 39"):
+            client.observe(y[1:], p, time="2026-01-01")
+        for forecast in (scipy.stats.norm(0, 1), cb.Quantiles([0.1, 0.5], [[1, 2]])):
+            with pytest.raises(cb.InputError, match="p must be scores, or an array of class probabilities"):
+                client.observe([0.5], forecast, time="2026-01-01")
+        binary = cb.MonitorClient(service.url, model="binary")
+        binary.create()
+        assert binary.observe(["yes", "no"], [0.2, 0.7], time="2026-01-01", pos_label="yes").n_rows == 2
+        binary.predict(["i"], [0.4], time="2026-01-01")
+        assert binary.outcome(["i"], ["yes"], pos_label="yes").n_rows == 1
+        assert cb.Monitor(path, model="binary").table().positives == 2
+        reply = service.request(
+            "POST", "/v1/models/binary/observations", {"y": ["yes"], "p": [0.5], "time": "2026-01-01"}
+        )
+        assert reply.json()["detail"] == (
+            "y must hold 0 and 1; got the labels 'yes'. Send 1 for rows with the event and 0 for others."
+        )
+        reply = service.request("POST", "/v1/models/binary/observations", {"y": [1], "p": [0.5], "time": 1777766400})
+        assert reply.json()["detail"].startswith("time must be a time or a column of times; got 1777766400.")

@@ -45,6 +45,30 @@ def test_large_bodies_are_refused_declared_or_not(start):
     assert service.request("POST", f"{OWN}/observations", ROW).status == 201
 
 
+def test_a_client_learns_that_a_body_is_too_large(run_service, path):
+    with run_service(path, max_body=2**16) as service:
+        client = cb.MonitorClient(service.url, model="m", retries=0)
+        client.create()
+        with pytest.raises(cb.InputError, match=r"at most 65,536 bytes; got .* Send the rows in parts"):
+            client.observe([0, 1] * 300_000, [0.12345678901234, 0.5] * 300_000, time="2026-01-01")
+        assert client.status()["n_rows"] == 0
+
+
+@pytest.mark.parametrize("window", ["hour", 1])
+def test_a_request_has_a_limited_number_of_windows_and_groups(run_service, path, window):
+    with run_service(path) as service:
+        service.request("PUT", OWN, {"window": window})
+        times = [f"2026-01-{1 + i // 24:02}T{i % 24:02}:00" for i in range(600)]
+        body = {"y": [0] * 600, "p": [0.5] * 600, "time": times, "group": [str(i % 10) for i in range(600)]}
+        reply = service.request("POST", f"{OWN}/observations", body)
+        assert (reply.status, "600 windows and 10 groups. Send the rows in parts" in reply.json()["detail"]) == (
+            400,
+            True,
+        )
+        part = {name: values[:20] for name, values in body.items()}
+        assert service.request("POST", f"{OWN}/observations", part).status == 201
+
+
 def test_slow_and_silent_clients_are_cut_off_and_do_not_block_others(start):
     service = start(header_seconds=1.0, body_seconds=1.0)
     service.request("PUT", OWN, {})

@@ -1,7 +1,9 @@
 """What the pages of the service show, as plain data: the list of models, the page of a model, its periods."""
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from calibrant.monitor.service.overview_view import overview_view, sparkline
 from calibrant.monitor.service.page_figures import ResultCache
 from calibrant.monitor.service.page_links import PageLinks
 from calibrant.monitor.service.period_view import Period, default_periods
+from calibrant.monitor.status import ConfidenceSequence
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -251,3 +254,61 @@ def test_the_table_of_a_group_is_that_of_its_rows(shifted):
         w.n_rows for w in shifted.history("north").windows if not w.closed
     )
     assert shifted.versions() == ["1"]
+
+
+@pytest.fixture(scope="module")
+def opposite(tmp_path_factory):
+    """Return a monitor of two groups whose deviations cancel in all rows, and of a calibrated one."""
+    monitor, rng = cb.Monitor(tmp_path_factory.mktemp("store") / "store.db", model="m"), np.random.default_rng(1)
+    day, group = np.repeat(np.arange(30), 600), np.tile(["east", "north", "west"], 30 * 200)
+    p = rng.uniform(0.3, 0.7, day.size).round(3)
+    odds = p / (1 - p) * np.select([group == "east", group == "west"], [3.0, 1 / 3.0], 1.0)
+    monitor.observe(rng.random(day.size) < odds / (1 + odds), p, time=np.datetime64("2026-01-01") + day, group=group)
+    return monitor
+
+
+def test_a_page_with_alarms_of_groups_only_advises_to_recalibrate_a_group(opposite, tmp_path, monkeypatch):
+    status = opposite.status()
+    assert {alarm.group for alarm in status.alarms} == {"east", "west"}
+    view = model_view(opposite, ModelRequest(), PageLinks(), CACHE)
+    assert view["headline"] == "Alarm: groups east and west"
+    assert "Model m: no alarm of all rows" in view["history"]["figures"]["wide"]
+    first = status.alarms[0].group
+    assert view["steps"]["group"] == first
+    assert f"group={first!r})" in view["steps"]["code"]
+    monkeypatch.chdir(tmp_path)
+    exec(view["steps"]["code"], {"cb": cb, "STORE": opposite.store.engine})
+    assert (tmp_path / "calibrator.json").is_file()
+
+
+def test_groups_whose_alarm_was_acknowledged_are_not_red(opposite):
+    for alarm in opposite.status().alarms:
+        if alarm.group == "east":
+            opposite.acknowledge(alarm, "new price list")
+    rows = {row["name"]: row for row in model_view(opposite, ModelRequest(), PageLinks(), CACHE)["groups"]["rows"]}
+    assert {name: (row["state"], row["tone"]) for name, row in rows.items()} == {
+        "east": ("acknowledged", "open"),
+        "west": ("alarm", "bad"),
+        "north": ("no alarm", "good"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("sequence", "words"),
+    [
+        (ConfidenceSequence(0.2, 0.15, 0.25), "+0.15 to +0.25"),
+        (ConfidenceSequence(0.32, 0.15, 0.25), "no single shift fits"),
+        (ConfidenceSequence(0.32, math.nan, math.nan), "no single shift fits"),
+        (ConfidenceSequence(0.1, -math.inf, math.inf), "not known yet"),
+        (ConfidenceSequence(math.nan, -math.inf, math.inf), "not known yet"),
+    ],
+)
+def test_the_shift_of_groups_and_of_all_rows_has_the_same_words(shifted, sequence, words):
+    status = shifted.status()
+    groups = {name: replace(group, confidence_sequence=sequence) for name, group in status.groups.items()}
+    monitor = SimpleNamespace(status=lambda version: replace(status, confidence_sequence=sequence, groups=groups))
+    for name in ("model", "settings", "history", "versions", "table"):
+        setattr(monitor, name, getattr(shifted, name))
+    view = model_view(monitor, ModelRequest(), PageLinks(), CACHE)
+    assert {row["shift"] for row in view["groups"]["rows"]} == {words}
+    assert next(tile for tile in view["tiles"] if tile["label"].startswith("Shift"))["text"] == words

@@ -84,6 +84,8 @@ class Mailbox:
             f"The monitor raised alarm {alarm.id} for model {model!r}, version {printable(alarm.version)}: "
             f"{printable(alarm.subject)}.",
             f"Window: {alarm.window:%Y-%m-%d %H:%M} UTC. Log e-value: {alarm.log_e_value:.2f}.",
+            f"Predicted rate so far: {100 * notification.predicted:.2f} %. "
+            f"Observed: {100 * notification.observed:.2f} %.",
             "A calibrated model ever raises an alarm with a probability of at most alpha.",
         ]
         if notification.link is not None:

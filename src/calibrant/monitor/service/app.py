@@ -50,8 +50,11 @@ def create_app(settings: ServiceSettings) -> Starlette:
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     problem = as_problem(error)
+    if isinstance(error, StoreError):
+        request.app.state.service.metrics.store_errors.inc()
+        _LOG.error("%s %s: %s", request.method, request.url.path, problem.detail)
     if problem.status == 500:
         _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    if request.url.path.startswith(("/v1/", "/metrics")):
+    if request.url.path.startswith(("/v1/", "/metrics", "/healthz", "/readyz")):
         return problem_response(request, problem)
     return error_page(request, problem)

@@ -1,6 +1,7 @@
 """Arrow streams from the network: checked before any of their data are used."""
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from calibrant._support.errors import InputError
@@ -9,30 +10,33 @@ from calibrant.monitor.service.problems import ServiceProblem
 __all__ = ["read_arrow"]
 
 _MOST_MESSAGES = 10_000
+_LONGEST_TEXT = 2000  # bytes: 500 characters, the limit of the store
+_MOST_BYTES = 2**26  # of a column of text after its dictionary is resolved
 _RECORD_BATCH, _DICTIONARY_BATCH = 3, 2
-_MOST_TEXT = 64 << 20  # bytes of the values of a dictionary, one per row
 
 
-def read_arrow(body: bytes, max_rows: int) -> Any:
-    """Return a body in the format of Arrow streams as a table.
+def read_arrow(body: bytes, max_rows: int, check_names: Callable[[list[str]], None]) -> Any:
+    """Return a body in the format of Arrow streams as a table; `check_names` gets the names of its columns first.
 
-    Only plain columns are read: numbers, booleans, text, times, and dictionaries of text. Compressed buffers and
-    nested or run-end encoded columns are refused: a small body could then need any amount of memory.
+    Only plain columns are read: numbers, booleans, text, times, and dictionaries of text. Compressed buffers, nested
+    or run-end encoded columns and long texts in dictionaries are refused: a small body could then need any amount of
+    memory.
     """
     import pyarrow as pa
 
     try:
         _check_messages(body, max_rows)
         with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
+            check_names(reader.schema.names)
             _check_types(reader.schema)
             table = reader.read_all()
         table.validate(full=True)
+        return _plain_columns(table)
     except (InputError, ServiceProblem):
         raise
     except (pa.ArrowException, OSError, ValueError, struct.error, IndexError, MemoryError, KeyError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise InputError(f"The body must be an Arrow stream; {reason}.") from error
-    return _plain_columns(table)
 
 
 def _check_messages(body: bytes, max_rows: int) -> None:
@@ -116,27 +120,24 @@ def _plain_columns(table: Any) -> Any:
     """Return the table with dictionaries as their values."""
     import pyarrow as pa
 
-    _check_texts(table)
     columns = [
-        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        for column in table.columns
+        _plain_column(column, name) if pa.types.is_dictionary(column.type) else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
     ]
     return pa.table(columns, names=table.column_names)
 
 
-def _check_texts(table: Any) -> None:
-    """Check the size of the texts that dictionaries stand for: rows repeat them, so a small body could be any size."""
+def _plain_column(column: Any, name: str) -> Any:
+    """Return the values of a column of a dictionary; their size is checked before they are written."""
     import pyarrow as pa
-    from pyarrow import compute
+    import pyarrow.compute as pc
 
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else None
-        if kind is None or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            continue
-        sizes = (compute.sum(compute.binary_length(part.dictionary).take(part.indices)) for part in column.chunks)
-        found = sum(size.as_py() or 0 for size in sizes)
-        if found > _MOST_TEXT:
-            raise InputError(
-                f"The texts of a column must have at most {_MOST_TEXT:,} bytes; {name[:80]!r} has {found:,}.",
-                hint="Send shorter texts.",
-            )
+    if pa.types.is_string(column.type.value_type) or pa.types.is_large_string(column.type.value_type):
+        lengths = [(pc.binary_length(chunk.dictionary), chunk.indices) for chunk in column.chunks]
+        if max((pc.max(each).as_py() or 0 for each, _ in lengths), default=0) > _LONGEST_TEXT:
+            raise InputError(f"The texts of {name[:80]!r} must have at most 500 characters.", argument=name[:80])
+        size = sum(pc.sum(each.take(indices)).as_py() or 0 for each, indices in lengths)
+        if size > _MOST_BYTES:
+            text = f"The texts of {name[:80]!r} must have at most {_MOST_BYTES:,} bytes in all; got {size:,}. "
+            raise ServiceProblem(413, text + "Send the rows in parts.", argument=name[:80])
+    return column.cast(column.type.value_type)

@@ -19,6 +19,7 @@ __all__ = ["ACCESS_LOG", "Guard"]
 ACCESS_LOG = logging.getLogger("calibrant.access")
 # Bodies of all requests together, in units of the largest body.
 _BODIES = 8
+_MOST_DRAINED = 2**28  # bytes of a refused body
 _HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -79,6 +80,7 @@ class _Exchange:
         if self.complete:
             return await self._receive()
         if self.declared > self.settings.max_body:
+            await self._drain()
             raise self._too_large(self.declared)
         left = self.started + self.settings.body_seconds - time.monotonic()
         try:
@@ -90,13 +92,30 @@ class _Exchange:
             ) from None
         self.complete = not message.get("more_body", False)
         self._count(len(message.get("body", b"")))
+        if self.n_bytes > self.settings.max_body:
+            await self._drain()
+            raise self._too_large(self.n_bytes)
         return message
+
+    async def _drain(self) -> None:
+        """Take the rest of a body that is refused: a client that still sends would not see the answer.
+
+        A client that waits for ``100 Continue`` sends no body and gets the answer at once.
+        """
+        if (b"expect", b"100-continue") in self.scope["headers"]:
+            return
+        left, end = _MOST_DRAINED, self.started + self.settings.body_seconds
+        while not self.complete and left > 0 and time.monotonic() < end:
+            try:
+                message = await asyncio.wait_for(self._receive(), max(end - time.monotonic(), 0.001))
+            except TimeoutError:
+                return
+            self.complete = not message.get("more_body", False)
+            left -= len(message.get("body", b""))
 
     def _count(self, n_bytes: int) -> None:
         self.n_bytes += n_bytes
         self.guard.n_bytes += n_bytes
-        if self.n_bytes > self.settings.max_body:
-            raise self._too_large(self.n_bytes)
         if self.guard.n_bytes > _BODIES * self.settings.max_body:
             headers = {"Retry-After": "1", "Connection": "close"}
             raise ServiceProblem(

@@ -15,7 +15,7 @@ from calibrant.monitor.service.page_figures import ResultCache, history_figures
 from calibrant.monitor.service.page_links import PageLinks
 from calibrant.monitor.service.period_view import NAMES, Period, default_periods, period_view
 from calibrant.monitor.silences import Silence
-from calibrant.monitor.status import Alarm, GroupStatus, Status
+from calibrant.monitor.status import Alarm, ConfidenceSequence, GroupStatus, Status
 from calibrant.monitor.time_windows import window_text
 
 __all__ = ["ModelRequest", "model_view"]
@@ -129,11 +129,9 @@ def _tiles(status: Status) -> list[dict[str, Any]]:
     last = NO_VALUE if status.last_window is None else window_text(status.last_window, window)
     open_rows = f"{status.n_open_rows:,} more in {status.n_open_windows:,} open"
     sequence = status.confidence_sequence
-    fits = sequence.low <= sequence.estimate <= sequence.high
-    shift = f"{sequence.estimate:+.2f}" if fits else NO_VALUE
-    limits = "no single shift fits" if status.n_windows else "no closed window"
-    if fits and math.isfinite(sequence.low) and math.isfinite(sequence.high):
-        limits = f"{sequence.low:+.2f} to {sequence.high:+.2f}"
+    limits = _shift(sequence) if status.n_windows else "no closed window"
+    known = sequence.is_known and not sequence.is_refuted
+    shift = f"{sequence.estimate:+.2f}" if known else NO_VALUE
     missing = f"{status.n_unlabelled:,} without outcome"
     return [
         {
@@ -152,6 +150,13 @@ def _tiles(status: Status) -> list[dict[str, Any]]:
             "text": missing if math.isfinite(status.unlabelled) else "outcomes came with scores",
         },
     ]
+
+
+def _shift(sequence: ConfidenceSequence) -> str:
+    """Return the limits of the shift in words."""
+    if sequence.is_refuted:
+        return "no single shift fits"
+    return f"{sequence.low:+.2f} to {sequence.high:+.2f}" if sequence.is_known else "not known yet"
 
 
 def _by_weight(alarms: Sequence[Alarm]) -> list[Alarm]:
@@ -183,21 +188,30 @@ def _silence(each: Silence) -> dict[str, Any]:
 
 
 def _steps(status: Status, links: PageLinks) -> dict[str, Any] | None:
-    """Return what to do after an alarm: code that fits a calibrator to the windows since the change."""
+    """Return what to do after an alarm: code that fits a calibrator to the windows since the change.
+
+    If only groups have an alarm, the calibrator is that of the group with the oldest one: others may be calibrated.
+    """
     current = [alarm for alarm in status.alarms if alarm.acknowledged is None]
     if not current:
         return None
     change = status.change_point
     window = status.settings.get("window", "hour")
+    whole = any(alarm.group is None for alarm in current)
     since = f'since="{window_text(current[0].window, window)}"' if change is None else ""
     version = "" if status.version == "1" else f"{', ' if since else ''}version={status.version!r}"
-    code = [
-        f"monitor = cb.Monitor(STORE, model={status.model!r})",
-        f"calibrator = monitor.recalibrate({since}{version})",
-        'cb.save(calibrator, "calibrator.json")',
-    ]
+    fit = [f"calibrator = monitor.recalibrate({since}{version})"]
+    if not whole:
+        since = f'since="{window_text(current[0].window, window)}"'
+        version = "" if current[0].version == "1" else f", version={current[0].version!r}"
+        fit = [
+            f"rows = monitor.table({since}, group={current[0].group!r}{version})",
+            "calibrator = cb.Beta().fit(rows)",
+        ]
+    code = [f"monitor = cb.Monitor(STORE, model={status.model!r})", *fit, 'cb.save(calibrator, "calibrator.json")']
     return {
-        "change": None if change is None else window_text(change.window, window),
+        "change": None if change is None or not whole else window_text(change.window, window),
+        "group": None if whole else str(current[0].group),
         "code": "\n".join(code),
         "acknowledge": links.acknowledge(status.model, current[0].id),
     }
@@ -255,9 +269,9 @@ def _groups(status: Status, request: ModelRequest, links: PageLinks) -> dict[str
 
 
 def _group(label: Any, group: GroupStatus, status: Status, request: ModelRequest, links: PageLinks) -> dict[str, Any]:
-    sequence = group.confidence_sequence
-    known = math.isfinite(sequence.low) and math.isfinite(sequence.high)
     key = group_key(label)
+    own = [alarm for alarm in status.alarms if alarm.version == status.version and alarm.group == label]
+    seen = bool(own) and all(alarm.acknowledged is not None for alarm in own)
     return {
         "name": str(label),
         "link": links.model(status.model, **request.parameters(group=key)),
@@ -267,8 +281,9 @@ def _group(label: Any, group: GroupStatus, status: Status, request: ModelRequest
         "observed": percent(group.observed),
         "difference": f"{100 * (group.observed - group.predicted):+.2f}",
         "difference_number": group.observed - group.predicted,
-        "shift": f"{sequence.low:+.2f} to {sequence.high:+.2f}" if known else NO_VALUE,
+        "shift": _shift(group.confidence_sequence),
         "log_e_value": f"{group.log_e_value:.2f}",
         "log_e_number": group.log_e_value,
-        "alarm": group.alarm,
+        "state": "acknowledged" if seen else "alarm" if group.alarm else "no alarm",
+        "tone": "open" if seen else "bad" if group.alarm else "good",
     }

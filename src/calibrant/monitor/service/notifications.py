@@ -14,12 +14,17 @@ __all__ = ["Channel", "Notification"]
 
 @dataclass(frozen=True)
 class Notification:
-    """An alarm that is sent. The id is that of the entry in the outbox: it is the same in each attempt."""
+    """An alarm that is sent. The id is that of the entry in the outbox: it is the same in each attempt.
+
+    `predicted` and `observed` are the rates of all windows up to that of the alarm.
+    """
 
     id: str
     created: datetime
     model: str
     alarm: Alarm
+    predicted: float
+    observed: float
     link: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -36,6 +41,8 @@ class Notification:
                 "group": None if alarm.group is None else json_label(alarm.group),
                 "window": alarm.window.isoformat(),
                 **number("log_e_value", alarm.log_e_value),
+                "predicted": self.predicted,
+                "observed": self.observed,
                 "raised": alarm.raised.isoformat(),
                 "link": self.link,
             },

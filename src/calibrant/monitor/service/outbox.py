@@ -7,8 +7,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from calibrant.monitor import schema
+from calibrant.monitor.evidence import WHOLE
 from calibrant.monitor.model_queries import alarm_from_row
 from calibrant.monitor.service.notifications import Channel, Notification
+from calibrant.monitor.service.page_links import PageLinks
 from calibrant.monitor.store import Store
 from calibrant.monitor.time_windows import to_datetime
 
@@ -81,18 +83,23 @@ class Outbox:
         deliveries = schema.deliveries
         with self.store.read() as connection:
             now = schema.now()
-            open_ones = deliveries.c.state.is_(None) | (
-                (deliveries.c.state == "waiting") & (deliveries.c.next_attempt <= now)
-            )
+            # A time beyond the longest pause comes from a clock that was ahead.
+            latest = now + int(max(_LONGEST_WAIT, self.lease) * _SECOND)
+            ready = (deliveries.c.next_attempt <= now) | (deliveries.c.next_attempt > latest)
+            open_ones = deliveries.c.state.is_(None) | ((deliveries.c.state == "waiting") & ready)
             query = self._entries(channel).where(open_ones, ~_silenced(now)).order_by(schema.outbox.c.created)
             return [self._due(row, channel.name) for row in connection.execute(query.limit(_MOST))]
 
     def waiting(self, channel: Channel) -> tuple[int, float]:
-        """Return the number of entries that were not sent on a channel yet, and the age of the oldest in seconds."""
+        """Return the number of entries that should have been sent on a channel, and the age of the oldest in seconds.
+
+        Alarms that somebody acknowledged are not sent, and those of silenced models wait, so neither counts.
+        """
         deliveries = schema.deliveries
         with self.store.read() as connection:
             where = deliveries.c.state.is_(None) | (deliveries.c.state == "waiting")
-            entries = self._entries(channel).where(where).subquery()
+            wanted = schema.alarms.c.acknowledged.is_(None) & ~_silenced(schema.now())
+            entries = self._entries(channel).where(where, wanted).subquery()
             count, first = connection.execute(sa.select(sa.func.count(), sa.func.min(entries.c.created))).one()
         return int(count), 0.0 if first is None else (schema.now() - first) / _SECOND
 
@@ -112,6 +119,7 @@ class Outbox:
                 *columns,
                 versions.c.name,
                 windows.c.start,
+                *(_sum_until(alarms, name) for name in ("n", "k", "score_sum")),
             )
             .join(alarms, alarms.c.id == outbox.c.alarm_id)
             .join(versions, versions.c.id == alarms.c.version_id)
@@ -122,8 +130,12 @@ class Outbox:
         return query if channel.models is None else query.where(models.c.name.in_(channel.models))
 
     def _due(self, row: Any, channel: str) -> Due:
-        link = None if self.public_url is None else f"{self.public_url.rstrip('/')}/"
-        found = Notification(row.entry, to_datetime(row.created), row.model, alarm_from_row(row), link)
+        link = None
+        if self.public_url is not None:
+            pages = PageLinks(self.public_url.rstrip("/"))
+            link = pages.model(row.model, version=row.name, group=None if row.stream == WHOLE else row.stream)
+        rates = float(row.score_sum) / int(row.n), int(row.k) / int(row.n)
+        found = Notification(row.entry, to_datetime(row.created), row.model, alarm_from_row(row), *rates, link)
         return Due(found, channel, int(row.attempts or 0))
 
     def claim(self, due: Due) -> bool:
@@ -154,6 +166,14 @@ class Outbox:
         same = (table.c.outbox_id == due.notification.id) & (table.c.channel == due.channel)
         with self.store.write() as connection:
             connection.execute(table.update().where(same).values(**values))
+
+
+def _sum_until(alarms: sa.Table, name: str) -> Any:
+    """Return the sum of a column of evidence over the windows of a stream up to its alarm."""
+    table = schema.evidence
+    same = (table.c.version_id == alarms.c.version_id) & (table.c.stream == alarms.c.stream)
+    query = sa.select(sa.func.sum(table.c[name])).where(same, table.c.window <= alarms.c.window)
+    return query.correlate(alarms).scalar_subquery().label(name)
 
 
 def _silenced(now: int) -> Any:

@@ -18,6 +18,7 @@ __all__ = ["ServiceProblem", "as_problem", "problem_response"]
 
 MEDIA_TYPE = "application/problem+json"
 _CODES = {BatchConflictError: 422, DeletedModelError: 404, SettingsConflictError: 409}
+_EVENTS = "Send 1 for rows with the event and 0 for others."
 # Arguments that requests have as a header.
 _HEADERS = {"batch": "Idempotency-Key"}
 
@@ -57,8 +58,10 @@ def as_problem(error: Exception) -> ServiceProblem:
     if isinstance(error, InputError):
         status = next((code for kind, code in _CODES.items() if isinstance(error, kind)), 400)
         argument = _HEADERS.get(error.argument or "", error.argument)
-        hint = printable(error.hint)
-        return ServiceProblem(status, error.write(_write_argument), argument=argument, row=error.row, hint=hint)
+        text, hint = error.write(_write_argument), printable(error.hint)
+        if "pos_label" in hint:  # requests have no such member
+            text, hint = text.removesuffix(hint) + _EVENTS, _EVENTS
+        return ServiceProblem(status, text, argument=argument, row=error.row, hint=hint)
     if isinstance(error, StoreError):
         return ServiceProblem(503, str(error), headers={"Retry-After": "2"})
     if isinstance(error, HTTPException):

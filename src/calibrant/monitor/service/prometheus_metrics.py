@@ -40,6 +40,9 @@ class RequestMetrics:
             buckets=_BUCKETS,
         )
         self.rows = Counter("calibrant_stored_rows", "Rows stored by this process", registry=self.registry)
+        self.store_errors = Counter(
+            "calibrant_store_errors", "Requests that failed because of the store", registry=self.registry
+        )
         self.deliveries = Counter(
             "calibrant_deliveries", "Attempts to send an alarm", ("channel", "result"), registry=self.registry
         )

@@ -6,6 +6,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from calibrant._support.errors import Argument, InputError
 from calibrant.monitor.model_monitor import Monitor
+from calibrant.monitor.observations import group_key
 from calibrant.monitor.service.endpoint import Answer, Call, Endpoint, Parameter
 from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.request_bodies import JSON
@@ -21,7 +22,9 @@ LIMIT = Parameter(
     "limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}, "Most items of the answer."
 )
 CURSOR = Parameter("cursor", {"type": "string"}, "The `next_cursor` of the answer before; leave it out for the first.")
-_GROUP = Parameter("group", {"type": "string"}, "A group, as the status shows it; by default all rows.")
+_GROUP = Parameter(
+    "group", {"type": "string"}, "A group, as the status shows it, or its label in JSON; by default all rows."
+)
 _SINCE = Parameter("since", {"type": "string"}, "Start of the first window, ISO 8601.")
 _UNTIL = Parameter("until", {"type": "string"}, "Windows start before this time, ISO 8601.")
 
@@ -73,11 +76,13 @@ async def _history(call: Call) -> Response:
 
 
 def _read_history(monitor: Monitor, group: str | None, version: str | None) -> Any:
-    """Return the history; a group is named as text."""
+    """Return the history; a group is named as text, or in JSON where several labels are written so: 1 and "1"."""
     if group is None:
         return monitor.history(version=version)
-    labels = {str(label): label for label in monitor.groups()}
-    return monitor.history(labels.get(group, group), version=version)
+    known = monitor.groups()
+    written, by_key = [label for label in known if str(label) == group], {group_key(label): label for label in known}
+    label = written[0] if len(written) == 1 else by_key.get(group, group)
+    return monitor.history(label, version=version)
 
 
 async def _evaluation(call: Call) -> Response:

@@ -1,8 +1,12 @@
 """Bodies of requests: JSON, CSV and Arrow become the columns of a call."""
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from csv import Error as CsvError
+from csv import reader
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +20,7 @@ __all__ = ["ARROW", "CSV", "JSON", "Columns", "media_type", "read_columns", "rea
 
 JSON, CSV, ARROW = "application/json", "text/csv", "application/vnd.apache.arrow.stream"
 _SCALARS = (str, int, float, bool, type(None))
+_MOST_COLUMNS = 50
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,10 @@ def read_columns(kind: str, body: bytes, columns: Columns, query: Mapping[str, A
         if isinstance(found.get("p"), list) and found["p"] and isinstance(found["p"][0], list):
             found["p"] = _matrix(found["p"])
     else:
-        table = _read_csv(body) if kind == CSV else read_arrow(body, max_rows)
-        found = _table_columns(table, columns, query, max_rows)
+        by = [] if "group" in columns.constants else list(query.get("group") or [])
+        check = partial(_check_names, columns=columns, by=by)
+        table = _read_csv(body, check) if kind == CSV else read_arrow(body, max_rows, check)
+        found = _table_columns(table, columns, by, query, max_rows)
     missing = [name for name in columns.required if found.get(name) is None]
     if missing:
         raise InputError(
@@ -138,17 +145,21 @@ def too_many(n_rows: int, max_rows: int) -> ServiceProblem:
     return ServiceProblem(413, f"A request must have at most {max_rows:,} rows; got {n_rows:,}. Send it in parts.")
 
 
-def _read_csv(body: bytes) -> Any:
-    """Return a CSV body as a table of Arrow; ids, times and groups are text."""
+def _read_csv(body: bytes, check_names: Callable[[list[str]], None]) -> Any:
+    """Return a CSV body as a table of Arrow; ids, times and groups are text.
+
+    The names of columns are checked first: Arrow takes some kilobytes of memory for each column.
+    """
     import pyarrow as pa
     from pyarrow import csv
 
-    head = body.partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
-    names = [name.strip().strip('"') for name in head.split(",")]
+    content = body.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    names = _header(content)
+    check_names(names)
     numeric = ("y", "p", "score", "n", "k")
     try:
         return csv.read_csv(
-            pa.BufferReader(body),
+            pa.BufferReader(content),
             read_options=csv.ReadOptions(use_threads=False),
             convert_options=csv.ConvertOptions(
                 column_types={name: pa.string() for name in names if name not in numeric}, strings_can_be_null=False
@@ -159,24 +170,45 @@ def _read_csv(body: bytes) -> Any:
         raise InputError(f"The body must be CSV with a header, in UTF-8; {reason}.") from error
 
 
-def _table_columns(table: Any, columns: Columns, query: Mapping[str, Any], max_rows: int) -> dict[str, Any]:
-    """Return the columns of a table by name, and the constants of the query."""
-    names = table.column_names
+def _header(content: bytes) -> list[str]:
+    """Return the names in the first line."""
+    head = re.split(rb"[\r\n]", content, maxsplit=1)[0]
+    if not head:
+        raise InputError("The body must be CSV with a header, in UTF-8; it is empty.")
+    n_columns = head.count(b",") + 1
+    if n_columns > _MOST_COLUMNS:
+        raise InputError(f"The table must have at most {_MOST_COLUMNS} columns; got {n_columns:,}.")
+    try:
+        return next(reader([head.decode("utf-8")], strict=True))
+    except (UnicodeDecodeError, CsvError) as error:
+        raise InputError(f"The body must be CSV with a header, in UTF-8; {str(error)[:200]}.") from error
+
+
+def _check_names(names: list[str], columns: Columns, by: list[str]) -> None:
+    """Check the names of the columns of a table; `by` are those of groups."""
+    if len(names) > _MOST_COLUMNS:
+        raise InputError(f"The table must have at most {_MOST_COLUMNS} columns; got {len(names):,}.")
     if len(set(names)) < len(names):
         raise InputError("The columns of the table must have different names.")
+    for name in by:
+        if name not in names:
+            raise InputError(Argument("group") + f" must name columns of the table; there is no {name[:80]!r}.")
+    for name in names:
+        if name not in (*columns.required, *columns.optional, *by):
+            hint = "Remove it, or name it with group= in the query if it is a group."
+            raise InputError(f"The table has an unknown column {name[:80]!r}.", argument=name[:80], hint=hint)
+
+
+def _table_columns(
+    table: Any, columns: Columns, by: list[str], query: Mapping[str, Any], max_rows: int
+) -> dict[str, Any]:
+    """Return the columns of a table by name, and the constants of the query."""
     if table.num_rows > max_rows:
         raise too_many(table.num_rows, max_rows)
     found: dict[str, Any] = {name: query.get(name) for name in (*columns.constants, "time")}
-    by = [] if "group" in columns.constants else list(query.get("group") or [])
     if by:
-        unknown = [name for name in by if name not in names]
-        if unknown:
-            raise InputError(Argument("group") + f" must name columns of the table; there is no {unknown[0][:80]!r}.")
         found["group"] = table.column(by[0]) if len(by) == 1 else {name: table.column(name) for name in by}
-    for name in names:
+    for name in table.column_names:
         if name in (*columns.required, *columns.optional) and not (name == "group" and by):
             found[name] = table.column(name)
-        elif name not in by:
-            hint = "Remove it, or name it with group= in the query if it is a group."
-            raise InputError(f"The table has an unknown column {name[:80]!r}.", argument=name[:80], hint=hint)
     return found

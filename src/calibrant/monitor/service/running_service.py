@@ -21,6 +21,7 @@ from calibrant.monitor.service.event_stream import EventHub
 from calibrant.monitor.service.outbox import Outbox
 from calibrant.monitor.service.problems import ServiceProblem
 from calibrant.monitor.service.prometheus_metrics import RequestMetrics
+from calibrant.monitor.service.request_bodies import CSV, Columns, read_columns
 from calibrant.monitor.service.service_settings import ServiceSettings
 from calibrant.monitor.service.work_queue import WorkQueue, WriteQueue
 from calibrant.monitor.status import Receipt
@@ -30,6 +31,7 @@ from calibrant.tables.score_table import ScoreTable
 __all__ = ["Service"]
 
 T = TypeVar("T")
+_MOST_CELLS = 5000  # windows times groups of one request: about 20 s
 
 
 class Service:
@@ -123,6 +125,7 @@ class Service:
                 argument="model",
             )
         found = Monitor(self.store, model=model)
+        found.most_cells = _MOST_CELLS
         with self._lock:
             self._monitors[model] = found
         return found
@@ -160,5 +163,6 @@ class Service:
 def _load_libraries() -> None:
     """Use what is slow to load: Arrow loads pandas with its first table, the diagrams load Matplotlib."""
     encode_table(ScoreTable.from_counts([0.5], [2], [1]))
+    read_columns(CSV, b"score\n0.5\n", Columns(("score",)), {}, 1)
     with suppress(MissingExtraError):  # a page says so when it is asked for
         import calibrant.plots.reliability  # noqa: F401

@@ -29,8 +29,11 @@ _NUMBER = {"type": ["number", "null"]}
 
 # The settings of a model, which are those of `Monitor`; a maturity is a number of seconds.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "window": {"anyOf": [{"enum": ["hour", "day", "week"]}, {"type": "integer", "minimum": 1}], "default": "day"},
-    "alpha": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.05},
+    "window": {
+        "anyOf": [{"enum": ["hour", "day", "week"]}, {"type": "integer", "minimum": 1, "maximum": 10**12}],
+        "default": "day",
+    },
+    "alpha": {"type": "number", "minimum": 1e-12, "exclusiveMaximum": 1, "default": 0.05},
     "margin": {"type": "number", "minimum": 0, "default": 0.1},
     "dependence": {"enum": ["window", "any", "independent"], "default": "window"},
     "window_effect": {"type": "number", "minimum": 0, "default": 0.2},
