@@ -213,13 +213,14 @@ def test_compressed_arrow_is_refused_before_it_is_read(churn, compression):
 
 
 def test_texts_that_rows_repeat_are_refused_before_they_are_decoded(churn):
-    """A body of less than 1 MB stands for 18 GB of text."""
-    text = pa.DictionaryArray.from_arrays(
-        pa.array(np.zeros(90_000, np.int8)), pa.array(["x" * 200_000], pa.large_string())
-    )
-    body = arrow(y=np.zeros(90_000, np.int8), p=np.full(90_000, 0.5, np.float32), group=text)
-    reply = churn.request("POST", f"{OWN}/observations?time=2026-01-01", body, kind=ARROW)
-    assert (reply.status, "at most 67,108,864 bytes" in reply.json()["detail"]) == (400, True)
+    """Bodies of less than 1 MB stand for 18 GB of text."""
+    for length, status, words in ((200_000, 400, "at most 500 characters"), (1_000, 413, "at most 67,108,864 bytes")):
+        text = pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(90_000, np.int8)), pa.array(["x" * length], pa.large_string())
+        )
+        body = arrow(y=np.zeros(90_000, np.int8), p=np.full(90_000, 0.5, np.float32), group=text)
+        reply = churn.request("POST", f"{OWN}/observations?time=2026-01-01", body, kind=ARROW)
+        assert (reply.status, words in reply.json()["detail"]) == (status, True)
 
 
 def test_nested_and_run_end_encoded_arrow_is_refused(churn):

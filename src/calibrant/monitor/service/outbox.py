@@ -12,6 +12,7 @@ from calibrant.monitor.model_queries import alarm_from_row
 from calibrant.monitor.service.notifications import Channel, Notification
 from calibrant.monitor.service.page_links import PageLinks
 from calibrant.monitor.store import Store
+from calibrant.monitor.stored_values import damaged
 from calibrant.monitor.time_windows import to_datetime
 
 __all__ = ["Due", "Outbox"]
@@ -134,6 +135,8 @@ class Outbox:
         if self.public_url is not None:
             pages = PageLinks(self.public_url.rstrip("/"))
             link = pages.model(row.model, version=row.name, group=None if row.stream == WHOLE else row.stream)
+        if not row.n:
+            raise damaged(f"alarm {row.id} has no evidence")
         rates = float(row.score_sum) / int(row.n), int(row.k) / int(row.n)
         found = Notification(row.entry, to_datetime(row.created), row.model, alarm_from_row(row), *rates, link)
         return Due(found, channel, int(row.attempts or 0))
