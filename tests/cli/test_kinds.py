@@ -237,7 +237,7 @@ def test_the_report_is_written(forecasts, call):
         call("evaluate", "forecasts.csv", *case.options.split(), *FEW, "--html", f"{kind}.html", "--sha256")
         page = Path(f"{kind}.html").read_text()
         assert "<title>Calibration of forecasts.csv</title>" in page
-        assert case.evaluate(forecasts).verdict in page
+        assert f">{case.evaluate(forecasts).verdict.capitalize()}: " in page
 
 
 @pytest.mark.parametrize(

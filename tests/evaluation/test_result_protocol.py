@@ -40,7 +40,7 @@ READING = {
     *("JointTest.significant", "JointTest.direction", "TestResult.is_significant"),
     *("BiasByBin.significant", "BiasByBin.tce", "BiasByBin.biased_share", "BiasByBin.mean_absolute"),
     *("BiasByBin.reliability", "Coverage.mean_absolute", "MSEDecomposition.mse"),
-    *("CorpDecomposition.brier", "BiasByBin.cells", "Coverage.cells", "crowd_an_end"),
+    *("CorpDecomposition.brier", "BiasByBin.cells", "Coverage.cells"),
     *("MulticlassDecision.pvalue", "MulticlassDecision.direction", "MulticlassDecision.labels", "_pvalue"),
     *("ClassDecision.direction", "ProportionDecision.pvalue", "ProportionDecision.too_often"),
     "ProportionDecision.too_rarely",

@@ -64,7 +64,7 @@ def test_miscalibrated_scores_of_rare_events_are_detected(scores, direction):
     assert found.verdict == "miscalibrated"
     assert direction in found.direction.split(", ")
     if HAS_REPORT:
-        assert re.search(r'class="headline bad-text">Miscalibrated \(', found.to_html())
+        assert re.search(r'class="[^"]*\bbad-text\b[^"]*">Miscalibrated: the model ', found.to_html())
 
 
 def test_calibrated_scores_of_rare_events_are_not_miscalibrated():

@@ -24,6 +24,7 @@ class DrawnBins:
 
     Attributes
     ----------
+    breakdown : Breakdown
     partition : Partition
         One bin for each part.
     owner : ndarray of int64
@@ -33,6 +34,7 @@ class DrawnBins:
         Rows of each part whose score the outcomes of the whole bin reject.
     """
 
+    breakdown: Breakdown
     partition: Partition
     owner: Ints
     lower: Floats
@@ -50,13 +52,13 @@ class DrawnBins:
         cuts = np.empty(0, dtype=np.int64) if number is None else _inner_cuts(whole, number)
         if number is None or not cuts.size:
             b = breakdown.per_bin
-            return cls(whole, np.arange(len(whole)), b["lower"], b["upper"], b["rejected"])
+            return cls(breakdown, whole, np.arange(len(whole)), b["lower"], b["upper"], b["rejected"])
         parts = Partition.from_cuts(whole.table, np.sort(np.concatenate([whole.start[1:], cuts])))
         owner = np.searchsorted(whole.start, parts.start, side="right") - 1
         lower, upper = whole.lower[owner], whole.upper[owner]
         inside = np.flatnonzero(owner == number)
         lower[inside[1:]], upper[inside[:-1]] = parts.lower[inside[1:]], parts.upper[inside[:-1]]
-        return cls(parts, owner, lower, upper, _rejected_rows(breakdown, parts, owner, number))
+        return cls(breakdown, parts, owner, lower, upper, _rejected_rows(breakdown, parts, owner, number))
 
     @property
     def split(self) -> Ints:
@@ -73,6 +75,8 @@ class DrawnBins:
     def rate_interval(self, level: float) -> tuple[Floats, Floats]:
         """Return the exact confidence limits of the rate of each part."""
         p = self.partition
+        if p is self.breakdown.partition:
+            return self.breakdown.rate_interval(level)
         return clopper_pearson(p.effective_k, p.effective_n, confidence_level=level)
 
 
