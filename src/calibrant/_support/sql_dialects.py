@@ -68,7 +68,7 @@ DIALECTS = {
         "DOUBLE",
         quote='"',
         nearest="round_even({x}, 0)",
-        bytewise="{x} COLLATE POSIX",
+        bytewise="CAST({x} AS VARCHAR) COLLATE POSIX",  # a column may be an ENUM
         nth="list_sort([{values}])[{number}]",
     ),
     "postgresql": Dialect(

@@ -5,6 +5,7 @@ import sqlite3
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit, logit
 
 import calibrant as cb
 from calibrant._support.sql_dialects import DIALECTS
@@ -129,3 +130,36 @@ def test_hostile_values_are_inert_in_terminals_and_notebooks(value):
     assert all(each.isprintable() or each == "\n" for each in shown)
     assert "<script>" not in found._repr_html_()
     assert not any(control in found._repr_html_() for control in "\x1b\u202e\u2066")
+
+
+def test_a_rule_names_each_number_in_as_many_digits_as_it_needs():
+    rng = np.random.default_rng(6)
+    store = rng.choice(np.arange(1_000_001, 1_000_006), 4_000)
+    p = rng.uniform(0.3, 0.7, 4_000)
+    y = rng.random(4_000) < expit(logit(p) + 1.5 * (store == 1_000_002) - 1.5 * (store == 1_000_004))
+    found = cb.audit(y, p, {"store": store}, n_resamples=19)
+    names = [segment.rule for segment in found.segments if segment.rule.startswith("store = ")]
+    assert {"store = 1000002", "store = 1000004"} <= set(names)
+    assert "e+06" not in str(found)
+
+
+def test_a_forecast_must_not_have_the_name_of_a_feature():
+    rng = np.random.default_rng(7)
+    x, p = rng.random(2_000), rng.uniform(0.3, 0.7, 2_000)
+    y = rng.random(2_000) < expit(logit(p) + (x > 0.5))
+    segment = cb.audit(y, p, {"score": x}, n_resamples=0).segments[0]
+    assert segment.mask({"score": x}).sum() == segment.n_rows
+    with pytest.raises(cb.InputError, match="forecast must not have the name of a feature; got 'score' in both"):
+        segment.mask({"score": x}, forecast={"score": p})
+
+
+def test_sql_of_categories_holds_for_columns_of_enums():
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    rng = np.random.default_rng(8)
+    size = pd.Categorical(rng.choice(["lo", "hi"], 2_000))
+    p = rng.uniform(0.3, 0.7, 2_000)
+    y = rng.random(2_000) < expit(logit(p) + 1.2 * (size == "lo"))
+    segment = cb.audit(y, p, {"z": size}, n_resamples=0).segments[0]
+    frame = pd.DataFrame({"z": size, "score": p})  # noqa: F841  (read by DuckDB)
+    ((count,),) = duckdb.sql(f"SELECT count(*) FROM frame WHERE {segment.to_sql()}").fetchall()
+    assert count == segment.n_rows

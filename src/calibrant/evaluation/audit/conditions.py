@@ -13,7 +13,15 @@ from calibrant._support.errors import InputError
 from calibrant._support.sql_dialects import Dialect
 from calibrant._support.typing import Bools
 
-__all__ = ["Condition", "category_condition", "interval_runs", "level_runs", "missing_condition", "rarer_condition"]
+__all__ = [
+    "Condition",
+    "category_condition",
+    "interval_runs",
+    "level_runs",
+    "missing_condition",
+    "number_text",
+    "rarer_condition",
+]
 
 
 @dataclass(frozen=True)
@@ -128,9 +136,19 @@ def interval_runs(name: str, edges: Sequence[float]) -> list[Condition]:
     ]
 
 
+def number_text(value: float) -> str:
+    """Return a number in six digits, or in as many as it needs.
+
+    >>> number_text(0.5), number_text(1000002.0), number_text(0.1 + 0.2)
+    ('0.5', '1000002', '0.30000000000000004')
+    """
+    short = f"{value:.6g}"
+    return short if float(short) == value else repr(value).removesuffix(".0")
+
+
 def level_runs(name: str, levels: Sequence[float]) -> list[Condition]:
     """Return conditions on few distinct numbers: runs of neighbouring levels."""
-    shown, last = [f"{level:.6g}" for level in levels], len(levels) - 1
+    shown, last = [number_text(level) for level in levels], len(levels) - 1
 
     def text(first: int, end: int) -> str:
         if first == end:

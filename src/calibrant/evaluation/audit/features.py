@@ -22,6 +22,7 @@ from calibrant.evaluation.audit.conditions import (
     interval_runs,
     level_runs,
     missing_condition,
+    number_text,
     rarer_condition,
 )
 
@@ -186,11 +187,13 @@ class FeatureCounter:
         """Return the limits of thirds, or of at most three distinct numbers, and the conditions on them."""
         levels = self._levels.tolist()
         if self._levels.size <= COARSE_VALUES:
-            alone = [Condition(self.name, f"{self.name} = {x:.6g}", (i,), values=(x,)) for i, x in enumerate(levels)]
+            alone = [
+                Condition(self.name, f"{self.name} = {number_text(x)}", (i,), values=(x,)) for i, x in enumerate(levels)
+            ]
             return tuple(levels[:-1]), alone
         known = self._sample if self._sample.size else np.zeros(1)
         cuts = np.unique(np.quantile(known, (1 / 3, 2 / 3))).tolist()
-        shown = [f"{cut:.6g}" for cut in cuts]
+        shown = [_cut_text(cut, known) for cut in cuts]
         texts = [f"{self.name} <= {shown[0]}"]
         texts += [f"{low} < {self.name} <= {high}" for low, high in pairwise(shown)]
         texts.append(f"{self.name} > {shown[-1]}")
@@ -217,6 +220,13 @@ class FeatureCounter:
             other = f"{self.name} is one of {len(labels) - len(shown):,} other values"
             found.append(Condition(self.name, other, (COARSE_VALUES - 1,)))
         return found
+
+
+def _cut_text(cut: float, known: Floats) -> str:
+    """Return a limit in six digits, or in as many as divide the known numbers as the limit itself does."""
+    below = np.count_nonzero(known <= cut)
+    texts = (f"{cut:.{digits}g}" for digits in range(6, 17))
+    return next((text for text in texts if np.count_nonzero(known <= float(text)) == below), number_text(cut))
 
 
 def round_apart(cuts: Floats) -> Floats:

@@ -107,7 +107,15 @@ class Segment:
         forecast : mapping of name to column, optional
             Columns for conditions on the forecast: ``{"score": p}``.
         """
-        given = {**(several_columns(features, "features") or {}), **(forecast or {})}
+        columns = several_columns(features, "features") or {}
+        both = next((name for name in forecast or {} if name in columns), None)
+        if both is not None:
+            raise InputError(
+                f"forecast must not have the name of a feature; got {both!r} in both.",
+                hint="Rename the feature before the audit.",
+                argument="forecast",
+            )
+        given = {**columns, **(forecast or {})}
         found: Bools | None = None
         for condition in self.conditions:
             if condition.feature not in given:
