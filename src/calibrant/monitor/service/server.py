@@ -6,8 +6,9 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -66,6 +67,13 @@ class ServiceServer(uvicorn.Server):
         )
         super().__init__(config)
         self.service = app.state.service
+        self.announce: Callable[[], None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, then announce it: from here on a signal stops the service in order."""
+        await super().startup(sockets)
+        if self.started and self.announce is not None:
+            self.announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more connections and finish the running requests."""
@@ -137,7 +145,7 @@ def serve(settings: ServiceSettings, *, announce: Any = None) -> None:
         server = ServiceServer(create_app(settings), settings)
         if announce is not None:
             host, port = own.getsockname()[:2]
-            announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+            server.announce = partial(announce, f"http://{f'[{host}]' if ':' in host else host}:{port}")
         server.run(sockets=[own])
 
 
