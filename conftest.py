@@ -25,7 +25,8 @@ collect_ignore = [] if importlib.util.find_spec("calibrant._kernels._core") else
 # Examples with frames are pyarrow's.
 collect_ignore += [] if importlib.util.find_spec("pyarrow") else ["src/calibrant/ingest/frames.py"]
 # Files are read with DuckDB.
-collect_ignore += [] if importlib.util.find_spec("duckdb") else ["src/calibrant/evaluation/audit/file_audit.py"]
+if not importlib.util.find_spec("duckdb"):
+    collect_ignore += ["src/calibrant/evaluation/audit/file_audit.py", "src/calibrant/ingest/files.py"]
 # Diagrams need matplotlib; tests/plots/test_plots.py says so where it is skipped.
 if not importlib.util.find_spec("matplotlib"):
     collect_ignore += ["src/calibrant/plots", "src/calibrant/report", "tests/visual"]
