@@ -213,6 +213,7 @@ bench-service: $(VENV)/dev.stamp  ## load the service: rate, slow clients, memor
 	rm -f docs/studies/service_load.json
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.service_load rate --pause 150
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.service_load rate --pause 150 --store postgresql
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.service_load rate --pause 250 --store postgresql
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.service_load slow --seconds 40 --pause 150
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.service_load memory
 	$(BIN)/python -m tools.service_results

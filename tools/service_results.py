@@ -67,8 +67,8 @@ def slow(results: list[dict[str, Any]]) -> str:
     for each in results:
         alone, beside = each["without"], each["with"]
         lines.append(
-            f"{each['slow_clients']:,} further connections that send nothing, half a request or an endless body, or do "
-            f"not read their answers: p99 of the others {beside['p99_ms']:.0f} ms ({alone['p99_ms']:.0f} ms without "
+            f"{each['slow_clients']:,} further connections that send nothing, half a request or an endless body, or ask "
+            f"for {5 * each['slow_clients']:,} histories at once and do not read the answers: p99 of the others {beside['p99_ms']:.0f} ms ({alone['p99_ms']:.0f} ms without "
             f"them), {beside['requests_per_second']:.0f} requests per second ({alone['requests_per_second']:.0f})."
         )
     return "\n\n".join(lines)
