@@ -174,7 +174,7 @@ study-audit: $(VENV)/dev.stamp  ## measure false findings and power of audits (a
 	$(BIN)/python $(PIP) mcgrad==0.1.5
 	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.audit
 	$(BIN)/python -m research.studies.audit --table
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.audit_counts --missing 9
+	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.audit_pvalues --missing 10
 
 study-calibrators: $(VENV)/dev.stamp  ## compare the calibrators on eight real data sets (5 minutes); tables go to docs/studies
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.calibrators
@@ -185,6 +185,7 @@ study-costs: $(VENV)/dev.stamp  ## run the worked example of docs/costs, a model
 study-multicalibration: $(VENV)/dev.stamp  ## compare Multicalibrator with MCGrad on six real data sets (20 minutes on two cores; resumable)
 	$(BIN)/python $(PIP) --group multicalibration
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.multicalibration
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.multicalibrator_on_calibrated_scores --missing 4
 
 study-regression: $(VENV)/dev.stamp  ## compare the recalibrators on real data; error rates of the tests (30 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.regression_recalibrators

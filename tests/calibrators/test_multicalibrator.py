@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("sklearn")
@@ -555,3 +556,27 @@ def test_a_damaged_file_is_an_input_error(damage, written, tmp_path):
 def test_the_undamaged_file_is_loaded(written, tmp_path):
     (tmp_path / "cal.json").write_text(json.dumps(written))
     assert cb.load(tmp_path / "cal.json").improved_
+
+
+def test_categories_of_another_type_are_an_error():
+    X, p, y = crossed(1_000)
+    text = pd.DataFrame({"k": np.where(X[:, 0] == X[:, 1], "1", "2")})
+    fitted = quick().fit(text, y, scores=p)
+    with pytest.raises(cb.InputError, match=r"X\['k'\] must hold labels of the same type as in the fit, such as '1'"):
+        fitted(text.astype(int), p)
+    numbers = text.astype(int).astype("category")
+    with pytest.raises(cb.InputError, match="Convert the column to numbers"):
+        quick().fit(numbers, y, scores=p)(text, p)
+
+
+def test_the_note_and_the_advice_fit_what_happened():
+    X, p, y = calibrated(500)
+    for seed in range(20):
+        fitted = quick(random_state=seed).fit(X, y, scores=p)
+        if fitted.gain_ < 0:
+            assert f"increases by {-fitted.gain_:.3g} per row" in fitted.notes_[-1].text
+            break
+    else:
+        pytest.fail("no fit increased the loss")
+    with pytest.raises(cb.InputError, match="fit one per class"):
+        quick().fit(X, np.arange(len(y)) % 3, scores=p)

@@ -109,9 +109,20 @@ class CategoryCodes:
     def __call__(self, column: _columns.ColumnData) -> Codes:
         """Return the code of each row; a label that was not seen in the fit is a rarer one, or missing."""
         labels, code = class_labels.encode(column)
+        self._check_types(column, labels)
         place = {label: i for i, label in enumerate(self.labels)}
         found = [place.get(_plain_label(label), len(self.labels)) for label in labels]
         return np.array([*found, self.n_codes - 1], dtype=np.uint8)[code]  # -1, missing, is the last one
+
+    def _check_types(self, column: _columns.ColumnData, labels: Sequence[Any]) -> None:
+        """Raise an error if the labels are text where those of the fit are not, or the reverse."""
+        now, fitted = ({isinstance(label, str) for label in each} for each in (labels, self.labels))
+        if now and fitted and not now & fitted:
+            raise column.error(
+                f"must hold labels of the same type as in the fit, such as {self.labels[0]!r}; got "
+                f"{_plain_label(labels[0])!r}.",
+                hint="Convert the column to text." if fitted == {True} else "Convert the column to numbers.",
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the labels as plain data for JSON."""

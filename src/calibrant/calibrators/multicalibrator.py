@@ -79,7 +79,8 @@ class Multicalibrator(ModelWithCalibrator):
     n_rounds_ : int
         Number of rounds in use; 0 for slope and intercept only, or for unchanged scores.
     gain_, gain_error_ : float
-        Mean decrease of the held-out log loss per row by the best number of rounds, and its standard error.
+        Mean decrease of the held-out log loss per row by the best number of rounds, and its standard error. The number
+        of rounds is chosen on the same rows, so the decrease on new rows is smaller.
     scale_ : float
         Factor of the sum of all rounds, at least 1, which minimises the held-out log loss.
     losses_ : ndarray
@@ -117,7 +118,8 @@ class Multicalibrator(ModelWithCalibrator):
     fitted on.
 
     **Columns.** Text and declared categories are categories; of more than 200 the rarer ones are one. Labels that were
-    not seen in the fit are treated as rare ones, or else as missing. Numbers are cut at 64 quantiles. Missing cells
+    not seen in the fit are treated as rare ones, or else as missing; labels of another type (1 instead of "1") are an
+    error. Numbers are cut at 64 quantiles. Missing cells
     may occur. Rows of weight 0 are not used. Scores are clipped to [2**-24, 1 - 2**-24].
 
     References
@@ -241,7 +243,7 @@ class Multicalibrator(ModelWithCalibrator):
         _columns.check_alignment({"X": X, "y": y, "scores": scores, "sample_weight": sample_weight, "cluster": cluster})
         _columns.check_lengths([outcome, score])
         _columns.refuse_missing([outcome, score])
-        event, self.classes_ = two_classes(outcome)
+        event, self.classes_ = two_classes(outcome, hint="For several classes fit one per class, with y == class.")
         weight = np.ones(len(outcome)) if sample_weight is None else _columns.read_weights(sample_weight, outcome)
         coders = fit_codes(X, self.features)
         rows = TreeRows(coders, apply_codes(coders, X), event.astype(np.int64), weight)
@@ -270,6 +272,8 @@ class Multicalibrator(ModelWithCalibrator):
             reason = too_few or (
                 f"the held-out log loss decreases by {self.gain_:.3g} per row, which is not more than its standard "
                 f"error {self.gain_error_:.3g}"
+                if self.gain_ >= 0
+                else f"the held-out log loss increases by {-self.gain_:.3g} per row"
             )
             self.notes_ += (Note("not_improved", 1, f"Scores are left unchanged: {reason}."),)
         if too_few:

@@ -18,6 +18,8 @@ from calibrant.tables.score_table import ScoreTable, count_any_scores
 
 __all__ = ["ScoreMap"]
 
+_SEVERAL_CLASSES = "For several classes wrap the calibrator in calibrant.OneVsRest."
+
 
 class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A calibrator of one column of scores; a subclass fits its map in `_fit_table`.
@@ -168,8 +170,8 @@ def read_table(
     return ScoreTable.from_arrays(event, _columns.scores(scores).values, sample_weight=sample_weight), classes
 
 
-def two_classes(y: _columns.ColumnData) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the outcomes as 0 and 1, and the labels that these stand for."""
+def two_classes(y: _columns.ColumnData, hint: str = _SEVERAL_CLASSES) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the outcomes as 0 and 1, and the labels that these stand for; `hint` helps if there are more."""
     values = y.values
     if values.dtype.kind in "biuf" and bool(_zero_or_one(values).all()):
         return values, np.array([False, True]) if values.dtype.kind == "b" else np.array([0, 1])
@@ -188,7 +190,7 @@ def two_classes(y: _columns.ColumnData) -> tuple[NDArray[Any], NDArray[Any]]:
     raise InputError(
         "Only binary classification is supported by a map of one score: y must hold two classes; got "
         + (f"{len(labels)} classes." if len(labels) != 1 else f"1 class, {labels[0]!r}."),
-        hint="For several classes wrap the calibrator in calibrant.OneVsRest. For one class pass 0 and 1.",
+        hint=f"{hint} For one class pass 0 and 1.",
         argument="y",
     )
 

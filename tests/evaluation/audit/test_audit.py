@@ -200,3 +200,51 @@ def test_scores_that_are_hardly_above_zero_can_be_audited():
     y = np.arange(3000) % 2
     found = cb.audit(y, np.full(3000, 5e-324), {"x": np.arange(3000) % 3})
     assert found.segments
+
+
+def codes(found):
+    return [note.code for note in found.notes]
+
+
+def test_a_matrix_of_features_is_read_by_columns():
+    y, p, frame, _ = planted(4_000)
+    matrix = frame[["age", "income"]].to_numpy()
+    of_matrix = cb.audit(y, p, matrix, n_resamples=0)
+    of_columns = cb.audit(y, p, [matrix[:, 0], matrix[:, 1]], n_resamples=0)
+    assert of_matrix.to_dict() == of_columns.to_dict()
+    assert of_matrix.n_features == 2
+
+
+def test_features_that_say_little_are_noted():
+    y, p, frame, _ = planted(4_000)
+    features = {
+        "age": frame["age"],
+        "same": np.ones(len(y)),
+        "also same": ["x"] * len(y),
+        "empty": np.full(len(y), np.nan),
+        "customer": [f"c{i}" for i in range(len(y))],
+        "day": pd.date_range("2024-01-01", periods=len(y), freq="h"),
+    }
+    found = cb.audit(y, p, features, n_resamples=0)
+    assert codes(found) == ["feature_empty", "feature_constant", "feature_dates", "feature_ids"]
+    assert "2 features have one value only, which says nothing: same, also same." in repr(found)
+    assert "Feature day holds dates" in found._repr_html_()
+    assert codes(cb.audit(y, p, frame, n_resamples=0)) == []
+
+
+def test_too_few_rows_for_a_search_are_noted():
+    y, p, frame, _ = planted(150)
+    found = cb.audit(y, p, frame, n_resamples=0)
+    assert codes(found) == ["few_rows"]
+    assert "150 rows are too few for a search: a segment must have 50 of the 75 of a half." in repr(found)
+    assert codes(cb.audit(y, p, frame, n_resamples=0, min_rows=10)) == []
+
+
+def test_the_text_says_whose_rows_the_numbers_are():
+    y, p, frame, _ = planted(8_000)
+    found = cb.audit(y, p, frame, depth=1, n_resamples=0)
+    assert "rules of up to 1 condition;" in repr(found)
+    assert "the other numbers are of the half that did not choose a rule" in repr(found)
+    none = cb.audit(y, np.full(len(y), y.mean()), {"x": np.arange(len(y)) % 2}, n_resamples=0)
+    assert not none.segments
+    assert "half" not in repr(none)

@@ -85,6 +85,8 @@ def read_rows(
 
 
 def _feature_columns(features: Any, y_true: Column) -> dict[str, ColumnData]:
+    if getattr(features, "ndim", 1) == 2 and not hasattr(type(features), "columns"):
+        features = list(np.asarray(features).T)  # a matrix of rows and columns
     named = several_columns(features, "features") or {str(getattr(features, "name", None) or "feature"): features}
     given = {f"features[{name!r}]": column for name, column in named.items()}
     _columns.check_alignment({"y_true": y_true, **given})

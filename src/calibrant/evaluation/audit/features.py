@@ -6,8 +6,9 @@ A column is read in one pass or in batches (`FeatureCounter`), then encoded (`Fe
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from calibrant.evaluation.audit.conditions import (
     rarer_condition,
 )
 
-__all__ = ["COARSE_CODES", "Codes", "FeatureCodes", "FeatureCounter", "count_feature"]
+__all__ = ["COARSE_CODES", "Codes", "Doubt", "FeatureCodes", "FeatureCounter", "count_feature"]
 
 MOST_LEVELS = 30  # of a category; rarer ones are "other"
 QUANTILES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99)  # cuts of numbers; both tails are fine
@@ -38,6 +39,7 @@ COARSE_VALUES = 3  # values of a feature in the multicalibration error
 COARSE_CODES = COARSE_VALUES + 1  # and missing ones
 
 Codes = NDArray[np.uint8]
+Doubt = Literal["empty", "constant", "dates", "ids"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class FeatureCodes:
         Code of each common category, or of each of few distinct numbers.
     coarse : tuple of Condition
         The conditions of the multicalibration error: at most three values, and missing ones.
+    doubt : str or None
+        Why a search by this feature says little: it has no value, one value, dates as categories, or ids.
     """
 
     name: str
@@ -65,6 +69,7 @@ class FeatureCodes:
     levels: dict[Any, int] = field(repr=False)
     coarse: tuple[Condition, ...]
     thirds: tuple[float, ...] | None
+    doubt: Doubt | None = None
 
     def encode(self, column: ColumnData) -> tuple[Codes, Codes]:
         """Return the codes of a column, and those of the multicalibration error."""
@@ -170,7 +175,20 @@ class FeatureCounter:
         if self._has_missing:
             conditions = [*conditions, missing_condition(self.name, n_codes, holds_numbers=numeric)]
             coarse = [*coarse, missing_condition(self.name, COARSE_VALUES, holds_numbers=numeric)]
-        return FeatureCodes(self.name, tuple(conditions), n_codes + 1, edges, levels, tuple(coarse), thirds)
+        about = (n_codes + 1, edges, levels, tuple(coarse), thirds, self._doubt())
+        return FeatureCodes(self.name, tuple(conditions), *about)
+
+    def _doubt(self) -> Doubt | None:
+        """Return why a search by this feature says little."""
+        if self._numeric is None:
+            return "empty"
+        if self._numeric:
+            return "constant" if self._levels.size == 1 and not self._has_missing else None
+        if isinstance(next(iter(self._counts)), (date, timedelta, np.datetime64, np.timedelta64)):
+            return "dates"
+        if len(self._counts) == 1:
+            return None if self._has_missing else "constant"
+        return "ids" if len(self._counts) > max(MOST_LEVELS, self._seen // 2) else None
 
     def _number_codes(self) -> Any:
         """Cut numbers at quantiles, those at both ends close together."""

@@ -22,8 +22,8 @@ __all__ = ["MulticalibrationError", "multicalibration_error"]
 
 MOST_SEGMENTS = 5_000
 MOST_ROWS = 1_000_000  # more rows are sampled
-LEAST_ROWS, LEAST_ROWS_OF_NUMBERS = 10, 50  # of a segment
-ROWS_PER_SQUARED_SKEWNESS = 50  # rows of a segment of numbers in the p-value
+LEAST_ROWS, LEAST_SKEWED_ROWS = 10, 50  # of a segment
+ROWS_PER_SQUARED_SKEWNESS = 50  # rows of a segment with skewed errors in the p-value
 SCORE_RANKS = 2**16  # cumulative differences are evaluated between so many groups of neighbouring scores at most
 GROUPS = 256  # of neighbouring scores, between which null replicates are evaluated
 NULL_WORK = 200_000_000  # rows x sets of features x replicates
@@ -99,13 +99,14 @@ def multicalibration_error(
 ) -> MulticalibrationError:
     """Return the multicalibration error of rows, with its null distribution.
 
-    Null replicates of a calibrated forecast: outcomes are drawn with the scores as probabilities; residuals with
-    weights or in clusters have random signs, one per row or cluster. Residuals of numbers are multiplied by the numbers
-    of Mammen (1993), one per row or cluster, which keep variance and skewness. Replicates use so many rows, drawn at
+    Null replicates of a calibrated forecast: outcomes are drawn with the scores as probabilities; residuals in clusters
+    have random signs, one per cluster. Residuals of numbers and those with weights are multiplied by the numbers of
+    Mammen (1993), one per row or cluster, which keep variance and skewness. Replicates use so many rows, drawn at
     random, that the work is bounded: in standard deviations the distribution hardly depends on the number of rows. The
-    p-value compares errors between 256 groups of neighbouring scores. Of numbers it takes segments of at least fifty
-    rows and fifty times the squared skewness of the errors, and as variance the mean squared error of all rows with
-    neighbouring predictions: errors of counts are skewed, so a sum of few of them depends on its own sum of squares.
+    p-value compares errors between 256 groups of neighbouring scores. Of numbers and with weights it takes all rows and
+    segments of at least fifty rows and fifty times the squared skewness of the errors, and as variance the mean squared
+    error of all rows with neighbouring predictions: errors of counts are skewed, and so are those with weights that
+    depend on the outcome, so a sum of few of them depends on its own sum of squares.
     """
     if len(sample) > MOST_ROWS:
         # One row of each of so many runs of neighbouring rows.
@@ -148,7 +149,7 @@ class _Scores:
     ranks: Any  # of int32
     width: int
     ends: Ints
-    spread: Floats | None = None  # of numbers: mean squared residual in each group
+    spread: Floats | None = None  # of skewed errors: mean squared residual in each group
 
     @classmethod
     def rank(cls, sample: AuditRows) -> "_Scores":
@@ -160,7 +161,7 @@ class _Scores:
         reached = np.cumsum(np.bincount(ranks, minlength=distinct.size))
         cuts = np.searchsorted(reached, np.arange(1, GROUPS + 1) / GROUPS * reached[-1] - 1e-9)
         found = cls(ranks, distinct.size, np.unique(cuts))
-        return replace(found, spread=found._mean_squares(sample)) if sample.kind == "point" else found
+        return replace(found, spread=found._mean_squares(sample)) if sample.has_skewed_errors else found
 
     def _mean_squares(self, sample: AuditRows) -> Floats:
         totals = np.zeros((2, self.ends.size))
@@ -179,7 +180,7 @@ class _Scores:
 def _residuals(sample: AuditRows, place: Ints, scores: _Scores | None = None) -> tuple[Floats, Floats, Floats]:
     """Return number of rows, residuals and variances; impossible outcomes have no variance, as the definition says.
 
-    With scores the variance of numbers is that of all rows with neighbouring predictions.
+    With scores the variance of skewed errors is that of all rows with neighbouring predictions.
     """
     number, value, variance, _ = sample.residuals(place)
     if scores is not None and scores.spread is not None:
@@ -214,26 +215,37 @@ def _largest_errors(
         rows += np.bincount(cell, weights=number, minlength=size)
         variance += np.bincount(cell, weights=own, minlength=size)
     path = np.cumsum(total.reshape(size, width), axis=1)
-    tested = np.flatnonzero(_is_tested(sample, rows, variance))
+    tested = np.flatnonzero(_is_tested(sample, each, rows, variance))
     grouped = _reach(path[tested][:, scores.ends]) / np.sqrt(variance[tested])
-    if sample.kind == "point":
-        variance = _neighbour_variance(sample, each, size)
+    if sample.has_skewed_errors:
+        variance = _defined_variance(sample, each, size)
     used = np.flatnonzero((rows >= LEAST_ROWS) & (variance > 0))
     exact = _reach(path[used]) / np.sqrt(variance[used])
     return [_segment_text(sample, each, int(cell)) for cell in used], exact, grouped, tested
 
 
-def _is_tested(sample: AuditRows, rows: Floats, variance: Floats) -> Bools:
-    """Return which segments enter the p-value; random signs do not describe few skewed errors of numbers."""
+def _is_tested(sample: AuditRows, each: tuple[int, ...], rows: Floats, variance: Floats) -> Bools:
+    """Return which segments enter the p-value; replicates do not describe few skewed errors. All rows always enter."""
     least = LEAST_ROWS
-    if sample.kind == "point":
-        least = max(LEAST_ROWS_OF_NUMBERS, int(ROWS_PER_SQUARED_SKEWNESS * sample.skewness**2))
+    if each and sample.has_skewed_errors:
+        least = max(LEAST_SKEWED_ROWS, int(ROWS_PER_SQUARED_SKEWNESS * sample.skewness**2))
     return np.asarray((rows >= least) & (variance > 0))
 
 
 def _reach(path: Floats) -> Floats:
     """Return the range of cumulative sums, which begin at 0."""
     return np.asarray(np.maximum(path.max(axis=1), 0) - np.minimum(path.min(axis=1), 0))
+
+
+def _defined_variance(sample: AuditRows, each: tuple[int, ...], size: int) -> Floats:
+    """Return the variance of the sum of residuals of each segment, by the definition of the error."""
+    if sample.kind == "point":
+        return _neighbour_variance(sample, each, size)
+    variance = np.zeros(size)
+    for place in sample.places(None):
+        cell = _cells(sample.coarse, each, place)
+        variance += np.bincount(cell, weights=_residuals(sample, place)[2], minlength=size)
+    return variance
 
 
 def _neighbour_variance(sample: AuditRows, each: tuple[int, ...], size: int) -> Floats:
@@ -342,6 +354,6 @@ class _Drawing:
             number = rows.weight.values[self.place].astype(np.int64)[:, None]
             return np.asarray(rng.binomial(number, score, (self.score.size, count)) - number * score)
         units = self.place.size if self.cluster is None else int(self.cluster.max()) + 1
-        low, high, share = _MAMMEN if self.sample.kind == "point" else _SIGNS
+        low, high, share = _MAMMEN if self.sample.has_skewed_errors else _SIGNS
         times = np.where(rng.random((units, count)) < share, low, high)
         return np.asarray(self.residual[:, None] * (times if self.cluster is None else times[self.cluster]))

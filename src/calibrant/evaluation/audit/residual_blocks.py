@@ -109,6 +109,11 @@ class AuditRows:
         weight = self.rows.weight
         return len(self) if weight is None or self.rows.importance else int(weight.values.sum())
 
+    @property
+    def has_skewed_errors(self) -> bool:
+        """Whether errors may be skewed in an unknown way: numbers, and weights, which may depend on the outcome."""
+        return self.kind == "point" or self.rows.importance
+
     @cached_property
     def means(self) -> tuple[float, float]:
         """Mean forecast and mean outcome of all rows, weighted."""

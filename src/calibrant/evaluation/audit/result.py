@@ -260,15 +260,17 @@ class Audit:
     def __repr__(self) -> str:
         cells = self.cells()
         table = ["", *text_table(cells, left=(0,))] if len(cells) > 1 else []
-        lines = map(printable, self.sentences())
-        return "\n".join([f"Verdict: {self.verdict}", *lines, *table, *map(printable, self.overlap_lines())])
+        lines = [f"Verdict: {self.verdict}", *self.sentences()]
+        notes = [f"  note: {note.text}" for note in self.notes]
+        return "\n".join([*map(printable, lines), *table, *map(printable, [*self.overlap_lines(), *notes])])
 
     def _repr_html_(self) -> str:
         from html import escape
 
         cells = self.cells()
         table = html_table(cells, left=(0,)) if len(cells) > 1 else ""
-        lines = "".join(f"<p>{escape(printable(line))}</p>" for line in self.sentences())
+        notes = [f"note: {note.text}" for note in self.notes]
+        lines = "".join(f"<p>{escape(printable(line))}</p>" for line in [*self.sentences(), *notes])
         return f"<p><b>Verdict: {self.verdict}</b></p>{lines}{table}"
 
     def overlap_lines(self) -> list[str]:
@@ -278,12 +280,23 @@ class Audit:
     def sentences(self) -> list[str]:
         """Return what was searched, and the multicalibration error."""
         about = {"binary": "the score", "multiclass": "the top label", "point": "the prediction"}[self.kind]
-        features = "1 feature" if self.n_features == 1 else f"{self.n_features} features"
-        searched = (
-            f"{self.n_rows:,} rows, {features} and {about}, rules of up to {self.depth} conditions; "
-            f"{self.n_tests} rules tested on rows that did not choose them."
+        rows, features, conditions, rules = (
+            f"{count:,} {name}" + ("" if count == 1 else "s")
+            for count, name in (
+                (self.n_rows, "row"),
+                (self.n_features, "feature"),
+                (self.depth, "condition"),
+                (self.n_tests, "rule"),
+            )
         )
-        lines = [searched]
+        lines = [
+            f"{rows}, {features} and {about}, rules of up to {conditions}; {rules} tested on rows that did not choose "
+            + ("it." if self.n_tests == 1 else "them.")
+        ]
+        if self.segments:
+            lines.append(
+                "Rows are counted in both halves; the other numbers are of the half that did not choose a rule."
+            )
         if self.n_explained:
             rules, own = ("rule is", "its") if self.n_explained == 1 else ("rules are", "their")
             lines.append(f"{self.n_explained} more {rules} significant; the segments below explain {own} deviation.")

@@ -15,6 +15,7 @@ from calibrant.evaluation.audit.multicalibration_error import multicalibration_e
 from calibrant.evaluation.audit.residual_blocks import AuditRows, ResidualBlocks, Rule, rule_text
 from calibrant.evaluation.audit.result import Audit, Segment
 from calibrant.evaluation.audit.search import explained, search
+from calibrant.evaluation.audit.search_notes import search_notes
 from calibrant.evaluation.audit.segment_tests import SegmentTest, assess_segment
 from calibrant.inference.multiplicity import holm
 from calibrant.inference.resampling import MIN_CLUSTERS
@@ -56,9 +57,9 @@ def audit(
     y_true, forecast : column, and scores, class probabilities or `Point`
         Outcomes 0 and 1 with scores; labels with class probabilities of shape (n, K), of which the highest of each row
         is audited (the top label); numbers with ``cb.Point(prediction)``, whose mean error is audited.
-    features : frame, mapping of names to columns, list of columns, or column
+    features : frame, mapping of names to columns, array of rows and columns, list of columns, or column
         Numbers are cut at eleven quantiles, from 1 % to 99 %, categories used by value (at most thirty, the rarer ones
-        together); a missing value is a condition, too. No row is dropped because of a feature.
+        together); dates are categories; a missing value is a condition, too. No row is dropped because of a feature.
     depth : {1, 2, 3}, default 2
         The largest number of conditions of a rule. All pairs of features are searched; a third condition is added to
         the best rules of two.
@@ -170,7 +171,7 @@ def audit_sample(
         confidence_level=level,
         kind=sample.kind,
         multicalibration_error=error,
-        notes=sample.rows.notes,
+        notes=(*sample.rows.notes, *search_notes(sample, _least_rows(sample.size / 2, settings["min_rows"]))),
         predicted=sample.means[0],
         observed=sample.means[1],
     )
@@ -193,9 +194,13 @@ def _check_clusters(sample: AuditRows) -> None:
 
 def _search(sample: AuditRows, half: int, depth: int, min_rows: int | None, progress: bool | None) -> list[Rule]:
     residuals = ResidualBlocks(sample, half)
-    rows = sum(float(block.number.sum()) for block in residuals)
-    least = max(SMALLEST_SEGMENT, int(SMALLEST_SHARE * rows)) if min_rows is None else min_rows
+    least = _least_rows(sum(float(block.number.sum()) for block in residuals), min_rows)
     return search(residuals, depth=depth, min_rows=least, n_rules=CANDIDATES, progress=progress)
+
+
+def _least_rows(rows: float, min_rows: int | None) -> int:
+    """Return the smallest segment that is searched in so many rows of a half."""
+    return max(SMALLEST_SEGMENT, int(SMALLEST_SHARE * rows)) if min_rows is None else min_rows
 
 
 def _segments(sample: AuditRows, shown: dict[Rule, tuple[SegmentTest, float]]) -> tuple[Segment, ...]:
