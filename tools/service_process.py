@@ -99,7 +99,10 @@ class Receiver:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+                length = int(self.headers["Content-Length"])
+                body = self.rfile.read(length)
+                if len(body) < length:  # the sender was killed
+                    return
                 self.send_response(receiver.receive(dict(self.headers.items()), body))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
