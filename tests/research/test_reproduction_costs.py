@@ -5,6 +5,7 @@ import math
 import time
 import warnings
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -24,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from research.reproduction import bella
 from research.reproduction.costs import __main__ as command
-from research.reproduction.costs import figure, pages, results, tables
+from research.reproduction.costs import claims, figure, pages, results, tables
 from research.reproduction.costs.data import TABULAR, columns
 from research.reproduction.costs.experiment import (
     BINS,
@@ -363,3 +364,54 @@ def test_pairs_of_the_text_never_end():
                 values[i] = values[i + 1] = (values[i] + values[i + 1]) / 2
     assert values[0] < values[1]
     assert values == pytest.approx([np.mean(bella.PAV[4:7])] * 3, abs=1e-6)
+
+
+# Claims
+
+
+def test_claims_have_the_tests_of_scipy():
+    from scipy.stats import pearsonr, ttest_rel
+
+    rng = np.random.default_rng(0)
+    one, other = rng.gamma(2, 1, (2, 30))
+    columns = {("Cancer", "tree", i): {"linear: A": a, "linear: B": b} for i, (a, b) in enumerate(np.c_[one, other])}
+    claim = claims.Claim("A costs less.", "tree", (("linear: A", "linear: B"),), ("Cancer",))
+    (found,) = claim.comparisons(columns)
+    paired = ttest_rel(one, other)
+    assert found.pvalue == pytest.approx(paired.pvalue)
+    low, high = paired.confidence_interval()
+    assert (found.low, found.high) == pytest.approx((low / other.mean(), high / other.mean()))
+    (spread,) = replace(claim, measure="spread").comparisons(columns)
+    assert spread.effect == pytest.approx(one.std() / other.std() - 1)
+    assert spread.pvalue == pytest.approx(pearsonr(one + other, one - other).pvalue)  # Pitman and Morgan
+    # At a limit of the interval the test of one / (1 + limit) against the other has a p-value of 5 %.
+    for limit in (spread.low, spread.high):
+        moved = one / (1 + limit)
+        assert pearsonr(moved + other, moved - other).pvalue == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("gap", "outcome", "verdict"),
+    [(-0.5, "shown", "reproduced"), (0.5, "opposite", "not reproduced"), (0.0, "open", "in part")],
+)
+def test_outcomes_of_claims(gap, outcome, verdict):
+    rng = np.random.default_rng(1)
+    splits = {
+        ("Cancer", "tree", i): {"linear: A": 2 + gap + 0.1 * e, "linear: B": 2.0}
+        for i, e in enumerate(rng.normal(size=40))
+    }
+    claim = claims.Claim("A costs less.", "tree", (("linear: A", "linear: B"),), ("Cancer",))
+    ((_, _, found),) = claim.outcomes(splits)
+    assert (found, claim.verdict(splits)) == (outcome, verdict)
+    equal = replace(claim, measure="equal")
+    assert equal.outcomes(splits)[0][2] == ("shown" if gap == 0 else "opposite")
+    assert claim.verdict({}) == "not tested"
+
+
+def test_the_summary_says_what_the_claims_show():
+    spread = next(claim for claim in claims.CLAIMS if claim.text.startswith("The costs of MetaCal vary less"))
+    assert spread.verdict(KEPT) == "reproduced"  # as docs/costs says
+    z = np.abs(claims.z_values([cell for cell in CELLS if cell.method != "IR"]))
+    summary = (pages.OUT / "costs" / "summary.txt").read_text(encoding="utf-8")
+    assert f"{np.count_nonzero(z > 1.96)} beyond 1.96" in summary
+    assert "reproduction/costs/summary.txt" in (pages.OUT.parent / "costs.rst").read_text(encoding="utf-8")

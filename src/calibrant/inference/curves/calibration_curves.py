@@ -177,7 +177,8 @@ def calibration_curve(
     lies outside its band; where the outcomes determine no spline, the bands ignore the bias, and a note says so.
 
     The half-width of the simultaneous band is a multiple of the standard error: the quantile of the largest absolute
-    value over the grid of a Gaussian process with the same correlation (sup-t band).
+    value over the grid of a Gaussian process with the same correlation (sup-t band). Smooth bands do not cover a curve
+    that the spline cannot follow, such as a wave; with many rows draw the isotonic band too.
 
     Isotonic: the band of Dimitriadis et al. (2023) from exact binomial limits holds for any number of rows if the curve
     rises; it is conservative, and there is no pointwise band. With weights or clusters the limits are those of Korn and
