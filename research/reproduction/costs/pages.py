@@ -100,8 +100,8 @@ def _summary(results: Results, found: list[Cell]) -> str:
     theirs = printed_row["MetaCal"].mean / printed_row["NoCal"].mean - 1
     means = (
         f"- **Printed means.** Of {z.size} means without isotonic regression that can be compared, {near} lie within "
-        f"three standard errors of the printed ones, but {beyond} beyond 1.96, where {0.05 * z.size:.0f} are expected by "
-        "chance. So something still differs."
+        f"three standard errors of the printed ones, but {beyond} beyond 1.96, where {0.05 * z.size:.0f} are expected "
+        "by chance. So something still differs."
     )
     saved = (
         "- **MetaCal and no calibration**, with trees and linear costs, change of the mean cost with its 95 % interval "
