@@ -222,7 +222,7 @@ bench-service: $(VENV)/dev.stamp  ## load the service: rate, slow clients, memor
 fuzz-service: $(VENV)/dev.stamp  ## send 10,000 requests drawn from the OpenAPI description to the service, on each store (10 minutes)
 	CALIBRANT_SERVICE_REQUESTS=10000 $(BIN)/python -m pytest -q tests/monitor/service/test_openapi.py -k drawn
 
-bench-monitor: $(VENV)/dev.stamp  ## measure rows per second of the monitor's stores beside a plain INSERT, and the status of 100 models (5 minutes)
+bench-monitor: $(VENV)/dev.stamp  ## measure rows per second of the monitor's stores beside a plain INSERT, and the status of 100 models (1 minute); tables go to docs/studies
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/monitor.py
 
 oracles:  ## write the golden values of other implementations, in an environment of their own

@@ -1,9 +1,11 @@
 """Speed of the monitor's store: rows per second, beside a plain INSERT of the same rows, and the status of many models.
 
-``make bench-monitor`` prints both tables. The plain INSERT writes one row of (time, group, outcome, score) per
-observation in the same kind of database with the same durability, one transaction per batch; it computes nothing.
+``make bench-monitor`` writes both tables to docs/studies. The plain INSERT writes one row of (time, group, outcome,
+score) per observation in the same kind of database with the same durability, one transaction per batch; it computes
+nothing.
 """
 
+import csv
 import sys
 import tempfile
 import time
@@ -26,6 +28,7 @@ from tools import servers
 BATCHES = ((100, 50), (1_000, 30), (10_000, 20), (100_000, 5))  # rows per batch, number of batches
 GROUPS = 20
 MODELS, WINDOWS = 100, 365
+RESULTS = Path(__file__).parents[1] / "docs" / "studies"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -108,23 +111,41 @@ def stores() -> Iterator[dict[str, str]]:
             yield {**found, "PostgreSQL": url}
 
 
+def speeds(found: dict[str, str]) -> Iterator[list[str]]:
+    """Yield rows per second of each store and size of batches, those of the plain INSERT, and their ratio."""
+    for name, store in found.items():
+        for rows, batches in BATCHES:
+            ours, plain = monitor_seconds(store, rows, batches), insert_seconds(store, rows, batches)
+            total = rows * batches
+            yield [name, f"{rows:,}", f"{total / ours:,.0f}", f"{total / plain:,.0f}", f"{plain / ours:.2f}"]
+
+
+def status_times(found: dict[str, str]) -> Iterator[list[str]]:
+    """Yield the time of the status of all models, in each store, and how much of it is work of this process."""
+    for name, store in found.items():
+        monitors = fill(store)
+        started, worked = time.perf_counter(), time.process_time()
+        for monitor in monitors:
+            monitor.status()
+        seconds, own = time.perf_counter() - started, time.process_time() - worked
+        yield [name, f"{MODELS}", f"{WINDOWS}", f"{GROUPS}", f"{seconds:.2f}", f"{own:.2f}"]
+
+
+def write(name: str, header: list[str], rows: Iterator[list[str]]) -> None:
+    """Print a table, and write it to docs/studies."""
+    with (RESULTS / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+        for row in [header, *rows]:
+            csv.writer(file, lineterminator="\n").writerow(row)
+            print("  ".join(f"{cell:>18}" for cell in row), flush=True)
+
+
 def main() -> None:
-    """Print rows per second and their ratio to the plain INSERT, then the time of the status of all models."""
+    """Measure and write both tables."""
     with stores() as found:
-        print(f"{'store':12}{'rows per batch':>16}{'rows per s':>14}{'INSERT, rows per s':>20}{'ratio':>8}")
-        for name, store in found.items():
-            for rows, batches in BATCHES:
-                ours, plain = monitor_seconds(store, rows, batches), insert_seconds(store, rows, batches)
-                total = rows * batches
-                print(f"{name:12}{rows:16,}{total / ours:14,.0f}{total / plain:20,.0f}{plain / ours:8.2f}")
-        for name, store in found.items():
-            monitors = fill(store)
-            started, worked = time.perf_counter(), time.process_time()
-            for monitor in monitors:
-                monitor.status()
-            seconds, own = time.perf_counter() - started, time.process_time() - worked
-            size = f"{MODELS} models x {WINDOWS} windows x {GROUPS} groups"
-            print(f"{name}: status of {size}: {seconds:.2f} s, of which {own:.2f} s of work in this process")
+        names = ["store", "rows per batch", "rows per s", "INSERT, rows per s", "ratio"]
+        write("monitor_speed", names, speeds(found))
+        names = ["store", "models", "windows", "groups", "status, s", "CPU s"]
+        write("monitor_status", names, status_times(found))
 
 
 if __name__ == "__main__":
