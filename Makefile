@@ -98,10 +98,8 @@ screenshots: $(VENV)/dev.stamp  ## take the screenshots of the monitor's pages i
 	$(BIN)/python -m tools.screenshots docs/images
 
 reproduce: $(VENV)/dev.stamp  ## reproduce the tables, figures and examples of the three papers; pages go to docs/reproduction
-	bash -o pipefail -c '$(BIN)/python -m research.reproduction | tee docs/reproduction/log.txt'
-	$(BIN)/python -m research.reproduction.bella
-	$(BIN)/python -m research.reproduction.taxonomy
-	$(BIN)/python -m research.reproduction.costs
+	bash -o pipefail -c '$(BIN)/python -m research run tce | tee docs/reproduction/log.txt'
+	$(BIN)/python -m research run bella taxonomy costs
 
 reproduce-quick: $(VENV)/dev.stamp  ## compare the tables only (seconds)
 	$(BIN)/python -m research.reproduction --check
@@ -151,51 +149,37 @@ bench-decisions: $(VENV)/dev.stamp  ## compare 1,000,000 decisions of the binomi
 	$(BIN)/python benchmarks/decisions.py
 
 study: $(VENV)/dev.stamp  ## run the simulation studies of verdicts, intervals and comparisons (hours; resumable); tables go to docs/studies
-	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.verdicts
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.failures
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.comparisons
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.comparisons_of_kinds
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.coverage
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.planning
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.sizes
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.tce_sample_size
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.few_events
+	$(BIN)/python -m research run verdicts
 
 study-monitoring: $(VENV)/dev.stamp  ## measure false alarms and delays of e-processes (2 hours on two cores); tables go to docs/studies
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.monitoring
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.monitoring_delays
+	$(BIN)/python -m research run monitoring
 
 study-curves: $(VENV)/dev.stamp  ## measure the coverage of calibration curves, belts, net benefit and estimated event rates (1 hour; resumable); tables go to docs/studies
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.curves
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.net_benefit
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.event_rates
+	$(BIN)/python -m research run curves
 
 study-audit: $(VENV)/dev.stamp  ## measure false findings and power of audits (an hour on two cores; resumable); tables go to docs/studies
 	$(BIN)/python $(PIP) mcgrad==0.1.5
-	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.audit
+	$(BIN)/python -m research run audit
 	$(BIN)/python -m research.studies.audit --table
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.audit_pvalues --missing 10
 
 study-calibrators: $(VENV)/dev.stamp  ## compare the calibrators on eight real data sets (5 minutes); tables go to docs/studies
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.calibrators
+	$(BIN)/python -m research run calibrators
 
 study-costs: $(VENV)/dev.stamp  ## run the worked example of docs/costs, a model of credit defaults; its output goes to docs/studies
-	$(BIN)/python -m research.studies.credit
+	$(BIN)/python -m research run credit
 
 study-multicalibration: $(VENV)/dev.stamp  ## compare Multicalibrator with MCGrad on six real data sets (20 minutes on two cores; resumable)
 	$(BIN)/python $(PIP) --group multicalibration
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.multicalibration
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.multicalibrator_on_calibrated_scores --missing 4
+	$(BIN)/python -m research run multicalibration
 
 study-regression: $(VENV)/dev.stamp  ## compare the recalibrators on real data; error rates of the tests (30 minutes)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.regression_recalibrators
-	OMP_NUM_THREADS=1 $(BIN)/python -m research.studies.regression_error_rates
+	$(BIN)/python -m research run regression
 
 study-scikit-learn: $(VENV)/dev.stamp  ## compare CalibratedModel with scikit-learn's CalibratedClassifierCV on eight data sets (10 minutes; resumable)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m research.studies.scikit_learn
+	$(BIN)/python -m research run scikit_learn
 
 study-monitor-stream: $(VENV)/dev.stamp  ## run the worked example of docs/monitor, forecasts of baseball games (1 minute); its output goes to docs/studies
-	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m research.studies.monitor_stream
+	$(BIN)/python -m research run monitor_stream
 
 study-interrupts: $(VENV)/dev.stamp  ## interrupt evaluate, compare, scan and audit at 20 random moments each (15 minutes); times go to docs/studies
 	$(BIN)/python -m tools.interrupts
