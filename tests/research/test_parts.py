@@ -12,7 +12,8 @@ STUDIES = Path(command.__file__).parent / "studies"
 # Written by benchmarks and tools, which measure this machine.
 MEASURED = {
     "corruption.csv", "corruption_summary.csv", "interrupts.csv", "monitor_speed.csv", "monitor_status.csv",
-    "service.txt", "service_kill.json", "service_load.json", "service_pages.csv", "spark.csv", "spark_model.csv", "spark_workers.csv",
+    "service.txt", "service_kill.json", "service_load.json", "service_pages.csv", "spark.csv",
+    "spark_model.csv", "spark_workers.csv",
 }  # fmt: skip
 
 
