@@ -1,5 +1,6 @@
 """Results in a notebook: short texts and HTML at the end of a cell, and a progress bar that leaves nothing behind."""
 
+import html
 import pickle
 
 import numpy as np
@@ -116,3 +117,21 @@ def test_many_groups_are_printed_briefly():
 def test_numbers_and_arrays_are_short(result, text):
     assert repr(result).startswith(text)
     assert len(repr(result)) < 120
+
+
+def test_tables_of_decisions_rankings_and_audits_have_html():
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    rng = np.random.default_rng(0)
+    p = rng.random(600)
+    y = (rng.random(600) < p).astype(int)
+    hostile = "<img src=x>\x1b[31m"
+    decided = cb.decisions(y, {hostile: p, "half": np.full(600, 0.5)})
+    ranked = cb.AutoCalibrator(calibrators={hostile: cb.Platt()}, cv=2, n_resamples=19).fit(p, y).ranking_
+    audited = cb.audit(y, p, {hostile: np.ones(600)}, n_resamples=0)
+    for result, rows in ((decided, 2), (ranked, 2), (audited, 0)):
+        shown = result._repr_html_()
+        assert shown.startswith("<p><strong>")
+        assert shown.count("<tr>") == (rows + 1 if rows else 0)
+        assert "<img" not in shown
+        assert "\x1b" not in shown + repr(result)
+        assert repr(result).splitlines()[0] in html.unescape(shown)

@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 
 def printable(text: str, *, keep: str = "") -> str:
@@ -40,3 +41,27 @@ def html_table(cells: Sequence[Sequence[str]], *, left: Collection[int] = ()) ->
 
     body = "".join(f"<tr>{row('td', texts)}</tr>" for texts in rows)
     return f"<table><thead><tr>{row('th', heading)}</tr></thead><tbody>{body}</tbody></table>"
+
+
+@dataclass(frozen=True)
+class TableText:
+    """A table between lines of text, of which the first is the headline; a table without rows is left out."""
+
+    before: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    after: Sequence[str] = ()
+
+    def to_text(self) -> str:
+        """Return lines for a terminal."""
+        lines = list(map(printable, self.before))
+        if len(self.cells) > 1:
+            lines += ["", *text_table(self.cells, left=(0,))]
+        return "\n".join([*lines, *(f"  {printable(line)}" for line in self.after)])
+
+    def to_html(self) -> str:
+        """Return HTML for a notebook."""
+        first, *more = (html.escape(printable(line)) for line in self.before)
+        after = "".join(f"<p>{html.escape(printable(line))}</p>" for line in self.after)
+        lines = "".join(f"<p>{line}</p>" for line in more)
+        table = html_table(self.cells, left=(0,)) if len(self.cells) > 1 else ""
+        return f"<p><strong>{first}</strong></p>{lines}{table}{after}"

@@ -16,7 +16,7 @@ from calibrant._support.json_values import plain
 from calibrant._support.option_checks import check_share
 from calibrant._support.progress import progress_bar
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.text_tables import text_table
+from calibrant._support.text_tables import TableText
 from calibrant._support.typing import Floats, Ints
 from calibrant.calibrators.cost_aware import CAPS, CATS
 from calibrant.calibrators.models import (
@@ -143,6 +143,12 @@ class Ranking:
         }
 
     def __repr__(self) -> str:
+        return self._text().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._text().to_html()
+
+    def _text(self) -> TableText:
         level = f"{100 * self.level:g} %"
         cells = [["", self.metric, f"{level} interval", f"gain over {self.baseline}", f"{level} interval", "p-value"]]
         for c in self.candidates:
@@ -151,8 +157,8 @@ class Ranking:
             row = [c.name, form.value(c.value), form.range(c.low, c.high)]
             row += [gain.value(c.gain), gain.range(c.gain_low, c.gain_high), format_pvalue(c.pvalue)]
             cells.append(row if c.name != self.baseline else [*row[:3], "", "", ""])
-        lines = [f"Verdict: {self.verdict}", "", *text_table(cells, left=(0,))]
-        return "\n".join([*lines, *(f"  {name} not fitted: {why}" for name, why in self.failed.items())])
+        failed = [f"{name} not fitted: {why}" for name, why in self.failed.items()]
+        return TableText([f"Verdict: {self.verdict}"], cells, failed)
 
 
 class AutoCalibrator(ModelWithCalibrator):

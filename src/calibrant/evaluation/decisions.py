@@ -13,7 +13,7 @@ from calibrant._support.frame_output import frame_from_rows
 from calibrant._support.json_values import plain
 from calibrant._support.option_checks import check_share
 from calibrant._support.random_streams import RandomState, seed_sequence
-from calibrant._support.text_tables import text_table
+from calibrant._support.text_tables import TableText
 from calibrant._support.typing import Column
 from calibrant.inference.paired import bootstrap_difference, paired_replicates
 from calibrant.inference.resampling import PairedRows
@@ -117,6 +117,12 @@ class Decisions:
         }
 
     def __repr__(self) -> str:
+        return self._text().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._text().to_html()
+
+    def _text(self) -> TableText:
         metric, level, first = self.metric, f"{100 * self.level:g} %", self.lines[0].name
         head = ["", "accuracy", "false positives", "false negatives", "cost per row", f"{level} interval"]
         cells = [[*head, f"saving over {first}", f"{level} interval", "p-value"]]
@@ -129,8 +135,7 @@ class Decisions:
             cells.append(row + (["", "", ""] if line.name == first else saved))
         costs = f"A false positive costs {metric.false_positive:g}, a false negative {metric.false_negative:g}."
         rule = f"Decisions for the event at scores of at least {metric.cut:.4g}. {costs}"
-        lines = [rule, "", *text_table(cells, left=(0,))]
-        return "\n".join([*lines, *(f"  note: {note.text}" for note in self.notes)])
+        return TableText([rule], cells, [f"note: {note.text}" for note in self.notes])
 
 
 @row_options

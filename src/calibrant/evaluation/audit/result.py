@@ -14,7 +14,7 @@ from calibrant._support.formatting import format_pvalue
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.json_values import number, plain
 from calibrant._support.sql_dialects import get_dialect
-from calibrant._support.text_tables import html_table, printable, text_table
+from calibrant._support.text_tables import TableText
 from calibrant._support.typing import Bools
 from calibrant.evaluation.audit.conditions import Condition
 from calibrant.evaluation.audit.multicalibration_error import MulticalibrationError
@@ -258,20 +258,14 @@ class Audit:
         return write_audit(self, path, title=title)
 
     def __repr__(self) -> str:
-        cells = self.cells()
-        table = ["", *text_table(cells, left=(0,))] if len(cells) > 1 else []
-        lines = [f"Verdict: {self.verdict}", *self.sentences()]
-        notes = [f"  note: {note.text}" for note in self.notes]
-        return "\n".join([*map(printable, lines), *table, *map(printable, [*self.overlap_lines(), *notes])])
+        return self._text().to_text()
 
     def _repr_html_(self) -> str:
-        from html import escape
+        return self._text().to_html()
 
-        cells = self.cells()
-        table = html_table(cells, left=(0,)) if len(cells) > 1 else ""
-        notes = [f"note: {note.text}" for note in self.notes]
-        lines = "".join(f"<p>{escape(printable(line))}</p>" for line in [*self.sentences(), *notes])
-        return f"<p><b>Verdict: {self.verdict}</b></p>{lines}{table}"
+    def _text(self) -> TableText:
+        after = [*map(str.strip, self.overlap_lines()), *(f"note: {note.text}" for note in self.notes)]
+        return TableText([f"Verdict: {self.verdict}", *self.sentences()], self.cells(), after)
 
     def overlap_lines(self) -> list[str]:
         """Return which segments overlap."""
