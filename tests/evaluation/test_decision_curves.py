@@ -1,6 +1,7 @@
 """Net benefit: values of dcurves, laws, intervals, clusters, costs and errors."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -204,3 +205,44 @@ def test_thresholds_of_rare_events_reach_below_the_event_rate():
     flipped = decision_curve(1 - y, 1 - p)
     assert flipped.thresholds == pytest.approx(1 - curve.thresholds[::-1])
     assert decision_curve(*simulated()).thresholds.tolist() == (np.arange(1, 100) / 100).tolist()
+
+
+def test_the_text_names_thresholds_with_pointwise_confidence():
+    curve = decision_curve([0, 1], [0.2, 0.8], thresholds=[0.1, 0.2, 0.3, 0.4])
+    gain = np.array([0.1, -0.1, 0.1, 0.1])
+    model = replace(curve.models[0], gain_low=gain)
+    assert curve.better_at(model) == "3 of 4 thresholds (0.1, 0.3 to 0.4; 95 % confidence at each by itself)"
+    assert curve.better_at(replace(model, gain_low=-np.abs(gain))) == "no threshold"
+    assert "1 threshold, 0.3;" in repr(decision_curve([0, 1], [0.2, 0.8], thresholds=0.3))
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"thresholds": [0.2, None]}, "thresholds must lie strictly between 0 and 1; got None"),
+        ({"thresholds": []}, "got none"),
+        (
+            {"costs": [cb.LinearCost(over=1, under=0)]},
+            "The thresholds of costs must lie strictly between 0 and 1; got 1",
+        ),
+    ],
+)
+def test_impossible_thresholds_are_errors(options, found):
+    with pytest.raises(cb.InputError, match=found):
+        decision_curve([0, 1], [0.2, 0.8], **options)
+
+
+def test_a_calibrator_is_cross_fitted_over_clusters():
+    """A score per cluster, without information: row folds would let isotonic regression learn each cluster."""
+    rng = np.random.default_rng(0)
+    cluster = np.repeat(np.arange(40), 25)
+    rate = rng.beta(2, 6, 40)[cluster]
+    y, score = rng.random(1_000) < rate, rng.random(40)[cluster]
+    curve = decision_curve(y, score, calibrator=cb.Isotonic(), cluster=cluster, thresholds=[0.2, 0.3, 0.4])
+    best = np.maximum(curve.treat_all.value, 0)
+    assert (curve["model, recalibrated"].value - best).mean() < 0.002
+
+
+def test_a_model_may_be_called_treat_all():
+    curve = decision_curve([0, 1, 1, 0], {"treat all": [0.1, 0.9, 0.8, 0.2]}, thresholds=[0.5])
+    assert curve["treat all"].value[0] == 0.5

@@ -80,7 +80,8 @@ def test_no_new_event_gives_an_interval_that_starts_at_zero():
 def test_prior_shift_is_fed_by_the_estimate():
     y, p = drawn(0, 0.2)
     truth, new = drawn(1, 0.5)
-    shift = cb.PriorShift.from_scores(y, p, new_scores=new)
+    with pytest.warns(cb.CalibrantWarning, match="reference rows are miscalibrated"):
+        shift = cb.PriorShift.from_scores(y, p, new_scores=new)
     rate = shift.event_rate_
     plain = cb.PriorShift(prevalence=rate.value, trained_prevalence=y.mean()).fit(p, y)
     assert shift(new) == pytest.approx(plain(new), abs=1e-15)
@@ -125,3 +126,33 @@ def test_bad_options_are_named(options, words):
 def test_one_class_has_no_estimate():
     with pytest.raises(cb.InputError, match="only one class"):
         estimate_event_rate([0, 0], [0.2, 0.3], new_scores=[0.5])
+
+
+def test_miscalibrated_reference_scores_are_noted_and_warned_of():
+    rng = np.random.default_rng(0)
+    x, new = rng.normal(size=(2, 4_000))
+    y = rng.random(4_000) < expit(x - 2.2)  # a model of balanced rows
+    rate = estimate_event_rate(y, expit(x), new_scores=expit(new))
+    assert rate.miscalibrated_reference
+    with pytest.warns(cb.CalibrantWarning, match=r"miscalibrated: mean score 49\.6 %.* Calibrate them first"):
+        cb.PriorShift.from_scores(y, expit(x), new_scores=expit(new))
+    assert not estimate_event_rate(y, expit(x - 2.2), new_scores=expit(new - 2.2)).miscalibrated_reference
+
+
+def test_an_estimate_at_an_end_is_an_error_that_names_it():
+    rng = np.random.default_rng(0)
+    y = rng.random(2_000) < 0.1
+    p = expit(rng.normal(-2.5 + 2 * y, 1))
+    lost = pytest.raises(cb.InputError, match="strictly between 0 and 1; got 0, with the interval 0 to")
+    with lost, pytest.warns(cb.CalibrantWarning):
+        cb.PriorShift.from_scores(y, p, new_scores=np.full(2_000, 1e-4))
+
+
+def test_a_check_that_is_not_possible_says_so():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) < 11
+    p = expit(rng.normal(-3.5 + 2 * y, 1))
+    rate = estimate_event_rate(y, p, new_scores=p)
+    assert "check of the assumption: not possible, too few rows" in repr(rate)
+    with pytest.warns(cb.CalibrantWarning, match="cannot be checked"):
+        cb.PriorShift.from_scores(y, p, new_scores=p)

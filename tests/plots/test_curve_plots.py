@@ -199,3 +199,32 @@ def test_files_are_the_same_bytes_for_the_same_input(rows):
     files += [plots.svg(plots.DecisionCurveDisplay.from_predictions(*rows, fig=page())) for _ in range(2)]
     assert files[0] == files[1]
     assert files[2] == files[3]
+
+
+def test_two_curves_on_one_axes_differ_and_are_both_named():
+    import matplotlib.pyplot as plt
+
+    rng = np.random.default_rng(0)
+    p = rng.random(600)
+    y = rng.random(600) < p
+    figure, ax = plt.subplots()
+    first = plots.CalibrationCurveDisplay.from_predictions(y, p, name="A", ax=ax)
+    second = plots.CalibrationCurveDisplay.from_predictions(y, p**1.5, name="B", ax=ax)
+    assert first.lines_["A"].get_color() != second.lines_["B"].get_color()
+    assert first.lines_["A"].get_gid() != second.lines_["B"].get_gid()
+    texts = [text.get_text() for legend in figure.findobj(plt.matplotlib.legend.Legend) for text in legend.get_texts()]
+    assert {"A", "B"} <= set(texts)
+    plt.close(figure)
+
+
+def test_the_isotonic_band_is_drawn_in_steps():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    curve = calibration_curve(rng.random(300) < p, p, method="isotonic")
+    (band,) = plots.CalibrationCurveDisplay({"model": curve}).plot().bands_["model"]
+    corners = band.get_paths()[0].vertices
+    middle = (curve.score[20] + curve.score[21]) / 2
+    between = corners[(corners[:, 0] >= curve.score[20]) & (corners[:, 0] <= curve.score[21])]
+    assert between[:, 1].max() >= curve.high[21]
+    assert between[:, 1].min() <= curve.low[20]
+    assert curve.score[20] < middle < curve.score[21]

@@ -3,7 +3,11 @@
 import math
 from dataclasses import dataclass
 
-__all__ = ["NumberFormat", "format_pvalue", "p_text", "round_up"]
+import numpy as np
+
+from calibrant._support.typing import Bools, Floats
+
+__all__ = ["NumberFormat", "format_pvalue", "p_text", "round_up", "runs_text"]
 
 
 @dataclass(frozen=True)
@@ -54,3 +58,15 @@ def round_up(count: float) -> int:
     whole = math.ceil(count - 1e-9)
     unit = int(10 ** max(len(str(whole)) - 2, 0))
     return -(-whole // unit) * unit
+
+
+def runs_text(points: Floats, chosen: Bools, most: int = 3) -> str:
+    """Return the runs of neighbouring points that are chosen, in words.
+
+    >>> runs_text(np.array([0.1, 0.2, 0.3, 0.5]), np.array([True, True, False, True]))
+    '0.1 to 0.2, 0.5'
+    """
+    turns = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(chosen, dtype=np.int8), [0]])))
+    ends = [(points[a], points[z - 1]) for a, z in zip(turns[::2], turns[1::2], strict=True)]
+    shown = [f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}" for low, high in ends[:most]]
+    return ", ".join(shown) + (f" and {len(ends) - most} more ranges" if len(ends) > most else "")

@@ -1,6 +1,8 @@
 """Correction for a change of the event rate (prior shift), which is known or estimated from scores."""
 
+import math
 import warnings
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -86,8 +88,13 @@ class PriorShift(ScoreMap):
         new_scores : column
             Scores of the rows to correct, whose outcomes are not known.
         **options
-            Of `calibrant.inference.estimate_event_rate`. Its result is kept as ``event_rate_``; a warning is issued if
-            the check of its assumption has a p-value below 0.01.
+            Of `calibrant.inference.estimate_event_rate`. Its result is kept as ``event_rate_``. A warning is issued if
+            the check of its assumption has a p-value below 0.01 or is not possible, and if the scores of the reference
+            rows are miscalibrated: a change of the event rate does not correct that.
+
+        Returns
+        -------
+        PriorShift
 
         Examples
         --------
@@ -101,12 +108,14 @@ class PriorShift(ScoreMap):
         (0.57, 0.56)
         """
         rate = estimate_event_rate(y_true, y_prob, new_scores=new_scores, **options)
-        if rate.check.pvalue < _DOUBTFUL:
-            warnings.warn(
-                f"PriorShift: the scores of events or of other rows have changed ({p_text(rate.check.pvalue)}), so the "
-                "estimated event rate is not valid.",
-                CalibrantWarning,
-                stacklevel=2,
+        if doubts := list(_doubts(rate)):
+            warnings.warn(f"PriorShift: {' '.join(doubts)}", CalibrantWarning, stacklevel=2)
+        if not 0 < rate.value < 1:
+            raise InputError(
+                f"The event rate estimated from new_scores must lie strictly between 0 and 1; got {rate.value:g}, with "
+                f"the interval {rate.low:.3g} to {rate.high:.3g}.",
+                hint="Pass more new rows, or PriorShift(prevalence=) with a rate inside the interval.",
+                argument="new_scores",
             )
         found = cls(prevalence=rate.value, trained_prevalence=rate.reference_rate)
         found.fit([0.5, 0.5], [0, 1])  # the map depends on the two rates only
@@ -139,6 +148,18 @@ class PriorShift(ScoreMap):
     def odds_ratio_(self) -> float:
         """Factor of the odds."""
         return float(self.map_.ratio)
+
+
+def _doubts(rate: EventRate) -> Iterator[str]:
+    """Yield why a correction by an estimated event rate may be wrong."""
+    if math.isnan(rate.check.pvalue):
+        yield "The assumption of the estimated event rate cannot be checked with so few rows."
+    elif rate.check.pvalue < _DOUBTFUL:
+        changed = f"The scores of events or of other rows have changed ({p_text(rate.check.pvalue)})"
+        yield f"{changed}, so the estimated event rate is not valid."
+    if rate.miscalibrated_reference:
+        note = next(note.text for note in rate.notes if note.code == "miscalibrated_reference")
+        yield f"{note} Calibrate them first, for example with Platt; a change of the event rate does not."
 
 
 def _odds(name: str, share: float) -> float:

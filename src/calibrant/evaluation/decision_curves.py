@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._support.errors import Argument, InputError, Note
+from calibrant._support.formatting import runs_text
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.json_values import columns
 from calibrant._support.logits import EPS, expit, logit
@@ -54,7 +55,7 @@ class DecisionCurve:
 
     def __getitem__(self, name: str) -> NetBenefit:
         """Return the strategy of this name."""
-        found = {each.name: each for each in (*self.models, self.treat_all)}
+        found = {each.name: each for each in (*self.models, self.treat_all)} | {each.name: each for each in self.models}
         if name not in found:
             raise InputError(f"name must be one of {', '.join(found)}; got {name!r}.", argument="name", value=name)
         return found[name]
@@ -93,6 +94,26 @@ class DecisionCurve:
             "notes": [note.to_dict() for note in self.notes],
         }
 
+    def better_at(self, model: NetBenefit) -> str:
+        """Return where the pointwise interval of a model's gain lies above 0, in words.
+
+        Each interval holds by itself: of two equally good models, one is better at some of many thresholds by chance.
+
+        Parameters
+        ----------
+        model : NetBenefit
+
+        Returns
+        -------
+        str
+        """
+        better, count = model.gain_low > 0, self.thresholds.size
+        if not better.any():
+            return "no threshold"
+        where = f"{int(better.sum())} of {count} thresholds" if count > 1 else "the threshold"
+        level = f"{100 * self.level:g} % confidence at each by itself"
+        return f"{where} ({runs_text(self.thresholds, better)}; {level})"
+
     def plot(self, **options: Any) -> Any:
         """Draw the curves; options as for `calibrant.plots.DecisionCurveDisplay.plot`."""
         from calibrant.plots import DecisionCurveDisplay
@@ -100,14 +121,10 @@ class DecisionCurve:
         return DecisionCurveDisplay(self).plot(**options)
 
     def __repr__(self) -> str:
-        parts = []
-        for each in self.models:
-            better = self.thresholds[each.gain_low > 0]
-            where = f"{better.min():g} to {better.max():g}" if better.size else "no threshold"
-            parts.append(f"  {each.name}: better than {each.reference} at {where} ({100 * self.level:g} % confidence)")
-        head = (
-            f"Net benefit at {self.thresholds.size} thresholds from {self.thresholds[0]:g} to {self.thresholds[-1]:g}"
-        )
+        parts = [f"  {each.name}: better than {each.reference} at {self.better_at(each)}" for each in self.models]
+        count, ends = self.thresholds.size, dict.fromkeys(f"{end:g}" for end in self.thresholds[[0, -1]])
+        where = f"1 threshold, {next(iter(ends))}" if count == 1 else f"{count} thresholds from {' to '.join(ends)}"
+        head = f"Net benefit at {where}"
         return "\n".join([f"{head}; event rate {100 * self.prevalence:.4g} %", *parts])
 
 
@@ -148,8 +165,8 @@ def decision_curve(
         Instead of thresholds: ``LinearCost(over=1, under=4)`` has the threshold over / (over + under) = 0.2. A cost of
         overestimation is that of a false positive, one of underestimation that of a false negative.
     calibrator : calibrator, optional
-        Adds to each model its recalibrated version, cross-fitted in five folds, and the gain by recalibration at each
-        threshold. Needs rows, and scikit-learn.
+        Adds to each model its recalibrated version, cross-fitted in five folds of rows or clusters, and the gain by
+        recalibration at each threshold. Needs rows, and scikit-learn.
     cluster : column, optional
         Rows of one cluster may depend on each other. Needs rows.
     confidence_level : float, default=0.95
@@ -277,20 +294,23 @@ def _read_thresholds(thresholds: Any, costs: Iterable[Any] | None) -> Floats | N
     if thresholds is None and costs is None:
         return None
     if costs is not None:
-        found = np.array([cost_threshold(cost) for cost in check_sequence("costs", costs)])
+        argument, values = "costs", [cost_threshold(cost) for cost in check_sequence("costs", costs)]
     else:
-        values = [thresholds] if is_number(thresholds) else check_sequence("thresholds", thresholds)
-        bad = next((value for value in values if not (is_number(value) and 0 < value < 1)), None)
-        if bad is not None or not values:
-            raise InputError(f"thresholds must lie between 0 and 1; got {bad!r}.", argument="thresholds", value=bad)
-        found = np.array(values, dtype=np.float64)
-    return np.unique(found)
+        argument = "thresholds"
+        values = [thresholds] if is_number(thresholds) else list(check_sequence("thresholds", thresholds))
+    bad = [value for value in values if not (is_number(value) and 0 < value < 1)]
+    if bad or not values:
+        what = "thresholds" if argument == "thresholds" else "The thresholds of costs"
+        got = repr(bad[0]) if bad else "none"
+        raise InputError(f"{what} must lie strictly between 0 and 1; got {got}.", argument=argument)
+    return np.unique(np.array(values, dtype=np.float64))
 
 
 def _recalibrate(calibrator: Any, score: Floats, rows: PairedRows, random_state: int) -> Floats:
     from calibrant.calibrators.cross_fitting import cross_fit
 
-    if not (hasattr(calibrator, "fit") and hasattr(calibrator, "get_params")):
+    if isinstance(calibrator, type) or not (hasattr(calibrator, "fit") and hasattr(calibrator, "get_params")):
         raise InputError(Argument("calibrator") + f" must be a calibrator, such as cb.Beta(); got {calibrator!r}.")
     weight = None if rows.weight is None else rows.weight.astype(np.float64)
-    return cross_fit(calibrator, score, rows.event, sample_weight=weight, random_state=random_state)
+    options: dict[str, Any] = {"sample_weight": weight, "cluster": rows.cluster, "random_state": random_state}
+    return cross_fit(calibrator, score, rows.event, **options)

@@ -1,5 +1,6 @@
 """`estimate_event_rate`: the event rate of rows without outcomes, from their scores and from rows with outcomes."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
@@ -10,6 +11,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.formatting import p_text
 from calibrant._support.json_values import plain
+from calibrant._support.logistic import log_likelihood
 from calibrant._support.logits import EPS, expit, logit
 from calibrant._support.option_checks import check_option, check_share
 from calibrant._support.roots import find_root
@@ -26,6 +28,7 @@ EventRateMethod: TypeAlias = Literal["em", "bbse"]
 _FEWEST_PER_BIN = 20
 _MOST_BINS = 10
 _TINY = 1e-12
+_DOUBTFUL = 0.01  # level of the test of the reference rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,10 +74,17 @@ class EventRate:
 
     def __repr__(self) -> str:
         interval = f"{100 * self.level:g} % CI {100 * self.low:.4g} to {100 * self.high:.4g} %"
+        known = not math.isnan(self.check.pvalue)
+        check = p_text(self.check.pvalue) if known else "not possible, too few rows"
         return (
             f"EventRate({100 * self.value:.4g} %, {interval}; reference {100 * self.reference_rate:.4g} %; "
-            f"check of the assumption: {p_text(self.check.pvalue)})"
+            f"check of the assumption: {check})"
         )
+
+    @property
+    def miscalibrated_reference(self) -> bool:
+        """Whether the scores of the reference rows are miscalibrated, so that a change of their odds is not enough."""
+        return any(note.code == "miscalibrated_reference" for note in self.notes)
 
 
 @row_options
@@ -126,6 +136,10 @@ def estimate_event_rate(
     Notes
     -----
     Assumption: the scores of events have the same distribution in both sets of rows, and so have those of other rows.
+    EM also assumes that the log-odds of the event are a line in the logit of the score, which Cox's recalibration
+    fits: with another shape of the calibration curve EM is biased, BBSE is not, and the check cannot tell. A note says
+    if the scores of the reference rows are miscalibrated.
+
     EM maximises the mean of log(1 + r (L - 1)) over r, L the likelihood ratio of the score. Its interval is that of
     the likelihood ratio, divided by the factor by which the reference rows increase the variance of the estimate.
     BBSE: r = (s - b) / (a - b), s the share of new scores that reach the threshold, a and b those of events and other
@@ -162,8 +176,25 @@ def estimate_event_rate(
     else:
         value, low, high = _em(table, new, level, recalibrate=recalibrate)
     sizes = float(new.size), float(table.size)
-    notes = join_notes(table.notes, count_clipped(new, EPS)[1])
+    notes = join_notes(table.notes, count_clipped(new, EPS)[1], _miscalibration(table))
     return EventRate(value, low, high, level, method, table.prevalence, _check(table, new), *sizes, notes)
+
+
+def _miscalibration(table: ScoreTable) -> tuple[Note, ...]:
+    """Return a note if Cox's line of the reference rows differs from the diagonal, by a likelihood ratio at 1 %."""
+    from scipy.special import chdtrc
+
+    x = logit(table.score, EPS)
+    line = Logits.from_table(table, EPS).fit(table)
+    if line is None:
+        return ()
+    gain = 2 * (log_likelihood(line[0] * x + line[1], table.n, table.k) - log_likelihood(x, table.n, table.k))
+    if chdtrc(2, max(gain, 0.0)) >= _DOUBTFUL:
+        return ()
+    mean = float(np.sum(table.n * table.score)) / float(table.size)
+    rates = f"mean score {100 * mean:.3g} %, event rate {100 * table.prevalence:.3g} %"
+    text = f"The scores of the reference rows are miscalibrated: {rates}, slope {line[0]:.3g}."
+    return (Note("miscalibrated_reference", 1, text),)
 
 
 def _read_reference(y_true: Any, y_prob: Any, rows: dict[str, Any]) -> ScoreTable:

@@ -62,6 +62,13 @@ class ValidationPrecision:
             if getattr(self, name) is not None:
                 check_share(name, getattr(self, name))
         check_share("confidence_level", self.confidence_level)
+        default = type(self).__dataclass_fields__["net_benefit"].default
+        if self.threshold is None and self.net_benefit not in (None, default):
+            raise InputError(
+                f"threshold must be given with net_benefit; got net_benefit={self.net_benefit!r} alone.",
+                hint="Pass the threshold of the decisions.",
+                argument="threshold",
+            )
 
     @property
     def quantile(self) -> float:
@@ -86,8 +93,8 @@ def validation_rows(
         found["AUC"] = None if expected is None else auc_rows(expected, rate, precision.auc, z)
     if precision.net_benefit is not None and precision.threshold is not None:
         found["net benefit"] = None
-        if has_spread:
-            act, t = score >= precision.threshold, precision.threshold
+        act, t = score >= precision.threshold, precision.threshold
+        if has_spread and act.any():
             sensitivity = float(np.sum(share * score * act)) / rate
             specificity = 1 - float(np.sum(share * (1 - score) * act)) / (1 - rate)
             found["net benefit"] = net_benefit_rows(sensitivity, specificity, rate, t, precision.net_benefit, z)

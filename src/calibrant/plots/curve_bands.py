@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from calibrant._support.errors import InputError
+from calibrant._support.formatting import runs_text
 from calibrant.inference.curves.belts import CalibrationBelt, calibration_belt
 from calibrant.inference.curves.calibration_curves import CalibrationCurve, calibration_curve
 from calibrant.plots._canvas import (
@@ -151,13 +152,14 @@ class CalibrationCurveDisplay:
         axis.apply(self.ax_.xaxis)
         axis.apply(self.ax_.yaxis)
         ends = [axis.low, axis.high]
+        earlier = [line for line in self.ax_.lines if str(line.get_gid()).startswith("curve-")]
         (self.diagonal_,) = self.ax_.plot(ends, ends, color=blend(0.45), lw=1, ls=(0, (4, 3)), zorder=1)
         self.lines_: dict[str, Line2D] = {}
         self.bands_: dict[str, list[Artist]] = {}
-        colours = model_colours(len(self.curves))
+        colours = model_colours(len(earlier) + len(self.curves))[len(earlier) :]
         for i, ((name, curve), colour) in enumerate(zip(self.curves.items(), colours, strict=True)):
-            self._draw(name, curve, colour, i, axis)
-        self._dress(colours)
+            self._draw(name, curve, colour, i + len(earlier), axis)
+        self._dress(colours, earlier)
         return self
 
     def _axis(self) -> Axis:
@@ -167,37 +169,46 @@ class CalibrationCurveDisplay:
         return Axis.fitting(self.scale or ("logit" if crowded else "linear"), inner)
 
     def _draw(self, name: str, curve: Curve, colour: str, number: int, axis: Axis) -> None:
-        gid, shown = f"curve-{ids_by_name(self.curves)[name]}", axis.contains(curve.score)
-        x = curve.score[shown]
-        step = "pre" if curve.method == "isotonic" else None
-        several = len(self.curves) > 1
+        # Further curves in the same axes have further ids.
+        first = number - list(self.curves).index(name)
+        gid, shown = (
+            f"curve-{ids_by_name(self.curves)[name]}" + (f"-{first}" if first else ""),
+            axis.contains(curve.score),
+        )
+        x, step = curve.score[shown], curve.method == "isotonic"
+        several = len(self.curves) > 1 or number > 0
         bands: list[PolyCollection] = []
         for low, high in curve.bands.values():
             style: dict[str, Any] = {"color": colour, "alpha": 0.14 if several else 0.2, "lw": 0, "zorder": 0.8}
-            ends = axis.inside(low[shown]), axis.inside(high[shown])
-            bands.append(self.ax_.fill_between(x, *ends, gid=f"{gid}-band-{len(bands)}", **style))
+            place, ends = x, (axis.inside(low[shown]), axis.inside(high[shown]))
+            if step and x.size > 1:  # between two points a rising curve lies above the lower limit of the first
+                place = np.repeat(x, 2)[1:-1]
+                ends = np.repeat(ends[0][:-1], 2), np.repeat(ends[1][1:], 2)
+            bands.append(self.ax_.fill_between(place, *ends, gid=f"{gid}-band-{len(bands)}", **style))
         self.bands_[name] = list(bands)
         dash = DASHES[number % len(DASHES)]
         y = axis.inside(curve.estimate[shown])
         style = {"color": colour, "lw": 1.8, "ls": dash, "gid": gid, "zorder": 3}
+        style["label"] = _label(curve) if name == "model" else shorten(name)
         (self.lines_[name],) = self.ax_.plot(x, y, drawstyle="steps-post" if step else "default", **style)
 
-    def _dress(self, colours: list[str]) -> None:
+    def _dress(self, colours: list[str], earlier: list[Line2D]) -> None:
         self.ax_.set_xlabel("predicted probability")
         self.ax_.set_ylabel("event rate")
         self.ax_.set_aspect("equal")
         self.ax_.spines[["top", "right"]].set_visible(False)
+        drawn = [*earlier, *self.lines_.values()]
         handles: list[Any] = [
-            Line2D([], [], color=c, lw=1.8, ls=DASHES[i % len(DASHES)]) for i, c in enumerate(colours)
+            Line2D([], [], color=line.get_color(), lw=1.8, ls=DASHES[i % len(DASHES)]) for i, line in enumerate(drawn)
         ]
-        single = len(self.curves) == 1
-        labels = [_label(curve) if single else shorten(name) for name, curve in self.curves.items()]
+        single = len(drawn) == 1
+        labels = [_label(next(iter(self.curves.values())))] if single else [str(line.get_label()) for line in drawn]
         bands = list(dict.fromkeys(label for curve in self.curves.values() for label in curve.bands))
         shade = colours[0] if single else blend(0.5)
         for i, label in enumerate(bands if single else bands[:1]):
             handles.append(Patch(color=shade, alpha=0.2 + 0.2 * i, lw=0))
             labels.append(label if single or len(bands) == 1 else "confidence bands")
-        legend_above(self.ax_, self._title(), handles, labels, reach=1.2)
+        legend_above(self.ax_, self._title() if single else "Calibration curves", handles, labels, reach=1.2)
 
     def _title(self) -> str:
         if len(self.curves) > 1:
@@ -226,10 +237,10 @@ class CalibrationCurveDisplay:
         parts = []
         for name, curve in self.curves.items():
             low, high = next(iter(curve.bands.values()))
-            outside = curve.score[(curve.score < low) | (curve.score > high)]
+            outside = (curve.diagonal < low) | (curve.diagonal > high)
             where = "contains the diagonal"
-            if outside.size:
-                where = f"excludes the diagonal between {outside.min():.3g} and {outside.max():.3g}"
+            if outside.any():
+                where = f"excludes the diagonal at {runs_text(curve.score, outside)}"
             band = next(iter(curve.bands))
             who = "" if name == "model" else f"{name}, "
             parts.append(f"{who}{_label(curve)} with ICI {curve.errors.ici:.3g}, whose {band} {where}")

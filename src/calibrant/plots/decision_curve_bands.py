@@ -166,7 +166,6 @@ class DecisionCurveDisplay:
         """Return a description of the diagram in one sentence."""
         parts = []
         for model in self.curve.models:
-            better = self.curve.thresholds[model.gain_low > 0]
-            where = f"from {better.min():.3g} to {better.max():.3g}" if better.size else "at no threshold"
-            parts.append(f"{model.name} has a higher net benefit than {model.reference} {where}")
+            where = self.curve.better_at(model)
+            parts.append(f"{model.name} has a higher net benefit than {model.reference} at {where}")
         return f"Decision curve, event rate {100 * self.curve.prevalence:.3g} %: {'; '.join(parts)}."

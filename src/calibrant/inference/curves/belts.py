@@ -1,6 +1,6 @@
 """The calibration belt of Nattino, Finazzi and Bertolini, and its test."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.formatting import p_text
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.json_values import columns, plain
-from calibrant._support.logits import EPS, logit
+from calibrant._support.logits import EPS, expit, logit
 from calibrant._support.option_checks import check_count, check_sequence, check_share
 from calibrant._support.roots import find_root
 from calibrant._support.typing import Column, Floats
@@ -81,6 +81,11 @@ class CalibrationBelt:
         """The belts by name, from the widest to the narrowest."""
         return {f"{100 * level:g} % belt": self.limits[level] for level in sorted(self.limits, reverse=True)}
 
+    @property
+    def diagonal(self) -> Floats:
+        """The event rate of a calibrated model at each point: its score, clipped as in the fit."""
+        return np.clip(self.score, EPS, 1 - EPS)
+
     def deviations(self, level: float) -> list[tuple[float, float, str]]:
         """Return the ranges of scores where the belt of a level does not contain the diagonal, and its side.
 
@@ -89,9 +94,8 @@ class CalibrationBelt:
         """
         if level not in self.limits:
             raise InputError(f"level must be one of {sorted(self.limits)}; got {level!r}.", argument="level")
-        low, high = self.limits[level]
-        found = []
-        for side, outside in (("above", low > self.score), ("below", high < self.score)):
+        (low, high), found = self.limits[level], []
+        for side, outside in (("above", low > self.diagonal), ("below", high < self.diagonal)):
             turns = np.flatnonzero(np.diff(np.concatenate([[0], outside.astype(np.int8), [0]])))
             pairs = zip(turns[::2], turns[1::2], strict=True)
             found += [(float(self.score[a]), float(self.score[z - 1]), side) for a, z in pairs]
@@ -239,7 +243,7 @@ def _choose_degree(design: Design, x: Floats, threshold: float, most: int) -> tu
     return degree, total
 
 
-def _likelihood_ratios(design: Design, x: Floats, most: int) -> Any:
+def _likelihood_ratios(design: Design, x: Floats, most: int) -> Iterator[float]:
     """Yield the likelihood ratio of the line against the diagonal, then of each degree against the one below."""
     table = design.table
     n, k = table.n.astype(np.float64), table.k.astype(np.float64)
@@ -252,32 +256,49 @@ def _likelihood_ratios(design: Design, x: Floats, most: int) -> Any:
         last, start = best, [*found[:-1], 0.0, found[-1]]
 
 
-def _score_statistics(design: Design, x: Floats, most: int) -> Any:
-    """Yield the robust score statistic of intercept and slope, then of each power orthogonal to those below it."""
+def _score_statistics(design: Design, x: Floats, most: int) -> Iterator[float]:
+    """Yield the robust score statistic of intercept and slope, then of each power, given the fit of those below it."""
+    table, scaled = design.table, (x - x.mean()) / (x.std() or 1.0)
+    powers = np.stack([scaled**j for j in range(most + 1)])
+    totals = powers[:2] @ (table.k - table.n * table.score)
+    try:
+        root = np.linalg.cholesky(design.score_covariance(powers[:2], table.score))
+    except np.linalg.LinAlgError:
+        raise _undetermined(2) from None
+    yield _as_chi_squared(float(np.sum(np.linalg.solve(root, totals) ** 2)), 2, design.degrees)
+    for degree in range(2, most + 1):
+        yield _as_chi_squared(_power_statistic(design, powers[: degree + 1]), 1, design.degrees)
+
+
+def _power_statistic(design: Design, powers: Floats) -> float:
+    """Return the robust score statistic of the last power at the fit of the others, to which it is made orthogonal."""
+    table, lower = design.table, powers[:-1]
+    found = fit_logistic(design, list(lower[1:]))
+    q = expit(found @ np.stack([*lower[1:], lower[0]]))
+    weighted = lower * (table.n * q * (1 - q))
+    free = powers[-1] - np.linalg.lstsq(weighted @ lower.T, weighted @ powers[-1], rcond=None)[0] @ lower
+    variance = float(design.score_covariance(free[None], q)[0, 0])
+    if not variance > 0:
+        raise _undetermined(len(powers))
+    return float(free @ (table.k - table.n * q)) ** 2 / variance
+
+
+def _undetermined(count: int) -> InputError:
+    return InputError(
+        f"The residuals must determine the variances of {count} coefficients; there are too few distinct scores or "
+        "clusters.",
+        hint="Use a lower max_degree, or more rows.",
+        argument="max_degree",
+    )
+
+
+def _as_chi_squared(size: float, df: int, degrees: float) -> float:
+    """Return the chi-squared value with the p-value of F: few clusters estimate their covariance poorly."""
     from scipy.special import chdtri, fdtrc
 
-    table = design.table
-    scaled = (x - x.mean()) / (x.std() or 1.0)
-    contrasts = np.stack([scaled**j for j in range(most + 1)])
-    totals = contrasts @ (table.k - table.n * table.score)
-    try:
-        root = np.linalg.cholesky(design.score_covariance(contrasts, table.score))
-    except np.linalg.LinAlgError:
-        raise InputError(
-            f"The residuals must determine the variances of {most + 1} coefficients; there are too few distinct scores "
-            "or clusters.",
-            hint="Use a lower max_degree, or more rows.",
-            argument="max_degree",
-        ) from None
-    normal = np.linalg.solve(root, totals)
-    sizes = [float(normal[0] ** 2 + normal[1] ** 2), *(normal[2:] ** 2).tolist()]
-    for size, df in zip(sizes, (2, *(1 for _ in sizes[1:])), strict=True):
-        if np.isinf(design.degrees):
-            yield size
-            continue
-        # The chi-squared value with the p-value of F: few clusters estimate their covariance poorly.
-        tail = float(fdtrc(df, design.degrees, size / df))
-        yield float(chdtri(df, max(tail, 1e-300)))
+    if np.isinf(degrees):
+        return size
+    return float(chdtri(df, max(float(fdtrc(df, degrees, size / df)), 1e-300)))
 
 
 def _quantile(degrees: float, degree: int, threshold: float, level: float) -> float:

@@ -10,6 +10,7 @@ from calibrant._support import columns as _columns
 from calibrant._support.errors import InputError, Note, join_notes
 from calibrant._support.frame_output import frame_from_columns
 from calibrant._support.json_values import columns, plain
+from calibrant._support.logits import EPS
 from calibrant._support.option_checks import check_count, check_option, check_share
 from calibrant._support.random_streams import RandomState, Stream, seed_sequence, stream_key
 from calibrant._support.typing import Column, Floats
@@ -74,9 +75,14 @@ class CalibrationCurve:
     crowds_end: bool = False
 
     @property
+    def diagonal(self) -> Floats:
+        """The event rate of a calibrated model at each point: its score, clipped where the curve clips scores."""
+        return np.clip(self.score, EPS, 1 - EPS) if self.method == "spline" else self.score
+
+    @property
     def contains_diagonal(self) -> bool:
         """Whether a calibrated model lies inside the simultaneous band, at all points of the grid."""
-        return bool(((self.low <= self.score) & (self.score <= self.high)).all())
+        return bool(((self.low <= self.diagonal) & (self.diagonal <= self.high)).all())
 
     @property
     def bands(self) -> dict[str, tuple[Floats, Floats]]:
@@ -173,12 +179,15 @@ def calibration_curve(
 
     Local: the curve is that of R's ``loess(surface="direct")``. Its bands are for the event rate, not for the smoothed
     rate: their centre is the curve less an estimate of its bias, that is the spline above plus the local regression of
-    the residuals of that spline, and their width contains the error of both. A note counts the points where the curve
-    lies outside its band; where the outcomes determine no spline, the bands ignore the bias, and a note says so.
+    the residuals of that spline, and their width contains the error of both. With fewer than 200 rows of either outcome
+    the bands are those of the spline, because these would cover too little; a note says so. A note counts the points
+    where the curve lies outside its band; where the outcomes determine no spline, the bands ignore the bias, and a note
+    says so.
 
     The half-width of the simultaneous band is a multiple of the standard error: the quantile of the largest absolute
     value over the grid of a Gaussian process with the same correlation (sup-t band). Smooth bands do not cover a curve
-    that the spline cannot follow, such as a wave; with many rows draw the isotonic band too.
+    that the spline cannot follow, such as a wave; with many rows draw the isotonic band too. Scores of 0 and 1 become
+    logits of -16.6 and 16.6, so one such row with the unexpected outcome can move the spline everywhere.
 
     Isotonic: the band of Dimitriadis et al. (2023) from exact binomial limits holds for any number of rows if the curve
     rises; it is conservative, and there is no pointwise band. With weights or clusters the limits are those of Korn and

@@ -1,6 +1,6 @@
 """Local regression of outcomes on scores, with bands that account for its bias."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from calibrant.inference.curves.fitted_curves import (
     covariance_root,
     few_clusters,
     fit_logistic,
+    fit_most_knots,
     spline_columns,
 )
 from calibrant.inference.curves.spline_basis import knots
@@ -23,6 +24,8 @@ from calibrant.tables.score_table import ScoreTable
 __all__ = ["fit_local"]
 
 _POINTS = 201  # between which straight lines give the curve at the scores
+_FEW_ROWS = 200  # of the rarer outcome, below which the band of the spline is taken
+_SPLINE_BAND = "The band is that of a spline. Rows of the rarer outcome, too few for another band: {count}."
 _NO_PILOT = "The band does not account for the bias of local regression, because the outcomes determine no spline."
 
 
@@ -52,7 +55,7 @@ def fit_local(design: Design, at: Floats, span: float, degree: int) -> FittedCur
     slope = 1 / (rate + offset) + 1 / (1 - rate + offset)
     inflation, degrees = few_clusters(design, pilot.n_parameters)
     factor = _floored(covariance_root(variance * inflation), design, grouped, inner + correction, pilot)
-    return FittedCurve(
+    found = FittedCurve(
         np.clip(estimate, 0.0, 1.0),
         np.log((rate + offset) / (1 - rate + offset)) + slope * added,
         slope[:, None] * factor,
@@ -61,6 +64,27 @@ def fit_local(design: Design, at: Floats, span: float, degree: int) -> FittedCur
         {"span": span, "degree": degree, "pilot_knots": expit(pilot.knots).tolist()},
         () if pilot.basis else (Note("no_pilot", 1, _NO_PILOT),),
         offset,
+    )
+    return _with_spline_band(found, design, at)
+
+
+def _with_spline_band(found: FittedCurve, design: Design, at: Floats) -> FittedCurve:
+    """Return the curve with the band of a spline where one outcome is rare and determines one.
+
+    The band of local regression is normal on a scale that suits many rows; with few it covers too little.
+    """
+    table = design.table
+    unit = float(row_squares(table).sum()) / float(table.size)
+    rarer = int(min(float(table.positives), float(table.size - table.positives)) / unit)
+    if rarer >= _FEW_ROWS:
+        return found
+    try:
+        spline = fit_most_knots(design, at)
+    except InputError:
+        return found
+    notes = (*found.notes, Note("spline_band", rarer, _SPLINE_BAND))
+    return replace(
+        found, value=spline.value, factor=spline.factor, degrees=spline.degrees, offset=spline.offset, notes=notes
     )
 
 
