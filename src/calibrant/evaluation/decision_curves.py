@@ -60,7 +60,18 @@ class DecisionCurve:
         return found[name]
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one row per strategy and threshold."""
+        """Return one row per strategy and threshold.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return frame_from_columns(
             {name: [cell for part in self._parts() for cell in part[name]] for name in self._parts()[0]}, backend
         )
@@ -76,7 +87,13 @@ class DecisionCurve:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values as plain data for JSON."""
+        """Return all values as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         names = ("value", "low", "high", "gain", "gain_low", "gain_high")
         strategies = [
             {"name": each.name, "reference": each.reference} | columns({name: getattr(each, name) for name in names})
@@ -94,7 +111,18 @@ class DecisionCurve:
         }
 
     def plot(self, **options: Any) -> Any:
-        """Draw the curves; options as for `calibrant.plots.DecisionCurveDisplay.plot`."""
+        """Draw the curves.
+
+        Parameters
+        ----------
+        **options
+            Those of `calibrant.plots.DecisionCurveDisplay.plot`.
+
+        Returns
+        -------
+        DecisionCurveDisplay
+            The display, drawn.
+        """
         from calibrant.plots import DecisionCurveDisplay
 
         return DecisionCurveDisplay(self).plot(**options)

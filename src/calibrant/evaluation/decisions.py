@@ -101,11 +101,28 @@ class Decisions:
     notes: tuple[Note, ...] = ()
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one row per model."""
+        """Return one row per model.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return frame_from_rows([vars(line) for line in self.lines], backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "schema_version": 2,
             "result": "decisions",

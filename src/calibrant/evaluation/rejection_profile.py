@@ -36,7 +36,18 @@ class RejectionProfile:
 
     @classmethod
     def measure(cls, breakdown: Breakdown) -> "RejectionProfile | None":
-        """Test the scores of a test-based breakdown; None with more than 1,000 bins."""
+        """Test the scores of a test-based breakdown; None with more than 1,000 bins.
+
+        Parameters
+        ----------
+        breakdown : Breakdown
+            Result of TCE, or of another metric whose loss is a `RejectionRate`.
+
+        Returns
+        -------
+        RejectionProfile or None
+            Decisions at scores of each bin.
+        """
         partition, loss = breakdown.partition, breakdown.definition.loss
         assert tests_scores(loss)
         if len(partition) > MAX_BINS:

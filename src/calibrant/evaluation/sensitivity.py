@@ -47,7 +47,20 @@ class Sensitivity:
 
     @classmethod
     def measure(cls, tested: Breakdown, ece: Breakdown) -> "Sensitivity":
-        """Compute both functions from the test-based breakdown and that of ECE."""
+        """Compute both functions from the test-based breakdown and that of ECE.
+
+        Parameters
+        ----------
+        tested : Breakdown
+            Result of TCE.
+        ece : Breakdown
+            Result of ECE, whose bins ECC uses.
+
+        Returns
+        -------
+        Sensitivity
+            TCE at several significance levels, and ECC at several cost ratios.
+        """
         loss: Any = tested.definition.loss
         alphas = tuple(sorted({*ALPHAS, float(loss.alpha)}))
         partition = tested.partition

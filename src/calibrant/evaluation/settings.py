@@ -111,7 +111,13 @@ class Settings:
         return isinstance(self.margin, AbsoluteMargin)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts; metrics and bins by their specification.
+        """
         margin = {"absolute": self.margin.value} if isinstance(self.margin, AbsoluteMargin) else self.margin
         rest = plain(self, skip=("metrics", "margin", "bins"))
         metrics = {name: metric.spec for name, metric in self.metrics.items()}

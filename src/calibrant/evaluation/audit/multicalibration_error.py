@@ -82,11 +82,23 @@ class MulticalibrationError:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields but the replicates as plain data for JSON."""
+        """Return all fields but the replicates as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self)
 
     def sentence(self) -> str:
-        """Return the value and what is expected of a calibrated forecast in one sentence."""
+        """Return the value and what is expected of a calibrated forecast in one sentence.
+
+        Returns
+        -------
+        str
+            The sentence that a printed audit shows.
+        """
         if not self.n_segments:
             return "Multicalibration error: undefined, because no segment has a variance."
         text = f"Multicalibration error {self.value:.3g} ({self.sigma:.2f} standard deviations, in {self.segment})"
