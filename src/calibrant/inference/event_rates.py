@@ -66,7 +66,13 @@ class EventRate:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self, skip=("check",)) | {"check": self.check.to_dict()}
 
     def __repr__(self) -> str:

@@ -46,7 +46,13 @@ class CalibrationLevels:
     contains_diagonal: bool | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all results as plain data for JSON; the curve by its errors and whether its band has the diagonal."""
+        """Return all results as plain data for JSON; the curve by its errors and whether its band has the diagonal.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         curve = self.moderate
         errors = None if curve is None else plain(curve.errors) | {"contains_diagonal": self.contains_diagonal}
         mean = None if self.mean is None else self.mean.to_dict()

@@ -81,11 +81,37 @@ class ProportionDecision:
         return self.joint_test.pvalue
 
     def too_often(self, alpha: float, factor: float = 1.0) -> list[Any]:
-        """Classes that are predicted significantly too often."""
+        """Classes that are predicted significantly too often.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+        factor : float, default=1
+            Factor of the adjusted p-values, for several groups.
+
+        Returns
+        -------
+        list
+            Labels of the classes.
+        """
         return [c.label for c in self.classes if c.difference > 0 and c.adjusted_pvalue * factor <= alpha]
 
     def too_rarely(self, alpha: float, factor: float = 1.0) -> list[Any]:
-        """Classes that are predicted significantly too rarely."""
+        """Classes that are predicted significantly too rarely.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+        factor : float, default=1
+            Factor of the adjusted p-values, for several groups.
+
+        Returns
+        -------
+        list
+            Labels of the classes.
+        """
         return [c.label for c in self.classes if c.difference < 0 and c.adjusted_pvalue * factor <= alpha]
 
 

@@ -75,7 +75,13 @@ class SampleSize:
     precision: ValidationPrecision | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """All fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         found = plain(self, skip=("precision",))
         return found if self.precision is None else found | {"precision": asdict(self.precision)}
 

@@ -87,15 +87,43 @@ class CalibrationCurve:
         return found
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return one row per point of the grid."""
+        """Return one row per point of the grid.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            Library of the frame, one that Narwhals supports: pandas, polars, pyarrow.
+
+        Returns
+        -------
+        frame
+            A frame of `backend`.
+        """
         return frame_from_columns({name: column.tolist() for name, column in self._columns().items()}, backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data for JSON."""
+        """Return all fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self, skip=("errors",)) | columns(self._columns()) | {"errors": plain(self.errors)}
 
     def plot(self, **options: Any) -> Any:
-        """Draw the curve; options as for `calibrant.plots.CalibrationCurveDisplay.plot`."""
+        """Draw the curve; options as for `calibrant.plots.CalibrationCurveDisplay.plot`.
+
+        Parameters
+        ----------
+        **options
+            Those of `calibrant.plots.CalibrationCurveDisplay.plot`.
+
+        Returns
+        -------
+        CalibrationCurveDisplay
+            The display, drawn.
+        """
         from calibrant.plots import CalibrationCurveDisplay
 
         return CalibrationCurveDisplay({"model": self}).plot(**options)

@@ -46,7 +46,13 @@ class Confusion:
     adjusted_pvalue: float
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON."""
+        """All fields as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return plain(self)
 
 

@@ -90,7 +90,13 @@ class BiasByBin:
         return np.asarray(self.per_bin["adjusted"] <= self.alpha)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data for JSON; undefined values are null."""
+        """Return the result as plain data for JSON; undefined values are null.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         totals = {
             "tce": self.tce,
             "biased_share": self.biased_share,
@@ -109,7 +115,13 @@ class BiasByBin:
         }
 
     def cells(self) -> list[list[str]]:
-        """Return the table as text; its first row is the header."""
+        """Return the table as text; its first row is the header.
+
+        Returns
+        -------
+        list of lists of str
+            One row per bin; a star marks a significant bias.
+        """
         b = self.per_bin
         rows = [
             ["prediction", "rows", "mean prediction", "mean outcome", "bias", f"{100 * self.level:g} % interval", "p"]

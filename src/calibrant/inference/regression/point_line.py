@@ -38,7 +38,13 @@ class LinearFit:
     test: TestResult
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data for JSON."""
+        """Return the result as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {name: getattr(self, name).to_dict() for name in ("slope", "intercept", "test")}
 
 
