@@ -89,6 +89,11 @@ class PriorShift(ScoreMap):
             Of `calibrant.inference.estimate_event_rate`. Its result is kept as ``event_rate_``; a warning is issued if
             the check of its assumption has a p-value below 0.01.
 
+        Returns
+        -------
+        PriorShift
+            It is fitted.
+
         Examples
         --------
         >>> import numpy as np

@@ -63,7 +63,13 @@ class TradeOff:
         return f"<p>{self._summary()}</p>{html_table(self._cells(), left=(0,))}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data for JSON."""
+        """Return the result as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "schema_version": 1,
             "before": {k: v for name, value in self.before.items() for k, v in number(name, value).items()},

@@ -79,16 +79,47 @@ class Stretched(Forecast):
         return cells
 
     def normal_score(self, y: Floats) -> Floats:
-        """Return the standard normal value of each outcome's level."""
+        """Return the standard normal value of each outcome's level.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Outcomes.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return normal_scores(self.base, self._back(y))
 
     def moved(self, values: Floats) -> Floats:
-        """Transform values of the base; rows are the last axis."""
+        """Transform values of the base; rows are the last axis.
+
+        Parameters
+        ----------
+        values : array
+            Values of the base, of shape (n,) or (k, n).
+
+        Returns
+        -------
+        array
+            Of the same shape.
+        """
         found: Floats = self._moved + self.factor * (values - self._middle)
         return found
 
     def at_score(self, z: Floats) -> Floats:
-        """Return the quantiles at standard normal values."""
+        """Return the quantiles at standard normal values.
+
+        Parameters
+        ----------
+        z : array of k numbers
+            Standard normal values.
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         return self.moved(self.base.at_score(z).T).T
 
     def at_row_score(self, z: Floats) -> Floats:
@@ -175,7 +206,17 @@ class Warped(Forecast):
         return len(self.base)
 
     def normal_score(self, y: Floats) -> Floats:
-        """Return the standard normal value of each outcome's level."""
+        """Return the standard normal value of each outcome's level.
+
+        Parameters
+        ----------
+        y : array of n numbers
+            Outcomes.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         score: Floats = self.warp(normal_scores(self.base, y))
         return score
 
@@ -186,7 +227,17 @@ class Warped(Forecast):
         return u, u
 
     def at_score(self, z: Floats) -> Floats:
-        """Return the quantiles at standard normal values."""
+        """Return the quantiles at standard normal values.
+
+        Parameters
+        ----------
+        z : array of k numbers
+            Standard normal values.
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         found: Floats = self.base.at_score(self.warp.inverse(z))
         return found
 
