@@ -59,7 +59,13 @@ class Classwise:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """Everything as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "schema_version": 1,
             "metric": self.metric,
@@ -176,7 +182,18 @@ class ClasswiseMetric(FromBinaryMetric):
     prefix: ClassVar[str] = "class-wise"
 
     def measure(self, table: ClassTable) -> Measure:
-        """Return the function that measures other outcomes, or other weights."""
+        """Return the function that measures other outcomes, or other weights.
+
+        Parameters
+        ----------
+        table : ClassTable
+            Class probabilities and the classes that occurred.
+
+        Returns
+        -------
+        callable
+            Function of the codes of the classes and of the weights; None stands for those of the table.
+        """
         metric = self.metric
         if has_bins(metric) and getattr(metric.bins, "fixed", False) and declared(metric, "needs_sums_only"):
             return _CellSums(table, metric)

@@ -99,7 +99,6 @@ class EcceMad(UnbinnedMetric):
     interval_method: ClassVar[str] = "anchored"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         return ecce(table).mad
 
 
@@ -122,7 +121,6 @@ class EcceR(UnbinnedMetric):
     interval_method: ClassVar[str] = "anchored"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         return ecce(table).r
 
 

@@ -191,7 +191,6 @@ class MCB(UnbinnedMetric):
     interval_method: ClassVar[str] = "triangle"
 
     def value(self, table: ScoreTable) -> float:
-        """Return the value."""
         return corp_decomposition(table).mcb
 
 

@@ -106,7 +106,13 @@ class Proportions:
         self._close()
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """Everything as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "schema_version": 1,
             "labels": [label(name) for name in self.labels],

@@ -61,7 +61,13 @@ class CostByBin:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data for JSON; undefined values are null."""
+        """Return the result as plain data for JSON; undefined values are null.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {
             "schema_version": 1,
             "size": self.size,

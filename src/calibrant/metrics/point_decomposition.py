@@ -51,7 +51,13 @@ class MSEDecomposition:
         return self.mcb - self.dsc + self.unc
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
+        """Everything as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, text, lists and dicts, as ``json.dumps`` takes them.
+        """
         return {**plain(self), "mse": self.mse}
 
 
