@@ -195,6 +195,13 @@ class Note:
     See Also
     --------
     InputError, CalibrantWarning
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_arrays([0, 1, None], [0.2, 0.7, 0.5], missing="drop")
+    >>> [(note.code, note.count) for note in table.notes]
+    [('missing', 1)]
     """
 
     code: str

@@ -74,6 +74,17 @@ class Candidate:
     See Also
     --------
     Ranking, AutoCalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(600)
+    >>> auto = cb.AutoCalibrator(calibrators=["platt"], n_resamples=199).fit(p, rng.random(600) < p**2)
+    >>> best = auto.ranking_.candidates[0]
+    >>> best.name, best.gain > 0, best.pvalue
+    ('platt', True, 0.005)
     """
 
     name: str
@@ -106,6 +117,16 @@ class Ranking:
     See Also
     --------
     Candidate, AutoCalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(600)
+    >>> auto = cb.AutoCalibrator(calibrators=["platt"], n_resamples=199).fit(p, rng.random(600) < p**2)
+    >>> auto.ranking_.chosen, auto.ranking_.baseline, auto.ranking_.metric
+    ('platt', 'uncalibrated', 'brier')
     """
 
     candidates: tuple[Candidate, ...]

@@ -29,6 +29,15 @@ class DistributionMap(KnownKeywords, TransformerMixin, BaseEstimator):  # type: 
     See Also
     --------
     PITRecalibrator, ScoreMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import Gaussian, VarianceScaling
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> recalibrator = VarianceScaling().fit(Gaussian(np.zeros(1000), 3.0), y)
+    >>> isinstance(recalibrator, DistributionMap), recalibrator(Gaussian([0.0], 3.0)).quantile(0.9).round(1)
+    (True, array([1.2]))
     """
 
     kind: ClassVar[str] = "distribution"

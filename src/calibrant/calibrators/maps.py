@@ -352,6 +352,13 @@ class SinhArcsinh:
     See Also
     --------
     ParetoRecalibrator, Warped
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> heavy = SinhArcsinh(0.0, 1.0, 0.0, 0.5)
+    >>> heavy(np.array([-2.0, 0.0, 2.0])).round(3), heavy.inverse(heavy(np.array([1.5]))).round(3)
+    (array([-0.786,  0.   ,  0.786]), array([1.5]))
     """
 
     location: float = 0.0

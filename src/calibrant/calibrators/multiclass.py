@@ -37,6 +37,17 @@ class ProbabilityMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ig
     See Also
     --------
     ScoreMap, OneVsRest, Dirichlet
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([2, 2, 2], 1000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
+    >>> calibrator = cb.VectorScaling().fit(proba, y)
+    >>> isinstance(calibrator, ProbabilityMap), calibrator.predict_proba(proba[:2]).shape
+    (True, (2, 3))
     """
 
     kind: ClassVar[str] = "multiclass"

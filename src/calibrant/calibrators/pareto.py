@@ -42,6 +42,15 @@ class FrontPoint:
     See Also
     --------
     Front
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import Gaussian, ParetoRecalibrator
+    >>> y = np.random.default_rng(0).standard_t(3, size=500)
+    >>> point = ParetoRecalibrator(n_points=4).fit(Gaussian(np.zeros(500), 1.0), y).front_[-1]
+    >>> point.pvalue > 0.05, type(point.map).__name__
+    (True, 'SinhArcsinh')
     """
 
     nll: float
@@ -64,6 +73,15 @@ class Front:
     See Also
     --------
     FrontPoint, ParetoRecalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import Gaussian, ParetoRecalibrator
+    >>> y = np.random.default_rng(0).standard_t(3, size=500)
+    >>> front = ParetoRecalibrator(n_points=4).fit(Gaussian(np.zeros(500), 1.0), y).front_
+    >>> front[0].nll < front.before.nll, front[-1].a_squared < front.before.a_squared
+    (True, True)
     """
 
     points: tuple[FrontPoint, ...]

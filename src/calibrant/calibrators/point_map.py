@@ -36,6 +36,13 @@ class PointMap(KnownKeywords, RegressorMixin, BaseEstimator):  # type: ignore[mi
     See Also
     --------
     ScoreMap, LinearRecalibrator
+
+    Examples
+    --------
+    >>> from calibrant.regression import LinearRecalibrator
+    >>> recalibrator = LinearRecalibrator(cv=None).fit([1.0, 2.0, 3.0], [3.0, 5.0, 7.0])
+    >>> isinstance(recalibrator, PointMap), recalibrator([10.0])
+    (True, array([21.]))
     """
 
     kind: ClassVar[str] = "point"

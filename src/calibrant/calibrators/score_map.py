@@ -40,6 +40,16 @@ class ScoreMap(KnownKeywords, ClassifierMixin, BaseEstimator):  # type: ignore[m
     See Also
     --------
     ProbabilityMap, PointMap, DistributionMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> calibrator = cb.Platt(on="logit").fit(p, rng.random(2000) < p**2)
+    >>> isinstance(calibrator, ScoreMap), calibrator([0.2, 0.8]).round(2)
+    (True, array([0.05, 0.64]))
     """
 
     kind: ClassVar[str] = "binary"

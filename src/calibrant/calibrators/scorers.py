@@ -80,6 +80,16 @@ class MetricScorer(BaseEstimator):  # type: ignore[misc]
     See Also
     --------
     scorers
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import calibrant as cb
+    >>> X, y = make_classification(500, random_state=0)
+    >>> scorer = MetricScorer(cb.Brier())
+    >>> round(scorer(GaussianNB().fit(X, y), X, y), 3)
+    -0.137
     """
 
     def __init__(self, metric: Metric) -> None:

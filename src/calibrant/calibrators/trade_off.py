@@ -35,6 +35,16 @@ class TradeOff:
     See Also
     --------
     PointMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import LinearRecalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.normal(size=300)
+    >>> found = LinearRecalibrator(cv=5).fit(p, 2 * p + rng.normal(size=300)).trade_off_
+    >>> found.after["mse"] < found.before["mse"], found.mse_change.pvalue < 0.001
+    (True, True)
     """
 
     before: Mapping[str, float]

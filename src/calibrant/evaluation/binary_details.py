@@ -58,6 +58,14 @@ class CumulativeDifferences:
     See Also
     --------
     ecce, CumulativeDisplay
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = cb.evaluate(table).details.cumulative
+    >>> round(found.ecce.mad, 3), round(found.test.pvalue, 2)
+    (0.03, 0.37)
     """
 
     __repr__ = short_repr
@@ -116,6 +124,14 @@ class BinaryDetails(LogOddsDetails):
     See Also
     --------
     Evaluation, CalibrationLevels, Decision
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> details = cb.evaluate(table).details
+    >>> round(details.log_odds_error.value, 2), details.decision.equivalence.within
+    (0.2, False)
     """
 
     __repr__ = short_repr

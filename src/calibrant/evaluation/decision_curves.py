@@ -42,6 +42,16 @@ class DecisionCurve:
     See Also
     --------
     decision_curve, NetBenefit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.inference import decision_curve
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.beta(1, 3, 4000)
+    >>> curve = decision_curve(rng.random(4000) < p, p, thresholds=[0.1, 0.2])
+    >>> curve.thresholds, [model.name for model in curve.models], curve.treat_all.value.round(3)
+    (array([0.1, 0.2]), ['model'], array([0.153, 0.048]))
     """
 
     thresholds: Floats

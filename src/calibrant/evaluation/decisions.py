@@ -51,6 +51,17 @@ class DecisionResult:
     See Also
     --------
     Decisions, decisions
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> found = cb.decisions(rng.random(1000) < p, p, false_positive=1, false_negative=4, n_resamples=99)
+    >>> line = found.lines[0]
+    >>> line.threshold, round(line.cost, 2), round(line.net_benefit, 2)
+    (0.2, 0.39, 0.43)
     """
 
     name: str

@@ -37,6 +37,16 @@ class Difference:
     See Also
     --------
     Comparison, compare
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> found = cb.compare(rng.random(2000) < p, {"squared": p**2, "plain": p}).differences[0]
+    >>> found.model, found.baseline, found.metric, found.value < 0, found.adjusted_pvalue < 0.05
+    ('plain', 'squared', 'log-odds error', True, True)
     """
 
     model: str

@@ -42,6 +42,13 @@ class LabelsDetails(DeviationDetails):
     See Also
     --------
     Evaluation, ProportionDecision
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> details = cb.evaluate(["a", "b"] * 200, cb.Labels(["a", "a", "b", "a"] * 100)).details
+    >>> details.largest.label, details.largest.difference
+    ('a', 0.25)
     """
 
     __repr__ = short_repr

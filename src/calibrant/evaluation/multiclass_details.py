@@ -49,6 +49,17 @@ class MulticlassDetails(LogOddsDetails):
     See Also
     --------
     Evaluation, MulticlassDecision
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([2, 2, 2], 1000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
+    >>> details = cb.evaluate(y, proba, n_resamples=99).details
+    >>> details.labels, [round(each, 2) for each in details.top_label]
+    ((0, 1, 2), [0.54, 0.48])
     """
 
     __repr__ = short_repr

@@ -52,6 +52,16 @@ class RegressionDetails(DeviationDetails):
     See Also
     --------
     Evaluation, JointTest, Deviation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.normal(size=2000)
+    >>> details = cb.evaluate(p + rng.normal(size=2000), cb.Point(p + 0.2)).details
+    >>> details.kind, details.line.slope.low < 1 < details.line.slope.high
+    ('point', True)
     """
 
     __repr__ = short_repr

@@ -29,6 +29,16 @@ class RejectionProfile:
     See Also
     --------
     TCE, RejectionRate
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import RejectionProfile
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> profile = RejectionProfile.measure(cb.TCE(bins=cb.Quantile(1))(table))  # one bin, with an event rate of 0.41
+    >>> kept = profile.score[~profile.rejected]
+    >>> round(float(kept.min()), 2), round(float(kept.max()), 2)
+    (0.37, 0.46)
     """
 
     score: Floats

@@ -38,6 +38,15 @@ class Sensitivity:
     See Also
     --------
     Evaluation, AbsoluteMargin
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import Sensitivity
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> found = Sensitivity.measure(cb.TCE(bins=cb.EqualWidth(2))(table), cb.ECE()(table))
+    >>> min(found.alphas), max(found.alphas), round(min(found.tce), 1), round(max(found.tce), 1)
+    (1e-06, 0.4, 33.3, 100.0)
     """
 
     alphas: tuple[float, ...]

@@ -95,6 +95,14 @@ class Settings:
     See Also
     --------
     Evaluation, evaluate
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [100, 100, 100], [16, 33, 75])
+    >>> settings = cb.evaluate(table, alpha=0.01).settings
+    >>> settings.alpha, settings.margin, list(settings.metrics)[:2]
+    (0.01, 0.1, ['bias', 'ECE'])
     """
 
     margin: Margin

@@ -27,6 +27,17 @@ class Forecast(Protocol):
     See Also
     --------
     Gaussian, Quantiles, Samples, Frozen
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import Gaussian
+    >>> forecast = Gaussian([1.0, 2.0], 0.5)
+    >>> forecast.point(), forecast.quantile(0.9).round(2)
+    (array([1., 2.]), array([1.64, 2.64]))
+    >>> low, high = forecast.cells(np.array([1.0, 2.5]))  # equal: the distribution is known and continuous
+    >>> high.round(2)
+    array([0.5 , 0.84])
     """
 
     kind: ClassVar[str] = "distribution"

@@ -37,6 +37,13 @@ class Stretched(Forecast):
     See Also
     --------
     Warped, VarianceScaling, Forecast
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian
+    >>> wider = Stretched(Gaussian([1.0], 0.5), 2.0, 0.0)
+    >>> wider.quantile([0.16, 0.5, 0.84]).round(2).tolist()
+    [[0.01, 1.0, 1.99]]
     """
 
     base: Any
@@ -188,6 +195,19 @@ class Warped(Forecast):
     See Also
     --------
     Stretched, PITRecalibrator, ParetoRecalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.regression import Gaussian
+    >>> class Half:
+    ...     def __call__(self, score):
+    ...         return score / 2
+    ...     def inverse(self, value):
+    ...         return 2 * value
+    >>> warped = Warped(Gaussian([1.0], 0.5), Half())  # twice as wide
+    >>> warped.quantile([0.16, 0.5, 0.84]).round(2), warped.normal_score(np.array([2.0]))
+    (array([[0.01, 1.  , 1.99]]), array([1.]))
     """
 
     base: Any

@@ -81,6 +81,14 @@ class Decision:
     See Also
     --------
     BinaryDetails, Equivalence
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [500, 500, 500], [90, 190, 330])
+    >>> decision = cb.evaluate(table).decision
+    >>> decision.pvalue < 0.001, decision.direction(alpha=0.05)
+    (True, 'overconfident')
     """
 
     joint_test: JointTest

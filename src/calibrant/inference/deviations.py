@@ -43,6 +43,16 @@ class Deviation:
     See Also
     --------
     JointTest, RegressionDetails
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.normal(size=2000)
+    >>> found = cb.evaluate(p + rng.normal(size=2000), cb.Point(p + 0.2)).equivalence
+    >>> found.name, found.margin, found.within
+    ('bias by bin', 0.05, False)
     """
 
     name: str

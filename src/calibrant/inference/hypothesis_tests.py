@@ -42,6 +42,14 @@ class TestResult:
     See Also
     --------
     JointTest, spiegelhalter
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> result = cb.spiegelhalter([0, 1, 0, 1] * 50, [0.1, 0.6, 0.3, 0.9] * 50)
+    >>> statistic, pvalue = result
+    >>> result.name, round(statistic, 2), pvalue < 0.001
+    ('Spiegelhalter', -6.4, True)
     """
 
     __test__ = False  # not a test case of pytest
@@ -104,6 +112,14 @@ class JointTest:
     See Also
     --------
     TestResult, Deviation
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.8], [500, 500, 500], [90, 190, 330])
+    >>> joint = cb.evaluate(table).decision.joint_test
+    >>> [test.name for test in joint.significant(alpha=0.05)]
+    ['slope', 'deviation over bins']
     """
 
     __test__ = False  # not a test case of pytest

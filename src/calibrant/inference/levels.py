@@ -38,6 +38,16 @@ class CalibrationLevels:
     See Also
     --------
     BinaryDetails, slope_intercept
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> levels = cb.evaluate(rng.random(2000) < p**2, p).details.levels
+    >>> round(levels.mean.value, 2), [each.name for each in levels.weak], levels.contains_diagonal
+    (0.66, ['calibration in the large', 'calibration slope', 'Cox intercept'], False)
     """
 
     mean: Estimate | None

@@ -39,6 +39,13 @@ class ClassProportion:
     See Also
     --------
     ProportionDecision, proportions
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> result = cb.evaluate(["a", "b"] * 200, cb.Labels(["a", "a", "b", "a"] * 100))
+    >>> [(each.label, each.predicted, each.actual) for each in result.decision.classes]
+    [('a', 0.75, 0.5), ('b', 0.25, 0.5)]
     """
 
     label: Any
@@ -68,6 +75,13 @@ class ProportionDecision:
     See Also
     --------
     ClassProportion, LabelsDetails
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> decision = cb.evaluate(["a", "b"] * 200, cb.Labels(["a", "a", "b", "a"] * 100)).decision
+    >>> decision.too_often(0.05), decision.too_rarely(0.05)
+    (['a'], ['b'])
     """
 
     classes: tuple[ClassProportion, ...]

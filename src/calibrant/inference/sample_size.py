@@ -57,6 +57,13 @@ class SampleSize:
     See Also
     --------
     sample_size, ValidationPrecision
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> plan = cb.sample_size(event_rate=0.05, deviation=0.5)
+    >>> plan.detect, plan.detect_events, plan.at_least
+    (1226, 62, True)
     """
 
     detect: int

@@ -35,6 +35,13 @@ class Coverage:
     See Also
     --------
     coverage
+
+    Examples
+    --------
+    >>> from calibrant.regression import Gaussian, coverage
+    >>> result = coverage([9.0, 12.0, 13.5, 10.5], Gaussian([10.0] * 4, 2.0), levels=[0.5, 0.9])
+    >>> result.per_level["observed"], round(result.mean_absolute, 3)
+    (array([0.5 , 0.75]), 0.075)
     """
 
     per_level: Mapping[str, Any]

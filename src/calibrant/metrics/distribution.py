@@ -38,6 +38,15 @@ class DistributionMetric(UnbinnedMetric):
     See Also
     --------
     Metric, PointMetric, CRPS
+
+    Examples
+    --------
+    >>> from calibrant.regression import CRPS, Gaussian
+    >>> metric = CRPS()
+    >>> isinstance(metric, DistributionMetric), metric.kind
+    (True, 'distribution')
+    >>> round(metric([1.0, 2.0], Gaussian([1.5, 1.5], 1.0)).value, 4)
+    0.3314
     """
 
     kind: ClassVar[str] = "distribution"

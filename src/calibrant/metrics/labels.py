@@ -54,6 +54,13 @@ class Proportions:
     See Also
     --------
     proportions, ConfusionTable
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> result = cb.proportions(["a", "a", "b", "b"], ["a", "b", "b", "b"])
+    >>> result.confusion.tolist(), result.difference.tolist(), result.accuracy
+    ([[1, 1], [0, 2]], [-0.25, 0.25], 0.75)
     """
 
     labels: list[Any]

@@ -34,6 +34,14 @@ class LocalRegression:
     See Also
     --------
     calibration_curve, loess_errors
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> table = cb.ScoreTable.from_counts([0.1, 0.3, 0.5, 0.8], [50, 50, 50, 50], [9, 16, 27, 38])
+    >>> LocalRegression(span=1.0, degree=1).fitted(table, np.array([0.2, 0.6])).round(3)
+    array([0.256, 0.602])
     """
 
     span: float = 0.75

@@ -72,6 +72,17 @@ class Metric(Protocol):
     See Also
     --------
     UnbinnedMetric, GCE, PointMetric, DistributionMetric
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> class ShareOfHighScores:
+    ...     name, unit, measures_gaps = "share_of_high_scores", "1", False
+    ...     spec = {"name": "share_of_high_scores"}
+    ...     def value(self, table):
+    ...         return float(table.n[table.score >= 0.5].sum() / table.size)
+    >>> cb.interval(ShareOfHighScores(), [0, 1, 0, 1] * 50, [0.1, 0.6, 0.3, 0.9] * 50).value
+    0.5
     """
 
     @property
@@ -155,6 +166,17 @@ class UnbinnedMetric(KnownKeywords, ABC):
     See Also
     --------
     Metric, GCE, metric_function
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class MeanScore(UnbinnedMetric):
+    ...     name = "mean_score"
+    ...     def value(self, table):
+    ...         return float(table.n @ table.score / table.size)
+    >>> round(MeanScore()([0, 1, 1], [0.2, 0.6, 0.7]).value, 3)
+    0.5
     """
 
     name: ClassVar[str]
@@ -256,6 +278,13 @@ class MetricValue:
     See Also
     --------
     Metric, Breakdown
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> result = cb.Brier()([0, 1, 1], [0.2, 0.6, 0.9])
+    >>> round(float(result), 3), result.metric, result.spec
+    (0.07, 'brier', {'name': 'brier'})
     """
 
     value: float

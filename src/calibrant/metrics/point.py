@@ -47,6 +47,12 @@ class PointMetric(UnbinnedMetric):
     See Also
     --------
     Metric, DistributionMetric, MSE
+
+    Examples
+    --------
+    >>> from calibrant.regression import MSE
+    >>> isinstance(MSE(), PointMetric), MSE()([1.0, 2.0], [1.5, 2.0]).value
+    (True, 0.125)
     """
 
     kind: ClassVar[str] = "point"

@@ -33,6 +33,13 @@ class MSEDecomposition:
     See Also
     --------
     mse_decomposition
+
+    Examples
+    --------
+    >>> from calibrant.regression import mse_decomposition
+    >>> parts = mse_decomposition([1.0, 2.0, 6.0, 7.0], [2.0, 3.0, 9.0, 8.0])
+    >>> parts.mcb - parts.dsc + parts.unc, parts.bias
+    (3.0, 2.25)
     """
 
     __repr__ = short_repr

@@ -39,6 +39,13 @@ class RECCurve:
     See Also
     --------
     rec_curve
+
+    Examples
+    --------
+    >>> from calibrant.regression import rec_curve
+    >>> curve = rec_curve([1.0, 2.0, 6.0, 4.0], [2.0, 3.0, 9.0, 4.0])
+    >>> curve.at(2), curve.needed(0.9), curve.area_over
+    (0.75, 3.0, 1.25)
     """
 
     tolerance: Floats

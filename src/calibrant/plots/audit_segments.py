@@ -34,6 +34,17 @@ class SegmentDisplay:
     See Also
     --------
     SegmentMapDisplay, audit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> found.plot().data()["rule"].tolist()
+    ['region = 2']
     """
 
     audit: Audit

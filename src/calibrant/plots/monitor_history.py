@@ -42,6 +42,22 @@ class MonitorDisplay:
     See Also
     --------
     Monitor
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> monitor = cb.Monitor(f"{folder.name}/store.db", window="day")
+    >>> for day in range(1, 4):
+    ...     p = rng.random(200)
+    ...     stored = monitor.observe(rng.random(200) < p, p, time=f"2026-01-{day:02}")
+    >>> display = monitor.plot()
+    >>> len(display.data())
+    3
+    >>> folder.cleanup()
     """
 
     history: Any

@@ -260,6 +260,16 @@ class ComparisonDisplay:
     See Also
     --------
     compare, EvaluationDisplay
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> display = cb.compare(rng.random(500) < p, {"plain": p, "squared": p**2}, n_resamples=99).plot()
+    >>> display.reliability.data()["model"].unique().tolist()
+    ['plain', 'squared']
     """
 
     comparison: Comparison

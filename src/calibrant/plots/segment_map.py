@@ -48,6 +48,17 @@ class SegmentMapDisplay:
     See Also
     --------
     SegmentDisplay, audit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> int(found.plot_map().data()["n_rows"].sum())
+    6000
     """
 
     audit: Audit

@@ -45,6 +45,17 @@ class Condition:
     See Also
     --------
     Segment, Audit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> [(condition.feature, condition.text) for condition in found.segments[0].conditions]
+    [('region', 'region = 2')]
     """
 
     feature: str

@@ -64,6 +64,18 @@ class MulticalibrationError:
     See Also
     --------
     audit, Multicalibrator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> error = found.multicalibration_error
+    >>> error.segment, error.value > error.high, error.pvalue < 0.05
+    ('region = 2', True, True)
     """
 
     value: float

@@ -57,6 +57,18 @@ class Segment:
     See Also
     --------
     Audit, Condition
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> segment = found.segments[0]
+    >>> segment.rule, segment.direction, segment.mask({"region": [0, 1, 2]})
+    ('region = 2', 'underestimates', array([False, False,  True]))
     """
 
     rule: str
@@ -191,6 +203,17 @@ class Audit:
     See Also
     --------
     audit, Segment, audit_scan
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.integers(0, 3, 6_000)
+    >>> p = rng.uniform(0.2, 0.8, 6_000)
+    >>> found = cb.audit(rng.random(6_000) < p + np.where(region == 2, 0.15, 0), p, {"region": region})
+    >>> found.verdict, [segment.rule for segment in found.segments]
+    ('1 miscalibrated segment', ['region = 2'])
     """
 
     segments: tuple[Segment, ...]

@@ -57,6 +57,16 @@ class CalibrationBelt:
     See Also
     --------
     calibration_belt, CalibrationCurve
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.inference import calibration_belt
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> belt = calibration_belt(rng.random(2000) < p**2, p)
+    >>> belt.degree, belt.test.pvalue < 0.001, sorted(belt.limits)
+    (1, True, [0.8, 0.95])
     """
 
     score: Floats

@@ -57,6 +57,16 @@ class CalibrationCurve:
     See Also
     --------
     calibration_curve, CalibrationBelt
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.inference import calibration_curve
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> curve = calibration_curve(rng.random(2000) < p**2, p)
+    >>> curve.contains_diagonal, round(curve.errors.emax, 2)
+    (False, 0.26)
     """
 
     score: Floats

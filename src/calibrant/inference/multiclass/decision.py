@@ -71,6 +71,17 @@ class ClassDecision:
     See Also
     --------
     MulticlassDecision, Confusion
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([2, 2, 2], 1000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
+    >>> decision = cb.evaluate(y, proba, n_resamples=99).decision
+    >>> [(each.label, each.side) for each in decision.classes]
+    [(0, 'underestimates'), (1, 'overestimates'), (2, 'overestimates')]
     """
 
     label: int
@@ -144,6 +155,17 @@ class MulticlassDecision:
     See Also
     --------
     ClassDecision, MulticlassDetails
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant as cb
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([2, 2, 2], 1000)
+    >>> y = (proba.cumsum(axis=1) > rng.random((1000, 1)) ** 2).argmax(axis=1)
+    >>> decision = cb.evaluate(y, proba, n_resamples=99).decision
+    >>> decision.pvalue < 0.001, decision.labels("underestimates", alpha=0.05)
+    (True, (0,))
     """
 
     joint_test: JointTest

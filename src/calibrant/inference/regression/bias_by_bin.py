@@ -49,6 +49,13 @@ class BiasByBin:
     See Also
     --------
     bias_by_bin
+
+    Examples
+    --------
+    >>> from calibrant.regression import bias_by_bin
+    >>> result = bias_by_bin([1.0, 2.0, 3.5, 3.0, 9.0, 8.0], [1.0, 2.5, 3.0, 4.0, 9.0, 9.5], n_bins=2)
+    >>> len(result), result.significant, round(result.mean_absolute, 3)
+    (2, array([False, False]), 0.417)
     """
 
     per_bin: Mapping[str, Any]

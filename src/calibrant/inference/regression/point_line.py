@@ -31,6 +31,13 @@ class LinearFit:
     See Also
     --------
     slope_intercept
+
+    Examples
+    --------
+    >>> from calibrant.regression import slope_intercept
+    >>> fit = slope_intercept([1.0, 2.0, 4.0, 4.0, 6.0], [2.0, 3.0, 4.0, 5.0, 6.0])
+    >>> round(fit.slope.value, 2), round(fit.intercept.value, 2), round(fit.test.pvalue, 3)
+    (1.2, -1.4, 0.04)
     """
 
     slope: Estimate

@@ -36,6 +36,13 @@ class WindowSums:
     See Also
     --------
     change_point, dispersion
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> sums = WindowSums.from_tables([cb.ScoreTable.from_counts([0.2], [500], [k]) for k in (100, 130)])
+    >>> sums.rows, sums.events, sums.expected
+    (array([500., 500.]), array([100., 130.]), array([100., 100.]))
     """
 
     rows: Floats
@@ -129,6 +136,15 @@ class ChangePoint:
     See Also
     --------
     change_point
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import WindowSums, change_point
+    >>> tables = [cb.ScoreTable.from_counts([0.2], [500], [k]) for k in [100] * 5 + [160] * 5]
+    >>> found = change_point(WindowSums.from_tables(tables))
+    >>> found.index, found.low, found.high
+    (5, 5, 5)
     """
 
     index: int
@@ -227,6 +243,15 @@ class Dispersion:
     See Also
     --------
     dispersion
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import WindowSums, dispersion
+    >>> tables = [cb.ScoreTable.from_counts([0.2], [500], [k]) for k in [60, 140, 80, 120] * 6]
+    >>> found = dispersion(WindowSums.from_tables(tables))
+    >>> found.ratio > 1, found.pvalue < 0.05
+    (True, True)
     """
 
     ratio: float

@@ -43,6 +43,15 @@ class Evidence:
     See Also
     --------
     EProcess, ShiftSequence
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import EProcess
+    >>> process = EProcess()
+    >>> evidence = process.update(process.start(), cb.ScoreTable.from_counts([0.1], [500], [80]))
+    >>> evidence.n_windows, type(evidence).from_dict(evidence.to_dict()).n_windows
+    (1, 1)
     """
 
     n_windows: int

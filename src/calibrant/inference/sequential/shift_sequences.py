@@ -36,6 +36,18 @@ class ShiftSequence:
     See Also
     --------
     EProcess, Evidence
+
+    Examples
+    --------
+    >>> import calibrant as cb
+    >>> from calibrant.inference import EProcess
+    >>> process = EProcess()
+    >>> evidence = process.start()
+    >>> for _ in range(20):  # 10 % predicted, 16 % observed
+    ...     evidence = process.update(evidence, cb.ScoreTable.from_counts([0.1], [500], [80]))
+    >>> low, high = evidence.shifts.interval(0.05)
+    >>> 0 < low < high
+    True
     """
 
     log_e: Floats
