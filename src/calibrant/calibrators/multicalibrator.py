@@ -206,7 +206,7 @@ class Multicalibrator(ModelWithCalibrator):
             Scores of the event, without a classifier.
         cluster : column, optional
             Rows of a cluster are in the same fold.
-        params
+        **params
             Go to the classifier's fit, or where routing sends them.
 
         Returns

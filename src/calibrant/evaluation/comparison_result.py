@@ -284,10 +284,10 @@ class Comparison:
     def reasons(self) -> Iterator[str]:
         """State the deciding tests, disagreements with the score, and the verdict on each model.
 
-        Returns
-        -------
-        iterable of str
-            One sentence per element.
+        Yields
+        ------
+        str
+            One sentence.
         """
         terms, tested = self._terms, [d for d in self.deciding if not math.isnan(d.low)]
         for d in tested:

@@ -87,8 +87,8 @@ class BiasDisplay:
             See `calibrant.regression.bias_by_bin`.
         ax, fig
             See `plot`.
-        **rows
-            ``sample_weight``, ``frequency`` and ``missing``; see `MeanTable.from_arrays`.
+        sample_weight, frequency, missing
+            How rows are read; see `MeanTable.from_arrays`.
 
         Returns
         -------

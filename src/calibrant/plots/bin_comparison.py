@@ -108,8 +108,8 @@ class BinningDisplay:
             By default PAVA, PAVA-BC and ten quantiles, as in the paper.
         scale, xmax, ax, fig
             See `plot`.
-        **rows
-            ``sample_weight``, ``frequency``, ``pos_label`` and ``missing``; see `ScoreTable.from_arrays`.
+        sample_weight, frequency, pos_label, missing
+            How rows are read; see `ScoreTable.from_arrays`.
 
         Returns
         -------

@@ -105,8 +105,8 @@ class DecompositionDisplay:
             Of the confidence intervals: for MCB that of `calibrant.interval`, for DSC the percentile interval.
         ax, fig
             See `plot`.
-        **rows
-            ``sample_weight``, ``frequency``, ``pos_label`` and ``missing``; see `ScoreTable.from_arrays`.
+        sample_weight, frequency, pos_label, missing
+            How rows are read; see `ScoreTable.from_arrays`.
 
         Returns
         -------

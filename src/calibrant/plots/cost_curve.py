@@ -123,8 +123,8 @@ class CostDisplay:
             Of the intervals; see `calibrant.interval`.
         ax, fig
             See `plot`.
-        **rows
-            ``sample_weight``, ``frequency``, ``pos_label`` and ``missing``; see `ScoreTable.from_arrays`.
+        sample_weight, frequency, pos_label, missing
+            How rows are read; see `ScoreTable.from_arrays`.
 
         Returns
         -------

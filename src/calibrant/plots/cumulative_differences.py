@@ -91,8 +91,8 @@ class CumulativeDisplay:
             Probability that the whole curve of a calibrated model lies inside the band.
         ax, fig
             See `plot`.
-        **rows
-            ``sample_weight``, ``frequency``, ``pos_label`` and ``missing``; see `ScoreTable.from_arrays`.
+        sample_weight, frequency, pos_label, missing
+            How rows are read; see `ScoreTable.from_arrays`.
 
         Returns
         -------

@@ -106,8 +106,8 @@ class CalibrationCurveDisplay:
             Of the bands; the belt has bands of 80 % too.
         scale, name, ax, fig
             See `plot`.
-        **rows
-            ``sample_weight``, ``frequency``, ``pos_label`` and ``missing``; see `ScoreTable.from_arrays`.
+        sample_weight, frequency, pos_label, missing
+            How rows are read; see `ScoreTable.from_arrays`.
 
         Returns
         -------

@@ -94,8 +94,8 @@ class RECDisplay:
             Kind of error.
         ax, fig
             See `plot`.
-        **rows
-            ``sample_weight``, ``frequency`` and ``missing``; see `MeanTable.from_arrays`.
+        sample_weight, frequency, missing
+            How rows are read; see `MeanTable.from_arrays`.
 
         Returns
         -------

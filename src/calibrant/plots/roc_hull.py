@@ -75,8 +75,8 @@ class RocHullDisplay:
             Outcomes and predicted probabilities; or one `ScoreTable`. Both classes must occur.
         ax, fig
             See `plot`.
-        **rows
-            ``sample_weight``, ``frequency``, ``pos_label`` and ``missing``; see `ScoreTable.from_arrays`.
+        sample_weight, frequency, pos_label, missing
+            How rows are read; see `ScoreTable.from_arrays`.
 
         Returns
         -------

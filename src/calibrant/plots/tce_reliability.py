@@ -161,8 +161,8 @@ class TestBasedReliabilityDisplay:
             Of the confidence intervals of the rates.
         scale, ymax, ax, fig
             See `plot`.
-        **rows
-            ``sample_weight``, ``frequency``, ``pos_label`` and ``missing``; see `ScoreTable.from_arrays`.
+        sample_weight, frequency, pos_label, missing
+            How rows are read; see `ScoreTable.from_arrays`.
 
         Returns
         -------
