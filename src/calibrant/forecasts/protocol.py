@@ -166,7 +166,7 @@ class Forecast(Protocol):
         Returns
         -------
         array
-            Rising levels.
+            Levels in (0, 1).
         """
         return np.array(INTERVAL_LEVELS) if wanted is None else wanted
 

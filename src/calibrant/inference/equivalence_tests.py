@@ -80,7 +80,7 @@ class Equivalence:
         replicates : Replicates
             Bootstrap replicates of the metric.
         margin : float
-            Largest value that counts as calibrated.
+            Bound that the metric is tested to lie below.
         alpha : float
             Significance level.
 
