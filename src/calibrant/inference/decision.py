@@ -105,7 +105,7 @@ class Decision:
         return self.joint_test.pvalue if self.joint_test.components else 1.0
 
     def direction(self, alpha: float, factor: float = 1.0) -> str:
-        """Directions whose tests are significant; `factor` adjusts their p-values further, for several groups.
+        """Return the directions whose tests are significant.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class Decision:
         return self.joint_test.scale(factor).direction(alpha)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

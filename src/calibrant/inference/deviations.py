@@ -69,7 +69,7 @@ class Deviation:
         return self.high <= self.margin
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

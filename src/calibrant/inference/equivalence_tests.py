@@ -104,7 +104,7 @@ class Equivalence:
         return self.pvalue <= self.alpha
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

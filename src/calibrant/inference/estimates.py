@@ -54,7 +54,7 @@ class Estimate:
     pvalue: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

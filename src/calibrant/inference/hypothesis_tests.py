@@ -83,7 +83,7 @@ class TestResult:
         return self.adjusted_pvalue is not None and self.adjusted_pvalue <= alpha
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

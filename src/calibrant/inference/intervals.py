@@ -103,7 +103,7 @@ class Interval:
         return cls(metric.name, replicates.value, low, high, level, method, metric.unit, size, metric.spec, notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

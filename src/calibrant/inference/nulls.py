@@ -129,7 +129,7 @@ class Null:
         return self.value - self.expected
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields but the replicates as plain data for JSON.
+        """Return all fields but the replicates as plain data for JSON.
 
         Returns
         -------

@@ -95,7 +95,7 @@ class ProportionDecision:
         return self.joint_test.pvalue
 
     def too_often(self, alpha: float, factor: float = 1.0) -> list[Any]:
-        """Classes that are predicted significantly too often.
+        """Return the classes that are predicted significantly too often.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class ProportionDecision:
         return [c.label for c in self.classes if c.difference > 0 and c.adjusted_pvalue * factor <= alpha]
 
     def too_rarely(self, alpha: float, factor: float = 1.0) -> list[Any]:
-        """Classes that are predicted significantly too rarely.
+        """Return the classes that are predicted significantly too rarely.
 
         Parameters
         ----------

@@ -82,7 +82,7 @@ class SampleSize:
     precision: ValidationPrecision | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

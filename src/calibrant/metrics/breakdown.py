@@ -112,7 +112,7 @@ class Breakdown(MetricValue):
         return self.table.n_dropped
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

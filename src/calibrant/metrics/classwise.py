@@ -67,7 +67,7 @@ class Classwise:
         return self.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

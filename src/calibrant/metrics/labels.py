@@ -113,7 +113,7 @@ class Proportions:
         self._close()
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

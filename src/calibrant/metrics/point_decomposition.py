@@ -58,7 +58,7 @@ class MSEDecomposition:
         return self.mcb - self.dsc + self.unc
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

@@ -363,7 +363,7 @@ class MeanTable:
         Parameters
         ----------
         last : array
-            The last prediction of each bin but the last one; must not fall.
+            The last prediction of each bin but the last one; they must not decrease.
         edges : array, optional
             Nominal edges, one more than bins.
 

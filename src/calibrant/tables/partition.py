@@ -126,7 +126,7 @@ class Partition:
         table : ScoreTable
             Table to divide.
         last : array
-            The last score of each bin but the last one; must not fall.
+            The last score of each bin but the last one; they must not decrease.
         edges : array, optional
             Nominal edges, one more than bins.
 

@@ -370,7 +370,7 @@ class ScoreTable:
         Parameters
         ----------
         last : array
-            The last score of each bin but the last one; must not fall.
+            The last score of each bin but the last one; they must not decrease.
         edges : array, optional
             Nominal edges, one more than bins.
 

@@ -57,7 +57,7 @@ class Confusion:
     adjusted_pvalue: float
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

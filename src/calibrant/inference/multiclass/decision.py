@@ -114,7 +114,7 @@ class ClassDecision:
         return self.side if self.in_the_large * factor <= alpha else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------
@@ -248,7 +248,7 @@ class MulticlassDecision:
         return tuple(each.label for each in self.classes if each.direction(alpha, factor) == direction)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain data for JSON.
+        """Return all fields as plain data for JSON.
 
         Returns
         -------

@@ -235,7 +235,7 @@ class EProcess:
         Parameters
         ----------
         evidence : Evidence
-            Evidence after the windows before.
+            Evidence after all earlier windows.
         table : ScoreTable
             Counts of the window.
 
@@ -261,7 +261,7 @@ class EProcess:
         Parameters
         ----------
         evidence : Evidence
-            Evidence after the windows before.
+            Evidence after all earlier windows.
         pit : array
             PIT values of the window, in [0, 1].
         n_bins : int, default=10
@@ -285,7 +285,7 @@ class EProcess:
         Parameters
         ----------
         evidence : Evidence
-            Evidence after the windows before.
+            Evidence after all earlier windows.
         window : Window
             Scores with their rows and events in each stream.
 
